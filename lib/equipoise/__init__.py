@@ -1,0 +1,1 @@
+"""Equipoise: measures of bias and robustness in search and conversational systems, computed again."""
