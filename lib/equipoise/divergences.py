@@ -41,6 +41,12 @@ def _pair(achieved: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
     return p, q
 
 
+def _bounded(divergence: Floats) -> Floats:
+    """Keep rounding errors within the bounds that each divergence has by definition."""
+    bounded: Floats = np.clip(divergence, 0.0, 1.0)
+    return bounded
+
+
 def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Jensen-Shannon divergence with logarithms to base 2, for nominal groups.
 
@@ -75,7 +81,7 @@ def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     p, q = _pair(achieved, target)
     middle = (p + q) / 2
     halves = rel_entr(p, middle).sum(axis=-1) + rel_entr(q, middle).sum(axis=-1)
-    return np.clip(halves / (2 * np.log(2)), 0.0, 1.0)
+    return _bounded(halves / (2 * np.log(2)))
 
 
 def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
@@ -108,7 +114,7 @@ def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     np.float64(0.75)
     """
     p, q = _pair(achieved, target)
-    return np.clip(np.abs(p - q).sum(axis=-1) / 2, 0.0, 1.0)
+    return _bounded(np.abs(p - q).sum(axis=-1) / 2)
 
 
 def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
@@ -142,7 +148,7 @@ def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     """
     p, q = _pair(achieved, target)
     apart = np.abs(np.cumsum(p - q, axis=-1))[..., :-1]  # the last step is 1 - 1 = 0
-    return np.clip(apart.sum(axis=-1) / apart.shape[-1], 0.0, 1.0)
+    return _bounded(apart.sum(axis=-1) / apart.shape[-1])
 
 
 def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
@@ -185,7 +191,7 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
     steps = np.abs(np.subtract.outer(np.arange(groups), np.arange(groups))).astype(np.float64)
     # OD exchanges its two sums: each squared difference counts with its mean distance to the wanted groups
     reach = wanted @ steps / wanted.sum(axis=-1, keepdims=True)
-    return np.clip(np.sqrt(np.einsum("...g,...g->...", (p - q) ** 2, reach) / (groups - 1)), 0.0, 1.0)
+    return _bounded(np.sqrt(np.einsum("...g,...g->...", (p - q) ** 2, reach) / (groups - 1)))
 
 
 @dataclass(frozen=True)
