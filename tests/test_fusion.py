@@ -96,8 +96,12 @@ def random_collection(
     names = sorted(set(pairs["query"]))
     dev, test = names[::2], names[1::2]
     splits = pd.DataFrame(
-        [("t", fold, part, query) for fold, d, s in (("1", dev, test), ("2", test, dev)) for part, part_queries in
-         (("dev", d), ("test", s)) for query in part_queries],
+        [
+            ("t", fold, part, query)
+            for fold, d, s in (("1", dev, test), ("2", test, dev))
+            for part, part_queries in (("dev", d), ("test", s))
+            for query in part_queries
+        ],
         columns=["task", "fold", "part", "query"],
     )
     return scores, judgements, splits
@@ -223,11 +227,18 @@ def test_tuned_says_what_it_lacks() -> None:
 def _planted(strength: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Queries for which one of two weights is better, told (or not) by a statistic; two tasks share query papers."""
     rng = np.random.default_rng(1)
-    index = pd.MultiIndex.from_product([["s", "t"], [f"q{number:02d}" for number in range(40)]], names=["task", "query"])
+    index = pd.MultiIndex.from_product(
+        [["s", "t"], [f"q{number:02d}" for number in range(40)]], names=["task", "query"]
+    )
     side = rng.choice([-1.0, 1.0], len(index))
-    statistics = pd.DataFrame({"told": strength * side + rng.normal(0, 0.1, len(index)), "noise": rng.normal(size=len(index))}, index=index)
+    statistics = pd.DataFrame(
+        {"told": strength * side + rng.normal(0, 0.1, len(index)), "noise": rng.normal(size=len(index))}, index=index
+    )
     values = pd.concat(
-        [index.to_frame(index=False).assign(alpha=alpha, measure="AP", value=0.5 + sign * side / 5) for alpha, sign in ((0.0, -1), (1.0, 1))]
+        [
+            index.to_frame(index=False).assign(alpha=alpha, measure="AP", value=0.5 + sign * side / 5)
+            for alpha, sign in ((0.0, -1), (1.0, 1))
+        ]
     )
     return values, statistics
 

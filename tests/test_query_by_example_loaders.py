@@ -42,8 +42,13 @@ def csfcube(tmp_path: Path) -> Path:
         "\n".join([*block("2"), *block("2", grade=3), *block("3", grade=1, title="T3")]), encoding="utf-8"
     )
     for facet in FACETS:
-        pools = {"1": {"cands": ["3", "4"], "relevance_adju": [2, 0]}, "2": {"cands": ["2", "3"], "relevance_adju": [3, 1]}}
-        (tmp_path / f"test-pid2anns-csfcube-{facet}.json").write_text(json.dumps(pools if facet == "background" else {}))
+        pools = {
+            "1": {"cands": ["3", "4"], "relevance_adju": [2, 0]},
+            "2": {"cands": ["2", "3"], "relevance_adju": [3, 1]},
+        }
+        (tmp_path / f"test-pid2anns-csfcube-{facet}.json").write_text(
+            json.dumps(pools if facet == "background" else {})
+        )
     folds = {
         "fold1_dev": ["1_background"],
         "fold1_test": ["2_background"],
@@ -67,7 +72,10 @@ def test_csfcube_papers_judgements_and_folds(csfcube: Path) -> None:
         ["background", "1", "4", 0],
         ["background", "2", "3", 1],
     ]
-    assert loaded.splits.query("fold == 'fold1'")[["part", "query"]].to_numpy().tolist() == [["dev", "1"], ["test", "2"]]
+    assert loaded.splits.query("fold == 'fold1'")[["part", "query"]].to_numpy().tolist() == [
+        ["dev", "1"],
+        ["test", "2"],
+    ]
     assert loaded.tasks == ("background",)
     assert loaded.queries == ("1", "2")
 
@@ -100,10 +108,20 @@ def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (_change("readable_annotations/1-background-adju.txt", "TITLE: T3", "TITEL: T3"), r"line 11: found TITEL: T3"),
-        (_change("readable_annotations/1-background-adju.txt", "TITLE: T3\n", ""), r"line 8: found a paper without title"),
-        (_change("readable_annotations/1-background-adju.txt", "(+2)", "(+1)"), "query 1, paper 3: 1 in the text, 2 in JSON"),
+        (_change("readable_annotations/1-background-adju.txt", "TITLE: T3", "TITEL: T3"), r"line 12: found TITEL: T3"),
+        (
+            _change("readable_annotations/1-background-adju.txt", "TITLE: T3\n", ""),
+            r"line 7: found a paper without title",
+        ),
+        (
+            _change("readable_annotations/1-background-adju.txt", "(+2)", "(+1)"),
+            "1-background-adju.txt, column adju relevance: found paper 3: 1 in the text, 2.* in JSON",
+        ),
         (_change("readable_annotations/2-background-adju.txt", "TITLE: T3", "TITLE: T"), "another text of paper 3"),
+        (
+            lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(),
+            "query 2 without annotations",
+        ),
         (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2]"), "2 candidates and 1 grades"),
         (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2, 7]"), "query 1, candidate 4: grade 7"),
         (_change("test-pid2anns-csfcube-background.json", "{", "["), "a JSON file of CSFCube"),
@@ -146,7 +164,9 @@ def scidocs(tmp_path: Path) -> Path:
         (tmp_path / task).mkdir()
         (tmp_path / task / "val.qrel").write_text("q1 0 d1 1\nq1 0 d2 0\n")
         (tmp_path / task / "test.qrel").write_text("q2 0 d1 0\nq2 0 d3 1\n\n")
-    records = {key: {"paper_id": key, "title": f"Title {key}", "abstract": f"About {key}."} for key in ("q1", "q2", "d1", "d2")}
+    records = {
+        key: {"paper_id": key, "title": f"Title {key}", "abstract": f"About {key}."} for key in ("q1", "q2", "d1", "d2")
+    }
     records["d3"] = {"paper_id": "d3", "title": "Title d3", "abstract": None}  # type: ignore[dict-item]
     records["unused"] = {"paper_id": "unused", "title": "T", "abstract": "A"}
     (tmp_path / "paper_metadata_view_cite_read.json").write_text(json.dumps(records))
@@ -159,7 +179,10 @@ def test_scidocs_in_its_published_format(scidocs: Path) -> None:
     assert loaded.papers["document"].tolist() == ["d1", "d2", "d3", "q1", "q2"]
     assert text_of(loaded.papers)["d3"] == "Title d3"
     assert loaded.judgements.query("task == 'cite'")["grade"].tolist() == [1, 0, 0, 1]
-    assert loaded.splits.query("task == 'cite'")[["part", "query"]].to_numpy().tolist() == [["dev", "q1"], ["test", "q2"]]
+    assert loaded.splits.query("task == 'cite'")[["part", "query"]].to_numpy().tolist() == [
+        ["dev", "q1"],
+        ["test", "q2"],
+    ]
     assert loaded.pairs.to_numpy().tolist() == [["q1", "d1"], ["q1", "d2"], ["q2", "d1"], ["q2", "d3"]]
 
 
@@ -171,7 +194,14 @@ def test_scidocs_in_its_published_format(scidocs: Path) -> None:
         (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d1 0"), "query q1, document d1 again"),
         (_change("cite/val.qrel", "q1 0 d2 0", "q2 0 d2 0"), "query q2 among validation and test"),
         (_change("paper_metadata_view_cite_read.json", '"d2": {', '"d9": {'), "no record with a title for paper d2"),
-        (_change("paper_metadata_view_cite_read.json", "{", "", ), "a JSON object from paper id to record"),
+        (
+            _change(
+                "paper_metadata_view_cite_read.json",
+                "{",
+                "",
+            ),
+            "a JSON object from paper id to record",
+        ),
         (lambda folder: (folder / "paper_metadata_view_cite_read.json").write_text("[]"), "found a JSON list"),
         (lambda folder: (folder / "cite" / "test.qrel").unlink(), "a readable file of qrels"),
     ],

@@ -159,32 +159,39 @@ def load_csfcube(folder: Path, *, own: str = "drop") -> QueryByExample:
         raise ValueError(f'own must be "drop" or "keep", found {own!r}')
     problems: list[Problem] = []
     judged = [
-        row
-        for facet in FACETS
-        for row in _judgements(folder / f"test-pid2anns-csfcube-{facet}.json", facet, problems)
+        row for facet in FACETS for row in _judgements(folder / f"test-pid2anns-csfcube-{facet}.json", facet, problems)
     ]
     judgements = pd.DataFrame(judged, columns=["task", "query", "document", "grade"])
 
     texts: dict[str, tuple[str, str]] = {}
     readable: list[pd.DataFrame] = []
+    annotated: set[tuple[str, str]] = set()
     for path in sorted((folder / "readable_annotations").glob("*-adju.txt")):
         papers, found = read_annotations(path)
+        query, facet, _ = path.name.split("-", maxsplit=2)
+        annotated.add((facet, query))
         problems += found
         if found:
             continue
-        query, facet, _ = path.name.split("-", maxsplit=2)
         for document, title, abstract in papers[["document", "title", "abstract"]].itertuples(index=False):
             if texts.setdefault(document, (title, abstract)) != (title, abstract):
                 wanted = "one title and abstract a paper, the same in every file"
                 problems.append(Problem(path.name, None, None, f"another text of paper {document}", wanted))
         readable.append(papers.iloc[1:].assign(task=facet, query=query))
+    for facet, query in sorted({(row[0], row[1]) for row in judged} - annotated):
+        wanted = f"{query}-{facet}-adju.txt, which holds the texts"
+        problems.append(Problem("readable_annotations", None, None, f"query {query} without annotations", wanted))
 
     if readable:
-        both = judgements.merge(pd.concat(readable), on=["task", "query", "document"], how="outer", suffixes=("", "_text"))
+        written = pd.concat(readable)
+        known = pd.MultiIndex.from_frame(written[["task", "query"]])
+        own_json = judgements[pd.MultiIndex.from_frame(judgements[["task", "query"]]).isin(known)]
+        both = own_json.merge(written, on=["task", "query", "document"], how="outer", suffixes=("", "_text"))
         differing = both[both["grade"].isna() | both["grade_text"].isna() | (both["grade"] != both["grade_text"])]
         for row in differing.itertuples(index=False):
-            found_text = f"{row.task}, query {row.query}, paper {row.document}: {row.grade_text} in the text, {row.grade} in JSON"
-            problems.append(Problem("readable_annotations", None, "adju relevance", found_text, "the same grade in both"))
+            found_text = f"paper {row.document}: {row.grade_text} in the text, {row.grade} in JSON"
+            name = f"{row.query}-{row.task}-adju.txt"
+            problems.append(Problem(name, None, "adju relevance", found_text, "the same grade in both"))
     if problems:
         raise InputError(problems)
 
@@ -199,7 +206,9 @@ def load_csfcube(folder: Path, *, own: str = "drop") -> QueryByExample:
     ]
     if own == "drop":
         judgements = judgements[judgements["query"] != judgements["document"]]
-    table = pd.DataFrame([(document, *text) for document, text in texts.items()], columns=["document", "title", "abstract"])
+    table = pd.DataFrame(
+        [(document, *text) for document, text in texts.items()], columns=["document", "title", "abstract"]
+    )
     return QueryByExample(
         papers=table.sort_values("document", ignore_index=True),
         judgements=judgements.sort_values(["task", "query", "document"], ignore_index=True),

@@ -254,7 +254,10 @@ def effectiveness(
         named[["query_id", "doc_id", "score"]],
     )
     values = pd.DataFrame(
-        [(metric.query_id, "AP" if metric.measure == average_precision else "nDCG", metric.value) for metric in results],
+        [
+            (metric.query_id, "AP" if metric.measure == average_precision else "nDCG", metric.value)
+            for metric in results
+        ],
         columns=["query_id", "measure", "value"],
     )
     table = rankings.merge(values, on="query_id").sort_values(["measure", "query_id"])
@@ -490,9 +493,7 @@ def query_statistics(scores: pd.DataFrame, bm25: str, contextualised: str, lengt
     return pd.DataFrame(columns, index=index)
 
 
-def predicted(
-    values: pd.DataFrame, statistics: pd.DataFrame, measure: str, *, penalty: float = 10.0
-) -> pd.DataFrame:
+def predicted(values: pd.DataFrame, statistics: pd.DataFrame, measure: str, *, penalty: float = 10.0) -> pd.DataFrame:
     r"""A weight for every query, predicted from its statistics, never from its own judgements.
 
     A ridge regression predicts the measure under each weight, less its mean over the weights, from standardised query

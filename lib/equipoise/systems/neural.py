@@ -139,7 +139,9 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     """
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         if not (folder / name).is_file():
-            raise FileNotFoundError(f"no {name} in the model folder {folder.name}; it needs the weights and the tokeniser")
+            raise FileNotFoundError(
+                f"no {name} in the model folder {folder.name}; it needs the weights and the tokeniser"
+            )
     model = BertForMaskedLM.from_pretrained(folder, local_files_only=True, use_safetensors=True)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
@@ -168,11 +170,15 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], *, limit: int | None = 
     return [np.asarray(text.ids[:limit], dtype=np.int64) for text in encoded]
 
 
-def _batch(tokenizer: Tokenizer, texts: Sequence[Tokens], seconds: Sequence[Tokens] | None = None) -> dict[str, torch.Tensor]:
+def _batch(
+    tokenizer: Tokenizer, texts: Sequence[Tokens], seconds: Sequence[Tokens] | None = None
+) -> dict[str, torch.Tensor]:
     """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as the encoder takes them."""
     cls, sep = tokenizer.token_to_id(CLS), tokenizer.token_to_id(SEP)
     heads = [np.concatenate(([cls], text, [sep])) for text in texts]
-    tails = [np.concatenate((text, [sep])) for text in seconds] if seconds is not None else [np.empty(0, int)] * len(heads)
+    tails = (
+        [np.concatenate((text, [sep])) for text in seconds] if seconds is not None else [np.empty(0, int)] * len(heads)
+    )
     longest = max(head.size + tail.size for head, tail in zip(heads, tails, strict=True))
     ids, kinds, mask = (np.zeros((len(heads), longest), dtype=np.int64) for _ in range(3))
     for row, (head, tail) in enumerate(zip(heads, tails, strict=True)):
@@ -293,7 +299,12 @@ def train_tilde(
 
 
 def log_probabilities(
-    checkpoint: Checkpoint, documents: Sequence[Tokens], *, probability: str = "sigmoid", batch: int = 16, limit: int = 510
+    checkpoint: Checkpoint,
+    documents: Sequence[Tokens],
+    *,
+    probability: str = "sigmoid",
+    batch: int = 16,
+    limit: int = 510,
 ) -> NDArray[np.float32]:
     r"""TILDE's documents: the log-probability of every token of the vocabulary to be asked for.
 

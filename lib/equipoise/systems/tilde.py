@@ -229,7 +229,9 @@ def pair_scores(
     """
     left, right = np.asarray(query, dtype=np.int64), np.asarray(document, dtype=np.int64)
     if queries.shape[1] != documents.shape[1] or left.shape != right.shape:
-        raise ValueError(f"vocabularies of {queries.shape[1]} and {documents.shape[1]}, {left.size} and {right.size} rows")
+        raise ValueError(
+            f"vocabularies of {queries.shape[1]} and {documents.shape[1]}, {left.size} and {right.size} rows"
+        )
     scores: Floats = np.asarray((queries[left] * documents[right]).sum(axis=1), dtype=np.float64).ravel()
     return scores
 

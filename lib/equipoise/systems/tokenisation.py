@@ -20,7 +20,15 @@ from typing import Any
 import regex
 import Stemmer
 
-__all__ = ["ANALYSERS", "Tokenisation", "domain_wordpiece", "porter", "standard_analyser", "standard_words", "wordpiece"]
+__all__ = [
+    "ANALYSERS",
+    "Tokenisation",
+    "domain_wordpiece",
+    "porter",
+    "standard_analyser",
+    "standard_words",
+    "wordpiece",
+]
 
 Tokenisation = Callable[[str], list[str]]
 
