@@ -36,6 +36,7 @@ __all__ = [
     "new_cross_encoder",
     "new_tildev2",
     "place_weights",
+    "prior_head",
     "relevance_scores",
     "seeded",
     "tokenise",
@@ -228,6 +229,32 @@ def _descend(
         history.append(float(loss.detach()))
     modules.eval()
     return history
+
+
+def prior_head(checkpoint: Checkpoint, *texts: Sequence[Tokens], scale: float = 0.1) -> None:
+    """Set a head that came without weights to how common each token is, so that training starts from there.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Changed in place: the transformation is the identity, the bias of a token the log-odds of a text to hold it.
+    *texts : sequence of ndarray of int
+        Token ids of the texts that training will ask for.
+    scale : float
+        Of what the encoder adds to the bias at first.
+    """
+    model, size = checkpoint.model, checkpoint.vocabulary
+    held = np.stack(
+        [np.bincount(np.concatenate([np.unique(t) for t in part]), minlength=size) / len(part) for part in texts]
+    )
+    share = (held.mean(axis=0) + 1e-5) / (1 + 2e-5)
+    with torch.no_grad():
+        head = model.cls.predictions
+        torch.nn.init.eye_(head.transform.dense.weight)
+        torch.nn.init.zeros_(head.transform.dense.bias)
+        head.transform.LayerNorm.weight.fill_(scale)
+        head.transform.LayerNorm.bias.zero_()
+        head.decoder.bias.copy_(torch.from_numpy(np.log(share / (1 - share))))
 
 
 def _cls_logits(model: BertForMaskedLM, inputs: dict[str, torch.Tensor]) -> torch.Tensor:

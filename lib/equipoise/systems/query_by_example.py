@@ -1,0 +1,459 @@
+"""Record once what the slow rankers of thesis chapter 2 say, so that the notebook replays it in seconds.
+
+    python -m equipoise.systems.query_by_example --data CSFCUBE --models MODELS --out data/outputs/query_by_example
+
+trains TILDE, TILDEv2 and a cross-encoder on titles and abstracts of the candidate papers, never of the query papers,
+and writes the score of every query-candidate pair (``scores.csv``), an example document's term weights
+(``example.csv``) and what made them (``record.json``). It needs PyTorch (``pip install 'equipoise[neural]'``).
+
+What the models have seen: training is transductive, the texts of the documents to be ranked are part of it, as titles
+and abstracts. No relevance judgement, no query paper, and no paper with a query's title is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from equipoise.loaders.csfcube import load_csfcube
+from equipoise.loaders.query_by_example import QueryByExample, text_of
+from equipoise.systems import term_weighting, tilde
+from equipoise.systems.tokenisation import ANALYSERS, Tokenisation, domain_wordpiece, wordpiece
+
+__all__ = [
+    "EXAMPLE",
+    "SETTINGS",
+    "hard_negatives",
+    "lexical_scores",
+    "main",
+    "read_scores",
+    "reciprocal_ranks",
+    "record",
+    "training_papers",
+]
+
+Floats = NDArray[np.float64]
+
+TINY, MINILM = "splade-tiny-msmarco", "all-minilm-l6-v2"
+"""Folder names of the two checkpoints: a general one with a masked-LM head, and one that has read scientific papers."""
+
+EXAMPLE = "Ranking papers by example: a seed paper is the query, and terms it shares with other papers are weighted."
+"""Our own text, whose term weights are recorded for Figure 2.1."""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "tilde_tiny": {"checkpoint": TINY, "epochs": 5, "batch": 32, "rate": 3e-4, "limit": 254},
+    "tilde_minilm": {"checkpoint": MINILM, "epochs": 1, "batch": 32, "rate": 3e-4, "limit": 126, "steps": 110},
+    "tildev2_tiny": {"checkpoint": TINY, "epochs": 5, "batch": 32, "rate": 1e-4, "limit": 254},
+    "tildev2_minilm": {"checkpoint": MINILM, "epochs": 1, "batch": 16, "rate": 5e-5, "limit": 126, "steps": 110},
+    "cross_minilm": {"checkpoint": MINILM, "epochs": 1, "batch": 8, "rate": 5e-5, "limit": 126, "steps": 220},
+}
+"""How each model is trained. Rates are higher and epochs fewer than the thesis's: the models are small, the CPU slow."""
+
+
+def training_papers(
+    dataset: QueryByExample, *, validation: float = 0.15, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Papers to train on, and papers held out of training, neither of them a query.
+
+    Parameters
+    ----------
+    dataset : QueryByExample
+        Every query paper, and every paper whose title is a query's but for case and spaces, is left out.
+    validation : float
+        Share of papers held out; the thesis holds out 15%.
+    seed : int
+        Of the split.
+
+    Returns
+    -------
+    training, held_out : DataFrame
+        ``document, title, abstract``.
+
+    Raises
+    ------
+    ValueError
+        If the share leaves one of the two empty.
+
+    Notes
+    -----
+    thesis section 2.3.1.
+
+    Examples
+    --------
+    >>> papers = pd.DataFrame({"document": list("abcd"), "title": ["X", "x ", "Y", "Z"], "abstract": "t"})
+    >>> judged = pd.DataFrame({"task": "t", "query": "a", "document": list("bcd"), "grade": 0})
+    >>> splits = pd.DataFrame({"task": ["t"], "fold": ["1"], "part": ["test"], "query": ["a"]})
+    >>> parts = training_papers(QueryByExample(papers, judged, splits), validation=0.5)
+    >>> sorted(pd.concat(parts)["document"])
+    ['c', 'd']
+    """
+    papers = dataset.papers
+    names = papers["title"].str.casefold().str.split().str.join(" ")
+    asked = papers["document"].isin(dataset.queries)
+    free = papers[~asked & ~names.isin(set(names[asked]))].reset_index(drop=True)
+    order = np.random.default_rng(seed).permutation(len(free))
+    held = round(len(free) * validation)
+    if not 0 < held < len(free):
+        raise ValueError(f"a share of {validation} leaves {len(free) - held} of {len(free)} papers to train on")
+    return (free.iloc[np.sort(part)].reset_index(drop=True) for part in (order[held:], order[:held]))  # type: ignore[return-value]
+
+
+def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int = 20) -> NDArray[np.int64]:
+    """For each title the abstracts that BM25 ranks highest, its own left out: what training must tell apart.
+
+    Parameters
+    ----------
+    titles, abstracts : sequence of str
+        The i-th title belongs to the i-th abstract.
+    top : int
+        How many negatives a title gets.
+
+    Returns
+    -------
+    ndarray of int, shaped (titles, top)
+        Row numbers, best first.
+
+    Raises
+    ------
+    ValueError
+        If there are not more than `top` papers.
+
+    Examples
+    --------
+    >>> hard_negatives(["red", "red fox", "sea"], ["red hen", "a red fox", "a sea"], top=1).tolist()
+    [[1], [0], [0]]
+    """
+    if len(titles) <= top:
+        raise ValueError(f"{top} negatives need more than {len(titles)} papers")
+    tokenise = ANALYSERS["STM2"]
+    documents = [tokenise(text) for text in abstracts]
+    vocabulary = term_weighting.vocabulary_of(documents)
+    weights = term_weighting.bm25_weights(term_weighting.counts_of(documents, vocabulary))
+    scores = tilde.exact_match(term_weighting.counts_of([tokenise(text) for text in titles], vocabulary), weights)
+    np.fill_diagonal(scores, -np.inf)
+    return np.argsort(-scores, axis=1, kind="stable")[:, :top]
+
+
+def lexical_scores(
+    dataset: QueryByExample, tokenise: Tokenisation, *, model: str = "bm25", **settings: float
+) -> pd.DataFrame:
+    """Scores of a lexical model for every judged pair; the collection is every paper that is a candidate somewhere.
+
+    Parameters
+    ----------
+    dataset : QueryByExample
+        Papers are searched by title and abstract.
+    tokenise : callable
+        From text to terms, such as those in `equipoise.systems.tokenisation.ANALYSERS`.
+    model : {"bm25", "lm"}
+        BM25, or the Jelinek-Mercer language model.
+    **settings : float
+        Passed on to `bm25_weights` or `jelinek_mercer_weights`.
+
+    Returns
+    -------
+    DataFrame
+        ``query, document, score``, as ordered in ``dataset.pairs``.
+
+    Raises
+    ------
+    ValueError
+        If the model has no such name.
+
+    Notes
+    -----
+    thesis sections 2.2.1 and 2.3.2.
+
+    Examples
+    --------
+    >>> papers = pd.DataFrame({"document": list("abc"), "title": ["X Y", "X", "Z"], "abstract": ""})
+    >>> judged = pd.DataFrame({"task": "t", "query": "a", "document": ["b", "c"], "grade": 0})
+    >>> splits = pd.DataFrame({"task": ["t"], "fold": ["1"], "part": ["test"], "query": ["a"]})
+    >>> scores = lexical_scores(QueryByExample(papers, judged, splits), str.split)
+    >>> scores["score"].round(4).tolist()
+    [0.1848, 0.0]
+    """
+    makers: dict[str, Callable[..., Any]] = {
+        "bm25": term_weighting.bm25_weights,
+        "lm": term_weighting.jelinek_mercer_weights,
+    }
+    if model not in makers:
+        raise ValueError(f'model must be "bm25" or "lm", found {model!r}')
+    texts, pairs = text_of(dataset.papers), dataset.pairs
+    documents = pd.Index(sorted(set(pairs["document"])))
+    terms = [tokenise(text) for text in texts[documents]]
+    vocabulary = term_weighting.vocabulary_of(terms)
+    weights = makers[model](term_weighting.counts_of(terms, vocabulary), **settings)
+    queries = pd.Index(dataset.queries)
+    asked = term_weighting.counts_of([tokenise(text) for text in texts[queries]], vocabulary)
+    rows, columns = queries.get_indexer(pairs["query"]), documents.get_indexer(pairs["document"])
+    return pairs.assign(score=tilde.pair_scores(asked, weights, rows, columns))
+
+
+def reciprocal_ranks(scores: Floats) -> Floats:
+    """One over the rank of each query's own document, which stands on the diagonal.
+
+    Parameters
+    ----------
+    scores : ndarray, shaped (queries, queries)
+        The i-th query belongs to the i-th document.
+
+    Returns
+    -------
+    ndarray, shaped (queries,)
+        Of equal scores the own document's is taken to come last.
+
+    Examples
+    --------
+    >>> reciprocal_ranks(np.array([[3.0, 1.0], [2.0, 2.0]]))
+    array([1. , 0.5])
+    """
+    own = np.diagonal(scores)[:, np.newaxis]
+    return 1.0 / (scores >= own).sum(axis=1)
+
+
+def _splade(neural: Any, checkpoint: Any, documents: Sequence[NDArray[np.int64]]) -> list[Floats]:
+    """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each of them at its best place."""
+    import torch
+
+    result: list[Floats] = [np.empty(0)] * len(documents)
+    with torch.inference_mode():
+        for row, document in enumerate(documents):
+            inputs = neural._batch(checkpoint.tokenizer, [document[:510]])
+            own = torch.from_numpy(document[:510])
+            hidden = checkpoint.model.cls.predictions.transform(checkpoint.model.bert(**inputs).last_hidden_state[0])
+            decoder = checkpoint.model.cls.predictions.decoder
+            logits = (hidden @ decoder.weight[own].T + decoder.bias[own]).amax(dim=0)
+            result[row] = torch.log1p(torch.relu(logits)).numpy().astype(np.float64)
+    return result
+
+
+def record(
+    dataset: QueryByExample, models: Path, out: Path, *, seed: int = 7, threads: int = 2, quick: bool = False
+) -> None:
+    """Train, score and write; about half an hour on two cores.
+
+    Parameters
+    ----------
+    dataset : QueryByExample
+        To be ranked.
+    models : Path
+        Folder with the two checkpoints.
+    out : Path
+        Where ``scores.csv``, ``example.csv`` and ``record.json`` go.
+    seed, threads : int
+        Of training, which is repeatable given both and the versions.
+    quick : bool
+        Three steps a model and the first pairs only, to see that everything runs.
+    """
+    neural = importlib.import_module("equipoise.systems.neural")
+    texts, pairs = text_of(dataset.papers), dataset.pairs
+    if quick:
+        pairs = pairs.groupby("query").head(3).reset_index(drop=True)
+    candidates, queries = pd.Index(sorted(set(pairs["document"]))), pd.Index(sorted(set(pairs["query"])))
+    rows, columns = queries.get_indexer(pairs["query"]), candidates.get_indexer(pairs["document"])
+    training, held_out = training_papers(dataset, seed=seed)
+    negatives = hard_negatives(training["title"].tolist(), training["abstract"].tolist())
+    scores, notes = pairs.copy(), {}
+    example = []
+
+    bert = wordpiece(models / TINY / "tokenizer.json")
+    for name, tokenise in (("bert", bert), ("domain", domain_wordpiece(texts[candidates]))):
+        for model in ("bm25", "lm"):
+            lexical = lexical_scores(dataset, tokenise, model=model)
+            scores[f"{model}_{name}"] = scores.merge(lexical, on=["query", "document"], how="left")["score"].to_numpy()
+
+    def prepared(name: str) -> tuple[Any, Any, dict[str, list[NDArray[np.int64]]]]:
+        rng = neural.seeded(seed, threads=threads)
+        checkpoint = neural.load_checkpoint(models / name)
+        ids = {
+            "titles": training["title"],
+            "abstracts": training["abstract"],
+            "held titles": held_out["title"],
+            "held abstracts": held_out["abstract"],
+            "candidates": texts[candidates],
+            "queries": texts[queries],
+            "example": [EXAMPLE],
+        }
+        return rng, checkpoint, {key: neural.tokenise(checkpoint.tokenizer, list(value)) for key, value in ids.items()}
+
+    def settings_of(name: str) -> dict[str, Any]:
+        chosen = {key: value for key, value in SETTINGS[name].items() if key != "checkpoint"}
+        return chosen | ({"steps": 3} if quick else {})
+
+    def keep(name: str, values: Floats, started: float, **note: Any) -> None:
+        scores[name] = values
+        notes[name] = note | {"seconds": round(time.perf_counter() - started)}
+        print(name, notes[name], flush=True)
+
+    def likelihood(
+        name: str, checkpoint: Any, ids: dict[str, list[NDArray[np.int64]]], started: float, **note: Any
+    ) -> Any:
+        held = neural.log_probabilities(checkpoint, ids["held abstracts"][:600])
+        asked = tilde.token_counts(ids["held titles"][:600], checkpoint.vocabulary)
+        note["held_out_mrr"] = round(float(reciprocal_ranks(tilde.query_likelihood(asked, held)).mean()), 4)
+        logs = neural.log_probabilities(checkpoint, ids["candidates"])
+        found = tilde.query_likelihood(tilde.token_counts(ids["queries"], checkpoint.vocabulary), logs)
+        keep(name, found[rows, columns], started, **note)
+        best = np.argsort(-(row := neural.log_probabilities(checkpoint, ids["example"])[0]), kind="stable")[:40]
+        example.extend(
+            (name, rank, checkpoint.tokenizer.id_to_token(int(at)), float(row[at])) for rank, at in enumerate(best)
+        )
+        return logs
+
+    def matched(
+        name: str,
+        size: int,
+        ids: dict[str, list[NDArray[np.int64]]],
+        weigh: Callable[[Any], list[Floats]],
+        documents: list[NDArray[np.int64]],
+        started: float,
+        **note: Any,
+    ) -> None:
+        held = [text[:510] for text in ids["held abstracts"][:600]]
+        asked = tilde.token_counts(ids["held titles"][:600], size)
+        found = tilde.exact_match(asked, tilde.term_weights(held, weigh(held), size))
+        note["held_out_mrr"] = round(float(reciprocal_ranks(found).mean()), 4)
+        cut = [text[:510] for text in documents]
+        weights = tilde.term_weights(cut, weigh(cut), size)
+        keep(name, tilde.pair_scores(tilde.token_counts(ids["queries"], size), weights, rows, columns), started, **note)
+
+    for short, folder in (("tiny", TINY), ("minilm", MINILM)):
+        started = time.perf_counter()
+        rng, checkpoint, ids = prepared(folder)
+        notes[folder] = {"sha256": checkpoint.sha256}
+        if short == "tiny":
+            likelihood("tilde_zero", checkpoint, ids, started)
+            started = time.perf_counter()
+            matched(
+                "tildev2_zero",
+                checkpoint.vocabulary,
+                ids,
+                lambda t, c=checkpoint: _splade(neural, c, t),
+                ids["candidates"],
+                started,
+            )
+        else:
+            neural.prior_head(checkpoint, ids["titles"], ids["abstracts"])
+        started = time.perf_counter()
+        history = neural.train_tilde(checkpoint, ids["titles"], ids["abstracts"], rng, **settings_of(f"tilde_{short}"))
+        logs = likelihood(f"tilde_{short}", checkpoint, ids, started, loss=_ends(history), steps=len(history))
+
+        started = time.perf_counter()
+        rng, checkpoint, ids = prepared(folder)
+        model = neural.new_tildev2(checkpoint)
+        history = neural.train_tildev2(
+            model, ids["titles"], ids["abstracts"], negatives, rng, **settings_of(f"tildev2_{short}")
+        )
+        weigh = lambda t, m=model: neural.place_weights(m, t)  # noqa: E731
+        note = {"loss": _ends(history), "steps": len(history)}
+        matched(f"tildev2_{short}", checkpoint.vocabulary, ids, weigh, ids["candidates"], started, **note)
+        own = ids["example"][0]
+        values = neural.place_weights(model, [own])[0]
+        example.extend(
+            (f"tildev2_{short}", place, checkpoint.tokenizer.id_to_token(int(token)), float(value))
+            for place, (token, value) in enumerate(zip(own, values, strict=True))
+        )
+        if short == "tiny":
+            for m in (100, 200, 300):
+                started = time.perf_counter()
+                new = tilde.expansion_terms(logs, ids["candidates"], m)
+                longer = [np.concatenate((text, terms)) for text, terms in zip(ids["candidates"], new, strict=True)]
+                added = {"terms_added": round(float(np.mean([terms.size for terms in new])), 2)}
+                matched(f"tildev2_tiny_m{m}", checkpoint.vocabulary, ids, weigh, longer, started, **added)
+        else:
+            started = time.perf_counter()
+            rng, checkpoint, ids = prepared(folder)
+            cross = neural.new_cross_encoder(checkpoint)
+            chosen = settings_of("cross_minilm")
+            history = neural.train_cross_encoder(cross, ids["titles"], ids["abstracts"], negatives, rng, **chosen)
+            found = neural.relevance_scores(
+                cross,
+                [ids["queries"][row] for row in rows],
+                [ids["candidates"][row] for row in columns],
+                limit=chosen["limit"],
+            )
+            keep("cross_minilm", found, started, loss=_ends(history), steps=len(history))
+
+    out.mkdir(parents=True, exist_ok=True)
+    scores.to_csv(out / "scores.csv", index=False, float_format="%.7g", lineterminator="\n")
+    pd.DataFrame(example, columns=["system", "place", "token", "weight"]).to_csv(
+        out / "example.csv", index=False, float_format="%.5g", lineterminator="\n"
+    )
+    about = {
+        "data": "csfcube",
+        "seed": seed,
+        "threads": threads,
+        "training_papers": len(training),
+        "held_out_papers": len(held_out),
+        "settings": SETTINGS,
+        "probability": "sigmoid",
+        "models": notes,
+        "versions": {name: version(name) for name in ("numpy", "scipy", "torch", "transformers", "tokenizers")},
+    }
+    (out / "record.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def _ends(history: Sequence[float]) -> list[float]:
+    """Mean loss of the first and of the last tenth of the steps."""
+    tenth = max(1, len(history) // 10)
+    return [round(float(np.mean(part)), 4) for part in (history[:tenth], history[-tenth:])]
+
+
+def read_scores(path: Path, dataset: QueryByExample) -> pd.DataFrame:
+    """Read recorded scores, one column a system, and check them against the pairs that are to be ranked.
+
+    Parameters
+    ----------
+    path : Path
+        ``scores.csv``, as `record` writes it.
+    dataset : QueryByExample
+        The data set that was scored.
+
+    Returns
+    -------
+    DataFrame
+        ``query, document`` and a column a system, as ordered in ``dataset.pairs``.
+
+    Raises
+    ------
+    ValueError
+        If a pair of the data set has no score, or a pair is scored twice or is not of the data set.
+    """
+    scores = pd.read_csv(path, dtype={"query": str, "document": str})
+    joined = dataset.pairs.merge(scores, on=["query", "document"], how="outer", indicator=True)
+    if (joined["_merge"] != "both").any() or len(joined) != len(scores) or joined.isna().to_numpy().any():
+        wrong = joined[joined["_merge"] != "both"]
+        raise ValueError(
+            f"{path.name} does not fit the data: {len(wrong)} pairs stand on one side only, or a score is missing; "
+            "record the scores again"
+        )
+    return joined.drop(columns="_merge").sort_values(["query", "document"], ignore_index=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of `record`."""
+    parser = argparse.ArgumentParser(description="Train TILDE, TILDEv2 and a cross-encoder, and record their scores.")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the item csfcube")
+    parser.add_argument("--models", type=Path, required=True, help="folder with the two checkpoints")
+    parser.add_argument("--out", type=Path, required=True, help="where the record goes")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="a few steps only, to see that it runs")
+    chosen = parser.parse_args(arguments)
+    dataset = load_csfcube(chosen.data)
+    record(dataset, chosen.models, chosen.out, seed=chosen.seed, threads=chosen.threads, quick=chosen.quick)
+
+
+if __name__ == "__main__":
+    main()
