@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -47,7 +48,7 @@ def use_style() -> None:
         {
             "axes.axisbelow": True,
             "axes.grid": True,
-            "axes.prop_cycle": mpl.cycler(color=COLOURS),
+            "axes.prop_cycle": cycler(color=COLOURS),
             "axes.spines.right": False,
             "axes.spines.top": False,
             "figure.constrained_layout.use": True,
