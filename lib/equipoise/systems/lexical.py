@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 Sparse = Any  # scipy.sparse.csr_array of float64: SciPy ships no types
 
 _WORD = re.compile(r"[^\W_]+")
+_MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit integer
 
 
 @cache
@@ -325,10 +326,24 @@ def top(scores: Floats, k: int) -> NDArray[np.intp]:
     """
     if k < 1:
         raise ValueError(f"k is at least 1, found {k}")
+    size = scores.shape[1]
+    if k >= size:
+        return np.argsort(-_steps(scores), axis=1, kind="stable")
+    if size > _MOST_COLUMNS:
+        return np.argsort(-_steps(scores), axis=1, kind="stable")[:, :k]
+    keys = -_steps(scores).astype(np.int64) * size + np.arange(size)  # all different: ties are broken by column
+    best = np.argpartition(keys, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
+    return np.take_along_axis(best, order, axis=1)
+
+
+def _steps(scores: Floats) -> Floats:
+    """Scores of each query in whole steps of 1e-12 of the power of ten above its largest."""
+    largest = np.abs(scores).max(initial=0.0, axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
-        digits = 11 - np.floor(np.log10(np.abs(scores).max(initial=0.0, axis=1, keepdims=True)))
-    scale = 10.0 ** np.where(np.isfinite(digits), digits, 0.0)
-    return np.argsort(-np.round(scores * scale), axis=1, kind="stable")[:, :k]
+        digits = 11 - np.floor(np.log10(largest))
+    steps: Floats = np.rint(scores * 10.0 ** np.where(np.isfinite(digits), digits, 0.0))
+    return steps
 
 
 def unit_mass(queries: Sparse) -> Sparse:
