@@ -27,9 +27,11 @@ __all__ = [
     "ContextScores",
     "conversation_spread",
     "largest_differences",
+    "nearest_context",
     "performance",
     "preference",
     "ranking_stability",
+    "sampling_error",
     "score_alternatives",
 ]
 
@@ -118,6 +120,38 @@ def score_alternatives(
     return values[which.ravel()]
 
 
+def nearest_context(orders: ArrayLike, provides: ArrayLike) -> NDArray[np.intp]:
+    """Utterance that each utterance takes its context from: the nearest earlier one that provides any.
+
+    Parameters
+    ----------
+    orders : array_like of int, shaped (orders, n)
+        Utterance numbers, first uttered first.
+    provides : array_like of bool, shaped (n,)
+        Which utterances provide a context; all True gives the previous utterance.
+
+    Returns
+    -------
+    ndarray of int, shaped (orders, n)
+        At each position, the number of the providing utterance; -1 where there is none.
+
+    Notes
+    -----
+    permutations, section 4.1.
+
+    Examples
+    --------
+    >>> nearest_context([[0, 1, 2, 3], [0, 3, 1, 2]], [True, False, True, False])
+    array([[-1,  0,  0,  2],
+           [-1,  0,  0,  0]])
+    """
+    stacked = np.asarray(orders, dtype=np.intp)
+    gives = np.asarray(provides, dtype=bool)[stacked]
+    nearest = np.maximum.accumulate(np.where(gives, np.arange(stacked.shape[1]), -1), axis=1)
+    before = np.concatenate([np.full((len(stacked), 1), -1), nearest[:, :-1]], axis=1)
+    return np.where(before < 0, -1, np.take_along_axis(stacked, np.maximum(before, 0), axis=1))
+
+
 @dataclass(frozen=True, eq=False)
 class ContextScores:
     """Scores of the utterances of a conversation by one system whose context is at most one earlier utterance.
@@ -161,11 +195,8 @@ class ContextScores:
                [1., 0.]])
         """
         stacked = np.asarray(orders, dtype=np.intp)
-        place = np.where(self.provides[stacked], np.arange(stacked.shape[1]), -1)
-        nearest = np.maximum.accumulate(place, axis=1)
-        before = np.concatenate([np.full((len(stacked), 1), -1), nearest[:, :-1]], axis=1)
-        context = np.take_along_axis(stacked, np.maximum(before, 0), axis=1)
-        return np.where(before < 0, self.alone[stacked], self.after[context, stacked])
+        context = nearest_context(stacked, self.provides)
+        return np.where(context < 0, self.alone[stacked], self.after[np.maximum(context, 0), stacked])
 
 
 def _cube(scores: pd.DataFrame) -> tuple[list[str], dict[str, Floats]]:
@@ -209,7 +240,7 @@ def performance(scores: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"run": "a", "topic": ["1", "1", "2"], "permutation": [0, 1, 0], "value": [0.2, 0.4, 0.6]})
+    >>> scores = pd.DataFrame({"run": "a", "topic": list("112"), "permutation": [0, 1, 0], "value": [0.2, 0.4, 0.6]})
     >>> performance(scores).round(2)
       run  original  minimum  mean  maximum
     0   a       0.4      0.4  0.45      0.5
@@ -433,3 +464,64 @@ def ranking_stability(
             "best": (means.argmax(axis=2) == truth.argmax()).mean(axis=0),
         }
     )
+
+
+def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    r"""What sampled permutations say of each system beside what is exactly so over all valid orders.
+
+    .. math:: SE = \frac{1}{C} \sqrt{\sum_c \frac{\sigma_c^2}{m_c} \cdot \frac{N_c - m_c}{N_c - 1}}
+
+    with :math:`m_c` different orders drawn of the :math:`N_c` of conversation c.
+
+    Parameters
+    ----------
+    exact : DataFrame, columns run, topic, orders, mean, sd, minimum, maximum
+        Of `equipoise.systems.permuted.Experiment.exact`; systems with missing values are left out.
+    scores : DataFrame, columns run, topic, permutation, value
+        Of the sampled orders; permutation 0, the order of the script, is not counted as drawn.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``run, mean, sampled mean, error, standard error, minimum, sampled minimum, maximum, sampled maximum``:
+        means over conversations; error is sampled minus exact.
+
+    Raises
+    ------
+    ValueError
+        As `performance`, and if a conversation has no exact row for a system.
+
+    Notes
+    -----
+    Beyond the paper, which samples 100 orders and leaves the exact distribution to future work (section 5).
+
+    Examples
+    --------
+    >>> exact = pd.DataFrame({"run": ["a"], "topic": ["1"], "orders": [3], "mean": [0.4], "sd": [0.3],
+    ...     "minimum": [0.0], "maximum": [0.7]})
+    >>> scores = pd.DataFrame({"run": "a", "topic": "1", "permutation": [0, 1, 2], "value": [0.0, 0.7, 0.5]})
+    >>> sampling_error(exact, scores).round(3)[["run", "mean", "sampled mean", "error", "standard error"]]
+      run  mean  sampled mean  error  standard error
+    0   a   0.4           0.6    0.2            0.15
+    """
+    runs, cube = _cube(scores)
+    known = exact.set_index(["run", "topic"])
+    rows = []
+    for place, run in enumerate(runs):
+        absent = [topic for topic in cube if (run, topic) not in known.index]
+        if absent:
+            raise ValueError(f"no exact row of {run} for topics {', '.join(absent)}")
+        ours = known.loc[[(run, topic) for topic in cube]]
+        if ours[["mean", "sd", "minimum", "maximum"]].isna().to_numpy().any():
+            continue
+        drawn = [values[ORIGINAL + 1 :, place] for values in cube.values()]
+        size = np.array([len(values) for values in drawn])
+        left = (ours["orders"].to_numpy() - size) / np.maximum(ours["orders"].to_numpy() - 1, 1)
+        variance = ours["sd"].to_numpy() ** 2 / size * np.maximum(left, 0)
+        sampled = [float(np.mean([pick(values) for values in drawn])) for pick in (np.mean, np.min, np.max)]
+        mean, low, high = (float(ours[column].mean()) for column in ("mean", "minimum", "maximum"))
+        error = float(np.sqrt(variance.sum())) / len(drawn)
+        rows.append((run, mean, sampled[0], sampled[0] - mean, error, low, sampled[1], high, sampled[2]))
+    columns = ["run", "mean", "sampled mean", "error", "standard error"]
+    columns += ["minimum", "sampled minimum", "maximum", "sampled maximum"]
+    return pd.DataFrame(rows, columns=columns)

@@ -37,8 +37,8 @@ __all__ = [
     "SYSTEMS",
     "ContextRankings",
     "Conversation",
+    "Settings",
     "System",
-    "antecedents",
     "context_rankings",
     "conversations",
     "noun_phrases",
@@ -98,6 +98,48 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
     }
 )
 """The systems of permutations, section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the systems; the defaults are the paper's.
+
+    Parameters
+    ----------
+    k1, b : float
+        Of BM25, for every system but DLM.
+    mu : float
+        Of the Dirichlet smoothing of DLM.
+    current_weight : float
+        Lambda of LP, 0 to 1: the weight of the current utterance.
+    documents, terms : int
+        Feedback documents and terms of RM3.
+    original_weight : float
+        Weight of the query itself in RM3, 0 to 1. The paper does not give it; 0.6 is the default of its engine.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not between 0 and 1.
+
+    Examples
+    --------
+    >>> Settings().current_weight, Settings().mu
+    (0.6, 2500.0)
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+    mu: float = 2500.0
+    current_weight: float = 0.6
+    documents: int = 10
+    terms: int = 10
+    original_weight: float = 0.6
+
+    def __post_init__(self) -> None:
+        for name in ("current_weight", "original_weight"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is between 0 and 1, found {getattr(self, name)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,38 +266,6 @@ def noun_phrases(texts: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["text", "phrase", "anaphoric"])
 
 
-def antecedents(orders: ArrayLike, provides: ArrayLike) -> Columns:
-    """Utterance that each utterance takes its antecedent from: the nearest earlier one that provides one.
-
-    Parameters
-    ----------
-    orders : array_like of int, shaped (orders, n)
-        Utterance numbers, first uttered first.
-    provides : array_like of bool, shaped (n,)
-        Whether an utterance names something that a later pronoun can refer to.
-
-    Returns
-    -------
-    ndarray of int, shaped (orders, n)
-        At each position, the number of the providing utterance; -1 where there is none.
-
-    Notes
-    -----
-    Antecedent stands in the place of the paper's anCB (permutations, section 4.1).
-
-    Examples
-    --------
-    >>> antecedents([[0, 1, 2, 3], [0, 3, 1, 2]], [True, False, True, False])
-    array([[-1,  0,  0,  2],
-           [-1,  0,  0,  0]])
-    """
-    stacked = np.asarray(orders, dtype=np.intp)
-    gives = np.asarray(provides, dtype=bool)[stacked]
-    place = np.maximum.accumulate(np.where(gives, np.arange(stacked.shape[1]), -1), axis=1)
-    before = np.concatenate([np.full((len(stacked), 1), -1), place[:, :-1]], axis=1)
-    return np.where(before < 0, -1, np.take_along_axis(stacked, np.maximum(before, 0), axis=1))
-
-
 # --- rankings -----------------------------------------------------------------------------------------------------
 
 
@@ -289,12 +299,7 @@ def context_rankings(
     system: str,
     *,
     depth: int = 3,
-    k1: float = 1.2,
-    b: float = 0.75,
-    mu: float = 2500.0,
-    current_weight: float = 0.6,
-    original_weight: float = 0.6,
-    feedback: tuple[int, int] = (10, 10),
+    settings: Settings | None = None,
 ) -> ContextRankings:
     r"""Rankings of a system whose context is at most one utterance, for all pairs of utterances at once.
 
@@ -315,14 +320,8 @@ def context_rankings(
         A name in `SYSTEMS` whose context is not everything.
     depth : int
         How many of the best documents to keep.
-    k1, b, mu
-        Of `lexical.bm25` and `lexical.query_likelihood`.
-    current_weight : float
-        Lambda of LP, 0 to 1.
-    original_weight : float
-        See `lexical.rm3`.
-    feedback : (int, int)
-        Feedback documents and terms of RM3.
+    settings : Settings, optional
+        Parameters of the systems.
 
     Returns
     -------
@@ -336,8 +335,8 @@ def context_rankings(
     Notes
     -----
     permutations, section 4.1. The first utterance of a conversation is ranked by BM25 without rewriting. In CU the
-    first utterance enters once where it is the previous one too. RM3p adds distributions, because the length of an expansion
-    means nothing.
+    first utterance enters once where it is the previous one too. RM3p adds distributions, because the length of an
+    expansion means nothing.
 
     Examples
     --------
@@ -350,22 +349,26 @@ def context_rankings(
     if system not in SYSTEMS or SYSTEMS[system].context == "everything":
         names = ", ".join(name for name, known in SYSTEMS.items() if known.context != "everything")
         raise ValueError(f"no system {system!r} with a context of one utterance; there are {names}")
-    if not 0 <= current_weight <= 1:
-        raise ValueError(f"current_weight is between 0 and 1, found {current_weight}")
+    use = settings or Settings()
     size = len(conversation.texts)
     bags = collection.queries(conversation.texts)
-    documents, terms = feedback
 
     def expanded() -> Sparse:
         return lexical.rm3(
-            collection, bags, documents=documents, terms=terms, original_weight=original_weight, k1=k1, b=b
+            collection,
+            bags,
+            documents=use.documents,
+            terms=use.terms,
+            original_weight=use.original_weight,
+            k1=use.k1,
+            b=use.b,
         )
 
     def best(queries: Sparse) -> Columns:
-        return lexical.top(lexical.bm25(collection, queries, k1=k1, b=b), depth)
+        return lexical.top(lexical.bm25(collection, queries, k1=use.k1, b=use.b), depth)
 
     alone_rankers: dict[str, Callable[[], Columns]] = {
-        "DLM": lambda: lexical.top(lexical.query_likelihood(collection, bags, mu=mu), depth),
+        "DLM": lambda: lexical.top(lexical.query_likelihood(collection, bags, mu=use.mu), depth),
         "RM3": lambda: best(expanded()),
         "FU": lambda: best(bags + _rows(bags, np.where(np.arange(size) > 0, 0, -1))),
     }
@@ -380,7 +383,7 @@ def context_rankings(
         first = _rows(bags, np.where((before > 0) & (current > 0), 0, -1))
         queries = now + previous + first
     elif system == "LP":
-        queries = current_weight * now + (1 - current_weight) * previous
+        queries = use.current_weight * now + (1 - use.current_weight) * previous
     elif system == "RM3p":
         queries = lexical.unit_mass(now) + expanded()[before]
     else:
@@ -403,10 +406,7 @@ def sequential_rankings(
     orders: ArrayLike,
     *,
     depth: int = 3,
-    k1: float = 1.2,
-    b: float = 0.75,
-    original_weight: float = 0.6,
-    feedback: tuple[int, int] = (10, 10),
+    settings: Settings | None = None,
 ) -> Columns:
     r"""Rankings of RM3-sequential along orders of a conversation.
 
@@ -425,8 +425,8 @@ def sequential_rankings(
         Utterance numbers, first uttered first.
     depth : int
         How many of the best documents to keep.
-    k1, b, original_weight, feedback
-        See `context_rankings`.
+    settings : Settings, optional
+        Parameters of the systems.
 
     Returns
     -------
@@ -454,6 +454,7 @@ def sequential_rankings(
     size = len(conversation.texts)
     if stacked.ndim != 2 or stacked.shape[1] != size:
         raise ValueError(f"orders of {size} utterances are wanted, found shape {stacked.shape}")
+    use = settings or Settings()
     bags = lexical.unit_mass(collection.queries(conversation.texts))
     depth = min(depth, len(collection.documents))
     rankings = np.empty((*stacked.shape, depth), dtype=np.intp)
@@ -462,15 +463,15 @@ def sequential_rankings(
     for position in range(size):
         steps, beginning = np.unique(beginning * size + stacked[:, position], return_inverse=True)
         before, current = np.divmod(steps, size)
-        weight = original_weight if position else 1.0
+        weight = use.original_weight if position else 1.0
         best, following = [], []
         for start in range(0, len(steps), _FEEDBACK_BATCH):
             batch = slice(start, start + _FEEDBACK_BATCH)
             queries = sparse.csr_array(weight * bags[current[batch]] + (1 - weight) * models[before[batch]])
-            scores = lexical.bm25(collection, queries, k1=k1, b=b)
+            scores = lexical.bm25(collection, queries, k1=use.k1, b=use.b)
             best.append(lexical.top(scores, depth))
             if position < size - 1:
-                following.append(lexical.relevance_model(collection, scores, documents=feedback[0], terms=feedback[1]))
+                following.append(lexical.relevance_model(collection, scores, documents=use.documents, terms=use.terms))
         rankings[:, position] = np.concatenate(best)[beginning]
         models = sparse.vstack(following, format="csr") if following else models
     return rankings
