@@ -39,6 +39,7 @@ CLASSES = ("SE", "FT", "PT")
 """Self-explanatory, depends on the first topic, depends on a previous topic."""
 
 _LARGEST_SIZE = 62  # utterances: a set of them is one 64-bit word
+_ROUNDING = 1e-12  # a smaller spread of a score, relative to it, is rounding
 _LARGEST_INT64 = int(np.iinfo(np.int64).max)
 
 
@@ -587,9 +588,10 @@ class Structure(ABC):
         mean = sums[-1].sum() / ways[-1].sum()
         variance = squares[-1].sum() / ways[-1].sum() - mean**2
         shift = centre * self.size
+        varies = high[-1].max() - low[-1].min() > _ROUNDING * max(1.0, abs(shift))
         return OrderScores(
             mean=float(mean + shift),
-            sd=float(np.sqrt(max(variance, 0.0))),
+            sd=float(np.sqrt(max(variance, 0.0))) if varies else 0.0,
             minimum=float(low[-1].min() + shift),
             maximum=float(high[-1].max() + shift),
             worst=self._backwards(low_from, int(low[-1].argmin())),

@@ -521,7 +521,8 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         sampled = [float(np.mean([pick(values) for values in drawn])) for pick in (np.mean, np.min, np.max)]
         mean, low, high = (float(ours[column].mean()) for column in ("mean", "minimum", "maximum"))
         error = float(np.sqrt(variance.sum())) / len(drawn)
-        rows.append((run, mean, sampled[0], sampled[0] - mean, error, low, sampled[1], high, sampled[2]))
+        difference = round(sampled[0] - mean, 12)  # what is left below that is rounding
+        rows.append((run, mean, sampled[0], difference, error, low, sampled[1], high, sampled[2]))
     columns = ["run", "mean", "sampled mean", "error", "standard error"]
     columns += ["minimum", "sampled minimum", "maximum", "sampled maximum"]
     return pd.DataFrame(rows, columns=columns)
