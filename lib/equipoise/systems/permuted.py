@@ -1,0 +1,305 @@
+"""Conversational systems under permuted conversations: every system scored on every order that is asked for.
+
+An `Experiment` joins a collection, conversations and judgements. Systems whose context is one utterance are ranked
+and scored once for each pair of utterances; any order is then a look-up, and the mean, minimum and maximum over *all*
+valid orders are exact. RM3-sequential, which depends on everything uttered before, is scored order by order.
+
+References
+----------
+permutations, sections 3.1 and 4.3; section 5 for what it leaves to future work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.measures.orders import ContextScores, nearest_context, score_alternatives
+from equipoise.permutations import Orders
+from equipoise.systems.lexical import Collection
+from equipoise.systems.rewriting import SYSTEMS, ContextRankings, Conversation, Settings
+from equipoise.systems.rewriting import context_rankings as rank_contexts
+from equipoise.systems.rewriting import sequential_rankings as rank_sequences
+
+__all__ = ["Experiment", "sampled_orders"]
+
+Floats = NDArray[np.float64]
+
+_ORDERS_AT_ONCE = 5000
+
+
+def sampled_orders(conversations: Sequence[Conversation], size: int, seed: int) -> dict[str, Orders]:
+    """Draw different orders of each conversation, behind the order of the script.
+
+    Parameters
+    ----------
+    conversations : sequence of Conversation
+        Their scripts must be valid orders.
+    size : int
+        How many orders besides the script; all of them where there are fewer.
+    seed : int
+        Seed; every conversation draws from a stream of its own, so that leaving one out does not move the others.
+
+    Returns
+    -------
+    dict
+        By topic, orders shaped (1 + up to size, n); row 0 is the script.
+
+    Raises
+    ------
+    ValueError
+        If the script of a conversation is not a valid order of its structure.
+
+    Notes
+    -----
+    permutations, section 4.3: 100 different orders, and the original one.
+
+    Examples
+    --------
+    >>> from equipoise.permutations import ClassStructure
+    >>> structure = ClassStructure.from_classes(["SE", "FT", "FT"])
+    >>> sampled_orders([Conversation("1", ("1_1", "1_2", "1_3"), ("a", "b", "c"), structure)], 100, seed=1)
+    {'1': array([[0, 1, 2],
+           [0, 2, 1]])}
+    """
+    orders = {}
+    for conversation in conversations:
+        structure = conversation.structure
+        script = np.arange(structure.size)[None, :]
+        if not structure.is_valid(script).all():
+            raise ValueError(f"topic {conversation.topic}: the order of the script is not valid in its own structure")
+        stream = np.random.default_rng([seed, *conversation.topic.encode()])
+        drawn = structure.sample(min(size, structure.count - 1), stream, distinct=True, exclude=script)
+        orders[conversation.topic] = np.concatenate([script, drawn])
+    return orders
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A collection, conversations and judgements, on which systems are scored under any order.
+
+    Parameters
+    ----------
+    collection : Collection
+        What is ranked.
+    conversations : sequence of Conversation
+        Of different topics.
+    qrels : DataFrame, columns query, document, grade
+        Judgements; every utterance needs some.
+    settings : Settings
+        Parameters of the systems.
+    measure : str
+        Any measure that ir_measures knows; nDCG@3 in the paper.
+    depth : int
+        How many documents to rank: at least the cut-off of the measure.
+
+    Raises
+    ------
+    ValueError
+        If a topic comes twice.
+
+    Notes
+    -----
+    permutations, section 4.3.
+
+    Examples
+    --------
+    >>> from equipoise.permutations import ClassStructure
+    >>> collection = Collection.from_texts({"d1": "tiger shark", "d2": "white shark", "d3": "white whale"})
+    >>> texts = ("Tell me about sharks.", "Is the tiger large?", "Is the white one large?")
+    >>> structure = ClassStructure.from_classes(["SE", "FT", "FT"])
+    >>> qrels = pd.DataFrame({"query": ["1_1", "1_2", "1_3"], "document": ["d1", "d1", "d2"], "grade": [1, 1, 1]})
+    >>> experiment = Experiment(collection, [Conversation("1", ("1_1", "1_2", "1_3"), texts, structure)], qrels)
+    >>> experiment.exact(["LP"]).round(3)[["run", "topic", "orders", "mean", "minimum", "maximum"]]
+      run topic  orders   mean  minimum  maximum
+    0  LP     1       2  0.938    0.877      1.0
+    """
+
+    collection: Collection
+    conversations: Sequence[Conversation]
+    qrels: pd.DataFrame
+    settings: Settings = field(default_factory=Settings)
+    measure: str = "nDCG@3"
+    depth: int = 3
+    _known: dict[str, dict[str, tuple[ContextRankings, ContextScores]]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        topics = [conversation.topic for conversation in self.conversations]
+        doubled = sorted({topic for topic in topics if topics.count(topic) > 1})
+        if doubled:
+            raise ValueError(f"topics {', '.join(doubled)} come twice")
+
+    def _contexts(self, system: str) -> dict[str, tuple[ContextRankings, ContextScores]]:
+        """Rankings and scores of a system for every pair of utterances, by topic; made once."""
+        if system in self._known:
+            return self._known[system]
+        ranked = [
+            rank_contexts(self.collection, c, system, depth=self.depth, settings=self.settings)
+            for c in self.conversations
+        ]
+        queries: list[str] = []
+        rankings = []
+        for conversation, contexts in zip(self.conversations, ranked, strict=True):
+            queries += [*conversation.queries, *conversation.queries * len(conversation.queries)]
+            rankings += [contexts.alone, contexts.after.reshape(-1, contexts.after.shape[-1])]
+        values = self._score(queries, np.concatenate(rankings))
+        made, start = {}, 0
+        for conversation, contexts in zip(self.conversations, ranked, strict=True):
+            size = len(conversation.queries)
+            alone = values[start : start + size]
+            after = values[start + size : start + size + size**2].reshape(size, size)
+            start += size + size**2
+            made[conversation.topic] = (contexts, ContextScores(alone, after, contexts.provides))
+        self._known[system] = made
+        return made
+
+    def _score(self, queries: Sequence[str], rankings: NDArray[np.intp]) -> Floats:
+        return score_alternatives(queries, rankings, self.collection.documents, self.qrels, self.measure)
+
+    def rankings(self, conversation: Conversation, system: str, orders: ArrayLike) -> NDArray[np.intp]:
+        """Best documents of a system for the utterance at each position of each order.
+
+        Parameters
+        ----------
+        conversation : Conversation
+            One of the experiment's.
+        system : str
+            A name in `SYSTEMS`.
+        orders : array_like of int, shaped (orders, n)
+            Valid orders.
+
+        Returns
+        -------
+        ndarray of int, shaped (orders, n, depth)
+            Places in ``collection.documents``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such system.
+        """
+        stacked = np.asarray(orders, dtype=np.intp)
+        if _context(system) == "everything":
+            return rank_sequences(self.collection, conversation, stacked, depth=self.depth, settings=self.settings)
+        contexts = self._contexts(system)[conversation.topic][0]
+        before = nearest_context(stacked, contexts.provides)
+        found = contexts.after[np.maximum(before, 0), stacked]
+        return np.where((before < 0)[..., None], contexts.alone[stacked], found)
+
+    def utterance_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
+        """Score of a system for the utterance at each position of each order.
+
+        Parameters
+        ----------
+        conversation, system, orders
+            As for `rankings`.
+
+        Returns
+        -------
+        ndarray, shaped (orders, n)
+
+        Raises
+        ------
+        ValueError
+            If there is no such system, or an utterance has no judgement.
+        """
+        stacked = np.asarray(orders, dtype=np.intp)
+        if _context(system) != "everything":
+            return self._contexts(system)[conversation.topic][1].of(stacked)
+        parts = []
+        queries = np.array(conversation.queries, dtype=object)
+        for start in range(0, len(stacked), _ORDERS_AT_ONCE):
+            some = stacked[start : start + _ORDERS_AT_ONCE]
+            ranked = self.rankings(conversation, system, some)
+            values = self._score(queries[some].ravel().tolist(), ranked.reshape(-1, ranked.shape[-1]))
+            parts.append(values.reshape(some.shape))
+        return np.concatenate(parts)
+
+    def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
+        """Mean score of each system on each conversation under each of its orders.
+
+        Parameters
+        ----------
+        orders : mapping
+            By topic, orders shaped (orders, n); row 0 is the script (`sampled_orders`).
+        systems : sequence of str
+            Names in `SYSTEMS`.
+
+        Returns
+        -------
+        DataFrame, columns run, topic, permutation, value
+            value is the mean of the measure over the utterances; permutation is the row of the order.
+
+        Raises
+        ------
+        ValueError
+            If there is no such system, or an utterance has no judgement.
+        KeyError
+            If a topic has no orders.
+        """
+        parts = []
+        for system in systems:
+            for conversation in self.conversations:
+                values = self.utterance_scores(conversation, system, orders[conversation.topic]).mean(axis=1)
+                numbers = np.arange(len(values))
+                parts.append(
+                    pd.DataFrame({"run": system, "topic": conversation.topic, "permutation": numbers, "value": values})
+                )
+        return pd.concat(parts, ignore_index=True)
+
+    def exact(self, systems: Sequence[str] = tuple(SYSTEMS), *, limit: int = 50_000) -> pd.DataFrame:
+        """Mean, standard deviation, minimum and maximum of each system over all valid orders of each conversation.
+
+        Where the context is the previous utterance, the mean follows from adjacency probabilities and the extremes from
+        dynamic programming: no order is drawn or listed. The other systems are scored on every order, up to a limit.
+
+        Parameters
+        ----------
+        systems : sequence of str
+            Names in `SYSTEMS`.
+        limit : int
+            The most orders of a conversation to list for systems that need it.
+
+        Returns
+        -------
+        DataFrame, columns run, topic, orders, mean, sd, minimum, maximum, how
+            how is "adjacency", "enumeration", or "too many orders" (then the values are missing).
+
+        Raises
+        ------
+        ValueError
+            If there is no such system, or an utterance has no judgement.
+
+        Notes
+        -----
+        Beyond the paper: the distribution over permutations without sampling them.
+        """
+        rows = []
+        for system in systems:
+            context = _context(system)
+            for conversation in self.conversations:
+                structure, size = conversation.structure, len(conversation.queries)
+                known: tuple[float, float, float, float]
+                if context in ("none", "previous"):
+                    scores = self._contexts(system)[conversation.topic][1]
+                    found = structure.score_range(scores.after / size, scores.alone / size)
+                    known, how = (found.mean, found.sd, found.minimum, found.maximum), "adjacency"
+                elif structure.count <= limit:
+                    values = self.utterance_scores(conversation, system, structure.orders(limit)).mean(axis=1)
+                    known = (float(values.mean()), float(values.std()), float(values.min()), float(values.max()))
+                    how = "enumeration"
+                else:
+                    known, how = (np.nan, np.nan, np.nan, np.nan), "too many orders"
+                rows.append((system, conversation.topic, structure.count, *known, how))
+        columns = ["run", "topic", "orders", "mean", "sd", "minimum", "maximum", "how"]
+        return pd.DataFrame(rows, columns=columns)
+
+
+def _context(system: str) -> str:
+    if system not in SYSTEMS:
+        raise ValueError(f"no system named {system!r}; there are {', '.join(SYSTEMS)}")
+    return SYSTEMS[system].context
