@@ -27,10 +27,13 @@ from numpy.typing import NDArray
 
 from equipoise.loaders.csfcube import load_csfcube
 from equipoise.loaders.query_by_example import QueryByExample, text_of
-from equipoise.systems import term_weighting, tilde
+from equipoise.systems import tilde
+from equipoise.systems.language_model import jelinek_mercer
+from equipoise.systems.lexical import Collection, bm25
 from equipoise.systems.tokenisation import ANALYSERS, Tokenisation, domain_wordpiece, wordpiece
 
 __all__ = [
+    "BM25",
     "EXAMPLE",
     "SETTINGS",
     "hard_negatives",
@@ -46,6 +49,9 @@ Floats = NDArray[np.float64]
 
 TINY, MINILM = "splade-tiny-msmarco", "all-minilm-l6-v2"
 """Folder names of the two checkpoints: a general one with a masked-LM head, and one that has read scientific papers."""
+
+BM25 = {"k1": 2.75, "b": 1.0}
+"""BM25's parameters in thesis section 2.2.1, tuned there for scientific papers."""
 
 EXAMPLE = "Ranking papers by example: a seed paper is the query, and terms it shares with other papers are weighted."
 """Our own text, whose term weights are recorded for Figure 2.1."""
@@ -135,11 +141,9 @@ def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int 
     """
     if len(titles) <= top:
         raise ValueError(f"{top} negatives need more than {len(titles)} papers")
-    tokenise = ANALYSERS["STM2"]
-    documents = [tokenise(text) for text in abstracts]
-    vocabulary = term_weighting.vocabulary_of(documents)
-    weights = term_weighting.bm25_weights(term_weighting.counts_of(documents, vocabulary))
-    scores = tilde.exact_match(term_weighting.counts_of([tokenise(text) for text in titles], vocabulary), weights)
+    names = [f"{row:09d}" for row in range(len(abstracts))]  # ids in the order of the rows
+    collection = Collection.from_texts(dict(zip(names, abstracts, strict=True)), ANALYSERS["STM2"])
+    scores = bm25(collection, collection.queries(titles), k1=2.75, b=1.0)
     np.fill_diagonal(scores, -np.inf)
     return np.argsort(-scores, axis=1, kind="stable")[:, :top]
 
@@ -158,7 +162,7 @@ def lexical_scores(
     model : {"bm25", "lm"}
         BM25, or the Jelinek-Mercer language model.
     **settings : float
-        Passed on to `bm25_weights` or `jelinek_mercer_weights`.
+        Passed on to `equipoise.systems.lexical.bm25` or `equipoise.systems.language_model.jelinek_mercer`.
 
     Returns
     -------
@@ -179,25 +183,18 @@ def lexical_scores(
     >>> papers = pd.DataFrame({"document": list("abc"), "title": ["X Y", "X", "Z"], "abstract": ""})
     >>> judged = pd.DataFrame({"task": "t", "query": "a", "document": ["b", "c"], "grade": 0})
     >>> splits = pd.DataFrame({"task": ["t"], "fold": ["1"], "part": ["test"], "query": ["a"]})
-    >>> scores = lexical_scores(QueryByExample(papers, judged, splits), str.split)
+    >>> scores = lexical_scores(QueryByExample(papers, judged, splits), str.split, k1=2.75, b=1.0)
     >>> scores["score"].round(4).tolist()
-    [0.1848, 0.0]
+    [0.6931, 0.0]
     """
-    makers: dict[str, Callable[..., Any]] = {
-        "bm25": term_weighting.bm25_weights,
-        "lm": term_weighting.jelinek_mercer_weights,
-    }
-    if model not in makers:
+    if model not in ("bm25", "lm"):
         raise ValueError(f'model must be "bm25" or "lm", found {model!r}')
     texts, pairs = text_of(dataset.papers), dataset.pairs
-    documents = pd.Index(sorted(set(pairs["document"])))
-    terms = [tokenise(text) for text in texts[documents]]
-    vocabulary = term_weighting.vocabulary_of(terms)
-    weights = makers[model](term_weighting.counts_of(terms, vocabulary), **settings)
-    queries = pd.Index(dataset.queries)
-    asked = term_weighting.counts_of([tokenise(text) for text in texts[queries]], vocabulary)
-    rows, columns = queries.get_indexer(pairs["query"]), documents.get_indexer(pairs["document"])
-    return pairs.assign(score=tilde.pair_scores(asked, weights, rows, columns))
+    collection = Collection.from_texts({name: texts[name] for name in sorted(set(pairs["document"]))}, tokenise)
+    queries, documents = pd.Index(dataset.queries), pd.Index(collection.documents)
+    asked = collection.queries([texts[name] for name in queries])
+    scores = bm25(collection, asked, **settings) if model == "bm25" else jelinek_mercer(collection, asked, **settings)
+    return pairs.assign(score=scores[queries.get_indexer(pairs["query"]), documents.get_indexer(pairs["document"])])
 
 
 def reciprocal_ranks(scores: Floats) -> Floats:
@@ -270,7 +267,7 @@ def record(
     bert = wordpiece(models / TINY / "tokenizer.json")
     for name, tokenise in (("bert", bert), ("domain", domain_wordpiece(texts[candidates]))):
         for model in ("bm25", "lm"):
-            lexical = lexical_scores(dataset, tokenise, model=model)
+            lexical = lexical_scores(dataset, tokenise, model=model, **(BM25 if model == "bm25" else {}))
             scores[f"{model}_{name}"] = scores.merge(lexical, on=["query", "document"], how="left")["score"].to_numpy()
 
     def prepared(name: str) -> tuple[Any, Any, dict[str, list[NDArray[np.int64]]]]:
