@@ -29,6 +29,12 @@ from transformers import BertForMaskedLM, BertModel
 
 __all__ = [
     "Checkpoint",
+    "calibrate_head",
+    "head_log_probabilities",
+    "hidden_states",
+    "projected",
+    "train_head",
+    "train_projection",
     "CrossEncoder",
     "TildeV2",
     "load_checkpoint",
@@ -36,7 +42,6 @@ __all__ = [
     "new_cross_encoder",
     "new_tildev2",
     "place_weights",
-    "prior_head",
     "relevance_scores",
     "seeded",
     "tokenise",
@@ -117,6 +122,9 @@ def seeded(seed: int, *, threads: int = 2) -> np.random.Generator:
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = (
+        False  # a seventh of the time, and nothing here reads such memory
+    )
     return np.random.default_rng(seed)
 
 
@@ -231,30 +239,36 @@ def _descend(
     return history
 
 
-def prior_head(checkpoint: Checkpoint, *texts: Sequence[Tokens], scale: float = 0.1) -> None:
-    """Set a head that came without weights to how common each token is, so that training starts from there.
+def calibrate_head(
+    checkpoint: Checkpoint, vectors: NDArray[np.float32], *texts: Sequence[Tokens], fresh: float | None = None
+) -> None:
+    """Shift the head's bias until each token is, on average, as likely as it is common: training starts from there.
 
     Parameters
     ----------
     checkpoint : Checkpoint
-        Changed in place: the transformation is the identity, the bias of a token the log-odds of a text to hold it.
+        Changed in place.
+    vectors : ndarray of float32, shaped (documents, hidden)
+        What the head is to read, of a sample of documents.
     *texts : sequence of ndarray of int
-        Token ids of the texts that training will ask for.
-    scale : float
-        Of what the encoder adds to the bias at first.
+        Token ids of texts that training will ask for.
+    fresh : float, optional
+        For a head that came without weights: its transformation becomes the identity, scaled by this number.
     """
-    model, size = checkpoint.model, checkpoint.vocabulary
-    held = np.stack(
-        [np.bincount(np.concatenate([np.unique(t) for t in part]), minlength=size) / len(part) for part in texts]
-    )
-    share = (held.mean(axis=0) + 1e-5) / (1 + 2e-5)
+    size = checkpoint.vocabulary
+    shares = [
+        np.bincount(np.concatenate([np.unique(text) for text in part]), minlength=size) / len(part) for part in texts
+    ]
+    share = (np.mean(shares, axis=0) + 1e-5) / (1 + 2e-5)
+    head = checkpoint.model.cls.predictions
     with torch.no_grad():
-        head = model.cls.predictions
-        torch.nn.init.eye_(head.transform.dense.weight)
-        torch.nn.init.zeros_(head.transform.dense.bias)
-        head.transform.LayerNorm.weight.fill_(scale)
-        head.transform.LayerNorm.bias.zero_()
-        head.decoder.bias.copy_(torch.from_numpy(np.log(share / (1 - share))))
+        if fresh is not None:
+            torch.nn.init.eye_(head.transform.dense.weight)
+            torch.nn.init.zeros_(head.transform.dense.bias)
+            head.transform.LayerNorm.weight.fill_(fresh)
+            head.transform.LayerNorm.bias.zero_()
+        mean = checkpoint.model.cls(torch.from_numpy(vectors)).mean(dim=0)
+        head.decoder.bias += torch.from_numpy(np.log(share / (1 - share)).astype(np.float32)) - mean
 
 
 def _cls_logits(model: BertForMaskedLM, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -285,7 +299,7 @@ def train_tilde(
     checkpoint : Checkpoint
         Changed in place.
     queries, documents : sequence of ndarray of int
-        Token ids; the i-th query belongs to the i-th document.
+        Token ids; the i-th query belongs to the i-th document, and further documents serve as negatives.
     rng : Generator
         Orders the batches.
     epochs, batch, rate : int, int, float
@@ -306,16 +320,12 @@ def train_tilde(
     -----
     thesis sections 2.2.2 and 2.3.6.
     """
-    plan = _batches(len(documents), batch, epochs, rng)[:steps]
+    plan = _batches(len(queries), batch, epochs, rng)[:steps]
     model, tokenizer = checkpoint.model, checkpoint.tokenizer
 
     def half(sources: Sequence[Tokens], targets: Sequence[Tokens]) -> torch.Tensor:
         logits = _cls_logits(model, _batch(tokenizer, [source[:limit] for source in sources]))
-        wanted = torch.zeros_like(logits)
-        for row, target in enumerate(targets):
-            wanted[row, torch.from_numpy(np.unique(target))] = 1.0
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="sum")
-        return loss / len(sources)
+        return _set_loss(logits, targets)
 
     def losses() -> Iterator[torch.Tensor]:
         for rows in plan:
@@ -376,6 +386,113 @@ def log_probabilities(
     return table
 
 
+def hidden_states(
+    checkpoint: Checkpoint, documents: Sequence[Tokens], *, batch: int = 16, limit: int = 510
+) -> list[NDArray[np.float32]]:
+    """What the encoder, left as it is, makes of documents: to train heads on it without training the encoder.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        The encoder.
+    documents : sequence of ndarray of int
+        Token ids.
+    batch, limit : int
+        Documents at once, and longest document in tokens.
+
+    Returns
+    -------
+    list of ndarray of float32, each shaped (1 + tokens, hidden)
+        [CLS] first, then a row a token.
+    """
+    cut = [document[:limit] for document in documents]
+    result: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(cut)
+    with torch.inference_mode(), tqdm(total=len(cut), desc="documents", disable=None) as bar:
+        for rows in _slices([text.size for text in cut], batch):
+            states = checkpoint.model.bert(**_batch(checkpoint.tokenizer, [cut[row] for row in rows])).last_hidden_state
+            for row, state in zip(rows, states.numpy(), strict=True):
+                result[row] = state[: 1 + cut[row].size].copy()
+            bar.update(len(rows))
+    return result
+
+
+def _set_loss(logits: torch.Tensor, targets: Sequence[Tokens]) -> torch.Tensor:
+    """Binary cross-entropy of which tokens a text holds, in nats a text."""
+    wanted = torch.zeros_like(logits)
+    for row, target in enumerate(targets):
+        wanted[row, torch.from_numpy(np.unique(target))] = 1.0
+    return torch.nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / len(targets)
+
+
+def train_head(
+    checkpoint: Checkpoint,
+    vectors: NDArray[np.float32],
+    targets: Sequence[Tokens],
+    rng: np.random.Generator,
+    *,
+    epochs: int = 20,
+    batch: int = 64,
+    rate: float = 1e-3,
+    steps: int | None = None,
+) -> list[float]:
+    """Train TILDE's head alone, on vectors of an encoder that is left as it is; the loss is `train_tilde`'s.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Its head is changed in place (and with it the word embeddings where they are tied: encode first).
+    vectors : ndarray of float32, shaped (texts, hidden)
+        What the head reads.
+    targets : sequence of ndarray of int
+        Token ids that the head is to expect of each vector.
+    rng : Generator
+        Orders the batches.
+    epochs, batch, rate : int, int, float
+        As usual.
+    steps : int, optional
+        Stop after so many steps.
+
+    Returns
+    -------
+    list of float
+        Loss of every step, in nats a text.
+    """
+    plan = _batches(len(vectors), batch, epochs, rng)[:steps]
+
+    def losses() -> Iterator[torch.Tensor]:
+        for rows in plan:
+            yield _set_loss(checkpoint.model.cls(torch.from_numpy(vectors[rows])), [targets[row] for row in rows])
+
+    return _descend(torch.nn.ModuleList([checkpoint.model.cls]), losses(), len(plan), rate, "TILDE's head")
+
+
+def head_log_probabilities(
+    checkpoint: Checkpoint, vectors: NDArray[np.float32], *, batch: int = 256
+) -> NDArray[np.float32]:
+    """Log-probabilities that the head gives every token for each vector, tokens independent of each other.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        With a trained head.
+    vectors : ndarray of float32, shaped (texts, hidden)
+        What the head reads.
+    batch : int
+        Vectors at once.
+
+    Returns
+    -------
+    ndarray of float32, shaped (texts, vocabulary)
+        In nats.
+    """
+    table = np.empty((len(vectors), checkpoint.vocabulary), dtype=np.float32)
+    with torch.inference_mode():
+        for start in range(0, len(vectors), batch):
+            logits = checkpoint.model.cls(torch.from_numpy(vectors[start : start + batch]))
+            table[start : start + batch] = torch.nn.functional.logsigmoid(logits).numpy()
+    return table
+
+
 def new_tildev2(checkpoint: Checkpoint) -> TildeV2:
     """TILDEv2 over a checkpoint's encoder, its projection drawn at random, with a bias of 1 so that no ReLU starts dead."""
     projection = torch.nn.Linear(checkpoint.model.config.hidden_size, 1)
@@ -388,6 +505,17 @@ def _weights(model: TildeV2, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     """ReLU of the projection of every place, shaped (documents, places); 0 where there is padding."""
     hidden = model.bert(**inputs).last_hidden_state
     return torch.relu(model.projection(hidden)).squeeze(-1) * inputs["attention_mask"]
+
+
+def _match(queries: Sequence[Tokens], documents: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Eq. 2.2 for all pairs of a batch, shaped (queries, documents), through which gradients flow."""
+    rows = []
+    for query in queries:
+        tokens, counts = np.unique(query, return_counts=True)
+        same = torch.from_numpy(tokens)[:, None, None] == documents[None]
+        best = torch.where(same, weights[None], torch.zeros(())).amax(dim=2)
+        rows.append((best * torch.from_numpy(counts)[:, None]).sum(dim=0))
+    return torch.stack(rows)
 
 
 def train_tildev2(
@@ -412,8 +540,8 @@ def train_tildev2(
     model : TildeV2
         Changed in place.
     queries, documents : sequence of ndarray of int
-        Token ids; the i-th query belongs to the i-th document.
-    negatives : ndarray of int, shaped (documents, n)
+        Token ids; the i-th query belongs to the i-th document, and further documents serve as negatives.
+    negatives : ndarray of int, shaped (queries, n)
         Row numbers of hard negatives of each query; one of them joins the batch.
     rng : Generator
         Orders the batches and draws the negatives.
@@ -433,30 +561,92 @@ def train_tildev2(
     -----
     thesis Eqs. 2.2 and 2.3, section 2.3.1 (triplets).
     """
-    plan = _batches(len(documents), batch, epochs, rng)[:steps]
+    plan = _batches(len(queries), batch, epochs, rng)[:steps]
 
     def losses() -> Iterator[torch.Tensor]:
         for rows in plan:
             hard = negatives[rows, rng.integers(negatives.shape[1], size=rows.size)]
             inputs = _batch(model.tokenizer, [documents[row][:limit] for row in np.concatenate((rows, hard))])
-            weights = _weights(model, inputs)
-            unique = [np.unique(queries[row], return_counts=True) for row in rows]
-            scores = torch.stack(
-                [
-                    (
-                        torch.where(
-                            torch.from_numpy(tokens)[:, None, None] == inputs["input_ids"][None],
-                            weights[None],
-                            torch.zeros(()),
-                        ).amax(dim=2)
-                        * torch.from_numpy(counts)[:, None]
-                    ).sum(dim=0)
-                    for tokens, counts in unique
-                ]
-            )
+            scores = _match([queries[row] for row in rows], inputs["input_ids"], _weights(model, inputs))
             yield torch.nn.functional.cross_entropy(scores, torch.arange(rows.size))
 
     return _descend(torch.nn.ModuleList([model.bert, model.projection]), losses(), len(plan), rate, "TILDEv2")
+
+
+def train_projection(
+    model: TildeV2,
+    queries: Sequence[Tokens],
+    documents: Sequence[Tokens],
+    states: Sequence[NDArray[np.float32]],
+    negatives: NDArray[np.int64],
+    rng: np.random.Generator,
+    *,
+    epochs: int = 5,
+    batch: int = 32,
+    rate: float = 1e-3,
+    steps: int | None = None,
+) -> list[float]:
+    """Train TILDEv2's projection alone, on an encoder that is left as it is; the loss is `train_tildev2`'s.
+
+    Parameters
+    ----------
+    model : TildeV2
+        Its projection is changed in place.
+    queries, documents : sequence of ndarray of int
+        Token ids; the i-th query belongs to the i-th document.
+    states : sequence of ndarray of float32, each shaped (1 + tokens, hidden)
+        Of the documents, from `hidden_states`; where a limit cut a document, the cut document.
+    negatives : ndarray of int, shaped (queries, n)
+        Row numbers of hard negatives of each query; one of them joins the batch.
+    rng : Generator
+        Orders the batches and draws the negatives.
+    epochs, batch, rate : int, int, float
+        As usual.
+    steps : int, optional
+        Stop after so many steps.
+
+    Returns
+    -------
+    list of float
+        Loss of every step, in nats.
+    """
+    plan = _batches(len(queries), batch, epochs, rng)[:steps]
+
+    def losses() -> Iterator[torch.Tensor]:
+        for rows in plan:
+            both = np.concatenate((rows, negatives[rows, rng.integers(negatives.shape[1], size=rows.size)]))
+            longest = max(len(states[row]) for row in both) - 1
+            tokens = np.full((len(both), longest), -1, dtype=np.int64)  # -1 is no token of a query
+            hidden = np.zeros((len(both), longest, states[0].shape[1]), dtype=np.float32)
+            for place, row in enumerate(both):
+                size = len(states[row]) - 1
+                tokens[place, :size], hidden[place, :size] = documents[row][:size], states[row][1:]
+            weights = torch.relu(model.projection(torch.from_numpy(hidden))).squeeze(-1)
+            scores = _match([queries[row] for row in rows], torch.from_numpy(tokens), weights)
+            yield torch.nn.functional.cross_entropy(scores, torch.arange(rows.size))
+
+    return _descend(torch.nn.ModuleList([model.projection]), losses(), len(plan), rate, "TILDEv2's projection")
+
+
+def projected(model: TildeV2, states: Sequence[NDArray[np.float32]]) -> list[Floats]:
+    """Weights of every token of documents whose hidden states are known, as `place_weights` gives them.
+
+    Parameters
+    ----------
+    model : TildeV2
+        With a trained projection.
+    states : sequence of ndarray of float32, each shaped (1 + tokens, hidden)
+        From `hidden_states`.
+
+    Returns
+    -------
+    list of ndarray, each shaped (tokens,)
+        At least 0.
+    """
+    flat = np.concatenate([state[1:] for state in states])
+    with torch.inference_mode():
+        weights = torch.relu(model.projection(torch.from_numpy(flat))).squeeze(-1).numpy().astype(np.float64)
+    return np.split(weights, np.cumsum([len(state) - 1 for state in states])[:-1])
 
 
 def place_weights(model: TildeV2, documents: Sequence[Tokens], *, batch: int = 16, limit: int = 510) -> list[Floats]:
@@ -527,8 +717,8 @@ def train_cross_encoder(
     model : CrossEncoder
         Changed in place.
     queries, documents : sequence of ndarray of int
-        Token ids; the i-th query belongs to the i-th document.
-    negatives : ndarray of int, shaped (documents, n)
+        Token ids; the i-th query belongs to the i-th document, and further documents serve as negatives.
+    negatives : ndarray of int, shaped (queries, n)
         Row numbers of hard negatives of each query; one of them is drawn a step.
     rng : Generator
         Orders the batches and draws the negatives.
@@ -548,7 +738,7 @@ def train_cross_encoder(
     -----
     thesis section 2.2.4.
     """
-    plan = _batches(len(documents), batch, epochs, rng)[:steps]
+    plan = _batches(len(queries), batch, epochs, rng)[:steps]
 
     def losses() -> Iterator[torch.Tensor]:
         for rows in plan:

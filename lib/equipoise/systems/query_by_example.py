@@ -35,6 +35,7 @@ from equipoise.systems.tokenisation import ANALYSERS, Tokenisation, domain_wordp
 __all__ = [
     "BM25",
     "EXAMPLE",
+    "EXPANSIONS",
     "SETTINGS",
     "hard_negatives",
     "lexical_scores",
@@ -56,14 +57,26 @@ BM25 = {"k1": 2.75, "b": 1.0}
 EXAMPLE = "Ranking papers by example: a seed paper is the query, and terms it shares with other papers are weighted."
 """Our own text, whose term weights are recorded for Figure 2.1."""
 
+EXPANSIONS = (200, 300)
+"""The m of document expansion, as in Table 2.1 of the thesis."""
+
+LONGEST = 510
+"""Tokens that a BERT takes beside [CLS] and [SEP]; a document and its expansion are cut there."""
+
 SETTINGS: dict[str, dict[str, Any]] = {
-    "tilde_tiny": {"checkpoint": TINY, "epochs": 5, "batch": 32, "rate": 3e-4, "limit": 254},
-    "tilde_minilm": {"checkpoint": MINILM, "epochs": 1, "batch": 32, "rate": 3e-4, "limit": 126, "steps": 110},
-    "tildev2_tiny": {"checkpoint": TINY, "epochs": 5, "batch": 32, "rate": 1e-4, "limit": 254},
-    "tildev2_minilm": {"checkpoint": MINILM, "epochs": 1, "batch": 16, "rate": 5e-5, "limit": 126, "steps": 110},
-    "cross_minilm": {"checkpoint": MINILM, "epochs": 1, "batch": 8, "rate": 5e-5, "limit": 126, "steps": 220},
+    "tilde_minilm": {"epochs": 12, "batch": 64, "rate": 1e-3},
+    "tildev2_minilm": {"epochs": 3, "batch": 32, "rate": 3e-3},
+    "tilde_tiny": {"epochs": 2, "batch": 32, "rate": 5e-4, "limit": 126},
+    "tildev2_tiny": {"epochs": 2, "batch": 32, "rate": 2e-4, "limit": 126},
+    "cross_tiny": {"epochs": 2, "batch": 16, "rate": 2e-4, "limit": 126},
 }
 """How each model is trained. Rates are higher and epochs fewer than the thesis's: the models are small, the CPU slow."""
+
+TRAINED_ON, HELD_OUT = 1500, 300
+"""How many of the training and held-out papers are used, the first by id: as many as half an hour on a CPU allows."""
+
+LIMITS = {"training": 126, TINY: 254, MINILM: 190}
+"""Longest document in tokens: in training, and when documents are ranked, by encoder."""
 
 
 def training_papers(
@@ -219,19 +232,16 @@ def reciprocal_ranks(scores: Floats) -> Floats:
     return 1.0 / (scores >= own).sum(axis=1)
 
 
-def _splade(neural: Any, checkpoint: Any, documents: Sequence[NDArray[np.int64]]) -> list[Floats]:
+def _splade(checkpoint: Any, documents: Sequence[NDArray[np.int64]], states: Sequence[Any]) -> list[Floats]:
     """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each of them at its best place."""
-    import torch
-
-    result: list[Floats] = [np.empty(0)] * len(documents)
+    torch = importlib.import_module("torch")
+    result: list[Floats] = []
+    head = checkpoint.model.cls.predictions
     with torch.inference_mode():
-        for row, document in enumerate(documents):
-            inputs = neural._batch(checkpoint.tokenizer, [document[:510]])
-            own = torch.from_numpy(document[:510])
-            hidden = checkpoint.model.cls.predictions.transform(checkpoint.model.bert(**inputs).last_hidden_state[0])
-            decoder = checkpoint.model.cls.predictions.decoder
-            logits = (hidden @ decoder.weight[own].T + decoder.bias[own]).amax(dim=0)
-            result[row] = torch.log1p(torch.relu(logits)).numpy().astype(np.float64)
+        for document, state in zip(documents, states, strict=True):
+            own = torch.from_numpy(document[: len(state) - 1])
+            logits = head.transform(torch.from_numpy(state)) @ head.decoder.weight[own].T + head.decoder.bias[own]
+            result.append(torch.log1p(torch.relu(logits.amax(dim=0))).numpy().astype(np.float64))
     return result
 
 
@@ -251,7 +261,7 @@ def record(
     seed, threads : int
         Of training, which is repeatable given both and the versions.
     quick : bool
-        Three steps a model and the first pairs only, to see that everything runs.
+        Three steps a model, few papers and the first pairs only, to see that everything runs.
     """
     neural = importlib.import_module("equipoise.systems.neural")
     texts, pairs = text_of(dataset.papers), dataset.pairs
@@ -260,6 +270,7 @@ def record(
     candidates, queries = pd.Index(sorted(set(pairs["document"]))), pd.Index(sorted(set(pairs["query"])))
     rows, columns = queries.get_indexer(pairs["query"]), candidates.get_indexer(pairs["document"])
     training, held_out = training_papers(dataset, seed=seed)
+    training, held_out = training.head(200 if quick else TRAINED_ON), held_out.head(50 if quick else HELD_OUT)
     negatives = hard_negatives(training["title"].tolist(), training["abstract"].tolist())
     scores, notes = pairs.copy(), {}
     example = []
@@ -273,6 +284,7 @@ def record(
     def prepared(name: str) -> tuple[Any, Any, dict[str, list[NDArray[np.int64]]]]:
         rng = neural.seeded(seed, threads=threads)
         checkpoint = neural.load_checkpoint(models / name)
+        notes[name] = {"sha256": checkpoint.sha256}
         ids = {
             "titles": training["title"],
             "abstracts": training["abstract"],
@@ -282,123 +294,144 @@ def record(
             "queries": texts[queries],
             "example": [EXAMPLE],
         }
-        return rng, checkpoint, {key: neural.tokenise(checkpoint.tokenizer, list(value)) for key, value in ids.items()}
+        cuts = {"candidates": LIMITS[name], "held abstracts": LIMITS["training"], "abstracts": LIMITS["training"]}
+        tokens = {
+            key: neural.tokenise(checkpoint.tokenizer, list(value), limit=cuts.get(key)) for key, value in ids.items()
+        }
+        return rng, checkpoint, tokens
 
     def settings_of(name: str) -> dict[str, Any]:
-        chosen = {key: value for key, value in SETTINGS[name].items() if key != "checkpoint"}
-        return chosen | ({"steps": 3} if quick else {})
+        return SETTINGS[name] | ({"steps": 3} if quick else {})
 
-    def keep(name: str, values: Floats, started: float, **note: Any) -> None:
+    def write() -> None:
+        """Write what there is, after every model: a long run that is stopped leaves what it has done."""
+        out.mkdir(parents=True, exist_ok=True)
+        scores.to_csv(out / "scores.csv", index=False, float_format="%.7g", lineterminator="\n")
+        pd.DataFrame(example, columns=["system", "place", "token", "weight"]).to_csv(
+            out / "example.csv", index=False, float_format="%.5g", lineterminator="\n"
+        )
+        about = {
+            "data": "csfcube",
+            "seed": seed,
+            "threads": threads,
+            "training_papers": len(training),
+            "held_out_papers": len(held_out),
+            "limits": LIMITS,
+            "settings": SETTINGS,
+            "probability": "sigmoid",
+            "models": notes,
+            "versions": {name: version(name) for name in ("numpy", "scipy", "torch", "transformers", "tokenizers")},
+        }
+        (out / "record.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+    def keep(name: str, values: Floats, held: Floats | None, started: float, **note: Any) -> None:
+        """Scores of the pairs, and how often a held-out title finds its abstract first among the held-out ones."""
         scores[name] = values
+        if held is not None:
+            note["held_out_mrr"] = round(float(reciprocal_ranks(held).mean()), 4)
         notes[name] = note | {"seconds": round(time.perf_counter() - started)}
         print(name, notes[name], flush=True)
+        write()
 
     def likelihood(
-        name: str, checkpoint: Any, ids: dict[str, list[NDArray[np.int64]]], started: float, **note: Any
+        name: str, checkpoint: Any, ids: dict[str, Any], encode: Callable[[str], Any], started: float, **note: Any
     ) -> Any:
-        held = neural.log_probabilities(checkpoint, ids["held abstracts"][:600])
-        asked = tilde.token_counts(ids["held titles"][:600], checkpoint.vocabulary)
-        note["held_out_mrr"] = round(float(reciprocal_ranks(tilde.query_likelihood(asked, held)).mean()), 4)
-        logs = neural.log_probabilities(checkpoint, ids["candidates"])
-        found = tilde.query_likelihood(tilde.token_counts(ids["queries"], checkpoint.vocabulary), logs)
-        keep(name, found[rows, columns], started, **note)
-        best = np.argsort(-(row := neural.log_probabilities(checkpoint, ids["example"])[0]), kind="stable")[:40]
-        example.extend(
-            (name, rank, checkpoint.tokenizer.id_to_token(int(at)), float(row[at])) for rank, at in enumerate(best)
-        )
+        asked, held = (tilde.token_counts(ids[key], checkpoint.vocabulary) for key in ("queries", "held titles"))
+        logs, row = encode("candidates"), encode("example")[0]
+        found, own = tilde.query_likelihood(asked, logs), tilde.query_likelihood(held, encode("held abstracts"))
+        keep(name, found[rows, columns], own, started, **note)
+        for rank, at in enumerate(np.argsort(-row, kind="stable")[:40]):
+            example.append((name, rank, checkpoint.tokenizer.id_to_token(int(at)), float(row[at])))
         return logs
 
     def matched(
-        name: str,
-        size: int,
-        ids: dict[str, list[NDArray[np.int64]]],
-        weigh: Callable[[Any], list[Floats]],
-        documents: list[NDArray[np.int64]],
-        started: float,
-        **note: Any,
+        name: str, checkpoint: Any, ids: dict[str, Any], weigh: Callable[[str], Any], started: float, **note: Any
     ) -> None:
-        held = [text[:510] for text in ids["held abstracts"][:600]]
-        asked = tilde.token_counts(ids["held titles"][:600], size)
-        found = tilde.exact_match(asked, tilde.term_weights(held, weigh(held), size))
-        note["held_out_mrr"] = round(float(reciprocal_ranks(found).mean()), 4)
-        cut = [text[:510] for text in documents]
-        weights = tilde.term_weights(cut, weigh(cut), size)
-        keep(name, tilde.pair_scores(tilde.token_counts(ids["queries"], size), weights, rows, columns), started, **note)
-
-    for short, folder in (("tiny", TINY), ("minilm", MINILM)):
-        started = time.perf_counter()
-        rng, checkpoint, ids = prepared(folder)
-        notes[folder] = {"sha256": checkpoint.sha256}
-        if short == "tiny":
-            likelihood("tilde_zero", checkpoint, ids, started)
-            started = time.perf_counter()
-            matched(
-                "tildev2_zero",
-                checkpoint.vocabulary,
-                ids,
-                lambda t, c=checkpoint: _splade(neural, c, t),
-                ids["candidates"],
-                started,
-            )
-        else:
-            neural.prior_head(checkpoint, ids["titles"], ids["abstracts"])
-        started = time.perf_counter()
-        history = neural.train_tilde(checkpoint, ids["titles"], ids["abstracts"], rng, **settings_of(f"tilde_{short}"))
-        logs = likelihood(f"tilde_{short}", checkpoint, ids, started, loss=_ends(history), steps=len(history))
-
-        started = time.perf_counter()
-        rng, checkpoint, ids = prepared(folder)
-        model = neural.new_tildev2(checkpoint)
-        history = neural.train_tildev2(
-            model, ids["titles"], ids["abstracts"], negatives, rng, **settings_of(f"tildev2_{short}")
+        size = checkpoint.vocabulary
+        asked, held = (tilde.token_counts(ids[key], size) for key in ("queries", "held titles"))
+        documents, abstracts = (
+            tilde.term_weights(ids[key], weigh(key), size) for key in ("candidates", "held abstracts")
         )
-        weigh = lambda t, m=model: neural.place_weights(m, t)  # noqa: E731
-        note = {"loss": _ends(history), "steps": len(history)}
-        matched(f"tildev2_{short}", checkpoint.vocabulary, ids, weigh, ids["candidates"], started, **note)
-        own = ids["example"][0]
-        values = neural.place_weights(model, [own])[0]
-        example.extend(
-            (f"tildev2_{short}", place, checkpoint.tokenizer.id_to_token(int(token)), float(value))
-            for place, (token, value) in enumerate(zip(own, values, strict=True))
-        )
-        if short == "tiny":
-            for m in (100, 200, 300):
-                started = time.perf_counter()
-                new = tilde.expansion_terms(logs, ids["candidates"], m)
-                longer = [np.concatenate((text, terms)) for text, terms in zip(ids["candidates"], new, strict=True)]
-                added = {"terms_added": round(float(np.mean([terms.size for terms in new])), 2)}
-                matched(f"tildev2_tiny_m{m}", checkpoint.vocabulary, ids, weigh, longer, started, **added)
-        else:
-            started = time.perf_counter()
-            rng, checkpoint, ids = prepared(folder)
-            cross = neural.new_cross_encoder(checkpoint)
-            chosen = settings_of("cross_minilm")
-            history = neural.train_cross_encoder(cross, ids["titles"], ids["abstracts"], negatives, rng, **chosen)
-            found = neural.relevance_scores(
-                cross,
-                [ids["queries"][row] for row in rows],
-                [ids["candidates"][row] for row in columns],
-                limit=chosen["limit"],
-            )
-            keep("cross_minilm", found, started, loss=_ends(history), steps=len(history))
+        found = tilde.pair_scores(asked, documents, rows, columns)
+        keep(name, found, tilde.exact_match(held, abstracts), started, **note)
+        for place, (token, value) in enumerate(zip(ids["example"][0], weigh("example")[0], strict=True)):
+            example.append((name, place, checkpoint.tokenizer.id_to_token(int(token)), float(value)))
 
-    out.mkdir(parents=True, exist_ok=True)
-    scores.to_csv(out / "scores.csv", index=False, float_format="%.7g", lineterminator="\n")
-    pd.DataFrame(example, columns=["system", "place", "token", "weight"]).to_csv(
-        out / "example.csv", index=False, float_format="%.5g", lineterminator="\n"
-    )
-    about = {
-        "data": "csfcube",
-        "seed": seed,
-        "threads": threads,
-        "training_papers": len(training),
-        "held_out_papers": len(held_out),
-        "settings": SETTINGS,
-        "probability": "sigmoid",
-        "models": notes,
-        "versions": {name: version(name) for name in ("numpy", "scipy", "torch", "transformers", "tokenizers")},
+    # MiniLM: the encoder stays as it is, only heads are trained on what it makes of the texts
+    started = time.perf_counter()
+    rng, checkpoint, ids = prepared(MINILM)
+    states = {
+        key: neural.hidden_states(checkpoint, ids[key])
+        for key in ("titles", "abstracts", "held abstracts", "candidates", "example")
     }
-    (out / "record.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    vectors = {key: np.stack([state[1:].mean(axis=0) for state in part]) for key, part in states.items()}
+    notes["encoding_minilm"] = {"seconds": round(time.perf_counter() - started)}
+    started = time.perf_counter()
+    model = neural.new_tildev2(checkpoint)
+    chosen = settings_of("tildev2_minilm")
+    history = neural.train_projection(
+        model, ids["titles"], ids["abstracts"], states["abstracts"], negatives, rng, **chosen
+    )
+    note = {"loss": _ends(history), "steps": len(history)}
+    matched("tildev2_minilm", checkpoint, ids, lambda key: neural.projected(model, states[key]), started, **note)
+    started = time.perf_counter()
+    both = np.concatenate((vectors["abstracts"], vectors["titles"]))
+    neural.calibrate_head(checkpoint, both[::7], ids["titles"], ids["abstracts"], fresh=0.1)
+    history = neural.train_head(checkpoint, both, ids["titles"] + ids["abstracts"], rng, **settings_of("tilde_minilm"))
+    note = {"loss": _ends(history), "steps": len(history)}
+    logs = likelihood(
+        "tilde_minilm",
+        checkpoint,
+        ids,
+        lambda key: neural.head_log_probabilities(checkpoint, vectors[key]),
+        started,
+        **note,
+    )
+
+    # SPLADE-tiny: as it comes, then fine-tuned whole
+    started = time.perf_counter()
+    rng, checkpoint, ids = prepared(TINY)
+    likelihood("tilde_zero", checkpoint, ids, lambda key: neural.log_probabilities(checkpoint, ids[key]), started)
+    started = time.perf_counter()
+    matched(
+        "tildev2_zero",
+        checkpoint,
+        ids,
+        lambda key: _splade(checkpoint, ids[key], neural.hidden_states(checkpoint, ids[key])),
+        started,
+    )
+    started = time.perf_counter()
+    sample = np.stack([state[0] for state in neural.hidden_states(checkpoint, (ids["abstracts"] + ids["titles"])[::7])])
+    neural.calibrate_head(checkpoint, sample, ids["titles"], ids["abstracts"])
+    history = neural.train_tilde(checkpoint, ids["titles"], ids["abstracts"], rng, **settings_of("tilde_tiny"))
+    note = {"loss": _ends(history), "steps": len(history)}
+    likelihood(
+        "tilde_tiny", checkpoint, ids, lambda key: neural.log_probabilities(checkpoint, ids[key]), started, **note
+    )
+
+    started = time.perf_counter()
+    rng, checkpoint, ids = prepared(TINY)
+    model = neural.new_tildev2(checkpoint)
+    chosen = settings_of("tildev2_tiny")
+    history = neural.train_tildev2(model, ids["titles"], ids["abstracts"], negatives, rng, **chosen)
+    note = {"loss": _ends(history), "steps": len(history)}
+    matched("tildev2_tiny", checkpoint, ids, lambda key: neural.place_weights(model, ids[key]), started, **note)
+    for m in EXPANSIONS:
+        started = time.perf_counter()
+        new = tilde.expansion_terms(logs, ids["candidates"], m)
+        longer = [np.concatenate((text, terms))[:LONGEST] for text, terms in zip(ids["candidates"], new, strict=True)]
+        weights = tilde.term_weights(longer, neural.place_weights(model, longer, limit=LONGEST), checkpoint.vocabulary)
+        asked = tilde.token_counts(ids["queries"], checkpoint.vocabulary)
+        added = {"terms_added": round(float(np.mean([terms.size for terms in new])), 2)}
+        keep(f"tildev2_tiny_m{m}", tilde.pair_scores(asked, weights, rows, columns), None, started, **added)
+
+    started = time.perf_counter()
+    rng, checkpoint, ids = prepared(TINY)
+    cross, chosen = neural.new_cross_encoder(checkpoint), settings_of("cross_tiny")
+    history = neural.train_cross_encoder(cross, ids["titles"], ids["abstracts"], negatives, rng, **chosen)
+    asked, told = [ids["queries"][row] for row in rows], [ids["candidates"][row] for row in columns]
+    found = neural.relevance_scores(cross, asked, told)
+    keep("cross_tiny", found, None, started, loss=_ends(history), steps=len(history))
 
 
 def _ends(history: Sequence[float]) -> list[float]:
