@@ -20,6 +20,7 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise.loaders import registry
 from equipoise.loaders.query_by_example import QueryByExample
 from equipoise.tables import InputError, Problem
 
@@ -121,13 +122,25 @@ def _judgements(path: Path, facet: str, problems: list[Problem]) -> Iterator[tup
             yield facet, query, candidate, int(grade)
 
 
-def load_csfcube(folder: Path, *, own: str = "drop") -> QueryByExample:
+def _files(folder: Path | None) -> dict[str, Path]:
+    """Every file that is read, by its path upstream: of a folder, or through the registry."""
+    if folder is None:
+        table = registry.entries()
+        names = [*table.loc[table["item"] == "csfcube", "path"]]
+        wanted = [name for name in names if not name.startswith("eval_scripts/")]
+        return {name: registry.fetch("csfcube", name) for name in sorted(wanted)}
+    texts = sorted((folder / "readable_annotations").glob("*-adju.txt"))
+    names = [*(f"test-pid2anns-csfcube-{facet}.json" for facet in FACETS), "evaluation_splits.json"]
+    return {name: folder / name for name in names} | {f"readable_annotations/{path.name}": path for path in texts}
+
+
+def load_csfcube(folder: Path | None = None, *, own: str = "drop") -> QueryByExample:
     """Load CSFCube: texts from the readable annotations, grades and folds from the JSON files.
 
     Parameters
     ----------
-    folder : Path
-        The item ``csfcube`` as it is laid out upstream.
+    folder : Path, optional
+        The item ``csfcube`` as it is laid out upstream; by default each of its files comes through the registry.
     own : {"drop", "keep"}
         What happens to a query that stands among its own candidates (paper 8781666 does, in two facets): any system
         would rank it first, so by default it is left out.
@@ -142,6 +155,8 @@ def load_csfcube(folder: Path, *, own: str = "drop") -> QueryByExample:
     InputError
         If a file has not the known form, a grade of the readable annotations differs from the JSON file, or one paper
         has two texts. All problems of all files are reported together.
+    DataUnreachable
+        If a registered file is not on this machine and its url does not answer.
     ValueError
         If `own` is neither "drop" nor "keep".
 
@@ -157,16 +172,17 @@ def load_csfcube(folder: Path, *, own: str = "drop") -> QueryByExample:
     """
     if own not in ("drop", "keep"):
         raise ValueError(f'own must be "drop" or "keep", found {own!r}')
+    files = _files(folder)
     problems: list[Problem] = []
     judged = [
-        row for facet in FACETS for row in _judgements(folder / f"test-pid2anns-csfcube-{facet}.json", facet, problems)
+        row for facet in FACETS for row in _judgements(files[f"test-pid2anns-csfcube-{facet}.json"], facet, problems)
     ]
     judgements = pd.DataFrame(judged, columns=["task", "query", "document", "grade"])
 
     texts: dict[str, tuple[str, str]] = {}
     readable: list[pd.DataFrame] = []
     annotated: set[tuple[str, str]] = set()
-    for path in sorted((folder / "readable_annotations").glob("*-adju.txt")):
+    for path in (path for name, path in files.items() if name.startswith("readable_annotations/")):
         papers, found = read_annotations(path)
         query, facet, _ = path.name.split("-", maxsplit=2)
         annotated.add((facet, query))
@@ -197,7 +213,7 @@ def load_csfcube(folder: Path, *, own: str = "drop") -> QueryByExample:
 
     splits = [
         (facet, name.removesuffix("_" + part), part, query.removesuffix("_" + facet))
-        for facet, folds in _json(folder / "evaluation_splits.json").items()
+        for facet, folds in _json(files["evaluation_splits.json"]).items()
         if facet in FACETS
         for name, queries in folds.items()
         for part in ("dev", "test")

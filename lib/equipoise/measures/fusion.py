@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 __all__ = [
     "ALPHAS",
     "STATISTICS",
+    "alpha_bounds",
     "effectiveness",
     "interpolate",
     "oracle",
@@ -331,7 +332,7 @@ def oracle(values: pd.DataFrame, measure: str, *, ties: Literal["lowest", "highe
     return frame[["task", "query", "measure", "alpha", "value"]]
 
 
-STATISTICS = ("value", "alpha_average", "queries_at_0", "queries_at_1", "alpha_iqr")
+STATISTICS = ("effectiveness", "alpha_average", "queries_at_0", "queries_at_1", "alpha_iqr")
 """The rows of thesis Table 2.4, in its order: effectiveness, mean weight, counts at either end, quartile range."""
 
 
@@ -346,7 +347,7 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``task, measure`` and the columns of `STATISTICS`: the mean value, the mean weight, the numbers of queries whose
+        ``task, measure`` and the columns of `STATISTICS`: mean effectiveness, the mean weight, the numbers of queries whose
         weight is 0 and 1, and the distance between the quartiles of the weights (linear between order statistics).
 
     Raises
@@ -371,12 +372,53 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
     groups = marked.groupby(["task", "measure"])
     quartiles = groups["alpha"].quantile([0.25, 0.75]).unstack()
     table = groups.agg(
-        value=("value", "mean"),
+        effectiveness=("value", "mean"),
         alpha_average=("alpha", "mean"),
         queries_at_0=("zero", "sum"),
         queries_at_1=("one", "sum"),
     )
     return table.assign(alpha_iqr=quartiles[0.75] - quartiles[0.25]).reset_index()
+
+
+def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int, *, step: float = 0.1) -> tuple[Floats, Floats]:
+    r"""Least and greatest mean weight that the counts at either end allow.
+
+    .. math:: \frac{n_1 + s \, (N - n_0 - n_1)}{N} \le \bar\alpha \le \frac{n_1 + (1 - s) (N - n_0 - n_1)}{N}
+
+    Parameters
+    ----------
+    at_0, at_1 : array_like of int
+        Numbers of queries whose best weight is 0, and 1; they broadcast.
+    queries : int
+        Number of all queries, N.
+    step : float
+        Of the sweep, s.
+
+    Returns
+    -------
+    tuple of two ndarray
+        The bounds.
+
+    Raises
+    ------
+    ValueError
+        If more queries are counted than there are.
+
+    Notes
+    -----
+    For thesis Table 2.4, whose rows must agree with each other.
+
+    Examples
+    --------
+    >>> low, high = alpha_bounds(537, 19, 1000)
+    >>> round(float(low), 4), round(float(high), 4)
+    (0.0634, 0.4186)
+    """
+    zero, one = np.asarray(at_0, dtype=np.float64), np.asarray(at_1, dtype=np.float64)
+    between = queries - zero - one
+    if (between < 0).any():
+        raise ValueError(f"more than {queries} queries are counted")
+    return (one + step * between) / queries, (one + (1 - step) * between) / queries
 
 
 def tuned(

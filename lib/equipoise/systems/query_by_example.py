@@ -37,6 +37,7 @@ __all__ = [
     "EXAMPLE",
     "EXPANSIONS",
     "SETTINGS",
+    "SYSTEMS",
     "hard_negatives",
     "lexical_scores",
     "main",
@@ -50,6 +51,29 @@ Floats = NDArray[np.float64]
 
 TINY, MINILM = "splade-tiny-msmarco", "all-minilm-l6-v2"
 """Folder names of the two checkpoints: a general one with a masked-LM head, and one that has read scientific papers."""
+
+SYSTEMS = {
+    "bm25_SA": "BM25 SA",
+    "bm25_STM1": "BM25 STM1",
+    "bm25_STM2": "BM25 STM2",
+    "bm25_bert": "BM25 BERT-Token",
+    "bm25_domain": "BM25 domain-Token",
+    "lm_SA": "LM SA",
+    "lm_STM1": "LM STM1",
+    "lm_STM2": "LM STM2",
+    "lm_bert": "LM BERT-Token",
+    "lm_domain": "LM domain-Token",
+    "tilde_zero": "TILDE tiny, zero-shot",
+    "tilde_tiny": "TILDE tiny",
+    "tilde_minilm": "TILDE MiniLM",
+    "tildev2_zero": "TILDEv2 tiny, zero-shot",
+    "tildev2_tiny": "TILDEv2 tiny",
+    "tildev2_minilm": "TILDEv2 MiniLM",
+    "tildev2_tiny_m200": "TILDEv2 tiny, m = 200",
+    "tildev2_tiny_m300": "TILDEv2 tiny, m = 300",
+    "cross_tiny": "Cross-encoder tiny",
+}
+"""Every system of the replica: its column of scores, and what it is called in tables."""
 
 BM25 = {"k1": 2.75, "b": 1.0}
 """BM25's parameters in thesis section 2.2.1, tuned there for scientific papers."""
