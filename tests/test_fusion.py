@@ -204,7 +204,7 @@ def test_tuned_is_a_plain_loop_over_folds() -> None:
     scores, judgements, splits = random_collection(3)
     values = values_of(scores, judgements)
     found = tuned(values, splits, "nDCG").set_index("query")
-    chosen = values[values["measure"] == "nDCG"].pivot(index="query", columns="alpha", values="value")
+    chosen = values[values["measure"] == "nDCG"].pivot_table(index="query", columns="alpha", values="value")
     for fold in ("1", "2"):
         own = splits[splits["fold"] == fold]
         dev, test = (own[own["part"] == part]["query"] for part in ("dev", "test"))

@@ -37,7 +37,7 @@ _HEADS = ("difference: ", "sources: ")
 
 
 def read_annotations(path: Path) -> tuple[pd.DataFrame, list[Problem]]:
-    """Parse one file of readable annotations: a query paper, then its candidates, each with its adjudicated grade.
+    r"""Parse one file of readable annotations: a query paper, then its candidates, each with its adjudicated grade.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def read_annotations(path: Path) -> tuple[pd.DataFrame, list[Problem]]:
     >>> lines = ["=" * 20, "paper_id: 7; YEAR: 2006", "TITLE: On x", "ABSTRACT: background_label: One.",
     ...          "result_label: Two."]
     >>> with TemporaryDirectory() as folder:
-    ...     _ = (path := Path(folder, "7-result-adju.txt")).write_text("\\n".join(lines), encoding="utf-8")
+    ...     _ = (path := Path(folder, "7-result-adju.txt")).write_text("\n".join(lines), encoding="utf-8")
     ...     papers, problems = read_annotations(path)
     >>> papers.iloc[0].tolist()[:3], problems
     (['7', 'On x', 'One. Two.'], [])

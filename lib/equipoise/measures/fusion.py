@@ -270,7 +270,11 @@ def _per_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:
     chosen = values[values["measure"] == measure]
     if chosen.empty:
         raise ValueError(f"no measure {measure!r}; found {sorted(set(values['measure']))}")
-    table = chosen.pivot(index=["task", "query"], columns="alpha", values="value").sort_index(axis=1)
+    if chosen.duplicated(["task", "query", "alpha"]).any():
+        raise ValueError("some queries have two values for one weight")
+    table = chosen.pivot_table(index=["task", "query"], columns="alpha", values="value", aggfunc="first").sort_index(
+        axis=1
+    )
     if table.isna().to_numpy().any():
         raise ValueError("some queries lack values for some weights")
     return table
@@ -297,8 +301,8 @@ def oracle(values: pd.DataFrame, measure: str, *, ties: Literal["lowest", "highe
     measure : str
         The measure by which a weight is best, such as "AP".
     ties : {"lowest", "highest"}
-        Which of several equally good weights is taken. The thesis calls a query with alpha 0 one that interpolation does
-        not improve, so the lowest; the counts and the mean depend on this.
+        Which of several equally good weights is taken. The thesis calls a query with alpha 0 one that interpolation
+        does not improve, so the lowest; the counts and the mean depend on this.
 
     Returns
     -------
@@ -347,8 +351,8 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``task, measure`` and the columns of `STATISTICS`: mean effectiveness, the mean weight, the numbers of queries whose
-        weight is 0 and 1, and the distance between the quartiles of the weights (linear between order statistics).
+        ``task, measure`` and the columns of `STATISTICS`: mean effectiveness, the mean weight, the numbers of queries
+        whose weight is 0 and 1, and the distance between the weights' quartiles (linear between order statistics).
 
     Raises
     ------
@@ -370,7 +374,7 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
         raise ValueError("no query: an oracle needs at least one")
     marked = best.assign(zero=best["alpha"] == 0.0, one=best["alpha"] == 1.0)
     groups = marked.groupby(["task", "measure"])
-    quartiles = groups["alpha"].quantile([0.25, 0.75]).unstack()
+    quartiles = {share: groups["alpha"].quantile(share) for share in (0.25, 0.75)}
     table = groups.agg(
         effectiveness=("value", "mean"),
         alpha_average=("alpha", "mean"),

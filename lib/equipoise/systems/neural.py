@@ -29,23 +29,23 @@ from transformers import BertForMaskedLM, BertModel
 
 __all__ = [
     "Checkpoint",
+    "CrossEncoder",
+    "TildeV2",
     "calibrate_head",
     "head_log_probabilities",
     "hidden_states",
-    "projected",
-    "train_head",
-    "train_projection",
-    "CrossEncoder",
-    "TildeV2",
     "load_checkpoint",
     "log_probabilities",
     "new_cross_encoder",
     "new_tildev2",
     "place_weights",
+    "projected",
     "relevance_scores",
     "seeded",
     "tokenise",
     "train_cross_encoder",
+    "train_head",
+    "train_projection",
     "train_tilde",
     "train_tildev2",
 ]
@@ -63,8 +63,8 @@ class Checkpoint:
     Parameters
     ----------
     model : BertForMaskedLM
-        Where the folder holds no head (as sentence encoders do not), it is drawn at random by the seed, its decoder tied
-        to the word embeddings.
+        Where the folder holds no head (as sentence encoders do not), it is drawn at random by the seed, its decoder
+        tied to the word embeddings.
     tokenizer : Tokenizer
         A WordPiece tokeniser without truncation and padding.
     sha256 : str
@@ -183,10 +183,10 @@ def _batch(
     tokenizer: Tokenizer, texts: Sequence[Tokens], seconds: Sequence[Tokens] | None = None
 ) -> dict[str, torch.Tensor]:
     """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as the encoder takes them."""
-    cls, sep = tokenizer.token_to_id(CLS), tokenizer.token_to_id(SEP)
-    heads = [np.concatenate(([cls], text, [sep])) for text in texts]
+    cls, sep = (np.array([tokenizer.token_to_id(mark)], dtype=np.int64) for mark in (CLS, SEP))
+    heads = [np.concatenate((cls, text, sep)) for text in texts]
     tails = (
-        [np.concatenate((text, [sep])) for text in seconds] if seconds is not None else [np.empty(0, int)] * len(heads)
+        [np.concatenate((text, sep)) for text in seconds] if seconds is not None else [np.empty(0, int)] * len(heads)
     )
     longest = max(head.size + tail.size for head, tail in zip(heads, tails, strict=True))
     ids, kinds, mask = (np.zeros((len(heads), longest), dtype=np.int64) for _ in range(3))
@@ -292,7 +292,9 @@ def train_tilde(
 ) -> list[float]:
     r"""Fine-tune a masked-language-model head to tell from a document's [CLS] which tokens its query holds.
 
-    .. math:: L = -\frac1B \sum_b \Bigl( \sum_{t \in q_b} \log \sigma(z_{bt}) + \sum_{t \notin q_b} \log(1 - \sigma(z_{bt})) \Bigr)
+    .. math::
+        L = -\frac1B \sum_b \Bigl( \sum_{t \in q_b} \log \sigma(z_{bt})
+        + \sum_{t \notin q_b} \log(1 - \sigma(z_{bt})) \Bigr)
 
     Parameters
     ----------
@@ -494,7 +496,7 @@ def head_log_probabilities(
 
 
 def new_tildev2(checkpoint: Checkpoint) -> TildeV2:
-    """TILDEv2 over a checkpoint's encoder, its projection drawn at random, with a bias of 1 so that no ReLU starts dead."""
+    """TILDEv2 over a checkpoint's encoder: the projection is drawn at random, with a bias of 1, lest a ReLU be dead."""
     projection = torch.nn.Linear(checkpoint.model.config.hidden_size, 1)
     torch.nn.init.normal_(projection.weight, std=0.02)
     torch.nn.init.ones_(projection.bias)

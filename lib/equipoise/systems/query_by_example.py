@@ -94,7 +94,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tildev2_tiny": {"epochs": 2, "batch": 32, "rate": 2e-4, "limit": 126},
     "cross_tiny": {"epochs": 2, "batch": 16, "rate": 2e-4, "limit": 126},
 }
-"""How each model is trained. Rates are higher and epochs fewer than the thesis's: the models are small, the CPU slow."""
+"""How each model is trained. Rates are higher, epochs fewer than the thesis's: small models, a slow processor."""
 
 TRAINED_ON, HELD_OUT = 1500, 300
 """How many of the training and held-out papers are used, the first by id: as many as half an hour on a CPU allows."""
@@ -186,7 +186,7 @@ def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int 
 
 
 def lexical_scores(
-    dataset: QueryByExample, tokenise: Tokenisation, *, model: str = "bm25", **settings: float
+    dataset: QueryByExample, tokenise: Tokenisation, *, model: str = "bm25", **settings: Any
 ) -> pd.DataFrame:
     """Scores of a lexical model for every judged pair; the collection is every paper that is a candidate somewhere.
 
@@ -198,7 +198,7 @@ def lexical_scores(
         From text to terms, such as those in `equipoise.systems.tokenisation.ANALYSERS`.
     model : {"bm25", "lm"}
         BM25, or the Jelinek-Mercer language model.
-    **settings : float
+    **settings : Any
         Passed on to `equipoise.systems.lexical.bm25` or `equipoise.systems.language_model.jelinek_mercer`.
 
     Returns
@@ -257,7 +257,7 @@ def reciprocal_ranks(scores: Floats) -> Floats:
 
 
 def _splade(checkpoint: Any, documents: Sequence[NDArray[np.int64]], states: Sequence[Any]) -> list[Floats]:
-    """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each of them at its best place."""
+    """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each at its best place."""
     torch = importlib.import_module("torch")
     result: list[Floats] = []
     head = checkpoint.model.cls.predictions
@@ -297,7 +297,7 @@ def record(
     training, held_out = training.head(200 if quick else TRAINED_ON), held_out.head(50 if quick else HELD_OUT)
     negatives = hard_negatives(training["title"].tolist(), training["abstract"].tolist())
     scores, notes = pairs.copy(), {}
-    example = []
+    example: list[tuple[str, int, str, float]] = []
 
     bert = wordpiece(models / TINY / "tokenizer.json")
     for name, tokenise in (("bert", bert), ("domain", domain_wordpiece(texts[candidates]))):
@@ -486,11 +486,12 @@ def read_scores(path: Path, dataset: QueryByExample) -> pd.DataFrame:
     """
     scores = pd.read_csv(path, dtype={"query": str, "document": str})
     joined = dataset.pairs.merge(scores, on=["query", "document"], how="outer", indicator=True)
-    if (joined["_merge"] != "both").any() or len(joined) != len(scores) or joined.isna().to_numpy().any():
-        wrong = joined[joined["_merge"] != "both"]
+    alone, twice = int((joined["_merge"] != "both").sum()), int(scores.duplicated(["query", "document"]).sum())
+    empty = int(joined.isna().to_numpy().sum())
+    if alone or twice or empty:
         raise ValueError(
-            f"{path.name} does not fit the data: {len(wrong)} pairs stand on one side only, or a score is missing; "
-            "record the scores again"
+            f"{path.name} does not fit the data: {alone} pairs stand on one side only, {twice} are scored twice, "
+            f"{empty} cells are empty; record the scores again"
         )
     return joined.drop(columns="_merge").sort_values(["query", "document"], ignore_index=True)
 

@@ -32,6 +32,8 @@ __all__ = [
 
 Tokenisation = Callable[[str], list[str]]
 
+UNKNOWN = "[UNK]"
+
 LONGEST = 255
 """Longest token of the standard tokeniser, in characters; a longer one is cut into pieces of this length."""
 
@@ -119,7 +121,7 @@ def _stemmed_standard(text: str) -> list[str]:
 ANALYSERS: Mapping[str, Tokenisation] = MappingProxyType(
     {"SA": standard_analyser, "STM1": _stemmed_whitespace, "STM2": _stemmed_standard}
 )
-"""The thesis's three analysers by their names: SA, STM1 (white space) and STM2 (standard words), both Porter-stemmed."""
+"""The thesis's three analysers by name: SA, STM1 (white space) and STM2 (standard words), both Porter-stemmed."""
 
 
 def _tokenizers() -> Any:
@@ -207,13 +209,13 @@ def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisatio
         tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
         return tokenizer
 
-    learner = fresh(library.models.WordPiece(unk_token="[UNK]"))
+    learner = fresh(library.models.WordPiece(unk_token=UNKNOWN))
     letters = sorted(set(learner.normalizer.normalize_str(" ".join(texts))) - {" "})
     # the trainer breaks ties by id, and gives ids in the order of a hash table: single letters given first fix it
-    first = ["[UNK]", *letters, *("##" + letter for letter in letters)]
+    first = [UNKNOWN, *letters, *("##" + letter for letter in letters)]
     trainer = library.trainers.WordPieceTrainer(
         vocab_size=max(size, len(first)), min_frequency=2, special_tokens=first, show_progress=False
     )
     learner.train_from_iterator(texts, trainer)
     # a new tokeniser: the letters are no special tokens of the text
-    return _tokens_of(fresh(library.models.WordPiece(learner.get_vocab(), unk_token="[UNK]")))
+    return _tokens_of(fresh(library.models.WordPiece(learner.get_vocab(), unk_token=UNKNOWN)))
