@@ -1,4 +1,4 @@
-"""Thesis chapter 2: every query against every candidate as one product, against a plain loop; documents encoded a second.
+"""Thesis chapter 2: every query against every candidate as one product; documents encoded a second.
 
 Ratios within one run, so that the machine does not matter: each benchmark keeps in ``extra_info`` how many times faster
 it is than its plain reference, and asserts that it is faster at all.
