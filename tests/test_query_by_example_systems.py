@@ -125,7 +125,7 @@ def test_a_domain_vocabulary_is_learned_the_same_way_twice_and_covers_its_texts(
 
 
 def test_lexical_scores_are_those_of_the_collection_of_candidates(dataset: QueryByExample) -> None:
-    found = lexical_scores(dataset, str.split, **BM25)
+    found = lexical_scores(dataset, str.split, k1=BM25["k1"], b=BM25["b"])
     assert found[["query", "document"]].to_numpy().tolist() == dataset.pairs.to_numpy().tolist()
     texts = {f"p{n}": f"{TEXTS[n]} {TEXTS[4 - n]}" for n in range(5)}
     collection = Collection.from_texts({name: texts[name] for name in ("p1", "p2", "p3")}, str.split)

@@ -3,8 +3,8 @@
 This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[neural]'``); nothing that only replays
 recorded scores imports it. Weights come from a folder in safetensors format, never from a pickle.
 
-Training is self-supervised: a paper's title is the query and its abstract the relevant document, so no relevance
-judgement is ever seen. Given the seed, the number of threads and the versions, it gives the same weights.
+Training takes pairs of a query and a document that belongs to it, which parts of one paper can be: no relevance
+judgement is needed. Given the seed, the number of threads and the versions, it gives the same weights.
 
 References
 ----------
@@ -16,7 +16,7 @@ Expansion. arXiv:2108.08513.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -337,6 +337,14 @@ def train_tilde(
     return _descend(torch.nn.ModuleList([model]), losses(), len(plan), rate, "TILDE")
 
 
+def _squash(probability: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    if probability == "sigmoid":
+        return torch.nn.functional.logsigmoid
+    if probability == "softmax":
+        return lambda logits: logits.log_softmax(dim=-1)
+    raise ValueError(f'probability must be "sigmoid" or "softmax", found {probability!r}')
+
+
 def log_probabilities(
     checkpoint: Checkpoint,
     documents: Sequence[Tokens],
@@ -375,15 +383,13 @@ def log_probabilities(
     -----
     thesis Eq. 2.1 and Figure 2.1, left.
     """
-    if probability not in ("sigmoid", "softmax"):
-        raise ValueError(f'probability must be "sigmoid" or "softmax", found {probability!r}')
+    squash = _squash(probability)
     table = np.empty((len(documents), checkpoint.vocabulary), dtype=np.float32)
     cut = [document[:limit] for document in documents]
     with torch.inference_mode(), tqdm(total=len(cut), desc="documents", disable=None) as bar:
         for rows in _slices([text.size for text in cut], batch):
             logits = _cls_logits(checkpoint.model, _batch(checkpoint.tokenizer, [cut[row] for row in rows]))
-            logs = torch.nn.functional.logsigmoid(logits) if probability == "sigmoid" else logits.log_softmax(dim=-1)
-            table[rows] = logs.numpy()
+            table[rows] = squash(logits).numpy()
             bar.update(len(rows))
     return table
 
@@ -469,9 +475,9 @@ def train_head(
 
 
 def head_log_probabilities(
-    checkpoint: Checkpoint, vectors: NDArray[np.float32], *, batch: int = 256
+    checkpoint: Checkpoint, vectors: NDArray[np.float32], *, probability: str = "sigmoid", batch: int = 256
 ) -> NDArray[np.float32]:
-    """Log-probabilities that the head gives every token for each vector, tokens independent of each other.
+    """Log-probabilities that the head gives every token for each vector.
 
     Parameters
     ----------
@@ -479,6 +485,8 @@ def head_log_probabilities(
         With a trained head.
     vectors : ndarray of float32, shaped (texts, hidden)
         What the head reads.
+    probability : {"sigmoid", "softmax"}
+        As in `log_probabilities`.
     batch : int
         Vectors at once.
 
@@ -487,11 +495,12 @@ def head_log_probabilities(
     ndarray of float32, shaped (texts, vocabulary)
         In nats.
     """
+    squash = _squash(probability)
     table = np.empty((len(vectors), checkpoint.vocabulary), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(vectors), batch):
             logits = checkpoint.model.cls(torch.from_numpy(vectors[start : start + batch]))
-            table[start : start + batch] = torch.nn.functional.logsigmoid(logits).numpy()
+            table[start : start + batch] = squash(logits).numpy()
     return table
 
 

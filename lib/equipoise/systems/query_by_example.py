@@ -2,12 +2,14 @@
 
     python -m equipoise.systems.query_by_example --data CSFCUBE --models MODELS --out data/outputs/query_by_example
 
-trains TILDE, TILDEv2 and a cross-encoder on titles and abstracts of the candidate papers, never of the query papers,
-and writes the score of every query-candidate pair (``scores.csv``), an example document's term weights
-(``example.csv``) and what made them (``record.json``). It needs PyTorch (``pip install 'equipoise[neural]'``).
+trains TILDE, TILDEv2 and a cross-encoder on texts of the candidate papers, never of the query papers, and writes the
+score of every query-candidate pair (``scores.csv``), an example document's term weights (``example.csv``) and what made
+them (``record.json``). It needs PyTorch (``pip install 'equipoise[neural]'``).
 
-What the models have seen: training is transductive, the texts of the documents to be ranked are part of it, as titles
-and abstracts. No relevance judgement, no query paper, and no paper with a query's title is.
+Training is self-supervised. TILDEv2 and the cross-encoder learn to tell a title's own abstract from others; TILDE
+learns to expect the tokens of one half of a paper from the other half, for here its queries are as long as papers.
+It is also transductive: texts of the documents to be ranked are part of it. No relevance judgement, no query paper, and
+no paper with a query's title is.
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ SYSTEMS = {
     "tilde_zero": "TILDE tiny, zero-shot",
     "tilde_tiny": "TILDE tiny",
     "tilde_minilm": "TILDE MiniLM",
+    "tilde_minilm_softmax": "TILDE MiniLM, softmax",
     "tildev2_zero": "TILDEv2 tiny, zero-shot",
     "tildev2_tiny": "TILDEv2 tiny",
     "tildev2_minilm": "TILDEv2 MiniLM",
@@ -88,9 +91,9 @@ LONGEST = 510
 """Tokens that a BERT takes beside [CLS] and [SEP]; a document and its expansion are cut there."""
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "tilde_minilm": {"epochs": 12, "batch": 64, "rate": 1e-3},
+    "tilde_minilm": {"epochs": 10, "batch": 64, "rate": 1e-3},
     "tildev2_minilm": {"epochs": 3, "batch": 32, "rate": 3e-3},
-    "tilde_tiny": {"epochs": 2, "batch": 32, "rate": 5e-4, "limit": 126},
+    "tilde_tiny": {"epochs": 5, "batch": 32, "rate": 5e-4, "limit": 126},
     "tildev2_tiny": {"epochs": 2, "batch": 32, "rate": 2e-4, "limit": 126},
     "cross_tiny": {"epochs": 2, "batch": 16, "rate": 2e-4, "limit": 126},
 }
@@ -314,6 +317,8 @@ def record(
             "abstracts": training["abstract"],
             "held titles": held_out["title"],
             "held abstracts": held_out["abstract"],
+            "papers": texts[training["document"]],
+            "held papers": texts[held_out["document"]],
             "candidates": texts[candidates],
             "queries": texts[queries],
             "example": [EXAMPLE],
@@ -322,6 +327,12 @@ def record(
         tokens = {
             key: neural.tokenise(checkpoint.tokenizer, list(value), limit=cuts.get(key)) for key, value in ids.items()
         }
+        for key in ("papers", "held papers"):
+            halves = [np.array_split(text[: 2 * LIMITS["training"]], 2) for text in tokens.pop(key)]
+            tokens[f"{key}, first"], tokens[f"{key}, second"] = (
+                [half[0] for half in halves],
+                [half[1] for half in halves],
+            )
         return rng, checkpoint, tokens
 
     def settings_of(name: str) -> dict[str, Any]:
@@ -342,14 +353,13 @@ def record(
             "held_out_papers": len(held_out),
             "limits": LIMITS,
             "settings": SETTINGS,
-            "probability": "sigmoid",
             "models": notes,
             "versions": {name: version(name) for name in ("numpy", "scipy", "torch", "transformers", "tokenizers")},
         }
         (out / "record.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     def keep(name: str, values: Floats, held: Floats | None, started: float, **note: Any) -> None:
-        """Scores of the pairs, and how often a held-out title finds its abstract first among the held-out ones."""
+        """Scores of the pairs, and how well held-out titles (or first halves) find their own abstracts (or halves)."""
         scores[name] = values
         if held is not None:
             note["held_out_mrr"] = round(float(reciprocal_ranks(held).mean()), 4)
@@ -357,12 +367,15 @@ def record(
         print(name, notes[name], flush=True)
         write()
 
+    def head_of(checkpoint: Any, vectors: dict[str, Any], probability: str) -> Callable[[str], Any]:
+        return lambda key: neural.head_log_probabilities(checkpoint, vectors[key], probability=probability)
+
     def likelihood(
         name: str, checkpoint: Any, ids: dict[str, Any], encode: Callable[[str], Any], started: float, **note: Any
     ) -> Any:
-        asked, held = (tilde.token_counts(ids[key], checkpoint.vocabulary) for key in ("queries", "held titles"))
+        asked, held = (tilde.token_counts(ids[key], checkpoint.vocabulary) for key in ("queries", "held papers, first"))
         logs, row = encode("candidates"), encode("example")[0]
-        found, own = tilde.query_likelihood(asked, logs), tilde.query_likelihood(held, encode("held abstracts"))
+        found, own = tilde.query_likelihood(asked, logs), tilde.query_likelihood(held, encode("held papers, second"))
         keep(name, found[rows, columns], own, started, **note)
         for rank, at in enumerate(np.argsort(-row, kind="stable")[:40]):
             example.append((name, rank, checkpoint.tokenizer.id_to_token(int(at)), float(row[at])))
@@ -386,9 +399,14 @@ def record(
     rng, checkpoint, ids = prepared(MINILM)
     states = {
         key: neural.hidden_states(checkpoint, ids[key])
-        for key in ("titles", "abstracts", "held abstracts", "candidates", "example")
+        for key in ("abstracts", "held abstracts", "candidates", "example")
     }
-    vectors = {key: np.stack([state[1:].mean(axis=0) for state in part]) for key, part in states.items()}
+    vectors = {
+        key: np.stack(
+            [state[1:].mean(axis=0) for state in states.get(key) or neural.hidden_states(checkpoint, ids[key])]
+        )
+        for key in ("papers, first", "papers, second", "held papers, second", "candidates", "example")
+    }
     notes["encoding_minilm"] = {"seconds": round(time.perf_counter() - started)}
     started = time.perf_counter()
     model = neural.new_tildev2(checkpoint)
@@ -399,18 +417,13 @@ def record(
     note = {"loss": _ends(history), "steps": len(history)}
     matched("tildev2_minilm", checkpoint, ids, lambda key: neural.projected(model, states[key]), started, **note)
     started = time.perf_counter()
-    both = np.concatenate((vectors["abstracts"], vectors["titles"]))
-    neural.calibrate_head(checkpoint, both[::7], ids["titles"], ids["abstracts"], fresh=0.1)
-    history = neural.train_head(checkpoint, both, ids["titles"] + ids["abstracts"], rng, **settings_of("tilde_minilm"))
+    both = np.concatenate((vectors["papers, first"], vectors["papers, second"]))
+    wanted = ids["papers, second"] + ids["papers, first"]
+    neural.calibrate_head(checkpoint, both[::7], wanted, fresh=0.1)
+    history = neural.train_head(checkpoint, both, wanted, rng, **settings_of("tilde_minilm"))
     note = {"loss": _ends(history), "steps": len(history)}
-    logs = likelihood(
-        "tilde_minilm",
-        checkpoint,
-        ids,
-        lambda key: neural.head_log_probabilities(checkpoint, vectors[key]),
-        started,
-        **note,
-    )
+    for name, probability in (("tilde_minilm_softmax", "softmax"), ("tilde_minilm", "sigmoid")):
+        logs = likelihood(name, checkpoint, ids, head_of(checkpoint, vectors, probability), started, **note)
 
     # SPLADE-tiny: as it comes, then fine-tuned whole
     started = time.perf_counter()
@@ -425,9 +438,10 @@ def record(
         started,
     )
     started = time.perf_counter()
-    sample = np.stack([state[0] for state in neural.hidden_states(checkpoint, (ids["abstracts"] + ids["titles"])[::7])])
-    neural.calibrate_head(checkpoint, sample, ids["titles"], ids["abstracts"])
-    history = neural.train_tilde(checkpoint, ids["titles"], ids["abstracts"], rng, **settings_of("tilde_tiny"))
+    halves = ids["papers, first"], ids["papers, second"]
+    sample = np.stack([state[0] for state in neural.hidden_states(checkpoint, (halves[0] + halves[1])[::7])])
+    neural.calibrate_head(checkpoint, sample, *halves)
+    history = neural.train_tilde(checkpoint, *halves, rng, **settings_of("tilde_tiny"))
     note = {"loss": _ends(history), "steps": len(history)}
     likelihood(
         "tilde_tiny", checkpoint, ids, lambda key: neural.log_probabilities(checkpoint, ids[key]), started, **note
