@@ -7,13 +7,12 @@ parts, gives the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cumulative_sums", "ranks", "starts", "totals"]
+__all__ = ["cumulative_sums", "ranks", "starts"]
 
 
 def starts(*labels: ArrayLike) -> NDArray[np.intp]:
@@ -67,17 +66,6 @@ def ranks(first: ArrayLike, rows: int) -> NDArray[np.intp]:
     return np.arange(rows) - np.repeat(first_row, np.diff(first_row, append=rows))
 
 
-def _steps(first: ArrayLike, rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """For each rank from 1: the segments that reach it, and their rows at that rank."""
-    begin = np.asarray(first, dtype=np.intp)
-    length = np.diff(begin, append=rows)
-    segment = np.arange(len(begin))
-    for rank in range(1, int(length.max(initial=0))):
-        reach = length > rank
-        segment, length, begin = segment[reach], length[reach], begin[reach]
-        yield segment, begin + rank
-
-
 def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     """Cumulative sums that begin anew in each segment.
 
@@ -100,31 +88,13 @@ def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     array([ 1.,  3.,  3.,  7., 12.,  6.])
     """
     sums = np.array(values, dtype=np.float64)
-    for _, row in _steps(first, len(sums)):
-        sums[row] += sums[row - 1]
-    return sums
-
-
-def totals(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
-    """Sum of each segment, to the bit the last of its `cumulative_sums`.
-
-    Parameters
-    ----------
-    values : array_like, shaped (rows,) or (rows, columns)
-    first : array_like, shaped (segments,)
-        First row of each segment, ascending from 0 (see `starts`).
-
-    Returns
-    -------
-    ndarray, shaped (segments,) or (segments, columns)
-
-    Examples
-    --------
-    >>> totals([1.0, 2, 3, 4, 5, 6], [0, 2, 5])
-    array([ 3., 12.,  6.])
-    """
-    rows = np.asarray(values, dtype=np.float64)
-    sums: NDArray[np.float64] = rows[np.asarray(first, dtype=np.intp)]
-    for segment, row in _steps(first, len(rows)):
-        sums[segment] += rows[row]
+    begin = np.asarray(first, dtype=np.intp)
+    length = np.diff(begin, append=len(sums))
+    for rank in range(1, int(length.max(initial=0))):
+        reach = length > rank
+        length, begin = length[reach], begin[reach]
+        row = begin + rank
+        so_far = sums.take(row, axis=0)
+        so_far += sums.take(row - 1, axis=0)
+        sums[row] = so_far
     return sums

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.measures.fairness import fairness_columns, normalised_weights, similarity, tidy_scores
-from equipoise.segments import cumulative_sums, starts, totals
+from equipoise.segments import cumulative_sums, starts
 from equipoise.tables import AttributeSet, NuggetTable
 
 __all__ = [
@@ -237,7 +237,9 @@ def turn_fairness(
     """
     _one_of(distribution, Distribution, "distribution")
     first = starts(conversation, turn)
-    sums, nuggets = totals(membership, first), np.diff(first, append=len(turn))
+    if len(first) == 0:
+        return membership[:0], first
+    sums, nuggets = np.add.reduceat(membership, first, axis=0), np.diff(first, append=len(turn)).astype(np.float64)
     if distribution == "cumulative":
         turns_of = starts(conversation[first])
         sums, nuggets = cumulative_sums(sums, turns_of), cumulative_sums(nuggets, turns_of)
