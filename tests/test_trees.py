@@ -15,6 +15,7 @@ from equipoise.measures.trees import conversation_trees, expected_scores, path_n
 from equipoise.tables import attribute_sets, nugget_table
 
 SETS = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
+MEMBERSHIPS = st.sampled_from(["1 0", "0 1", "1/2 1/2"])
 COLUMNS = ["run", "topic", "node", "parent", "probability", "words"]
 
 
@@ -30,10 +31,7 @@ def trees(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
         siblings = sum(shares[j] for j in range(size) if parents[j] == parent)
         rows.append(("r", "t", f"n{i}", "" if parent < 0 else f"n{parent}", shares[i] / siblings, words[i]))
         places = sorted(draw(st.sets(st.integers(2, words[i]), max_size=3)))
-        for at in places:
-            found.append(
-                ("r", "t", f"n{i}", at, at, draw(st.integers(1, 2)), draw(st.sampled_from(["1 0", "0 1", "1/2 1/2"])))
-            )
+        found += [("r", "t", f"n{i}", at, at, draw(st.integers(1, 2)), draw(MEMBERSHIPS)) for at in places]
     order = draw(st.permutations(range(size)))
     table = pd.DataFrame([rows[i] for i in order], columns=COLUMNS)
     return table, pd.DataFrame(found, columns=["run", "topic", "node", "start", "end", "level", "A"])

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["OUTCOMES", "outcome_grid", "outcome_statistics", "shares"]
+__all__ = ["OUTCOMES", "outcome_grid", "outcome_statistics", "repeated_urls", "shares"]
 
 OUTCOMES = ("o", "x", "-")
 """Useful, not useful, not held."""
@@ -178,3 +178,46 @@ def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
             "recovery": recovery,
         }
     )
+
+
+def repeated_urls(turns: pd.DataFrame) -> pd.DataFrame:
+    """Count the URLs of each conversation, and those among them that stood in it before.
+
+    Parameters
+    ----------
+    turns : DataFrame, columns run, topic, turn, system
+        System turns.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, urls, repeated
+        Conversations with at least one URL. Brackets and punctuation around a URL do not count.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing.
+
+    Notes
+    -----
+    gfrc, section 5: URLs overlap across the turns, and within a list; such duplicates should not be rewarded.
+
+    Examples
+    --------
+    >>> turns = pd.DataFrame({"run": "r", "topic": "t", "turn": [1, 2]})
+    >>> turns["system"] = ["http://a/1", "(http://a/1), http://a/2."]
+    >>> repeated_urls(turns)
+      run topic  urls  repeated
+    0   r     t     3         1
+    """
+    missing = [column for column in ("run", "topic", "turn", "system") if column not in turns.columns]
+    if missing:
+        raise ValueError(f"the turns have no column {', '.join(missing)}")
+    ordered = turns.sort_values("turn", kind="stable")
+    # a Markdown link names its address twice: [address](address)
+    text = ordered["system"].str.replace(r"\[(https?://[^\]\s]+)\]\(\1\)", r"\1", regex=True)
+    found = ordered.assign(url=text.str.findall(r"https?://[^\s<>()\[\]\"']+")).explode("url").dropna(subset="url")
+    found = found.assign(url=found["url"].str.rstrip(".,:;!?"))
+    found = found.assign(again=found.duplicated(["run", "topic", "url"]))
+    counts = found.groupby(["run", "topic"], sort=False)["again"].agg(["size", "sum"]).reset_index()
+    return counts.rename(columns={"size": "urls", "sum": "repeated"})
