@@ -99,6 +99,8 @@ def user_groups(ax: Axes, clusters: pd.DataFrame, utility: str, similarities: Ma
     """
     share = clusters[clusters["measure"] == "share"]
     ax.bar(share["rank"], share["value"], color="#D9D9D9", width=0.8, label="share of the users")
+    if share.empty:
+        ax.text(0.5, 0.5, "nothing relevant: nobody leaves", transform=ax.transAxes, ha="center", color="#666666")
     drawn = {"": utility} | dict(similarities)
     for number, (attribute, measure) in enumerate(drawn.items()):
         rows = clusters[(clusters["attribute"] == attribute) & (clusters["measure"] == measure)]
