@@ -80,8 +80,9 @@ def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     """
     p, q = _pair(achieved, target)
     middle = (p + q) / 2
-    halves = rel_entr(p, middle).sum(axis=-1) + rel_entr(q, middle).sum(axis=-1)
-    return _bounded(halves / (2 * np.log(2)))
+    halves = rel_entr(p, middle)
+    halves += rel_entr(q, middle)
+    return _bounded(halves.sum(axis=-1) / (2 * np.log(2)))
 
 
 def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:

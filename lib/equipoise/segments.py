@@ -7,21 +7,22 @@ parts, gives the same numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cumulative_sums", "ranks", "starts"]
+__all__ = ["cumulative_sums", "ranks", "starts", "totals"]
 
 
-def starts(labels: ArrayLike) -> NDArray[np.intp]:
+def starts(*labels: ArrayLike) -> NDArray[np.intp]:
     """First row of each segment.
 
     Parameters
     ----------
-    labels : array_like, shaped (rows,) or (rows, keys)
-        Rows next to each other with equal labels (in every key) are one segment.
+    *labels : array_like, shaped (rows,)
+        Rows next to each other that agree in every key are one segment.
 
     Returns
     -------
@@ -31,13 +32,15 @@ def starts(labels: ArrayLike) -> NDArray[np.intp]:
     --------
     >>> starts([7, 7, 4, 4, 4, 7])
     array([0, 2, 5])
+    >>> starts([7, 7, 4, 4, 4, 7], [1, 2, 1, 1, 1, 1])
+    array([0, 1, 2, 5])
     """
-    keys: NDArray[Any] = np.asarray(labels)
-    if len(keys) == 0:
+    keys: list[NDArray[Any]] = [np.asarray(label) for label in labels]
+    if len(keys[0]) == 0:
         return np.zeros(0, dtype=np.intp)
-    differs = keys[1:] != keys[:-1]
-    if differs.ndim > 1:
-        differs = differs.any(axis=1)
+    differs = keys[0][1:] != keys[0][:-1]
+    for key in keys[1:]:
+        differs |= key[1:] != key[:-1]
     return np.concatenate(([0], np.flatnonzero(differs) + 1))
 
 
@@ -64,11 +67,22 @@ def ranks(first: ArrayLike, rows: int) -> NDArray[np.intp]:
     return np.arange(rows) - np.repeat(first_row, np.diff(first_row, append=rows))
 
 
+def _steps(first: ArrayLike, rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """For each rank from 1: the segments that reach it, and their rows at that rank."""
+    begin = np.asarray(first, dtype=np.intp)
+    length = np.diff(begin, append=rows)
+    segment = np.arange(len(begin))
+    for rank in range(1, int(length.max(initial=0))):
+        reach = length > rank
+        segment, length, begin = segment[reach], length[reach], begin[reach]
+        yield segment, begin + rank
+
+
 def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     """Cumulative sums that begin anew in each segment.
 
-    The sums are built by doubling (a parallel prefix scan): as many passes over the array as the longest segment has
-    binary digits. No sum leaves its segment, so nothing is added and taken away again, and no precision is lost.
+    All segments advance together, row by row: as many steps as the longest segment has rows. No sum leaves its segment,
+    so nothing is added and taken away again, and no precision is lost.
 
     Parameters
     ----------
@@ -86,14 +100,31 @@ def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     array([ 1.,  3.,  3.,  7., 12.,  6.])
     """
     sums = np.array(values, dtype=np.float64)
-    rank = ranks(first, len(sums))
-    longest = int(rank.max(initial=0)) + 1
-    reach = 1
-    while reach < longest:
-        inside = rank[reach:] >= reach
-        if sums.ndim > 1:
-            inside = inside[:, None]
-        before = sums.copy()
-        np.add(before[reach:], before[:-reach], out=sums[reach:], where=inside)
-        reach *= 2
+    for _, row in _steps(first, len(sums)):
+        sums[row] += sums[row - 1]
+    return sums
+
+
+def totals(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
+    """Sum of each segment, to the bit the last of its `cumulative_sums`.
+
+    Parameters
+    ----------
+    values : array_like, shaped (rows,) or (rows, columns)
+    first : array_like, shaped (segments,)
+        First row of each segment, ascending from 0 (see `starts`).
+
+    Returns
+    -------
+    ndarray, shaped (segments,) or (segments, columns)
+
+    Examples
+    --------
+    >>> totals([1.0, 2, 3, 4, 5, 6], [0, 2, 5])
+    array([ 3., 12.,  6.])
+    """
+    rows = np.asarray(values, dtype=np.float64)
+    sums: NDArray[np.float64] = rows[np.asarray(first, dtype=np.intp)]
+    for segment, row in _steps(first, len(rows)):
+        sums[segment] += rows[row]
     return sums
