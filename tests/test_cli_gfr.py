@@ -40,8 +40,13 @@ def run(*arguments: str | Path) -> Result:
 
 
 def gfr_arguments(folder: Path, *more: str | Path) -> list[str | Path]:
-    size = ["--membership", f"SIZE={folder / 'size.members'}", "--target", f"SIZE={folder / 'size.target'}"]
-    runs = ["--run", folder / "r1", "--run", folder / "r2", "--qrels", folder / "qrels"]
+    size: list[str | Path] = [
+        "--membership",
+        f"SIZE={folder / 'size.members'}",
+        "--target",
+        f"SIZE={folder / 'size.target'}",
+    ]
+    runs: list[str | Path] = ["--run", folder / "r1", "--run", folder / "r2", "--qrels", folder / "qrels"]
     return ["score", "gfr", *runs, *size, "--kind", "SIZE=ordinal", *more]
 
 

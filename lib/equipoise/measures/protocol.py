@@ -213,11 +213,16 @@ def repeated_urls(turns: pd.DataFrame) -> pd.DataFrame:
     missing = [column for column in ("run", "topic", "turn", "system") if column not in turns.columns]
     if missing:
         raise ValueError(f"the turns have no column {', '.join(missing)}")
-    ordered = turns.sort_values("turn", kind="stable")
+    ordered = turns.reset_index(drop=True).sort_values("turn", kind="stable")
     # a Markdown link names its address twice: [address](address)
     text = ordered["system"].str.replace(r"\[(https?://[^\]\s]+)\]\(\1\)", r"\1", regex=True)
     found = ordered.assign(url=text.str.findall(r"https?://[^\s<>()\[\]\"']+")).explode("url").dropna(subset="url")
     found = found.assign(url=found["url"].str.rstrip(".,:;!?"))
     found = found.assign(again=found.duplicated(["run", "topic", "url"]))
-    counts = found.groupby(["run", "topic"], sort=False)["again"].agg(["size", "sum"]).reset_index()
+    counts = (
+        found.sort_index(kind="stable")
+        .groupby(["run", "topic"], sort=False)["again"]
+        .agg(["size", "sum"])
+        .reset_index()
+    )
     return counts.rename(columns={"size": "urls", "sum": "repeated"})
