@@ -51,10 +51,11 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
                 ["tables"],
                 ["loaders"],
                 ["measures", "statistics", "permutations", "counterfactuals"],
-                ["systems"],
-                ["plots"],
+                ["systems", "harvest", "partitions"],
+                ["plots", "plots_gfr"],
                 ["reporting"],
                 ["build"],
+                ["scaffold"],
                 ["cli"],
             ]
         )
