@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -25,9 +26,12 @@ from equipoise.systems.rewriting import SYSTEMS, ContextRankings, Conversation, 
 from equipoise.systems.rewriting import context_rankings as rank_contexts
 from equipoise.systems.rewriting import sequential_rankings as rank_sequences
 
-__all__ = ["Experiment", "sampled_orders"]
+__all__ = ["RELEVANCE_LEVELS", "Experiment", "sampled_orders"]
 
 Floats = NDArray[np.float64]
+
+RELEVANCE_LEVELS: Mapping[int, int] = MappingProxyType({1: 1, 2: 1, 3: 2, 4: 2})
+"""Relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly."""
 
 _ORDERS_AT_ONCE = 5000
 
@@ -248,6 +252,84 @@ class Experiment:
                 numbers = np.arange(len(values))
                 parts.append(
                     pd.DataFrame({"run": system, "topic": conversation.topic, "permutation": numbers, "value": values})
+                )
+        return pd.concat(parts, ignore_index=True)
+
+    def answers(
+        self,
+        orders: Mapping[str, ArrayLike],
+        passages: pd.DataFrame,
+        systems: Sequence[str] = tuple(SYSTEMS),
+        *,
+        attribute: str = "SOURCE",
+        levels: Mapping[int, int] = RELEVANCE_LEVELS,
+    ) -> pd.DataFrame:
+        """Conversations in which a system answers every utterance with its best passage, as a nugget table.
+
+        Words are counted over the whole conversation, utterances included. A relevant answer is one nugget: all words
+        of the passage, its level after the grade. Any other answer is a turn without a relevant nugget.
+
+        Parameters
+        ----------
+        orders : mapping
+            By topic, orders shaped (orders, n).
+        passages : DataFrame, columns document, text, source
+            Of `equipoise.loaders.cast.read_passages`.
+        systems : sequence of str
+            Names in `SYSTEMS`.
+        attribute : str
+            Name of the attribute set made from the column source: its groups are the sources, sorted.
+        levels : mapping
+            Relevance level of a nugget by grade; a grade that is missing, and an unjudged passage, is level 0.
+
+        Returns
+        -------
+        DataFrame, columns run, topic, turn, start, end, level, entity and the attribute
+            A nugget table for `equipoise.tables.nugget_table`; topic is topic#permutation, entity the passage.
+
+        Raises
+        ------
+        ValueError
+            If there is no such system, or a passage has no text.
+
+        Notes
+        -----
+        gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where a passage is from.
+        """
+        table = passages.set_index("document").reindex(self.collection.documents)
+        if table["text"].isna().any():
+            raise ValueError(f"no text for passage {table.index[table['text'].isna()][0]}")
+        length = table["text"].str.split().str.len().to_numpy(dtype=np.int64)
+        groups = sorted(set(table["source"]))
+        shares = np.array([" ".join("1" if group == one else "0" for group in groups) for one in table["source"]])
+        grade = self.qrels.set_index(["query", "document"])["grade"]
+        grades = grade[grade.isin(list(levels))].map(dict(levels)).to_dict()
+        parts = []
+        for system in systems:
+            for conversation in self.conversations:
+                stacked = np.asarray(orders[conversation.topic], dtype=np.intp)
+                count, size = stacked.shape
+                best = self.rankings(conversation, system, stacked)[..., 0]
+                asked = np.array([len(text.split()) for text in conversation.texts])[stacked]
+                end = np.cumsum(asked + length[best], axis=1)
+                names = np.array(self.collection.documents, dtype=object)[best].ravel()
+                queries = np.array(conversation.queries, dtype=object)[stacked].ravel()
+                level = np.array([grades.get(pair, 0) for pair in zip(queries, names, strict=True)])
+                relevant = level > 0
+                topics = [f"{conversation.topic}#{number}" for number in range(count)]
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "run": system,
+                            "topic": np.repeat(np.array(topics, dtype=object), size),
+                            "turn": np.tile(np.arange(1, size + 1), count).astype(str),
+                            "start": np.where(relevant, (end - length[best] + 1).ravel().astype(str), ""),
+                            "end": np.where(relevant, end.ravel().astype(str), ""),
+                            "level": level.astype(str),
+                            "entity": np.where(relevant, names, ""),
+                            attribute: np.where(relevant, shares[best.ravel()], ""),
+                        }
+                    )
                 )
         return pd.concat(parts, ignore_index=True)
 
