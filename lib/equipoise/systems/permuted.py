@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.measures.orders import ContextScores, nearest_context, score_alternatives
 from equipoise.permutations import Orders
-from equipoise.systems.lexical import Collection
+from equipoise.systems.lexical import Collection, bm25, top
 from equipoise.systems.rewriting import SYSTEMS, ContextRankings, Conversation, Settings
 from equipoise.systems.rewriting import context_rankings as rank_contexts
 from equipoise.systems.rewriting import sequential_rankings as rank_sequences
 
-__all__ = ["RELEVANCE_LEVELS", "Experiment", "sampled_orders"]
+__all__ = ["RELEVANCE_LEVELS", "Experiment", "by_order", "sampled_orders"]
 
 Floats = NDArray[np.float64]
 
@@ -80,6 +80,39 @@ def sampled_orders(conversations: Sequence[Conversation], size: int, seed: int) 
         drawn = structure.sample(min(size, structure.count - 1), stream, distinct=True, exclude=script)
         orders[conversation.topic] = np.concatenate([script, drawn])
     return orders
+
+
+def by_order(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Scores of the conversations of `Experiment.answers`, by topic and permutation again.
+
+    Parameters
+    ----------
+    scores : DataFrame, columns run, topic, measure, value
+        Tidy scores of a nugget table whose topics are named topic#permutation.
+    measure : str
+        Which measure to keep; only rows of a whole conversation, or of one attribute set.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, permutation, value
+
+    Raises
+    ------
+    ValueError
+        If a topic is not so named, or there is no such measure.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"run": "CU", "topic": ["31#0"], "measure": ["GFRC2"], "value": [0.5]})
+    >>> by_order(scores, "GFRC2").to_dict("records")
+    [{'run': 'CU', 'topic': '31', 'permutation': 0, 'value': 0.5}]
+    """
+    chosen = scores[scores["measure"] == measure].reset_index(drop=True)
+    parts = chosen["topic"].str.extract(r"^(?P<topic>.+)#(?P<permutation>\d+)$")
+    if chosen.empty or parts.isna().to_numpy().any():
+        raise ValueError(f"scores of {measure} for topics named topic#permutation are wanted")
+    parts["permutation"] = parts["permutation"].astype(int)
+    return pd.concat([chosen[["run"]], parts, chosen[["value"]]], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +255,54 @@ class Experiment:
             values = self._score(queries[some].ravel().tolist(), ranked.reshape(-1, ranked.shape[-1]))
             parts.append(values.reshape(some.shape))
         return np.concatenate(parts)
+
+    def fixed_scores(self, texts: Mapping[str, str]) -> pd.DataFrame:
+        """Score BM25 for texts that do not depend on the order, such as utterances resolved by hand.
+
+        Parameters
+        ----------
+        texts : mapping
+            Text by query; every utterance needs one.
+
+        Returns
+        -------
+        DataFrame, columns query, topic, value
+
+        Raises
+        ------
+        ValueError
+            If an utterance has no text, or no judgement.
+        """
+        queries = [query for conversation in self.conversations for query in conversation.queries]
+        topics = [conversation.topic for conversation in self.conversations for _ in conversation.queries]
+        missing = [query for query in queries if query not in texts]
+        if missing:
+            raise ValueError(f"no text for {', '.join(missing)}")
+        bags = self.collection.queries([texts[query] for query in queries])
+        ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.depth)
+        return pd.DataFrame({"query": queries, "topic": topics, "value": self._score(queries, ranked)})
+
+    def ceiling(self) -> pd.DataFrame:
+        """Score that the best ranking of the collection would reach for each utterance.
+
+        It is below 1 where passages with high grades are not in the collection.
+
+        Returns
+        -------
+        DataFrame, columns query, topic, value
+
+        Raises
+        ------
+        ValueError
+            If an utterance has no judgement.
+        """
+        queries = [query for conversation in self.conversations for query in conversation.queries]
+        topics = [conversation.topic for conversation in self.conversations for _ in conversation.queries]
+        here = self.qrels[self.qrels["document"].isin(set(self.collection.documents))]
+        grades = here.pivot_table(index="query", columns="document", values="grade", aggfunc="max", fill_value=0)
+        held = grades.reindex(index=queries, columns=list(self.collection.documents), fill_value=0)
+        ranked = top(held.to_numpy(dtype=np.float64), self.depth)
+        return pd.DataFrame({"query": queries, "topic": topics, "value": self._score(queries, ranked)})
 
     def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
         """Mean score of each system on each conversation under each of its orders.
