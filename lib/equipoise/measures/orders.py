@@ -659,8 +659,13 @@ def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame
     0   a     1       3         -1.0
     """
     keys = ["run", "topic", "permutation"]
-    both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, how="outer", suffixes=("", " 2"))
-    if both.isna().to_numpy().any() or len(both) != len(first) or len(both) != len(second):
+    both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, how="inner", suffixes=("", " 2"))
+    if (
+        both.isna().to_numpy().any()
+        or both.duplicated(keys).any()
+        or len(both) != len(first)
+        or len(both) != len(second)
+    ):
         raise ValueError("both tables need one score for the same systems, topics and permutations")
     groups = [both["run"], both["topic"]]
     ranks = both[["value", "value 2"]].round(12).groupby(groups, sort=False).rank()

@@ -256,6 +256,13 @@ class Experiment:
             parts.append(values.reshape(some.shape))
         return np.concatenate(parts)
 
+    def _conversation_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
+        """Mean over the utterances, added up in the order of the script, so that equal scores have equal means."""
+        values = self.utterance_scores(conversation, system, orders)
+        script = np.argsort(np.asarray(orders, dtype=np.intp), axis=1)
+        means: Floats = np.take_along_axis(values, script, axis=1).mean(axis=1)
+        return means
+
     def fixed_scores(self, texts: Mapping[str, str]) -> pd.DataFrame:
         """Score BM25 for texts that do not depend on the order, such as utterances resolved by hand.
 
@@ -329,7 +336,7 @@ class Experiment:
         parts = []
         for system in systems:
             for conversation in self.conversations:
-                values = self.utterance_scores(conversation, system, orders[conversation.topic]).mean(axis=1)
+                values = self._conversation_scores(conversation, system, orders[conversation.topic])
                 numbers = np.arange(len(values))
                 parts.append(
                     pd.DataFrame({"run": system, "topic": conversation.topic, "permutation": numbers, "value": values})
@@ -452,7 +459,7 @@ class Experiment:
                     found = structure.score_range(scores.after / size, scores.alone / size)
                     known, how = (found.mean, found.sd, found.minimum, found.maximum), "adjacency"
                 elif structure.count <= limit:
-                    values = self.utterance_scores(conversation, system, structure.orders(limit)).mean(axis=1)
+                    values = self._conversation_scores(conversation, system, structure.orders(limit))
                     known = (float(values.mean()), float(values.std()), float(values.min()), float(values.max()))
                     how = "enumeration"
                 else:
