@@ -19,10 +19,10 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.permutations import CLASSES
 from equipoise.tables import InputError, Problem, read_text
 
 __all__ = [
+    "CLASSES",
     "SOURCES",
     "judged_conversations",
     "read_classes",
@@ -32,6 +32,9 @@ __all__ = [
     "read_run",
     "read_topics",
 ]
+
+CLASSES = ("SE", "FT", "PT")
+"""Classes of an utterance: self-explanatory, depends on the first topic, depends on a previous topic."""
 
 SOURCES = ("CAR", "MARCO", "WAPO")
 """Collections of the CAsT 2019 passages: Wikipedia (TREC CAR), the web (MS MARCO), news (Washington Post)."""

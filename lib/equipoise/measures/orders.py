@@ -92,32 +92,34 @@ def score_alternatives(
     if ranked.ndim != 2 or len(ranked) != len(queries):
         raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
     parsed = _measure(measure)
-    names, codes = np.unique(np.asarray(queries, dtype=object).astype(str), return_inverse=True)
-    unjudged = sorted(set(names) - set(qrels["query"]))
+    names, codes = np.unique(np.array(queries, dtype=object).astype(str), return_inverse=True)
+    judged = _by_query(qrels[qrels["query"].isin(names)], "grade")
+    unjudged = [str(name) for name in names if name not in judged]
     if unjudged:
         raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
     different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)
     # one run holds one ranking of each query: the n-th run holds the n-th different ranking of every query
     run = np.arange(len(different)) - np.searchsorted(different[:, 0], different[:, 0])
-    judged = qrels[qrels["query"].isin(set(names))]
-    evaluator = ir_measures.evaluator(
-        [parsed], judged.rename(columns={"query": "query_id", "document": "doc_id", "grade": "relevance"})
-    )
+    evaluator = ir_measures.evaluator([parsed], judged)
     values = np.empty(len(different))
-    depth = ranked.shape[1]
-    ids = np.asarray(documents, dtype=object)
+    ids = np.array(documents, dtype=object)
+    falling = np.arange(ranked.shape[1], 0, -1, dtype=np.float64).tolist()
     for number in range(run.max(initial=-1) + 1):
         rows = np.flatnonzero(run == number)
-        table = pd.DataFrame(
-            {
-                "query_id": np.repeat(names[different[rows, 0]], depth),
-                "doc_id": ids[different[rows, 1:].ravel()],
-                "score": np.tile(np.arange(depth, 0, -1, dtype=np.float64), len(rows)),
-            }
-        )
-        found = {result.query_id: result.value for result in evaluator.iter_calc(table)}
+        listed = zip(names[different[rows, 0]], ids[different[rows, 1:]], strict=True)
+        rankings_now = {str(name): dict(zip(best, falling, strict=True)) for name, best in listed}
+        found = {result.query_id: result.value for result in evaluator.iter_calc(rankings_now)}
         values[rows] = [found[name] for name in names[different[rows, 0]]]
     return values[which.ravel()]
+
+
+def _by_query(table: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
+    """A column by query and document, as ir_measures takes it."""
+    nested: dict[str, dict[str, Any]] = {}
+    columns = (table[name].to_numpy(dtype=object) for name in ("query", "document", column))
+    for query, document, value in zip(*columns, strict=True):
+        nested.setdefault(query, {})[document] = value
+    return nested
 
 
 def nearest_context(orders: ArrayLike, provides: ArrayLike) -> NDArray[np.intp]:
@@ -187,9 +189,8 @@ def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") 
     1   1_2     1    0.0
     """
     parsed = _measure(measure)
-    renamed = qrels.rename(columns={"query": "query_id", "document": "doc_id", "grade": "relevance"})
-    ranked = run.rename(columns={"query": "query_id", "document": "doc_id"})[["query_id", "doc_id", "score"]]
-    values = {result.query_id: result.value for result in ir_measures.iter_calc([parsed], renamed, ranked)}
+    results = ir_measures.iter_calc([parsed], _by_query(qrels, "grade"), _by_query(run, "score"))
+    values = {result.query_id: result.value for result in results}
     queries = sorted(set(qrels["query"]))
     rows = [(query, query.partition("_")[0], values.get(query, 0.0)) for query in queries]
     return pd.DataFrame(rows, columns=["query", "topic", "value"])
