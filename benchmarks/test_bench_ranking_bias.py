@@ -7,6 +7,8 @@ information, and falls below its floor only if the vectorised side has become sl
 import math
 import time
 import tracemalloc
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from equipoise.measures.ranking_bias import TermGroups, count_terms, fairr, idea
 CUTOFFS = [5, 10, 20]
 
 
-def plain_texfair(magnitudes, lengths, k):
+def plain_texfair(magnitudes: Sequence[float], lengths: Sequence[int], k: int) -> float:
     exposure, shown, whole = [0.0, 0.0], 0.0, 0.0
     for r in range(min(k, len(lengths))):
         weight = 1 / math.log(r + 2)
@@ -31,19 +33,19 @@ def plain_texfair(magnitudes, lengths, k):
     return 1 - (sum(abs(e / total - 0.5) for e in exposure) if total else 0.0) * shown / whole
 
 
-def plain_neutrality(magnitudes):
+def plain_neutrality(magnitudes: Sequence[float]) -> float:
     total = sum(magnitudes)
     return 1.0 if total <= 1 else 1 - sum(abs(m / total - 0.5) for m in magnitudes)
 
 
-def plain_nfairr(omega, k):
+def plain_nfairr(omega: Sequence[float], k: int) -> float:
     def discounted(values):
         return sum(value / math.log2(r + 2) for r, value in enumerate(values[:k]))
 
     return discounted(omega) / discounted(sorted(omega, reverse=True))
 
 
-def test_scoring_1000_queries_of_1000_documents_at_3_cut_offs(benchmark):
+def test_scoring_1000_queries_of_1000_documents_at_3_cut_offs(benchmark: Any) -> None:
     rng = np.random.default_rng(1)
     magnitudes = rng.poisson(0.7, (1000, 1000, 2)).astype(float)
     lengths = rng.integers(20, 100, (1000, 1000))
@@ -69,7 +71,7 @@ def test_scoring_1000_queries_of_1000_documents_at_3_cut_offs(benchmark):
     assert ratio > 3
 
 
-def passages(number, rng):
+def passages(number: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Passages of about 56 words, with gendered words among them, one at a time."""
     words = np.array([f"word{n}" for n in range(20_000)] + ["he", "she", "her", "him", "man", "woman"] * 300)
     for start in range(0, number, 10_000):
@@ -78,7 +80,7 @@ def passages(number, rng):
             yield str(start + n), " ".join(row)
 
 
-def test_counting_terms_of_1000000_passages_in_bounded_memory(benchmark):
+def test_counting_terms_of_1000000_passages_in_bounded_memory(benchmark: Any) -> None:
     """Documents per second, the making of the passages taken away; memory beyond what the counts themselves hold."""
     terms = [f"term{n}" for n in range(320)] + ["he", "she", "her", "him", "man", "woman"]
     number = 1_000_000
@@ -104,7 +106,7 @@ def test_counting_terms_of_1000000_passages_in_bounded_memory(benchmark):
     assert held[1] < 3 * held[0] + 40e6  # four times the documents: the rest must not grow with them
 
 
-def plain_rbo(first, second, p):
+def plain_rbo(first: list[int], second: list[int], p: float) -> float:
     depth, a, b, common, total = len(first), set(), set(), 0, 0.0
     for d, (x, y) in enumerate(zip(first, second, strict=True), start=1):
         if x == y:
@@ -117,7 +119,7 @@ def plain_rbo(first, second, p):
     return total + p**depth * common / depth
 
 
-def test_rbo_of_100000_pairs_of_100(benchmark):
+def test_rbo_of_100000_pairs_of_100(benchmark: Any) -> None:
     rng = np.random.default_rng(3)
     order = np.argsort(rng.random((100_000, 150)), axis=1)
     first, second = order[:, :100], np.argsort(rng.random((100_000, 150)), axis=1)[:, :100]
@@ -134,7 +136,7 @@ def test_rbo_of_100000_pairs_of_100(benchmark):
     assert ratio > 1.5
 
 
-def test_the_tidy_table_of_a_whole_run(benchmark):
+def test_the_tidy_table_of_a_whole_run(benchmark: Any) -> None:
     from equipoise.measures.ranking_bias import score_ranking_bias
 
     rng = np.random.default_rng(4)

@@ -3,12 +3,15 @@
 import math
 import warnings
 from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from equipoise.measures.ranking_bias import (
     TermGroups,
@@ -29,6 +32,8 @@ from equipoise.measures.ranking_bias import (
     texfair,
 )
 
+Setting = tuple[Sequence[str], Sequence[float]]
+
 WORDS = ["he", "him", "she", "her", "they", "them", "the", "rain", "falls"]
 PAIRS = [("he", "m"), ("him", "m"), ("she", "f"), ("her", "f"), ("they", "n"), ("them", "n")]
 
@@ -36,29 +41,38 @@ PAIRS = [("he", "m"), ("him", "m"), ("she", "f"), ("her", "f"), ("they", "n"), (
 # --- the equations, one number at a time ----------------------------------------------------------------------------
 
 
-def plain_magnitudes(text, groups):
+def plain_magnitudes(text: str, groups: Sequence[str]) -> list[int]:
     tf = Counter(text.lower().split(" "))
     return [sum(tf[t] for t, g in PAIRS if g == group) for group in groups]
 
 
-def plain_neutrality(magnitudes, target, threshold):  # Eq. 4.1
+def plain_neutrality(magnitudes: Sequence[float], target: Sequence[float], threshold: float) -> float:  # Eq. 4.1
     total = sum(magnitudes)
     if total <= threshold:
         return 1.0
     return 1.0 - sum(abs(m / total - j) for m, j in zip(magnitudes, target, strict=True))
 
 
-def plain_fairr(omegas, k):  # Eq. 4.2, logarithm to base 2
+def plain_fairr(omegas: Sequence[float], k: int) -> float:  # Eq. 4.2, logarithm to base 2
     return sum(omega / math.log2(r + 1) for r, omega in enumerate(omegas[:k], start=1))
 
 
-def plain_nfairr(texts, background, groups, target, k, threshold=1):  # Eq. 4.3
+def plain_nfairr(
+    texts: list[str],
+    background: list[str],
+    groups: Sequence[str],
+    target: Sequence[float],
+    k: int,
+    threshold: float = 1,
+) -> float:  # Eq. 4.3
     omega = [plain_neutrality(plain_magnitudes(t, groups), target, threshold) for t in texts]
     ideal = sorted((plain_neutrality(plain_magnitudes(t, groups), target, threshold) for t in background), reverse=True)
     return plain_fairr(omega, k) / plain_fairr(ideal, k)
 
 
-def plain_term_exposure(term, texts, k):  # Eq. 4.8, natural logarithm: the base must not matter
+def plain_term_exposure(
+    term: str, texts: list[str], k: int
+) -> float:  # Eq. 4.8, natural logarithm: the base must not matter
     exposure = 0.0
     for r, text in enumerate(texts[:k], start=1):
         tokens = text.split(" ")
@@ -66,18 +80,20 @@ def plain_term_exposure(term, texts, k):  # Eq. 4.8, natural logarithm: the base
     return exposure
 
 
-def plain_representation(texts, groups, k):  # Eq. 4.9
+def plain_representation(texts: list[str], groups: Sequence[str], k: int) -> list[float] | None:  # Eq. 4.9
     by_group = [sum(plain_term_exposure(t, texts, k) for t, g in PAIRS if g == group) for group in groups]
     return [part / sum(by_group) for part in by_group] if sum(by_group) else None
 
 
-def plain_rbdf(texts, groups, k):  # Eq. 4.11
+def plain_rbdf(texts: list[str], groups: Sequence[str], k: int) -> float:  # Eq. 4.11
     weights = [1 / math.log(r + 1) for r in range(1, len(texts[:k]) + 1)]
     shown = [sum(plain_magnitudes(t, groups)) > 0 for t in texts[:k]]
     return sum(w for w, s in zip(weights, shown, strict=True) if s) / sum(weights)
 
 
-def plain_texfair(texts, groups, target, k, *, proportional=True):  # Eqs. 4.10, 4.12, 4.13
+def plain_texfair(
+    texts: list[str], groups: Sequence[str], target: Sequence[float], k: int, *, proportional: bool = True
+) -> float:  # Eqs. 4.10, 4.12, 4.13
     shares = plain_representation(texts, groups, k)
     most = max(sum(abs((i == j) - q) for i, q in enumerate(target)) for j in range(len(target)))
     if shares is None:
@@ -86,7 +102,9 @@ def plain_texfair(texts, groups, target, k, *, proportional=True):  # Eqs. 4.10,
     return most - divergence * (plain_rbdf(texts, groups, k) if proportional else 1)
 
 
-def plain_arb(texts, groups, k):  # Rekabsaz and Schedl (2020), their log magnitude
+def plain_arb(
+    texts: list[str], groups: Sequence[str], k: int
+) -> float:  # Rekabsaz and Schedl (2020), their log magnitude
     lean = []
     for text in texts[:k]:
         m = plain_magnitudes(text, groups)
@@ -101,7 +119,7 @@ two_or_three = st.sampled_from([(("f", "m"), (0.5, 0.5)), (("f", "m"), (0.3, 0.7
 cutoffs = st.lists(st.integers(1, 12), min_size=1, max_size=3)
 
 
-def counted(texts, groups):
+def counted(texts: list[str], groups: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Magnitudes and lengths of one ranking, by the library."""
     chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups], groups=groups)
     counts = count_terms(((str(n), text) for n, text in enumerate(texts)), WORDS)
@@ -109,7 +127,7 @@ def counted(texts, groups):
 
 
 @given(ranking, two_or_three, cutoffs)
-def test_texfair_is_eqs_4_7_to_4_13_for_two_and_three_groups(texts, setting, ks):
+def test_texfair_is_eqs_4_7_to_4_13_for_two_and_three_groups(texts: list[str], setting: Setting, ks: list[int]) -> None:
     groups, target = setting
     magnitudes, lengths = counted(texts, groups)
     for proportional in (True, False):
@@ -118,7 +136,9 @@ def test_texfair_is_eqs_4_7_to_4_13_for_two_and_three_groups(texts, setting, ks)
 
 
 @given(ranking, ranking, two_or_three, cutoffs, st.integers(0, 3))
-def test_nfairr_is_eqs_4_1_to_4_3(texts, others, setting, ks, threshold):
+def test_nfairr_is_eqs_4_1_to_4_3(
+    texts: list[str], others: list[str], setting: Setting, ks: list[int], threshold: float
+) -> None:
     groups, target = setting
     background = texts + others + ["the rain"]  # a neutral document: the ideal is above zero
     of_run, of_background = counted(texts, groups)[0], counted(background, groups)[0]
@@ -131,13 +151,15 @@ def test_nfairr_is_eqs_4_1_to_4_3(texts, others, setting, ks, threshold):
 
 
 @given(ranking, cutoffs)
-def test_arb_is_the_mean_of_the_running_means(texts, ks):
+def test_arb_is_the_mean_of_the_running_means(texts: list[str], ks: list[int]) -> None:
     magnitudes, _ = counted(texts, ("f", "m"))
     assert arb(magnitudes, ks) == pytest.approx([plain_arb(texts, ("f", "m"), k) for k in ks], abs=1e-12)
 
 
 @given(ranking, two_or_three, cutoffs)
-def test_term_exposure_summed_over_a_group_is_the_groups_exposure(texts, setting, ks):
+def test_term_exposure_summed_over_a_group_is_the_groups_exposure(
+    texts: list[str], setting: Setting, ks: list[int]
+) -> None:
     groups, _ = setting
     counts = count_terms(((str(n), text) for n, text in enumerate(texts)), [t for t, g in PAIRS if g in groups])
     chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups], groups=groups)
@@ -150,7 +172,9 @@ def test_term_exposure_summed_over_a_group_is_the_groups_exposure(texts, setting
 
 
 @given(ranking, two_or_three, cutoffs)
-def test_doubling_the_text_of_every_document_changes_no_exposure_measure(texts, setting, ks):
+def test_doubling_the_text_of_every_document_changes_no_exposure_measure(
+    texts: list[str], setting: Setting, ks: list[int]
+) -> None:
     groups, target = setting
     once, twice = counted(texts, groups), counted([f"{t} {t}" for t in texts], groups)
     assert texfair(*once, ks, target) == pytest.approx(texfair(*twice, ks, target))
@@ -158,7 +182,9 @@ def test_doubling_the_text_of_every_document_changes_no_exposure_measure(texts, 
 
 
 @given(ranking, two_or_three, cutoffs)
-def test_a_list_without_representative_documents_has_texfair_at_its_maximum(texts, setting, ks):
+def test_a_list_without_representative_documents_has_texfair_at_its_maximum(
+    texts: list[str], setting: Setting, ks: list[int]
+) -> None:
     groups, target = setting
     bare = [" ".join(["rain"] * len(t.split())) for t in texts]
     magnitudes, lengths = counted(bare, groups)
@@ -167,7 +193,9 @@ def test_a_list_without_representative_documents_has_texfair_at_its_maximum(text
 
 
 @given(ranking, two_or_three, cutoffs)
-def test_ted_stays_within_its_bounds_and_the_maximum_is_reached(texts, setting, ks):
+def test_ted_stays_within_its_bounds_and_the_maximum_is_reached(
+    texts: list[str], setting: Setting, ks: list[int]
+) -> None:
     groups, target = setting
     divergence = ted(*counted(texts, groups), ks, target)
     assert (divergence >= 0).all()
@@ -177,7 +205,7 @@ def test_ted_stays_within_its_bounds_and_the_maximum_is_reached(texts, setting, 
 
 
 @given(ranking, cutoffs)
-def test_awrf_over_term_shares_of_the_length_is_ted_without_proportionality(texts, ks):
+def test_awrf_over_term_shares_of_the_length_is_ted_without_proportionality(texts: list[str], ks: list[int]) -> None:
     """Eqs. 4.5 and 4.6 with the alignment tf / |d| and the L1 distance are Eqs. 4.9 and 4.10."""
     magnitudes, lengths = counted(texts, ("f", "m"))
     ours = awrf(magnitudes / lengths[:, None], ks, undefined=0.0)
@@ -185,7 +213,7 @@ def test_awrf_over_term_shares_of_the_length_is_ted_without_proportionality(text
 
 
 @given(ranking, cutoffs)
-def test_the_base_of_the_logarithm_cancels_in_nfairr_but_not_in_fairr(texts, ks):
+def test_the_base_of_the_logarithm_cancels_in_nfairr_but_not_in_fairr(texts: list[str], ks: list[int]) -> None:
     omega = neutrality(counted([*texts, "the rain"], ("f", "m"))[0])
     two, e = (nfairr(fairr(omega, ks, base=b), ideal_fairr(omega, ks, base=b)) for b in (2.0, math.e))
     assert two == pytest.approx(e)
@@ -193,7 +221,7 @@ def test_the_base_of_the_logarithm_cancels_in_nfairr_but_not_in_fairr(texts, ks)
 
 
 @given(ranking, st.permutations(["f", "m"]), cutoffs)
-def test_the_order_of_the_groups_only_turns_the_sign_of_arb(texts, order, ks):
+def test_the_order_of_the_groups_only_turns_the_sign_of_arb(texts: list[str], order: list[str], ks: list[int]) -> None:
     magnitudes, lengths = counted(texts, ("f", "m"))
     turned, _ = counted(texts, tuple(order))
     assert ted(magnitudes, lengths, ks) == pytest.approx(ted(turned, lengths, ks))
@@ -201,7 +229,7 @@ def test_the_order_of_the_groups_only_turns_the_sign_of_arb(texts, order, ks):
     assert arb(magnitudes, ks) == pytest.approx(sign * arb(turned, ks))
 
 
-def test_figure_4_1_both_rankings_have_nfairr_zero_and_texfair_tells_them_apart():
+def test_figure_4_1_both_rankings_have_nfairr_zero_and_texfair_tells_them_apart() -> None:
     mixed, male = [[0, 3], [3, 0], [3, 0], [0, 3]], [[0, 3]] * 4
     omega = neutrality([mixed, male])
     assert fairr(omega, [4]) == pytest.approx(np.zeros((2, 1)))
@@ -215,7 +243,7 @@ def test_figure_4_1_both_rankings_have_nfairr_zero_and_texfair_tells_them_apart(
 
 @settings(max_examples=30)
 @given(st.lists(ranking, min_size=1, max_size=5), cutoffs)
-def test_padded_lists_of_different_lengths_score_as_each_alone(lists, ks):
+def test_padded_lists_of_different_lengths_score_as_each_alone(lists: list[list[str]], ks: list[int]) -> None:
     depth = max(map(len, lists))
     magnitudes, lengths = np.full((len(lists), depth, 2), 7.0), np.full((len(lists), depth), 9)
     present = np.zeros((len(lists), depth), dtype=bool)
@@ -232,24 +260,24 @@ def test_padded_lists_of_different_lengths_score_as_each_alone(lists, ks):
         assert arb(magnitudes, ks, present=present)[n] == pytest.approx(arb(alone[0], ks))
 
 
-def test_a_short_list_can_be_measured_against_the_cut_off():
+def test_a_short_list_can_be_measured_against_the_cut_off() -> None:
     """Eq. 4.11 sums to k: with short="cutoff" the missing ranks count as not representative."""
     full = 1 / np.log2(np.arange(1, 5) + 1)
     assert rbdf([True, True], [4], short="cutoff") == pytest.approx(full[:2].sum() / full.sum())
     assert rbdf([True, True], [4]) == pytest.approx(1)
 
 
-def test_an_empty_list_shows_no_bias():
+def test_an_empty_list_shows_no_bias() -> None:
     assert texfair(np.empty((0, 2)), np.empty(0), [3]) == pytest.approx(1)
     assert np.isnan(arb(np.empty((0, 2)), [3])).all()
 
 
-def test_a_zero_ideal_is_undefined_unless_a_value_is_chosen():
+def test_a_zero_ideal_is_undefined_unless_a_value_is_chosen() -> None:
     assert np.isnan(nfairr([0.0], [0.0])).all()
     assert nfairr([0.0], [0.0], undefined=0.0) == pytest.approx(0)
 
 
-def test_awrf_takes_any_distance_and_attention():
+def test_awrf_takes_any_distance_and_attention() -> None:
     alignment = [[1, 0, 0], [0, 1, 0]]
     assert awrf(alignment, [2], distance="jsd", attention="uniform")[0] == pytest.approx(1 - 0.809126, abs=1e-6)
     own = awrf(alignment, [2], distance=lambda p, q: ((p - q) ** 2).sum(axis=-1), attention="uniform")
@@ -261,7 +289,7 @@ def test_awrf_takes_any_distance_and_attention():
 
 
 @given(st.lists(st.text(alphabet="aAbB \t.,'-é", max_size=30), min_size=1, max_size=6), st.integers(1, 4))
-def test_counting_agrees_with_a_counter_over_each_text(texts, batch):
+def test_counting_agrees_with_a_counter_over_each_text(texts: list[str], batch: int) -> None:
     terms = ["a", "ab", "b."]
     counts = count_terms(((str(n), text) for n, text in enumerate(texts)), terms, batch=batch)
     for n, body in enumerate(texts):
@@ -270,7 +298,7 @@ def test_counting_agrees_with_a_counter_over_each_text(texts, batch):
         assert counts.lengths[n] == len(tokens)
 
 
-def test_words_are_freed_of_punctuation_and_of_the_possessive():
+def test_words_are_freed_of_punctuation_and_of_the_possessive() -> None:
     counts = count_terms(
         [("1", "(He) met the boy's step-mother, HE said; Anna's.")], ["he", "mother", "anna"], tokens="word"
     )
@@ -282,7 +310,7 @@ def test_words_are_freed_of_punctuation_and_of_the_possessive():
     assert counts.lengths.tolist() == [11]
 
 
-def test_one_count_serves_several_term_lists():
+def test_one_count_serves_several_term_lists() -> None:
     counts = count_terms([("1", "he and she and him")], WORDS)
     narrow = TermGroups.from_pairs([("he", "m"), ("she", "f")])
     wide = TermGroups.from_pairs(PAIRS[:4])
@@ -311,19 +339,19 @@ def test_one_count_serves_several_term_lists():
         (lambda: fairr([1.0], [1], base=1.0), "base"),
         (lambda: fairr([1.0], [1], present=[True, True]), "present"),
         (lambda: ted([[1, 0]], [1, 1], [1]), "lengths"),
-        (lambda: rbdf([True], [1], short="never"), "never"),
+        (lambda: rbdf([True], [1], short=cast("Any", "never")), "never"),
         (lambda: arb([[1, 0]], [1], magnitude="cube"), "cube"),
         (lambda: awrf([[1, 0]], [1], distance="miles"), "miles"),
         (lambda: position_bias(2, "geometric", patience=0), "patience"),
-        (lambda: share_alignment([[1, 0]], unrepresentative="some"), "some"),
+        (lambda: share_alignment([[1, 0]], unrepresentative=cast("Any", "some")), "some"),
     ],
 )
-def test_bad_input_is_named(call, said):
+def test_bad_input_is_named(call: Callable[[], object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         call()
 
 
-def test_a_term_of_two_groups_counts_for_both_and_is_named():
+def test_a_term_of_two_groups_counts_for_both_and_is_named() -> None:
     groups = TermGroups.from_pairs([("robin", "f"), ("robin", "m"), ("he", "m"), ("she", "f")])
     assert groups.shared == ("robin",)
     assert count_terms([("1", "robin")], groups.terms).magnitudes(groups).tolist() == [[1, 1]]
@@ -332,7 +360,9 @@ def test_a_term_of_two_groups_counts_for_both_and_is_named():
 # --- tidy tables ----------------------------------------------------------------------------------------------------
 
 
-def random_collection(seed, documents=60, topics=7, runs=2, depth=15):
+def random_collection(
+    seed: int, documents: int = 60, topics: int = 7, runs: int = 2, depth: int = 15
+) -> tuple[list[tuple[str, str]], pd.DataFrame]:
     rng = np.random.default_rng(seed)
     texts = [" ".join(rng.choice(WORDS, size=rng.integers(1, 25))) for _ in range(documents)]
     rows = [
@@ -349,7 +379,7 @@ GENDER = TermGroups.from_pairs(PAIRS[:4])
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", ["table", "own", "collection"])
-def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed, kind):
+def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed: int, kind: Any) -> None:
     documents, runs = random_collection(seed)
     texts = dict(documents)
     pool = runs[runs["run"] == "run0"][["topic", "document"]]
@@ -358,7 +388,7 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed, ki
     table = score_ranking_bias(
         shuffled, counts, GENDER, cutoffs=[1, 5, 20], background=pool if kind == "table" else kind, attribute="gender"
     )
-    value = table.set_index(["run", "topic", "measure"])["value"]
+    value: Any = table.set_index(["run", "topic", "measure"])["value"]
     for (run, topic), rows in runs.groupby(["run", "topic"]):
         listed = [texts[d] for d in rows["document"]]
         background = {
@@ -381,7 +411,7 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed, ki
     assert list(table.columns) == ["run", "topic", "attribute", "measure", "value"]
 
 
-def test_a_document_that_the_collection_lacks_is_named_and_counts_as_neutral():
+def test_a_document_that_the_collection_lacks_is_named_and_counts_as_neutral() -> None:
     counts = count_terms([("d1", "he and him")], GENDER.terms)
     runs = pd.DataFrame({"run": "r", "topic": "1", "document": ["d1", "ghost"], "rank": [1, 2]})
     with pytest.warns(UserWarning, match="1 documents of the runs are not in the collection, such as ghost"):
@@ -392,7 +422,7 @@ def test_a_document_that_the_collection_lacks_is_named_and_counts_as_neutral():
         score_ranking_bias(runs, counts, GENDER, missing="refuse")
 
 
-def test_duplicate_documents_absent_topics_and_empty_runs_are_refused():
+def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
     counts = count_terms([("d1", "he")], GENDER.terms)
     twice = pd.DataFrame({"run": "r", "topic": "1", "document": ["d1", "d1"], "rank": [1, 2]})
     with pytest.raises(ValueError, match="document d1 for topic 1 of run r"):
@@ -406,7 +436,7 @@ def test_duplicate_documents_absent_topics_and_empty_runs_are_refused():
         score_ranking_bias(once.assign(topic="all"), counts, GENDER)
 
 
-def test_an_undefined_topic_is_not_averaged_away():
+def test_an_undefined_topic_is_not_averaged_away() -> None:
     counts = count_terms([("d1", "he and him"), ("d2", "rain")], GENDER.terms)
     runs = pd.DataFrame({"run": "r", "topic": ["1", "2"], "document": ["d1", "d2"], "rank": 1})
     table = score_ranking_bias(runs, counts, GENDER, background="own", cutoffs=[1])
@@ -416,7 +446,7 @@ def test_an_undefined_topic_is_not_averaged_away():
     assert chosen[(chosen["measure"] == "NFaiRR@1") & (chosen["topic"] == "all")]["value"].item() == pytest.approx(0.5)
 
 
-def test_scores_do_not_depend_on_the_order_of_rows_or_of_the_collection():
+def test_scores_do_not_depend_on_the_order_of_rows_or_of_the_collection() -> None:
     documents, runs = random_collection(11)
     first = score_ranking_bias(runs, count_terms(documents, GENDER.terms), GENDER, cutoffs=[5, 10])
     again = score_ranking_bias(
@@ -425,7 +455,7 @@ def test_scores_do_not_depend_on_the_order_of_rows_or_of_the_collection():
     pd.testing.assert_frame_equal(first, again)
 
 
-def test_no_warning_rises_on_a_whole_collection():
+def test_no_warning_rises_on_a_whole_collection() -> None:
     documents, runs = random_collection(3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

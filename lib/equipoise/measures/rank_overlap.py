@@ -89,11 +89,13 @@ def _matches(first: _Lists, second: _Lists) -> tuple[Integers, Integers, Integer
     """Row and places of every item that both lists of a pair hold; equal items meet in one sort of each row."""
     pairs, depth = first.items.shape
     bits = max(depth - 1, 1).bit_length()
-    code = np.concatenate([first.items, second.items], axis=1) << (bits + 1)
-    code[:, :depth] |= np.arange(depth)
-    code[:, depth:] |= np.arange(depth) | (1 << bits)
-    if pairs and code.max(initial=0) < np.iinfo(np.int32).max and code.min() >= np.iinfo(np.int32).min:
-        code = code.astype(np.int32)  # sorts twice as fast
+    highest = max(int(first.items.max(initial=0)), int(second.items.max(initial=0)))
+    small = (highest + 1) << (bits + 1) < np.iinfo(np.int32).max  # half the bytes sort twice as fast
+    code = np.empty((pairs, 2 * depth), dtype=np.int32 if small else np.int64)
+    code[:, :depth], code[:, depth:] = first.items, second.items
+    code <<= bits + 1
+    code[:, :depth] |= np.arange(depth, dtype=code.dtype)
+    code[:, depth:] |= np.arange(depth, dtype=code.dtype) | (1 << bits)
     code.sort(axis=1)
     item = code >> (bits + 1)
     row, at = np.nonzero((item[:, 1:] == item[:, :-1]) & (item[:, 1:] >= 0))
