@@ -29,7 +29,9 @@ Integers = NDArray[np.int64]
 Beyond = Literal["extrapolated", "truncated", "minimum", "maximum"]
 Ties = Literal["order", "equal", "average", "corrected"]
 
-_BLOCK = 1 << 20  # cells of one array worked on at a time, so that memory does not grow with the number of pairs
+_BLOCK = (
+    1 << 17
+)  # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,9 @@ def _matches(first: _Lists, second: _Lists) -> tuple[Integers, Integers, Integer
     code[:, depth:] |= np.arange(depth, dtype=code.dtype) | (1 << bits)
     code.sort(axis=1)
     item = code >> (bits + 1)
-    row, at = np.nonzero((item[:, 1:] == item[:, :-1]) & (item[:, 1:] >= 0))
+    meeting = np.zeros(item.shape, dtype=np.bool_)
+    np.logical_and(item[:, 1:] == item[:, :-1], item[:, 1:] >= 0, out=meeting[:, :-1])
+    row, at = np.divmod(np.flatnonzero(meeting), 2 * depth)
     left, right = code[row, at], code[row, at + 1]
     if ((left ^ right) >> bits & 1 == 0).any():
         raise ValueError("a list holds an item twice: keep each once")
@@ -155,18 +159,19 @@ def _block(short: _Lists, long: _Lists, p: float, beyond: Beyond, ties: Ties) ->
         taken = np.take_along_axis(values, np.maximum(length - 1, 0), axis=1)
         return np.where(length > 0, taken, 0.0)
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        agreement = np.where(size > 0, overlap / size, 0.0)
+    # some treatments of ties give places beyond the long list a size of zero
+    agreement = np.divide(overlap, size, out=np.zeros_like(overlap), where=size > 0)
     end = last(agreement, s)  # agreement where the short list ends
     reached = last(overlap, most)  # overlap where the long list ends
-    seen = d <= most
-    if beyond == "extrapolated":
-        unseen = np.where(d > s, (d - s) * end * spread, 0.0)
-        agreement = np.divide(overlap + unseen, size, out=np.zeros_like(overlap), where=size > 0)
-    elif beyond == "maximum":
-        agreement = np.where(d > s, (overlap + d - s) / d, agreement)
+    if (s < most).any():
+        if beyond == "extrapolated":
+            unseen = np.where(d > s, (d - s) * end * spread, 0.0)
+            agreement = np.divide(overlap + unseen, size, out=np.zeros_like(overlap), where=size > 0)
+        elif beyond == "maximum":
+            agreement = np.where(d > s, (overlap + d - s) / d, agreement)
+    agreement[d > most] = 0.0
     weights = (1 - p) * p ** (d - 1.0)
-    score = (np.where(seen, agreement, 0.0) * weights).sum(axis=1, keepdims=True)
+    score = (agreement @ weights)[:, np.newaxis]
     if beyond == "extrapolated":
         score += p**most * np.divide(reached + (most - s) * end, most, out=np.zeros_like(end), where=most > 0)
     elif beyond in ("minimum", "maximum"):
@@ -263,7 +268,9 @@ def rbo(
         rows = slice(start, start + step)
         a, b = one.block(rows), two.block(rows)
         swap = a.length > b.length
-        scores[rows] = _block(b.where(swap, a), a.where(swap, b), p, beyond, ties)
+        if swap.any():
+            a, b = b.where(swap, a), a.where(swap, b)
+        scores[rows] = _block(a, b, p, beyond, ties)
     return np.clip(scores, 0.0, 1.0)
 
 
