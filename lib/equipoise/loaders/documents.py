@@ -109,62 +109,7 @@ def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
     try:
         import ir_datasets  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ModuleNotFoundError as error:
-        raise InputError(
-            [
-                Problem(
-                    name,
-                    None,
-                    None,
-                    "no such file, and ir_datasets is not installed",
-                    "a file, or pip install 'equipoise[ir-datasets]' to reach public collections by name",
-                )
-            ]  # fmt: skip
-        ) from error
-    try:
-        dataset = ir_datasets.load(name)
-    except KeyError:
-        wanted = "a file that exists, or a name such as msmarco-passage"
-        raise InputError([Problem(name, None, None, "no file and no data set of ir_datasets", wanted)]) from None
-    if not dataset.has_docs():
-        raise InputError([Problem(name, None, None, "a data set without documents", "one with documents")])
-    for document in dataset.docs_iter():
-        field = next((field for field in _FIELDS if hasattr(document, field)), None)
-        text = getattr(document, field) if field else document.default_text()
-        yield str(document.doc_id), str(text)
-
-
-def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
-    r"""Yield the documents of a collection as id and text.
-
-    Parameters
-    ----------
-    source : str or Path
-        A file with one document a line: JSON objects with ``id`` (or ``_id``) and ``text`` where the name says
-        ``.jsonl``, else an id, a tab and a text; ``.gz`` too. Or a name that ir_datasets knows, such as
-        ``msmarco-passage``.
-
-    Yields
-    ------
-    tuple of str and str
-
-    Raises
-    ------
-    InputError
-        At the end, with every bad line by its number; at once for a source that cannot be read at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "documents.tsv")
-    ...     _ = path.write_text("d1\tShe left.\nd2\tHe stayed.\n")
-    ...     list(stream_documents(path))
-    [('d1', 'She left.'), ('d2', 'He stayed.')]
-    """
-    if is_file_source(str(source)):
-        yield from _stream_file(Path(source))
-    else:
-        yield from _stream_ir_datasets(str(source))        found = "no such file, and ir_datasets is not installed"
+        found = "no such file, and ir_datasets is not installed"
         wanted = "a file, or pip install 'equipoise[ir-datasets]' to reach public collections by name"
         raise InputError([Problem(name, None, None, found, wanted)]) from error
     try:
