@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -47,7 +48,7 @@ def use_style() -> None:
         {
             "axes.axisbelow": True,
             "axes.grid": True,
-            "axes.prop_cycle": mpl.cycler(color=COLOURS),
+            "axes.prop_cycle": cycler(color=COLOURS),
             "axes.spines.right": False,
             "axes.spines.top": False,
             "figure.constrained_layout.use": True,
@@ -131,7 +132,7 @@ def position_weight(ax: Axes, patience: float, turns: pd.DataFrame, weights: pd.
         ax.plot(row.WC, row.pw, "o", color=COLOURS[0])
         label = f"pw = {row.pw:g} at WC = {row.WC:g}"
         ax.annotate(label, (row.WC, row.pw), xytext=shift, textcoords="offset points", ha=align)
-    ax.set(xlabel="Word position WC of the nugget's last word [words]", ylabel="Position weight pw", ylim=(-0.02, 1.1))
+    ax.set(xlabel="Word position WC of the nugget's last word [words]", ylabel="Position weight pw", ylim=(-0.12, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
     return ax
 
@@ -182,15 +183,24 @@ def annotated_conversation(
         _turn_bands(ax, turns, right, labels=ax is axes[0])
         ax.grid(visible=False)
     top = axes[0]
-    top.bar(end + 0.5 - width / 2, nuggets.level[rows], width, color=COLOURS[0])
-    for label, x, level in zip(names, end, nuggets.level[rows], strict=False):
+    bar = {"width": width, "edgecolor": "white", "linewidth": 0.6}
+    top.bar(end + 0.5 - width / 2, nuggets.level[rows], color=COLOURS[0], **bar)
+    highest = int(nuggets.level.max(initial=1))
+    room = 2.4 if any(names) else 0.3
+    for label, x in zip(names, end, strict=False):
         # names are data: show a dollar sign as one, not as mathematics
         text = str(label).replace("$", r"\$")
         top.annotate(
-            text, (x, level), xytext=(1, 3), textcoords="offset points", rotation=55, fontsize=8, ha="left", va="bottom"
+            text,
+            (x, highest),
+            xytext=(-3, 3),
+            textcoords="offset points",
+            rotation=60,
+            rotation_mode="anchor",
+            fontsize=8,
+            ha="left",
+            va="center",
         )
-    highest = int(nuggets.level.max(initial=1))
-    room = 2.2 if any(names) else 0.3
     top.set(ylim=(0, highest + room), yticks=range(highest + 1), ylabel="Level")
     top.set_yticklabels([f"L{level}" for level in range(highest + 1)])
     for ax, (name, attribute) in zip(axes[1:], attributes.items(), strict=True):
@@ -198,7 +208,7 @@ def annotated_conversation(
         base = np.zeros(len(rows))
         for group, colour, share in zip(attribute.groups, group_colours(attribute), membership.T, strict=True):
             if share.any():
-                ax.bar(end + 0.5 - width / 2, share, width, bottom=base, color=colour, label=group.replace("$", r"\$"))
+                ax.bar(end + 0.5 - width / 2, share, bottom=base, color=colour, label=group.replace("$", r"\$"), **bar)
             base = base + share
         ax.set(ylim=(0, 1), yticks=[0, 1], ylabel=name.replace("$", r"\$"))
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, handlelength=1)
@@ -241,7 +251,7 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame, relevance: str = 
         )
     ax.set(xlabel=f"Relevance score {relevance}", ylabel=f"Group fairness score {fairness}", ylim=(0, 1))
     ax.set_xlim(0, float(across.max()) * 1.35 or 1.0)
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper left")
     return ax
 
 
@@ -314,5 +324,5 @@ def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversat
         )
     ax.annotate("relevant nuggets", (1, -0.07), fontsize=8, color=COLOURS[0], va="center")
     ax.set(xlabel="Word position in the conversation [words]", ylabel="Experience of the cluster that leaves here")
-    ax.set(ylim=(-0.14, 0.75), xlim=(0, right + 1))
+    ax.set(ylim=(-0.14, 1), yticks=np.linspace(0, 1, 6), xlim=(0, right + 1))
     return ax

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -301,7 +301,7 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str]) -> Comparison
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def write_csv(table: pd.DataFrame, path: Path | io.TextIOBase) -> None:
+def write_csv(table: pd.DataFrame, path: Path | TextIO) -> None:
     """Write a table as CSV at 12 significant digits, the same bytes everywhere.
 
     Parameters
@@ -442,7 +442,7 @@ def _show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None,
         title = f"{markdown_cell(caption)}. {verdict}"
         rows = [
             [
-                f"{cell} (printed {printed.iat[row, column]})" if (row, column) in marked else cell
+                f"{cell} (printed {printed.iloc[row, column]})" if (row, column) in marked else cell
                 for column, cell in enumerate(cells)
             ]
             for row, cells in enumerate(texts)

@@ -567,7 +567,9 @@ class NuggetTable:
     memberships : dict of str to ndarray, shaped (rows, groups)
         Membership probabilities per attribute set; zeros where a row of level 0 leaves them out.
     entity : ndarray of int, shaped (rows,), or None
-        Equal numbers are the same entity; -1 where none is given.
+        Index into `entities`; -1 where none is given. None without a column ``entity``.
+    entities : tuple of str
+        Names of the entities.
 
     Examples
     --------
@@ -590,6 +592,7 @@ class NuggetTable:
     level: Integers
     memberships: Mapping[str, Floats]
     entity: Integers | None = None
+    entities: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.conversation)
@@ -626,7 +629,7 @@ class NuggetTable:
         """
         if duplicates not in ("nonrelevant", "relevant"):
             raise ValueError(f"duplicates are {duplicates!r}; they are nonrelevant or relevant")
-        relevant = self.level > 0
+        relevant: NDArray[np.bool_] = self.level > 0
         if duplicates == "relevant" or self.entity is None:
             return relevant
         named = np.flatnonzero(relevant & (self.entity >= 0))
@@ -737,12 +740,12 @@ def _nuggets(source: _Source, attributes: Mapping[str, AttributeSet], select: Se
     conversations = pd.DataFrame(
         {"run": run.words[first["run"].to_numpy()], "topic": topic.words[first["topic"].to_numpy()]}, dtype="str"
     )
-    entity = None
+    entity: Integers | None = None
+    entities: tuple[str, ...] = ()
     if "entity" in source.columns:
-        codes, words = pd.factorize(
-            source.columns["entity"].map(lambda value: "" if _empty(value) else str(value).strip())
-        )
-        entity = np.where(np.asarray(words == "")[codes], -1, codes).astype(np.int64)
+        texts = source.columns["entity"].map(lambda value: np.nan if _empty(value) else str(value).strip() or np.nan)
+        codes, names = pd.factorize(texts)  # -1 where there is none
+        entity, entities = codes.astype(np.int64), tuple(map(str, names))
     arrays: list[Integers] = [conversation, turn, start, end, level]
     if (np.diff(conversation) < 0).any():
         order = np.argsort(conversation, kind="stable")
@@ -750,7 +753,7 @@ def _nuggets(source: _Source, attributes: Mapping[str, AttributeSet], select: Se
         memberships = {name: array[order] for name, array in memberships.items()}
         entity = None if entity is None else entity[order]
     conversation, turn, start, end, level = arrays
-    return NuggetTable(conversations, conversation, turn, start, end, level, memberships, entity)
+    return NuggetTable(conversations, conversation, turn, start, end, level, memberships, entity, entities)
 
 
 @dataclass(frozen=True)

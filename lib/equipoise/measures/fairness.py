@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from equipoise.divergences import DIVERGENCES, distribution_similarity
 from equipoise.tables import AttributeSet, NuggetTable
 
-__all__ = ["UTILITY", "normalised_weights", "similarity", "tidy_scores"]
+__all__ = ["UTILITY", "fairness_columns", "normalised_weights", "similarity", "tidy_scores"]
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +56,29 @@ def similarity(achieved: Floats, attribute: AttributeSet, ordinal: str, nominal:
             kind = "ordinal" if for_ordinal else "nominal"
             raise ValueError(f"no divergence {name!r} for {kind} groups; there are {', '.join(fitting)}")
     return distribution_similarity(achieved, attribute.target, ordinal if attribute.kind == "ordinal" else nominal)
+
+
+def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Floats) -> dict[str, Floats]:
+    """Columns that show how an attribute set fares: ``D SET group`` for each group, and ``DistrSim SET``.
+
+    Parameters
+    ----------
+    attribute : AttributeSet
+    achieved : ndarray, shaped (rows, groups)
+    similarities : ndarray, shaped (rows,)
+
+    Returns
+    -------
+    dict of str to ndarray, shaped (rows,)
+
+    Examples
+    --------
+    >>> size = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
+    >>> list(fairness_columns(size, np.array([[1.0, 0.0]]), np.array([0.5])))
+    ['D SIZE small', 'D SIZE large', 'DistrSim SIZE']
+    """
+    columns = {f"D {attribute.name} {group}": achieved[:, index] for index, group in enumerate(attribute.groups)}
+    return columns | {f"DistrSim {attribute.name}": similarities}
 
 
 def normalised_weights(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:

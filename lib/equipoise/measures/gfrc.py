@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.measures.fairness import normalised_weights, similarity, tidy_scores
+from equipoise.measures.fairness import fairness_columns, normalised_weights, similarity, tidy_scores
 from equipoise.segments import cumulative_sums, starts
 from equipoise.tables import AttributeSet, NuggetTable
 
@@ -32,6 +32,7 @@ __all__ = [
     "TurnWeight",
     "gain_values",
     "gfrc",
+    "nugget_scores",
     "nugget_weights",
     "relevance",
     "turn_fairness",
@@ -266,7 +267,7 @@ def turns(
     nominal: str = "jsd",
     duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
 ) -> pd.DataFrame:
-    """Achieved distribution and DistrSim of every turn with relevant nuggets, in the long form of gfrc's Table 2.
+    """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
     Parameters
     ----------
@@ -278,8 +279,9 @@ def turns(
 
     Returns
     -------
-    DataFrame, columns run, topic, turn, attribute, group, achieved, similarity
-        One row per turn, attribute set and group; the similarity is that of the turn, repeated.
+    DataFrame
+        One row per turn: run, topic, turn; for each attribute set the achieved probability of each group
+        (``D SET group``) and ``DistrSim SET``.
 
     Raises
     ------
@@ -292,22 +294,70 @@ def turns(
     >>> from equipoise.tables import read_attributes, read_nuggets
     >>> sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
     >>> movies = read_nuggets(project.data("conversations", "M002.csv"), sets)
-    >>> table = turns(movies, sets).query("attribute == 'RATINGS' and group == '10K to 1M'").round(4)
-    >>> table[["run", "turn", "achieved", "similarity"]].to_string(index=False, header=False).split()
-    ['bing-1', '1', '0.6', '0.6773', 'bing-1', '2', '1.0', '0.4796', 'google-1', '2', '0.0', '0.4049']
+    >>> turns(movies, sets)[["run", "turn", "D RATINGS 10K to 1M", "DistrSim RATINGS"]].round(4)
+            run  turn  D RATINGS 10K to 1M  DistrSim RATINGS
+    0    bing-1     1                  0.6            0.6773
+    1    bing-1     2                  1.0            0.4796
+    2  google-1     2                  0.0            0.4049
     """
     rows = np.flatnonzero(nuggets.relevant(duplicates))
     conversation, turn = nuggets.conversation[rows], nuggets.turn[rows]
-    parts = []
+    first = starts(np.column_stack([conversation, turn]))
+    columns: dict[str, Floats] = {}
     for name, attribute in attributes.items():
-        achieved, first = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
-        similarities = similarity(achieved, attribute, ordinal, nominal)
-        part = nuggets.conversations.take(conversation[first]).reset_index(drop=True)
-        part = part.assign(turn=turn[first], attribute=name, similarity=similarities)
-        part = part.loc[part.index.repeat(len(attribute.groups))].reset_index(drop=True)
-        parts.append(part.assign(group=list(attribute.groups) * len(first), achieved=achieved.ravel()))
-    columns = ["run", "topic", "turn", "attribute", "group", "achieved", "similarity"]
-    return pd.concat(parts, ignore_index=True)[columns]
+        achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
+        columns |= fairness_columns(attribute, achieved, similarity(achieved, attribute, ordinal, nominal))
+    table = nuggets.conversations.take(conversation[first]).reset_index(drop=True)
+    return pd.concat([table.assign(turn=turn[first]), pd.DataFrame(columns)], axis=1)
+
+
+def nugget_scores(
+    nuggets: NuggetTable,
+    *,
+    patience: float = 1250,
+    gains: Gains = GFRC_GAINS,
+    max_level: int = 2,
+    position_weight: PositionWeight = "one-based",
+    duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
+) -> pd.DataFrame:
+    """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
+
+    Parameters
+    ----------
+    nuggets : NuggetTable
+    patience, gains, max_level, position_weight, duplicates
+        As for `gfrc`.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, turn, wc, nugget, pw, g, pw g
+        One row per relevant nugget; ``nugget`` names its entity, or is empty.
+
+    Raises
+    ------
+    ValueError
+        As for `gfrc`.
+
+    Examples
+    --------
+    >>> from equipoise import project
+    >>> from equipoise.tables import read_attributes, read_nuggets
+    >>> sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
+    >>> movies = read_nuggets(project.data("conversations", "M002.csv"), sets)
+    >>> nugget_scores(movies).loc[[2, 3], ["nugget", "pw", "g", "pw g"]]
+              nugget      pw    g    pw g
+    2  Groundhog Day  0.9664  1.0  0.9664
+    3   Interstellar  0.9640  0.5  0.4820
+    """
+    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    table = nuggets.conversations.take(nuggets.conversation[rows]).reset_index(drop=True)
+    names = np.array([*nuggets.entities, ""], dtype=object)
+    weight = nugget_weights(nuggets.end[rows], patience, position_weight)
+    gain = gain_values(nuggets.level[rows], gains, max_level)
+    nugget = names[nuggets.entity[rows]] if nuggets.entity is not None else ""
+    return table.assign(turn=nuggets.turn[rows], wc=nuggets.end[rows], nugget=nugget, pw=weight, g=gain).assign(
+        **{"pw g": weight * gain}
+    )
 
 
 def gfrc(
@@ -324,7 +374,7 @@ def gfrc(
     ordinal: str = "rnod",
     nominal: str = "jsd",
     weights: Mapping[str, float] | None = None,
-    alpha: float = 0.5,
+    alpha: float | None = None,
     duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
 ) -> pd.DataFrame:
     r"""R, GF and GFRC of every conversation.
@@ -354,8 +404,9 @@ def gfrc(
         Divergence for ordinal attribute sets (rnod, nmd) and nominal ones (jsd, nvd).
     weights : mapping of str to float, optional
         w_m of each attribute set, any non-negative numbers, normalised; the default is equal weights.
-    alpha : float
-        Share of R in GFRC, from 0 to 1.
+    alpha : float, optional
+        Share of R in GFRC, from 0 to 1. The default is 1 / (M + 1) for M attribute sets, which, with equal weights,
+        makes GFRC the mean of R and every GF, as in the campaign and in gfrc2's Table 5; gfrc names no value.
     duplicates : {"nonrelevant", "relevant"}
         Whether naming an entity again within a conversation counts.
 
@@ -388,12 +439,14 @@ def gfrc(
     1  bing-1  M002   RATINGS      GF  0.5784
     2  bing-1  M002    ORIGIN      GF  0.4492
     3  bing-1  M002                GF  0.5138
-    4  bing-1  M002              GFRC  0.2641
+    4  bing-1  M002              GFRC  0.3473
     """
     _one_of(empty_turns, EmptyTurns, "empty_turns")
     _one_of(turn_weight, TurnWeight, "turn_weight")
     if not attributes:
         raise ValueError("GF needs at least one attribute set")
+    if alpha is None:
+        alpha = 1 / (len(attributes) + 1)
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha is {alpha}; it is between 0 and 1")
     if turn_weight == "largest-nugget" and empty_turns == "uniform":

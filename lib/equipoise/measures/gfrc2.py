@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.measures.fairness import UTILITY, normalised_weights, similarity, tidy_scores
+from equipoise.measures.fairness import UTILITY, fairness_columns, normalised_weights, similarity, tidy_scores
 from equipoise.segments import cumulative_sums, ranks, starts
 from equipoise.tables import AttributeSet, NuggetTable
 
@@ -193,8 +193,7 @@ def user_clusters(
     experience = shares[UTILITY] * clusters.precision
     for name, attribute in attributes.items():
         achieved, similarities = _similarities(nuggets, clusters, attribute, ordinal, nominal)
-        columns |= {f"D {name} {group}": achieved[:, index] for index, group in enumerate(attribute.groups)}
-        columns[f"DistrSim {name}"] = similarities
+        columns |= fairness_columns(attribute, achieved, similarities)
         experience += shares[name] * similarities
     columns["Experience"] = experience
     return pd.concat([table, pd.DataFrame(columns)], axis=1)

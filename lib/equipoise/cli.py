@@ -1,0 +1,344 @@
+"""The command ``equipoise``."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import pandas as pd
+from tqdm import tqdm
+
+from equipoise.divergences import DIVERGENCES
+from equipoise.measures import gfrc as gfrc_measures
+from equipoise.measures import gfrc2 as gfrc2_measures
+from equipoise.reporting import write_csv
+from equipoise.tables import AttributeSet, InputError, NuggetTable, parse_number, read_attributes, read_nuggets
+
+__all__ = ["main"]
+
+_ORDINAL = [name for name, divergence in DIVERGENCES.items() if divergence.ordinal]
+_NOMINAL = [name for name, divergence in DIVERGENCES.items() if not divergence.ordinal]
+
+
+class _Group(click.Group):
+    """Turns the errors of bad input into messages with exit status 2, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            for problem in error.problems:
+                click.echo(f"error: {problem}", err=True)
+            count = len(error.problems)
+            click.echo(f"{count} problem{'s' if count > 1 else ''} in the input; nothing was written.", err=True)
+            ctx.exit(2)
+        except (ValueError, KeyError, FileNotFoundError, NotADirectoryError) as error:
+            raise click.UsageError(str(error.args[0]) if isinstance(error, KeyError) else str(error)) from None
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(package_name="equipoise")
+def main() -> None:
+    """Measures of bias and robustness in search and conversational systems, and the reports that compute them."""
+
+
+# --- score --------------------------------------------------------------------------------------------------------
+
+
+def _pairs(text: str, what: str) -> dict[str, float]:
+    """Read ``name:number,name:number``."""
+    pairs: dict[str, float] = {}
+    for part in text.split(","):
+        name, colon, number = part.rpartition(":")
+        if not colon or not name.strip() or name.strip() in pairs:
+            raise click.BadParameter(f"{what} are written name:number,name:number, each name once; found {text!r}")
+        try:
+            pairs[name.strip()] = parse_number(number.strip())
+        except ValueError as error:
+            raise click.BadParameter(f"{what}: {error}") from None
+    return pairs
+
+
+def _gains(_: click.Context, __: click.Parameter, text: str) -> gfrc_measures.Gains:
+    if text == "exponential":
+        return "exponential"
+    pairs = _pairs(text, "gains")
+    if not all(level.isdigit() and int(level) > 0 for level in pairs):
+        raise click.BadParameter(f"the levels of gains are whole numbers from 1; found {text!r}")
+    return {int(level): gain for level, gain in pairs.items()}
+
+
+def _weights(_: click.Context, __: click.Parameter, text: str | None) -> dict[str, float] | None:
+    return None if text is None else _pairs(text, "weights")
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+_INPUT = _options(
+    click.argument("nuggets", type=click.Path(path_type=Path)),
+    click.option("--attributes", required=True, type=click.Path(path_type=Path), help="Attribute sets, a YAML file."),
+    click.option("--attribute", "select", multiple=True, help="Score this attribute set only; may be repeated.  [all]"),
+    click.option("--ordinal", type=click.Choice(_ORDINAL), default="rnod", help="Divergence for ordinal groups."),
+    click.option("--nominal", type=click.Choice(_NOMINAL), default="jsd", help="Divergence for nominal groups."),
+    click.option(
+        "--duplicates",
+        type=click.Choice(["nonrelevant", "relevant"]),
+        default="nonrelevant",
+        help="What naming an entity again within a conversation is; needs a column entity.",
+    ),
+    click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV file to write.  [standard output]"),
+)
+_MAX_LEVEL = click.option(
+    "--max-level", type=click.IntRange(1), default=2, help="Highest level, for exponential gains."
+)
+
+
+def _load(nuggets: Path, attributes: Path, select: Sequence[str]) -> tuple[NuggetTable, dict[str, AttributeSet]]:
+    sets = read_attributes(attributes)
+    unknown = [name for name in select if name not in sets]
+    if unknown:
+        raise click.BadParameter(f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}")
+    chosen = {name: sets[name] for name in select} if select else sets
+    return read_nuggets(nuggets, sets, list(chosen)), chosen
+
+
+def _write_all(tables: Mapping[Path | None, pd.DataFrame]) -> None:
+    """Write every table or none: to temporary files first, then into place."""
+    staged: list[tuple[Path, Path]] = []
+    try:
+        for path, table in tables.items():
+            if path is None:
+                continue
+            try:
+                with tempfile.NamedTemporaryFile(
+                    dir=path.absolute().parent, prefix=f".{path.name}-", delete=False
+                ) as file:
+                    staged.append((Path(file.name), path))
+            except OSError as error:
+                raise click.UsageError(f"cannot write {path}: {error.strerror}") from None
+            write_csv(table, staged[-1][0])
+            staged[-1][0].chmod(0o644)
+        for temporary, path in staged:
+            temporary.replace(path)
+    finally:
+        for temporary, _ in staged:
+            temporary.unlink(missing_ok=True)
+    if None in tables:
+        write_csv(tables[None], sys.stdout)
+
+
+@main.group()
+def score() -> None:
+    """Score conversations of your own: tidy CSV with the columns run, topic, attribute, measure, value."""
+
+
+@score.command("gfrc")
+@_INPUT
+@click.option("--patience", type=click.FloatRange(1, min_open=True), default=1250, help="L, in words.")
+@click.option(
+    "--gains", callback=_gains, default="1:0.5,2:1", help="Gain of each level, as level:gain,..., or exponential."
+)
+@_MAX_LEVEL
+@click.option(
+    "--position-weight",
+    type=click.Choice(get_args(gfrc_measures.PositionWeight)),
+    default="one-based",
+    help="R by Eq. 6, 7 or 9 of gfrc2.",
+)
+@click.option(
+    "--distribution",
+    type=click.Choice(get_args(gfrc_measures.Distribution)),
+    default="independent",
+    help="Nuggets behind the achieved distribution of a turn: its own, or all up to it.",
+)
+@click.option(
+    "--empty-turns",
+    type=click.Choice(get_args(gfrc_measures.EmptyTurns)),
+    default="ignore",
+    help="Turns without relevant nuggets: left out, or taken as uniform.",
+)
+@click.option(
+    "--turn-weight",
+    type=click.Choice(get_args(gfrc_measures.TurnWeight)),
+    default="uniform",
+    help="PW of a turn: 1, or the largest weight of its nuggets.",
+)
+@click.option("--weights", callback=_weights, help="Weight of each attribute set, as NAME:number,...  [equal]")
+@click.option("--alpha", type=click.FloatRange(0, 1), help="Share of R in GFRC.  [the mean of R and every GF]")
+def score_gfrc(nuggets: Path, attributes: Path, select: tuple[str, ...], output: Path | None, **options: Any) -> None:
+    """R, GF and GFRC of every conversation in NUGGETS, a CSV or Parquet file."""
+    table, sets = _load(nuggets, attributes, select)
+    _write_all({output: gfrc_measures.gfrc(table, sets, **options)})
+
+
+@score.command("gfrc2")
+@_INPUT
+@click.option("--patience", type=click.FloatRange(1), default=1000, help="L, in words.")
+@click.option(
+    "--weights", callback=_weights, help="Weight of utility and of each attribute set, as utility:1,NAME:1  [equal]"
+)
+@click.option("--clusters", type=click.Path(path_type=Path), help="CSV file for the user clusters.")
+@click.option("--compare", is_flag=True, help="Add R, GF and GFRC at the same patience, as gfrc2's Table 5 does.")
+@click.option("--gains", callback=_gains, default="exponential", help="Gain of each level for --compare.")
+@_MAX_LEVEL
+def score_gfrc2(
+    nuggets: Path,
+    attributes: Path,
+    select: tuple[str, ...],
+    output: Path | None,
+    clusters: Path | None,
+    compare: bool,
+    gains: gfrc_measures.Gains,
+    max_level: int,
+    **options: Any,
+) -> None:
+    """EGNP, EGF and GFRC2 of every conversation in NUGGETS, a CSV or Parquet file."""
+    table, sets = _load(nuggets, attributes, select)
+    scores = gfrc2_measures.gfrc2(table, sets, **options)
+    if compare:
+        shared = {key: value for key, value in options.items() if key != "weights"}
+        others = gfrc_measures.gfrc(table, sets, gains=gains, max_level=max_level, **shared)
+        scores = pd.concat([scores, others], ignore_index=True)
+    tables = {output: scores}
+    if clusters is not None:
+        tables[clusters] = gfrc2_measures.user_clusters(table, sets, **options)
+    _write_all(tables)
+
+
+# --- reports ------------------------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("notebooks", nargs=-1)
+@click.option("-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+@click.option("--profile", type=click.Choice(["full", "smoke"]), default="full", help="smoke: small, to see it run.")
+@click.option("--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]")
+@click.option("--strict", is_flag=True, help="Fail where data cannot be reached, instead of keeping the report.")
+@click.option("--force", is_flag=True, help="Run what is up to date too.")
+def build(
+    notebooks: tuple[str, ...],
+    parameters: tuple[str, ...],
+    profile: Any,
+    jobs: int | None,
+    strict: bool,
+    force: bool,
+) -> None:
+    """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
+
+    With a parameter other than its default, or the smoke profile, a report goes to reports/variants.
+    """
+    from equipoise import build as builder
+
+    given: dict[str, str] = {}
+    for text in parameters:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"a parameter is written NAME=VALUE; found {text!r}")
+        given[name.strip()] = value
+    names = [Path(name).stem if name.endswith(".ipynb") else name for name in notebooks]
+    outcomes = builder.build(names, given, profile=profile, jobs=jobs, strict=strict, force=force)
+    for outcome in outcomes:
+        click.echo(f"{outcome.state:>6}  {outcome.notebook}" + (f"  {outcome.message}" if outcome.message else ""))
+    failed = sum(outcome.state == "failed" for outcome in outcomes)
+    if failed:
+        click.echo(f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand.", err=True)
+        sys.exit(1)
+
+
+@main.command("list")
+def list_notebooks() -> None:
+    """List the notebooks, their parameters, and the tables and figures that each makes."""
+    from equipoise import build as builder
+
+    for row in builder.listing().itertuples():
+        click.echo(f"{row.notebook}\n  {row.title}")
+        for parameter in row.parameters:
+            click.echo(f"    -p {parameter.name}={parameter.default!r}  ({parameter.type})  {parameter.help}")
+        click.echo(f"  makes {', '.join(row.artefacts) or 'nothing yet: no report has been built'}\n")
+
+
+@main.command()
+def check() -> None:
+    """Check that every report is up to date and no status in the ledger has fallen."""
+    from equipoise import build as builder
+
+    faults = builder.check()
+    for fault in faults:
+        click.echo(fault, err=True)
+    if faults:
+        sys.exit(1)
+    click.echo("Every report is up to date, and no status has fallen.")
+
+
+# --- data ---------------------------------------------------------------------------------------------------------
+
+
+@main.group()
+def data() -> None:
+    """Upstream data: the registry, and what of it is on this machine."""
+
+
+def _chosen(items: tuple[str, ...]) -> pd.DataFrame:
+    from equipoise.loaders import registry
+
+    table = registry.entries()
+    unknown = sorted(set(items) - set(table["item"]))
+    if unknown:
+        raise click.BadParameter(f"no item {', '.join(unknown)}; there are {', '.join(sorted(set(table['item'])))}")
+    return table[table["item"].isin(items)] if items else table
+
+
+@data.command("list")
+def data_list() -> None:
+    """List the items of the registry: files, size, licence."""
+    table = _chosen(())
+    for item, part in table.groupby("item"):
+        size = part["bytes"].astype(int).sum() / 1e6
+        click.echo(f"{item:<14} {len(part):>4} files {size:>8.2f} MB  {', '.join(sorted(set(part['licence'])))}")
+
+
+@data.command("fetch")
+@click.argument("items", nargs=-1)
+def data_fetch(items: tuple[str, ...]) -> None:
+    """Fetch every file of ITEMS (all, if none is named) that is not on this machine."""
+    from equipoise.loaders import registry
+
+    unreachable = []
+    for row in tqdm(_chosen(items).to_dict("records"), unit="file", file=sys.stderr):
+        try:
+            registry.fetch(row["item"], row["path"])
+        except registry.DataUnreachable as error:
+            unreachable.append(str(error))
+    for line in unreachable:
+        click.echo(line, err=True)
+    if unreachable:
+        sys.exit(1)
+
+
+@data.command("verify")
+@click.argument("items", nargs=-1)
+def data_verify(items: tuple[str, ...]) -> None:
+    """Check the sha256 of every file of ITEMS (all, if none is named) that is on this machine."""
+    from equipoise.loaders import registry
+
+    table = _chosen(items)
+    states = [registry.verify(row) for _, row in tqdm(table.iterrows(), total=len(table), unit="file", file=sys.stderr)]
+    table = table.assign(state=states)
+    for (item, state), part in table.groupby(["item", "state"]):
+        click.echo(f"{item:<14} {len(part):>4} files  {state}")
+    damaged = table[table["state"] == "damaged"]
+    for row in damaged.itertuples():
+        click.echo(f"damaged: {row.item}/{row.path}", err=True)
+    if len(damaged):
+        sys.exit(1)
