@@ -317,32 +317,28 @@ def count_terms(
     if not vocabulary:
         raise ValueError("the list of terms is empty: nothing to count")
     column = {term: number for number, term in enumerate(vocabulary)}
-    ids: list[NDArray[np.object_]] = []
-    lengths: list[Integers] = []
-    rows: list[Integers] = []
-    columns: list[Integers] = []
-    stream, seen = iter(documents), 0
+    ids: list[pd.Index] = [pd.Index([], dtype="str")]
+    lengths: list[Integers] = [np.empty(0, dtype=np.int64)]
+    parts = [sparse.csr_array((0, len(vocabulary)), dtype=np.int32)]
+    stream = iter(documents)
     while texts := list(islice(stream, batch)):
         split = TOKENS[tokens](map(str.lower, map(itemgetter(1), texts)))
         size = np.fromiter(map(len, split), dtype=np.int64, count=len(split))
         found = np.fromiter(
-            map(column.get, chain.from_iterable(split), repeat(-1)), dtype=np.int64, count=int(size.sum())
+            map(column.get, chain.from_iterable(split), repeat(-1)), dtype=np.int32, count=int(size.sum())
         )
         hits = np.flatnonzero(found >= 0)
-        rows.append(np.searchsorted(np.cumsum(size), hits, side="right") + seen)
-        columns.append(found[hits])
+        row = np.searchsorted(np.cumsum(size), hits, side="right").astype(np.int32)
+        ones = np.ones(hits.size, dtype=np.int32)
+        shape = (len(texts), len(vocabulary))
+        parts.append(sparse.csr_array(sparse.coo_array((ones, (row, found[hits])), shape=shape)))
         lengths.append(size)
-        ids.append(np.fromiter(map(itemgetter(0), texts), dtype=object, count=len(texts)))
-        seen += len(texts)
-    index = pd.Index(np.concatenate(ids) if ids else [], dtype="str", name="document")
+        ids.append(pd.Index(list(map(itemgetter(0), texts)), dtype="str"))
+    index = ids[0].append(ids[1:]).rename("document")
     if not index.is_unique:
         twice = index[index.duplicated()]
         raise ValueError(f"{len(twice)} documents come twice, such as {twice[0]}")
-    row = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
-    col = np.concatenate(columns) if columns else np.empty(0, dtype=np.int64)
-    ones = np.ones(row.size, dtype=np.int64)
-    counts = sparse.coo_array((ones, (row, col)), shape=(seen, len(vocabulary))).tocsr()
-    return TermCounts(index, vocabulary, counts, np.concatenate(lengths) if lengths else np.empty(0, dtype=np.int64))
+    return TermCounts(index, vocabulary, sparse.vstack(parts, format="csr"), np.concatenate(lengths))
 
 
 # --- Kernels ---------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def bm25_scores(queries: Sequence[str], documents: Sequence[str], *, k1: float =
     """
     try:
         import bm25s  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        import Stemmer
+        import Stemmer  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError("BM25 needs bm25s and PyStemmer: pip install 'equipoise[models]'") from error
     stemmer = Stemmer.Stemmer("english")

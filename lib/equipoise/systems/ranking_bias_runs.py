@@ -45,15 +45,12 @@ def gender_pairs() -> GenderPairs:
     words = gender_terms.read_pairs(registry.fetch("cds", "data/cda_default_pairs.json"))
     names = gender_terms.read_pairs(registry.fetch("cds", "data/names_pairs_1000_scaled.json"))
     own = read_columns(project.data(*SUPPLEMENT), ["male", "female", "direction"])
-    both, single = own[own["direction"] == "both"], own[own["direction"] != "both"]
-    one_way = [
-        (row.male, row.female) if row.direction == "to female" else (row.female, row.male)
-        for row in single.itertuples()
-    ]
+    rows = [(str(row.male), str(row.female), str(row.direction)) for row in own.itertuples()]
+    both = [(male, female) for male, female, direction in rows if direction == "both"]
+    one_way = [(male, female) for male, female, direction in rows if direction == "to female"]
+    one_way += [(female, male) for male, female, direction in rows if direction == "to male"]
     pairs = GenderPairs.of(
-        [*words.itertuples(index=False, name=None), *both[["male", "female"]].itertuples(index=False, name=None)],
-        names.itertuples(index=False, name=None),
-        one_way,
+        [*words.itertuples(index=False, name=None), *both], names.itertuples(index=False, name=None), one_way
     )
     terms = gender_terms.read_terms(registry.fetch(*TERMS))
     return pairs.completed(terms.itertuples(index=False, name=None))
