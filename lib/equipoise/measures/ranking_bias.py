@@ -221,8 +221,8 @@ class TermCounts:
     Examples
     --------
     >>> counts = count_terms([("d1", "he said he knew her"), ("d2", "rain")], ["he", "her"])
-    >>> counts.counts.toarray(), counts.lengths
-    (array([[2, 1], [0, 0]]), array([5, 1]))
+    >>> counts.counts.toarray().tolist(), counts.lengths.tolist()
+    ([[2, 1], [0, 0]], [5, 1])
     """
 
     documents: pd.Index
@@ -306,10 +306,10 @@ def count_terms(
     Examples
     --------
     >>> texts = [("d1", "She met her, and SHE left.")]
-    >>> count_terms(texts, ["she", "her"]).counts.toarray()
-    array([[0, 2]])
-    >>> count_terms(texts, ["she", "her"], tokens="word").counts.toarray()
-    array([[1, 2]])
+    >>> count_terms(texts, ["she", "her"]).counts.toarray().tolist()
+    [[0, 2]]
+    >>> count_terms(texts, ["she", "her"], tokens="word").counts.toarray().tolist()
+    [[1, 2]]
     """
     if tokens not in TOKENS:
         raise ValueError(f"no way of taking terms named {tokens!r}; there are {', '.join(TOKENS)}")

@@ -8,7 +8,6 @@ read only what it has written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,13 @@ import pandas as pd
 
 from equipoise import project
 from equipoise.counterfactuals import GenderPairs, restored_share, spacy_tagger, substitute
-from equipoise.loaders import cocktail, gender_terms, grepbiasir, registry
+from equipoise.loaders import gender_terms, registry
+from equipoise.loaders.bias_collections import collection
 from equipoise.systems import neural_rankers as rankers
 from equipoise.systems.transformers_local import load_model
 from equipoise.tables import read_columns
 
-__all__ = ["COLLECTIONS", "collection", "gender_pairs", "main"]
+__all__ = ["gender_pairs", "main"]
 
 DEPTH = 20
 TERMS = ("cpjku", "resources/wordlist_gender_representative.txt")
@@ -54,65 +54,6 @@ def gender_pairs() -> GenderPairs:
     )
     terms = gender_terms.read_terms(registry.fetch(*TERMS))
     return pairs.completed(terms.itertuples(index=False, name=None))
-
-
-def _grepbiasir() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    queries = grepbiasir.read_queries(registry.fetch("grepbiasir", grepbiasir.QUERIES))
-    documents = grepbiasir.read_documents([registry.fetch("grepbiasir", path) for path in grepbiasir.FILES])
-    qrels = documents.rename(columns={"query": "topic"})[["topic", "document", "level"]]
-    documents = documents.assign(text=documents["title"] + " " + documents["text"])
-    return queries[["query", "text"]], documents[["document", "text"]], qrels
-
-
-def _cocktail(path: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    archive = registry.fetch("cocktail", path)
-    queries, qrels = cocktail.read_queries(archive), cocktail.read_qrels(archive)
-    queries = queries[queries["query"].isin(qrels["topic"])]
-    documents = cocktail.read_documents(archive)
-    documents = documents.assign(text=(documents["title"] + " " + documents["text"]).str.strip())
-    return queries[["query", "text"]].reset_index(drop=True), documents[["document", "text"]], qrels
-
-
-COLLECTIONS: dict[str, Callable[[], tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]]] = {
-    "grepbiasir": _grepbiasir,
-    "nq-utd": lambda: _cocktail("dataset/nq-utd.zip"),
-    "nfcorpus": lambda: _cocktail("dataset/nfcorpus.zip"),
-}
-"""Collections by name: a function that returns queries (query, text), documents (document, text) and qrels."""
-
-
-def collection(name: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Queries, documents and relevance judgements of a collection.
-
-    Parameters
-    ----------
-    name : str
-        A key of `COLLECTIONS`.
-
-    Returns
-    -------
-    queries : DataFrame, columns query, text
-    documents : DataFrame, columns document, text
-        Title and text, where there is a title.
-    qrels : DataFrame, columns topic, document, level
-
-    Raises
-    ------
-    ValueError
-        If there is no such collection.
-    DataUnreachable
-        If its files are not on this machine and cannot be fetched.
-
-    Examples
-    --------
-    >>> collection("the web")
-    Traceback (most recent call last):
-    ...
-    ValueError: no collection named 'the web'; there are grepbiasir, nq-utd, nfcorpus
-    """
-    if name not in COLLECTIONS:
-        raise ValueError(f"no collection named {name!r}; there are {', '.join(COLLECTIONS)}")
-    return COLLECTIONS[name]()
 
 
 def _runs(queries: pd.DataFrame, documents: pd.DataFrame, models: dict[str, Any], world: str) -> pd.DataFrame:
@@ -160,8 +101,9 @@ def main(models: Path, names: tuple[str, ...]) -> None:
         "collections": {},
     }
     for name in names:
-        queries, documents, _ = collection(name)
-        changed = substitute(documents.itertuples(index=False, name=None), pairs, tagger, watched=watched)
+        held = collection(name)
+        queries, documents = held.queries, pd.DataFrame(held.documents(), columns=["document", "text"])
+        changed = substitute(held.documents(), pairs, tagger, watched=watched)
         back = substitute(changed.texts.itertuples(index=False, name=None), pairs, tagger)
         words = restored_share(documents["text"], back.texts["text"])
         other = documents.assign(text=changed.texts["text"].to_numpy())
