@@ -31,8 +31,8 @@ def called(files: dict[str, Path], *more: str) -> Result:
     return CliRunner().invoke(main, ["score", "ranking-bias", *arguments, *more])
 
 
-def library(files: dict[str, Path], **options: Any) -> pd.DataFrame:
-    groups = TermGroups.from_pairs([tuple(line.split(",")) for line in TERMS.split()])
+def library(**options: Any) -> pd.DataFrame:
+    groups = TermGroups.from_pairs([(line.partition(",")[0], line.partition(",")[2]) for line in TERMS.split()])
     rows = [line.split() for line in RUN.splitlines()]
     runs = pd.DataFrame(
         [("bm25", row[0], row[2], int(row[3])) for row in rows], columns=["run", "topic", "document", "rank"]
@@ -47,7 +47,7 @@ def read(text: str) -> pd.DataFrame:
 def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
     result = called(files, "--cutoff", "1,3")
     assert result.exit_code == 0, result.output
-    expected = library(files, cutoffs=[1, 3], background="own")
+    expected = library(cutoffs=[1, 3], background="own")
     ours = read(result.stdout)
     assert ours.columns.tolist() == ["run", "topic", "attribute", "measure", "value"]
     pd.testing.assert_frame_equal(ours, expected, check_dtype=False)
@@ -58,14 +58,14 @@ def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Pat
     out = tmp_path / "scores.csv"
     result = called(files, "--background", "collection", "--target", "m:0.25,f:3/4", "--cutoff", "2", "-o", str(out))
     assert result.exit_code == 0, result.output
-    expected = library(files, cutoffs=[2], background="collection", target=[0.75, 0.25])
+    expected = library(cutoffs=[2], background="collection", target=[0.75, 0.25])
     pd.testing.assert_frame_equal(read(out.read_text()), expected, check_dtype=False)
     assert result.stdout == ""
     pool = tmp_path / "pool"
     pool.write_text("q1 Q0 d3 1 1 x\nq2 Q0 d4 1 1 x\n")
     by_run = read(called(files, "--background", str(pool), "--cutoff", "2").stdout)
     table = pd.DataFrame({"topic": ["q1", "q2"], "document": ["d3", "d4"]})
-    pd.testing.assert_frame_equal(by_run, library(files, cutoffs=[2], background=table), check_dtype=False)
+    pd.testing.assert_frame_equal(by_run, library(cutoffs=[2], background=table), check_dtype=False)
 
 
 def test_documents_may_be_json_lines(files: dict[str, Path], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -219,10 +219,11 @@ def score_ranking_bias(
         shares = [target[group] for group in groups.groups]
     if groups.shared:
         click.echo(f"note: {', '.join(groups.shared)} in more than one group of {terms}: counted for each", err=True)
-    stream = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
+    passing = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
+    stream: Iterable[tuple[str, str]] = passing
     if background != "collection":  # only the documents that some list holds
         held = {str(name) for key in ("runs", "background") if key in tables for name in tables[key]["document"]}
-        stream = (row for row in stream if row[0] in held)
+        stream = (row for row in passing if row[0] in held)
     counts = ranking_bias.count_terms(stream, groups.terms, tokens=tokens)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

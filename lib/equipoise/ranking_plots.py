@@ -51,7 +51,7 @@ def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
         ax.text(column * 1.15 + 0.5, -deepest - 0.25, below, ha="center", va="top")
         ax.text(column * 1.15 + 0.5, 0.0, f"{name} ranking", ha="center", va="bottom")
     ax.set_xlim(-0.1, 1.15 * len(names))
-    ax.set_ylim(-deepest - 1.6, 0.5)
+    ax.set_ylim(-deepest - 1.1, 0.4)
     ax.set_axis_off()
     handles = [Patch(color=colour, label=f"{group} terms only") for group, colour in colours.items()]
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 0.9))
