@@ -434,3 +434,7 @@ def data_verify(items: tuple[str, ...]) -> None:
         click.echo(f"damaged: {row.item}/{row.path}", err=True)
     if len(damaged):
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -237,9 +237,9 @@ def turn_fairness(
     """
     _one_of(distribution, Distribution, "distribution")
     first = starts(np.column_stack([conversation, turn]))
+    if len(first) == 0:
+        return membership[:0], first
     if distribution == "independent":
-        if len(first) == 0:
-            return membership[:0], first
         return np.add.reduceat(membership, first, axis=0) / np.diff(first, append=len(turn))[:, None], first
     begins = starts(conversation)
     last = np.append(first[1:], len(turn)) - 1
