@@ -52,7 +52,7 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
                 ["loaders"],
                 ["measures", "statistics", "permutations", "counterfactuals"],
                 ["systems"],
-                ["plots"],
+                ["plots", "ranking_plots"],
                 ["reporting"],
                 ["build"],
                 ["cli"],
