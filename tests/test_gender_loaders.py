@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from equipoise.loaders import cocktail, documents, gender_terms, grepbiasir, registry
+from equipoise.loaders import bias_collections, cocktail, documents, gender_terms, grepbiasir, registry
 from equipoise.measures.ranking_bias import TermGroups, count_terms
 from equipoise.tables import InputError
 
@@ -244,3 +244,49 @@ def test_counting_a_streamed_collection_holds_no_text(tmp_path: Path) -> None:
     (small, _), (large, size) = peaks
     assert large - small < size / 2
     assert pd.Series([small, large]).gt(0).all()
+
+
+# --- collections ----------------------------------------------------------------------------------------------------
+
+
+def test_the_original_collection_streams_through_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands in for ir_datasets: queries come from the public sets, judgements and passages from it."""
+    upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
+    passes = []
+
+    class Dataset:
+        def has_docs(self) -> bool:
+            return True
+
+        def docs_iter(self) -> Iterator[Any]:
+            passes.append(1)
+            yield types.SimpleNamespace(doc_id="7", text="Put your hips to work.")
+
+        def qrels_iter(self) -> Iterator[Any]:
+            yield types.SimpleNamespace(query_id="361240", doc_id="7", relevance=1)
+            yield types.SimpleNamespace(query_id="not in QS2", doc_id="8", relevance=1)
+
+    monkeypatch.setitem(sys.modules, "ir_datasets", types.SimpleNamespace(load=lambda _: Dataset()))
+    held = bias_collections.collection("msmarco-qs2")
+    assert len(held.queries) == 215
+    assert held.qrels.to_numpy().tolist() == [["361240", "7", 1]]
+    assert passes == []  # nothing is read before it is asked for
+    assert [list(held.documents()) for _ in range(2)] == [[("7", "Put your hips to work.")]] * 2
+    assert len(bias_collections.collection("msmarco-qs1").queries) == 1765
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(registry.DataUnreachable, match="pip install"):
+        bias_collections.collection("msmarco-qs2")
+
+
+def test_given_runs_keep_the_queries_of_the_collection(tmp_path: Path) -> None:
+    tiny = bias_collections.BiasCollection("tiny", pd.DataFrame({"query": ["1"]}), pd.DataFrame(), lambda: iter([]))
+    (tmp_path / "c").mkdir()
+    first = written(tmp_path, "bm25", "1 Q0 d1 1 2 x\n2 Q0 d1 1 2 x\n")
+    second = written(tmp_path / "c", "bm25", "1 Q0 d2 1 2 x\n")
+    table = bias_collections.given_runs(tiny, [first], [second])
+    assert table[["world", "run", "topic", "document"]].to_numpy().tolist() == [
+        ["original", "bm25", "1", "d1"],
+        ["counterfactual", "bm25", "1", "d2"],
+    ]
+    with pytest.raises(ValueError, match="no run holds a query of tiny"):
+        bias_collections.given_runs(tiny, [written(tmp_path, "other", "9 Q0 d1 1 2 x\n")], [])
