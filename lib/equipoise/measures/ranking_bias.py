@@ -475,8 +475,8 @@ def neutrality(magnitudes: ArrayLike, target: ArrayLike | None = None, *, thresh
 
     Notes
     -----
-    thesis Eq. 4.1, after Rekabsaz et al. (2021). The public program hands the neutrality of documents from its first step
-    to its second with six decimals; nothing is rounded here.
+    thesis Eq. 4.1, after Rekabsaz et al. (2021). The public program hands the neutrality of documents from its first
+    step to its second with six decimals; nothing is rounded here.
 
     Examples
     --------
