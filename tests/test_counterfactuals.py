@@ -26,7 +26,6 @@ PAIRS = GenderPairs.of(WORDS, NAMES, [("gentlemen", "ladies")])
 
 @pytest.fixture(scope="module")
 def tagger() -> Tagger:
-    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'equipoise[counterfactuals]'")
     return spacy_tagger()
 
 

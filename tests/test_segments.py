@@ -18,7 +18,7 @@ def test_starts_and_ranks_invert_lengths(lengths: list[int]) -> None:
 
 
 def test_starts_with_several_keys() -> None:
-    assert starts(np.array([[1, 1], [1, 2], [1, 2], [2, 2]])).tolist() == [0, 1, 3]
+    assert starts([1, 1, 1, 2], [1, 2, 2, 2]).tolist() == [0, 1, 3]
 
 
 @given(lengths=lengths, seed=st.integers(0, 99))
@@ -28,7 +28,7 @@ def test_cumulative_sums_agree_with_numpy_segment_by_segment(lengths: list[int],
     values = np.concatenate([np.zeros((0, 3)), *parts])
     first = np.cumsum([0, *lengths])[:-1]
     expected = np.concatenate([np.zeros((0, 3)), *(np.cumsum(part, axis=0) for part in parts)])
-    np.testing.assert_allclose(cumulative_sums(values, first), expected, rtol=1e-14)
+    np.testing.assert_array_equal(cumulative_sums(values, first), expected)
 
 
 def test_a_segment_does_not_feel_its_neighbours() -> None:

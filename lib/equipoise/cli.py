@@ -7,17 +7,23 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, cast, get_args
 
 import click
 import pandas as pd
 from tqdm import tqdm
 
 from equipoise.divergences import DIVERGENCES
+from equipoise.loaders import fairweb, trec
+from equipoise.loaders.harvests import harvest_transcripts, read_harvest
+from equipoise.loaders.transcripts import format_transcripts
+from equipoise.measures import gfr as gfr_measures
 from equipoise.measures import gfrc as gfrc_measures
 from equipoise.measures import gfrc2 as gfrc2_measures
+from equipoise.partitions import cluster as connect
+from equipoise.partitions import run_each, score_parts
 from equipoise.reporting import write_csv
-from equipoise.tables import AttributeSet, InputError, NuggetTable, parse_number, read_attributes, read_nuggets
+from equipoise.tables import AttributeSet, InputError, NuggetTable, Problem, parse_number, read_attributes, read_nuggets
 
 __all__ = ["main"]
 
@@ -105,20 +111,56 @@ _INPUT = _options(
         default="nonrelevant",
         help="What naming an entity again within a conversation is; needs a column entity.",
     ),
-    click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV file to write.  [standard output]"),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        help="CSV or .parquet file to write; where NUGGETS is a folder, a folder to make.  [standard output]",
+    ),
+    click.option(
+        "--cluster", metavar="ADDRESS", help="Dask scheduler to score a folder on, such as tcp://127.0.0.1:8786."
+    ),
 )
 _MAX_LEVEL = click.option(
     "--max-level", type=click.IntRange(1), default=2, help="Highest level, for exponential gains."
 )
 
 
-def _load(nuggets: Path, attributes: Path, select: Sequence[str]) -> tuple[NuggetTable, dict[str, AttributeSet]]:
+def _sets(attributes: Path, select: Sequence[str]) -> tuple[dict[str, AttributeSet], dict[str, AttributeSet]]:
+    """Attribute sets of the file, and those to score."""
     sets = read_attributes(attributes)
     unknown = [name for name in select if name not in sets]
     if unknown:
         raise click.BadParameter(f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}")
-    chosen = {name: sets[name] for name in select} if select else sets
+    return sets, {name: sets[name] for name in select} if select else sets
+
+
+def _load(nuggets: Path, attributes: Path, select: Sequence[str]) -> tuple[NuggetTable, dict[str, AttributeSet]]:
+    sets, chosen = _sets(attributes, select)
     return read_nuggets(nuggets, sets, list(chosen)), chosen
+
+
+def _score_folder(
+    measure: Literal["gfrc", "gfrc2"],
+    nuggets: Path,
+    attributes: Path,
+    select: Sequence[str],
+    output: Path | None,
+    cluster: str | None,
+    options: Mapping[str, Any],
+) -> None:
+    """Score a partitioned nugget table into a folder."""
+    if output is None:
+        raise click.UsageError(f"{nuggets} is a folder of partitions; name a folder to make with --output")
+    sets, chosen = _sets(attributes, select)
+    with connect(cluster) as executor:
+        count = score_parts(nuggets, output, measure, sets, list(chosen), options, executor)
+    click.echo(f"{count} conversations scored into {output}", err=True)
+
+
+def _no_cluster(nuggets: Path, cluster: str | None) -> None:
+    if cluster is not None:
+        raise click.UsageError(f"--cluster scores a folder of Parquet files; {nuggets} is one file")
 
 
 def _write_all(tables: Mapping[Path | None, pd.DataFrame]) -> None:
@@ -135,7 +177,10 @@ def _write_all(tables: Mapping[Path | None, pd.DataFrame]) -> None:
                     staged.append((Path(file.name), path))
             except OSError as error:
                 raise click.UsageError(f"cannot write {path}: {error.strerror}") from None
-            write_csv(table, staged[-1][0])
+            if path.suffix == ".parquet":
+                table.to_parquet(staged[-1][0], index=False)
+            else:
+                write_csv(table, staged[-1][0])
             staged[-1][0].chmod(0o644)
         for temporary, path in staged:
             temporary.replace(path)
@@ -268,8 +313,19 @@ def score_ranking_bias(
 )
 @click.option("--weights", callback=_weights, help="Weight of each attribute set, as NAME:number,...  [equal]")
 @click.option("--alpha", type=click.FloatRange(0, 1), help="Share of R in GFRC.  [the mean of R and every GF]")
-def score_gfrc(nuggets: Path, attributes: Path, select: tuple[str, ...], output: Path | None, **options: Any) -> None:
-    """R, GF and GFRC of every conversation in NUGGETS, a CSV or Parquet file."""
+def score_gfrc(
+    nuggets: Path,
+    attributes: Path,
+    select: tuple[str, ...],
+    output: Path | None,
+    cluster: str | None,
+    **options: Any,
+) -> None:
+    """R, GF and GFRC of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    if nuggets.is_dir():
+        _score_folder("gfrc", nuggets, attributes, select, output, cluster, options)
+        return
+    _no_cluster(nuggets, cluster)
     table, sets = _load(nuggets, attributes, select)
     _write_all({output: gfrc_measures.gfrc(table, sets, **options)})
 
@@ -289,13 +345,20 @@ def score_gfrc2(
     attributes: Path,
     select: tuple[str, ...],
     output: Path | None,
+    cluster: str | None,
     clusters: Path | None,
     compare: bool,
     gains: gfrc_measures.Gains,
     max_level: int,
     **options: Any,
 ) -> None:
-    """EGNP, EGF and GFRC2 of every conversation in NUGGETS, a CSV or Parquet file."""
+    """EGNP, EGF and GFRC2 of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    if nuggets.is_dir():
+        if clusters is not None or compare:
+            raise click.UsageError("a folder is scored without --clusters and --compare")
+        _score_folder("gfrc2", nuggets, attributes, select, output, cluster, options)
+        return
+    _no_cluster(nuggets, cluster)
     table, sets = _load(nuggets, attributes, select)
     scores = gfrc2_measures.gfrc2(table, sets, **options)
     if compare:
@@ -308,6 +371,174 @@ def score_gfrc2(
     _write_all(tables)
 
 
+def _named(texts: Sequence[str], what: str) -> dict[str, str]:
+    """Read ``NAME=value`` options."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value or name in found:
+            raise click.BadParameter(f"{what} is written NAME=VALUE, each name once; found {text!r}")
+        found[name] = value
+    return found
+
+
+def _levels(_: click.Context, __: click.Parameter, text: str) -> dict[int, float]:
+    gains = _gains(_, __, text)
+    if isinstance(gains, str):
+        raise click.BadParameter(f"gains of documents are written level:gain,...; found {text!r}")
+    return dict(gains)
+
+
+def _score_run(run: Path, arguments: Mapping[str, Any]) -> tuple[pd.DataFrame | None, list[Problem]]:
+    """Score one run; a run is a task, so that its scores do not depend on what else is scored."""
+    try:
+        return gfr_measures.gfr_table(trec.read_run(run), **arguments), []
+    except InputError as error:
+        return None, list(error.problems)
+
+
+@score.command("gfr")
+@click.option("--run", "runs", multiple=True, required=True, type=click.Path(path_type=Path), help="Run; repeatable.")
+@click.option("--qrels", required=True, type=click.Path(path_type=Path), help="Relevance judgements, TREC or NTCIR.")
+@click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
+@click.option("--target", "targets", multiple=True, metavar="NAME=FILE", help="Target distribution; repeatable.")
+@click.option("--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.")
+@click.option("--cutoff", type=click.IntRange(1), default=20, help="Ranks that are looked at.")
+@click.option("--gains", callback=_levels, default="1:1,2:3", help="Gain of each level, as level:gain,...")
+@click.option(
+    "--order", type=click.Choice(["file", "score", "rank"]), default="file", help="What a list is ordered by."
+)
+@click.option(
+    "--unjudged", type=click.Choice(["nonrelevant", "removed"]), default="nonrelevant", help="Unjudged documents."
+)
+@click.option(
+    "--unrepresented",
+    type=click.Choice(["uniform", "ignored"]),
+    default="uniform",
+    help="Documents without membership: spread evenly over the groups, or not counted.",
+)
+@click.option(
+    "--absent", type=click.Choice(["zero", "omitted"]), default="zero", help="Topics of the qrels that a run lacks."
+)
+@click.option("--weights", callback=_weights, help="Weight of utility and of attribute sets, utility:1,NAME:1  [equal]")
+@click.option("--decimals", type=click.IntRange(0, 15), help="Round components first, the campaign to 4.  [no]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV or .parquet file.  [standard output]")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score the runs on.")
+def score_gfr(
+    runs: tuple[Path, ...],
+    qrels: Path,
+    memberships: tuple[str, ...],
+    targets: tuple[str, ...],
+    kinds: tuple[str, ...],
+    output: Path | None,
+    cluster: str | None,
+    **options: Any,
+) -> None:
+    """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
+    members, aims, sorts = _named(memberships, "--membership"), _named(targets, "--target"), _named(kinds, "--kind")
+    if not set(members) == set(aims) == set(sorts):
+        raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
+    if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
+        raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
+    if len({run.name for run in runs}) < len(runs):
+        raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
+    problems: list[Problem] = []
+    arguments: dict[str, Any] = {"memberships": {}, "attributes": {}, **options}
+    try:
+        arguments["qrels"] = trec.read_qrels(qrels)
+    except InputError as error:
+        problems += error.problems
+    for name, file in aims.items():
+        try:
+            arguments["attributes"][name] = fairweb.read_target(file, name, cast("Any", sorts[name]))
+            arguments["memberships"][name] = fairweb.read_memberships(members[name], arguments["attributes"][name])
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    with connect(cluster) as executor:
+        scored = run_each(_score_run, [(run, arguments) for run in runs], executor, "run")
+    if problems := [problem for _, found in scored for problem in found]:
+        raise InputError(problems)
+    _write_all({output: pd.concat([table for table, _ in scored], ignore_index=True)})
+
+
+# --- conversations of one's own -----------------------------------------------------------------------------------
+
+
+@main.command()
+@click.option("--topics", required=True, type=click.Path(path_type=Path), help="CSV: topic,type,request,format,site.")
+@click.option("--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint.")
+@click.option("--model", required=True, help="Name of the model.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="Record to write, or go on with; JSON Lines."
+)
+@click.option("--transcripts", type=click.Path(path_type=Path), help="Also write transcripts to annotate.")
+@click.option("--trials", type=click.IntRange(1), default=2, help="How often all topics are gone through.")
+@click.option("--temperature", type=click.FloatRange(0), default=0.7, help="Of the sampling.")
+@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=0.95, help="Of the sampling.")
+@click.option("--max-tokens", type=click.IntRange(1), default=512, help="Longest answer.")
+@click.option("--seed", type=int, default=0, help="First seed; every turn has its own, counted on from it.")
+@click.option("--system", default="", help="System prompt.")
+@click.option("--note", default="", help="Remark to keep with the settings, such as the sha256 of a local model.")
+@click.option("--key-variable", default="OPENAI_API_KEY", help="Environment variable with the key, if one is needed.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120, help="Seconds for a whole answer.")
+@click.option("--tries", type=click.IntRange(1), default=4, help="Most requests for one answer.")
+@click.option("--pause", type=click.FloatRange(0), default=0, help="Seconds between requests.")
+def harvest(
+    topics: Path,
+    endpoint: str,
+    model: str,
+    output: Path,
+    transcripts: Path | None,
+    trials: int,
+    note: str,
+    key_variable: str,
+    timeout: float,
+    tries: int,
+    pause: float,
+    **sampling: Any,
+) -> None:
+    """Hold two-round conversations about TOPICS with a chat system, and record them.
+
+    Run it again with the same record to go on after an interruption.
+    """
+    from equipoise import harvest as harvesting
+
+    server = harvesting.Endpoint(endpoint, model, key_variable, timeout, tries, pause)
+    try:
+        asked = harvesting.harvest(
+            harvesting.read_topics(topics),
+            server,
+            output,
+            trials=trials,
+            sampling=harvesting.Sampling(**sampling),
+            note=note,
+            progress=lambda steps: tqdm(list(steps), unit="conversation", file=sys.stderr),
+        )
+    except harvesting.HarvestError as error:
+        raise click.ClickException(str(error)) from None
+    turns = read_harvest(output)
+    if transcripts is not None:
+        transcripts.write_text(format_transcripts(harvest_transcripts(turns)), encoding="utf-8")
+    click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
+
+
+@main.command()
+@click.argument("name")
+@click.option("--from", "source", default="own_conversation", help="Notebook to begin from.")
+@click.option("--topic", required=True, help="Id of the topic, one word.")
+def new(name: str, source: str, topic: str) -> None:
+    """Start a notebook NAME for a topic of your own: data files to fill in, a notebook, a test."""
+    from equipoise import project, scaffold
+
+    made = scaffold.new_topic(name, Path(source).stem if source.endswith(".ipynb") else source, topic)
+    click.echo("Fill in, keeping the form of what is there:")
+    for path in made.data:
+        click.echo(f"  {path.relative_to(project.root())}")
+    click.echo(f"Then: equipoise build {name}, and pytest {made.test.relative_to(project.root())}")
+
+
 # --- reports ------------------------------------------------------------------------------------------------------
 
 
@@ -318,6 +549,7 @@ def score_gfrc2(
 @click.option("--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]")
 @click.option("--strict", is_flag=True, help="Fail where data cannot be reached, instead of keeping the report.")
 @click.option("--force", is_flag=True, help="Run what is up to date too.")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to run the notebooks on; one thread a worker.")
 def build(
     notebooks: tuple[str, ...],
     parameters: tuple[str, ...],
@@ -325,6 +557,7 @@ def build(
     jobs: int | None,
     strict: bool,
     force: bool,
+    cluster: str | None,
 ) -> None:
     """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
 
@@ -339,7 +572,10 @@ def build(
             raise click.BadParameter(f"a parameter is written NAME=VALUE; found {text!r}")
         given[name.strip()] = value
     names = [Path(name).stem if name.endswith(".ipynb") else name for name in notebooks]
-    outcomes = builder.build(names, given, profile=profile, jobs=jobs, strict=strict, force=force)
+    with connect(cluster, single_threaded=True) as executor:
+        outcomes = builder.build(
+            names, given, profile=profile, jobs=jobs, strict=strict, force=force, executor=executor
+        )
     for outcome in outcomes:
         click.echo(f"{outcome.state:>6}  {outcome.notebook}" + (f"  {outcome.message}" if outcome.message else ""))
     failed = sum(outcome.state == "failed" for outcome in outcomes)

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import pandas as pd
+import spacy
 
 __all__ = [
     "Counterfactual",
@@ -440,8 +441,8 @@ def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
 
     Raises
     ------
-    ModuleNotFoundError
-        If spaCy or the model is not installed; the message says how to get them.
+    OSError
+        If no such model is installed.
 
     Notes
     -----
@@ -454,14 +455,7 @@ def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
     >>> [token.tag for token in next(tag(["I saw her."]))]
     ['PRP', 'VBD', 'PRP', '.']
     """
-    try:
-        import spacy
-
-        language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])
-    except (ImportError, OSError) as error:
-        raise ModuleNotFoundError(
-            "substituting gendered terms needs spaCy and its model: pip install 'equipoise[counterfactuals]'"
-        ) from error
+    language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])
 
     def tag(texts: Iterable[str]) -> Iterator[list[Token]]:
         for document in language.pipe(texts, batch_size=batch):

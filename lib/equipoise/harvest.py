@@ -23,14 +23,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import httpx
 
-from equipoise.tables import InputError, Problem
+from equipoise.loaders.harvests import parse_record
+from equipoise.tables import InputError, Problem, read_columns
 
 __all__ = [
     "Endpoint",
@@ -42,6 +43,7 @@ __all__ = [
     "ask",
     "harvest",
     "judge_answer",
+    "read_topics",
 ]
 
 LARGEST_ANSWER = 4 * 2**20
@@ -239,7 +241,8 @@ class Endpoint:
             url = httpx.URL(self.url)
         except httpx.InvalidURL:
             url = httpx.URL("")
-        if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
+        named = url.scheme in ("http", "https") and re.fullmatch(r"[\w.:-]+", url.host)
+        if not named or url.userinfo or url.query or url.fragment:
             raise ValueError("the endpoint must be a plain http(s) url without user, password, query or fragment")
         if self.tries < 1 or self.timeout <= 0 or min(self.pause, self.wait, self.longest_wait) < 0:
             raise ValueError("tries must be at least 1, timeout positive, and no pause negative")
@@ -315,6 +318,43 @@ def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) 
     plain = text.replace("’", "'")
     declined = any(re.search(wording, plain, re.IGNORECASE) for wording in refusals)
     return Judgement(useful=False, breakdown=declined or not text.strip())
+
+
+def read_topics(path: str | Path) -> list[Topic]:
+    """Read the topics of a harvest from a CSV file with the columns topic, type, request, format and site.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``site`` may be empty.
+
+    Returns
+    -------
+    list of Topic
+        In file order.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, a field other than ``site`` is empty, or a topic comes twice.
+
+    Examples
+    --------
+    >>> from equipoise import project
+    >>> len(read_topics(project.data("conversations", "harvest", "topics.csv")))
+    15
+    """
+    table = read_columns(path, ["topic", "type", "request", "format", "site"])
+    problems = [
+        Problem(str(path), None, column, f"an empty field for topic {topic!r}", "some text")
+        for column in ("topic", "type", "request", "format")
+        for topic in table.loc[table[column].str.strip() == "", "topic"]
+    ]
+    again = table.loc[table["topic"].duplicated(), "topic"]
+    problems += [Problem(str(path), None, "topic", f"{topic!r} again", "each topic once") for topic in again]
+    if problems:
+        raise InputError(problems)
+    return [Topic(*(str(field).strip() for field in row)) for row in table.itertuples(index=False)]
 
 
 @dataclass(frozen=True)
@@ -471,40 +511,21 @@ def _settings(topics: Sequence[Topic], endpoint: Endpoint, sampling: Sampling, p
     return json.loads(json.dumps(stated))  # as it will be read back: tuples are lists
 
 
-def _lines(record: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the record's lines as JSON; cut off a last line without its end, which an interruption left."""
+def _resume(record: Path, settings: Mapping[str, Any]) -> dict[tuple[int, str, int], Mapping[str, Any]]:
+    """Read the turns that a record has; refuse one that other settings made; cut off a line without its end."""
+    stated, turns = parse_record(record)
+    differing = sorted(k for k in settings.keys() | stated.keys() if settings.get(k) != stated.get(k)) if stated else []
+    if differing:
+        raise InputError(
+            Problem(str(record), 1, k, json.dumps(stated.get(k)), f"{json.dumps(settings.get(k))}, or another record")
+            for k in differing
+        )
     data = record.read_bytes()
     whole = data.rfind(b"\n") + 1
     if whole < len(data):
         with record.open("r+b") as file:
             file.truncate(whole)
-    for number, line in enumerate(data[:whole].splitlines(), start=1):
-        try:
-            yield number, json.loads(line)
-        except ValueError:
-            problem = Problem(str(record), number, None, "a line that is not JSON", "a record of `equipoise harvest`")
-            raise InputError([problem]) from None
-
-
-def _resume(record: Path, settings: Mapping[str, Any]) -> dict[tuple[int, str, int], Mapping[str, Any]]:
-    """Read the turns that a record has; refuse one that other settings made."""
-    done: dict[tuple[int, str, int], Mapping[str, Any]] = {}
-    problems: list[Problem] = []
-    for number, line in _lines(record):
-        kind = line.get("record") if isinstance(line, dict) else None
-        if number == 1 and kind == "settings":
-            differing = sorted(k for k in settings.keys() | line.keys() if settings.get(k) != line.get(k))
-            problems += [
-                Problem(str(record), 1, k, json.dumps(line.get(k)), f"{json.dumps(settings.get(k))}; or another record")
-                for k in differing
-            ]
-        elif number > 1 and kind == "turn":
-            done[(line["trial"], line["topic"], line["turn"])] = line
-        else:
-            problems.append(Problem(str(record), number, "record", repr(kind), "settings first, then turns"))
-    if problems:
-        raise InputError(problems)
-    return done
+    return {(turn["trial"], turn["topic"], turn["turn"]): turn for turn in turns}
 
 
 def _append(record: Path, line: Mapping[str, Any]) -> None:

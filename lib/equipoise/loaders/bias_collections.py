@@ -82,10 +82,10 @@ def _msmarco(name: str) -> BiasCollection:
         path = registry.fetch("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
         queries = gender_terms.read_sensitive_queries(path)
     try:
-        import ir_datasets  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        import ir_datasets
     except ModuleNotFoundError as error:
         raise registry.DataUnreachable(
-            "msmarco-passage comes through ir_datasets, which is not installed: pip install 'equipoise[ir-datasets]'"
+            "msmarco-passage comes through ir_datasets, which is not installed: pip install 'equipoise[collections]'"
         ) from error
     asked = set(queries["query"])
     rows: list[tuple[str, str, int]] = [

@@ -107,10 +107,10 @@ def _stream_file(path: Path) -> Iterator[tuple[str, str]]:
 
 def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
     try:
-        import ir_datasets  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        import ir_datasets
     except ModuleNotFoundError as error:
         found = "no such file, and ir_datasets is not installed"
-        wanted = "a file, or pip install 'equipoise[ir-datasets]' to reach public collections by name"
+        wanted = "a file, or pip install 'equipoise[collections]' to reach public collections by name"
         raise InputError([Problem(name, None, None, found, wanted)]) from error
     try:
         dataset = ir_datasets.load(name)

@@ -2,6 +2,9 @@
 
 A membership file has a line ``topic document p1 p2 ...`` for each document, a target file one probability a line.
 
+`read_pack` reads the FairWeb-1 pilot pack, four topics with judgements, memberships, targets and three runs, and the
+toy set of the same form, both of item ``fairweb``.
+
 References
 ----------
 Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of NTCIR-17, doi:10.20736/0002001318.
@@ -9,17 +12,46 @@ Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from equipoise.loaders.trec import text_lines
+from equipoise.loaders import registry
+from equipoise.loaders.trec import read_qrels, read_run, text_lines
 from equipoise.tables import AttributeSet, InputError, Problem, parse_number
 
-__all__ = ["read_memberships", "read_target"]
+__all__ = ["KINDS", "Pack", "read_memberships", "read_pack", "read_target"]
+
+KINDS: Mapping[str, Literal["nominal", "ordinal"]] = MappingProxyType(
+    {
+        "R-GENDER": "nominal",
+        "R-HINDEX": "ordinal",
+        "M-ORIGIN": "nominal",
+        "M-RATINGS": "ordinal",
+        "T-FOLLOWERS": "ordinal",
+        "Y-SUBSCS": "ordinal",
+    }
+)
+"""The attribute sets of the task, by the topic type (researchers, movies, Twitter accounts, YouTube) and name."""
+
+_PACKS = {
+    "pilot": (
+        "NTCIR/FW1pilotpack",
+        "fairweb1pilot",
+        "fairweb1pilot.qrels",
+        {
+            "bm25": "run.bm25-depThre6.bm25-depThre6",
+            "qld": "run.qld-depThre6.qld-depThre6",
+            "qljm": "run.qljm-depThre6",
+        },
+    ),
+    "toy": ("NTCIR/toy", "toy", "toy.4topics.qrels", {"toyrun1": "toyrun1", "toyrun2": "toyrun2"}),
+}
 
 SUM_TOLERANCE = 1e-5
 """How far probabilities printed with a few digits may be from summing to 1."""
@@ -152,3 +184,66 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=["topic", "document"], dtype="str")
     table[list(attribute.groups)] = np.array(vectors)
     return table
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A small test collection for group fairness.
+
+    Attributes
+    ----------
+    runs : DataFrame, columns run, topic, document, rank, score
+    qrels : DataFrame, columns topic, document, level
+    memberships : dict of str to DataFrame, columns topic, document and one per group
+    attributes : dict of str to AttributeSet
+
+    Examples
+    --------
+    >>> Pack(pd.DataFrame(), pd.DataFrame(), {}, {}).attributes
+    {}
+    """
+
+    runs: pd.DataFrame
+    qrels: pd.DataFrame
+    memberships: dict[str, pd.DataFrame]
+    attributes: dict[str, AttributeSet]
+
+
+def read_pack(name: Literal["pilot", "toy"]) -> Pack:
+    """Read the FairWeb-1 pilot pack, or its toy set.
+
+    Parameters
+    ----------
+    name : {"pilot", "toy"}
+
+    Returns
+    -------
+    Pack
+        Attribute sets are called as in `KINDS`; the runs of the pilot pack bm25, qld and qljm.
+
+    Raises
+    ------
+    KeyError
+        If there is no such pack.
+    DataUnreachable
+        If a file is not on this machine and cannot be fetched.
+
+    Examples
+    --------
+    >>> read_pack("none")
+    Traceback (most recent call last):
+        ...
+    KeyError: 'none'
+    """
+    folder, stem, qrels, runs = _PACKS[name]
+    attributes = {
+        attribute: read_target(registry.fetch("fairweb", f"{folder}/{attribute}.golddistr"), attribute, kind)
+        for attribute, kind in KINDS.items()
+    }
+    memberships = {
+        name: read_memberships(registry.fetch("fairweb", f"{folder}/{stem}.{name}.gmemb"), attribute)
+        for name, attribute in attributes.items()
+    }
+    tables = [read_run(registry.fetch("fairweb", f"{folder}/{file}"), run) for run, file in runs.items()]
+    judgements = read_qrels(registry.fetch("fairweb", f"{folder}/{qrels}"))
+    return Pack(pd.concat(tables, ignore_index=True), judgements, memberships, attributes)

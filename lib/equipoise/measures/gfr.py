@@ -335,10 +335,11 @@ class _Lists:
         if lacking:
             raise ValueError(f"the memberships in {attribute.name} have no column for group {', '.join(lacking)}")
         _refuse_repeated(table, ["topic", "document"], f"the memberships in {attribute.name} have a document")
-        topics = np.flatnonzero(pd.Index(self.topics).isin(table["topic"]))
+        topic = pd.Index(self.topics).get_indexer(pd.Index(table["topic"]))
+        topics = np.unique(topic[topic >= 0])
         if not len(topics):
             raise ValueError(f"no topic of the qrels has memberships in {attribute.name}")
-        there = table[table["topic"].isin(self.topics)]
+        there = table[topic >= 0]
         place = np.full(len(self.topics), -1)
         place[topics] = np.arange(len(topics))
         shape = (len(self.runs), len(topics), self.gains.shape[-1])
@@ -401,11 +402,11 @@ def _lay_out(
     _refuse_repeated(runs, ["run", "topic", "document"], "a run ranks a document")
     _refuse_repeated(qrels, ["topic", "document"], "the qrels judge a document")
     values = {0: 0.0} | {int(level): float(gain) for level, gain in gains.items()}
-    unknown = sorted(set(qrels["level"]) - set(values))
+    unknown = sorted(set(qrels["level"].unique().tolist()) - set(values))
     if unknown:
         raise ValueError(f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(values)}")
-    names = list(dict.fromkeys(runs["run"]))
-    topics = sorted(set(qrels["topic"]))
+    names = runs["run"].unique().tolist()
+    topics = sorted(qrels["topic"].unique().tolist())
     documents = pd.Index(pd.unique(runs["document"]))
     rows = pd.DataFrame(
         {

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import bm25s
 import numpy as np
 import pandas as pd
+import Stemmer
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
@@ -84,8 +86,8 @@ def bm25_scores(queries: Sequence[str], documents: Sequence[str], *, k1: float =
 
     Raises
     ------
-    ModuleNotFoundError
-        If bm25s or PyStemmer is not installed.
+    ValueError
+        If there is no query or no document.
 
     Notes
     -----
@@ -96,11 +98,7 @@ def bm25_scores(queries: Sequence[str], documents: Sequence[str], *, k1: float =
     >>> bm25_scores(["white sharks"], ["a shark", "the white shark swims", "rain"]).round(2).tolist()
     [[0.27, 0.66, 0.0]]
     """
-    try:
-        import bm25s  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        import Stemmer  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("BM25 needs bm25s and PyStemmer: pip install 'equipoise[models]'") from error
+    _something(queries, documents)
     stemmer = Stemmer.Stemmer("english")
     options = {"stopwords": "en", "stemmer": stemmer, "show_progress": False}
     retriever = bm25s.BM25(method="lucene", k1=k1, b=b)
