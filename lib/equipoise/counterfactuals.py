@@ -25,7 +25,6 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import pandas as pd
-import spacy
 
 __all__ = [
     "Counterfactual",
@@ -455,6 +454,8 @@ def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
     >>> [token.tag for token in next(tag(["I saw her."]))]
     ['PRP', 'VBD', 'PRP', '.']
     """
+    import spacy  # takes seconds, and nothing else here needs it
+
     language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])
 
     def tag(texts: Iterable[str]) -> Iterator[list[Token]]:
