@@ -52,7 +52,7 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
                 ["loaders"],
                 ["measures", "statistics", "permutations", "counterfactuals"],
                 ["systems", "harvest", "partitions"],
-                ["plots", "ranking_plots"],
+                ["plots", "plots_gfr", "plots_ranking"],
                 ["reporting"],
                 ["build", "scaffold"],
                 ["cli"],

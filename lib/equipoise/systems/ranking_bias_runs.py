@@ -1,7 +1,8 @@
 """Record what rankers return on a collection and on its counterfactual, for the replica of thesis chapter 4.
 
-``python -m equipoise.systems.ranking_bias_runs --models FOLDER`` needs the packages of the extra ``models``, model weights
-in FOLDER, and the upstream data; it writes ``data/outputs/ranking_bias``. Notebooks read only what it has written.
+``python -m equipoise.systems.ranking_bias_runs --models FOLDER`` needs the packages of the extra ``models``, model
+weights in FOLDER, and the upstream data; it writes ``data/outputs/ranking_bias``. Notebooks read only what it has
+written.
 """
 
 from __future__ import annotations
