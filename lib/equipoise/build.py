@@ -44,6 +44,8 @@ __all__ = [
     "build",
     "check",
     "find_notebooks",
+    "listing",
+    "missing_data",
     "normalise",
     "post_process",
     "staleness",
@@ -659,16 +661,34 @@ def _ledger(notebooks: Mapping[str, Notebook]) -> Ledger:
         if manifest is None:
             continue
         manifests.append(manifest)
-        if staleness(notebook, folder) and not _reachable(manifest["inputs"]):
+        if staleness(notebook, folder) and missing_data(manifest["inputs"]):
             kept.append(name)
     return Ledger.of(manifests, kept)
 
 
-def _reachable(inputs: Iterable[str]) -> bool:
-    """Whether every registered file among the inputs is on this machine."""
+def missing_data(inputs: Iterable[str]) -> list[str]:
+    """Name the registered files among the inputs of a report that are not on this machine.
+
+    Parameters
+    ----------
+    inputs : iterable of str
+        As a manifest lists them.
+
+    Returns
+    -------
+    list of str
+        ``<item>/<path>`` each.
+
+    Examples
+    --------
+    >>> missing_data(["data/published/artefacts.csv"])
+    []
+    """
     wanted = {name.removeprefix("registry:") for name in inputs if name.startswith("registry:")}
-    rows = [row for _, row in registry.entries().iterrows() if f"{row['item']}/{row['path']}" in wanted]
-    return len(rows) == len(wanted) and all(registry.verify(row) in ("cache", "mirror") for row in rows)
+    if not wanted:
+        return []
+    rows = {f"{row['item']}/{row['path']}": row for _, row in registry.entries().iterrows()}
+    return sorted(n for n in wanted if n not in rows or registry.verify(rows[n]) not in ("cache", "mirror"))
 
 
 def _move_ledger(ledger: Ledger, staging: Path, reports: Path) -> None:

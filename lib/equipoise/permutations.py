@@ -28,15 +28,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CLASSES", "ClassStructure", "GraphStructure", "OrderScores", "Structure"]
+from equipoise.loaders.cast import CLASSES
+
+__all__ = ["ClassStructure", "GraphStructure", "OrderScores", "Structure"]
 
 Floats = NDArray[np.float64]
 Orders = NDArray[np.intp]
 Masks = NDArray[np.uint64]
 Counts = NDArray[Any]  # int64 where every count fits, Python integers (dtype object) where not
-
-CLASSES = ("SE", "FT", "PT")
-"""Self-explanatory, depends on the first topic, depends on a previous topic."""
 
 _LARGEST_SIZE = 62  # utterances: a set of them is one 64-bit word
 _ROUNDING = 1e-12  # a smaller spread of a score, relative to it, is rounding

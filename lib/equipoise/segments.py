@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["cumulative_sums", "ranks", "starts"]
 
 
-def starts(labels: ArrayLike) -> NDArray[np.intp]:
+def starts(*labels: ArrayLike) -> NDArray[np.intp]:
     """First row of each segment.
 
     Parameters
     ----------
-    labels : array_like, shaped (rows,) or (rows, keys)
-        Rows next to each other with equal labels (in every key) are one segment.
+    *labels : array_like, shaped (rows,)
+        Rows next to each other that agree in every key are one segment.
 
     Returns
     -------
@@ -31,13 +31,15 @@ def starts(labels: ArrayLike) -> NDArray[np.intp]:
     --------
     >>> starts([7, 7, 4, 4, 4, 7])
     array([0, 2, 5])
+    >>> starts([7, 7, 4, 4, 4, 7], [1, 2, 1, 1, 1, 1])
+    array([0, 1, 2, 5])
     """
-    keys: NDArray[Any] = np.asarray(labels)
-    if len(keys) == 0:
+    keys: list[NDArray[Any]] = [np.asarray(label) for label in labels]
+    if len(keys[0]) == 0:
         return np.zeros(0, dtype=np.intp)
-    differs = keys[1:] != keys[:-1]
-    if differs.ndim > 1:
-        differs = differs.any(axis=1)
+    differs = keys[0][1:] != keys[0][:-1]
+    for key in keys[1:]:
+        differs |= key[1:] != key[:-1]
     return np.concatenate(([0], np.flatnonzero(differs) + 1))
 
 
@@ -67,8 +69,8 @@ def ranks(first: ArrayLike, rows: int) -> NDArray[np.intp]:
 def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     """Cumulative sums that begin anew in each segment.
 
-    The sums are built by doubling (a parallel prefix scan): as many passes over the array as the longest segment has
-    binary digits. No sum leaves its segment, so nothing is added and taken away again, and no precision is lost.
+    All segments advance together, row by row: as many steps as the longest segment has rows. No sum leaves its segment,
+    so nothing is added and taken away again, and no precision is lost.
 
     Parameters
     ----------
@@ -86,14 +88,13 @@ def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     array([ 1.,  3.,  3.,  7., 12.,  6.])
     """
     sums = np.array(values, dtype=np.float64)
-    rank = ranks(first, len(sums))
-    longest = int(rank.max(initial=0)) + 1
-    reach = 1
-    while reach < longest:
-        inside = rank[reach:] >= reach
-        if sums.ndim > 1:
-            inside = inside[:, None]
-        before = sums.copy()
-        np.add(before[reach:], before[:-reach], out=sums[reach:], where=inside)
-        reach *= 2
+    begin = np.asarray(first, dtype=np.intp)
+    length = np.diff(begin, append=len(sums))
+    for rank in range(1, int(length.max(initial=0))):
+        reach = length > rank
+        length, begin = length[reach], begin[reach]
+        row = begin + rank
+        so_far = sums.take(row, axis=0)
+        so_far += sums.take(row - 1, axis=0)
+        sums[row] = so_far
     return sums

@@ -31,6 +31,7 @@ __all__ = [
     "cohens_d",
     "compare_pairs",
     "corrected",
+    "f_bounds",
     "tiers",
     "tukey_hsd",
 ]
@@ -233,6 +234,50 @@ def anova(
     rows.append(("Total", total, n - 1))
     sums = pd.DataFrame(rows, columns=["source", "SS", "DF"])
     return anova_from_sums(sums, n, alpha=alpha, topic_against=topic_against)
+
+
+def f_bounds(sums: pd.DataFrame, half_unit: float) -> pd.DataFrame:
+    r"""Bounds of F when the sums of squares are known only as printed.
+
+    .. math::
+        \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
+        \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
+
+    Parameters
+    ----------
+    sums : DataFrame
+        Columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out.
+    half_unit : float
+        h, half a unit of the last printed place: 0.0005 for three decimals. Smaller than the residual.
+
+    Returns
+    -------
+    DataFrame, columns source, lowest F, highest F
+
+    Raises
+    ------
+    ValueError
+        If columns or the row "Error" are missing, or the residual is not larger than h.
+
+    Notes
+    -----
+    Checks permutations, Tables 4 and 5, against themselves.
+
+    Examples
+    --------
+    >>> f_bounds(pd.DataFrame({"source": ["model", "Error"], "SS": [0.010, 0.241], "DF": [4, 76]}), 0.0005).round(3)
+      source  lowest F  highest F
+    0  model     0.747       0.83
+    """
+    _columns(sums, ["source", "SS", "DF"])
+    error = sums[sums["source"] == "Error"]
+    if len(error) != 1 or float(error["SS"].iloc[0]) <= half_unit:
+        raise ValueError(f"one row Error with a sum of squares above {half_unit} is wanted, found {len(error)}")
+    residual, freedom = float(error["SS"].iloc[0]), float(error["DF"].iloc[0])
+    factors = sums[~sums["source"].isin(["Error", "Total"])].reset_index(drop=True)
+    low = np.maximum(factors["SS"] - half_unit, 0) / factors["DF"] / ((residual + half_unit) / freedom)
+    high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
+    return pd.DataFrame({"source": factors["source"], "lowest F": low, "highest F": high})
 
 
 def tukey_hsd(

@@ -19,10 +19,11 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.permutations import CLASSES
 from equipoise.tables import InputError, Problem, read_text
 
 __all__ = [
+    "CLASSES",
+    "SOURCES",
     "judged_conversations",
     "read_classes",
     "read_passages",
@@ -31,6 +32,12 @@ __all__ = [
     "read_run",
     "read_topics",
 ]
+
+CLASSES = ("SE", "FT", "PT")
+"""Classes of an utterance: self-explanatory, depends on the first topic, depends on a previous topic."""
+
+SOURCES = ("CAR", "MARCO", "WAPO")
+"""Collections of the CAsT 2019 passages: Wikipedia (TREC CAR), the web (MS MARCO), news (Washington Post)."""
 
 _QUERY = re.compile(r"\d+_\d+")
 _SPAN_COLUMNS = 3  # of cast.support and cast.answer: context, query, passage; the texts follow
@@ -336,13 +343,14 @@ def read_passages(path: str | Path) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame, columns document, text
-        One row a passage, in the order of first appearance; the different spans of a passage joined by spaces.
+    DataFrame, columns document, text, source
+        One row a passage, in the order of first appearance; the different spans of a passage joined by spaces. The
+        source is the collection that the id starts with, one of `SOURCES`.
 
     Raises
     ------
     InputError
-        If a line has too few fields, a query is malformed, or a passage is left without text.
+        If a line has too few fields, a query is malformed, or a passage is left without text or of no known collection.
 
     Notes
     -----
@@ -356,7 +364,7 @@ def read_passages(path: str | Path) -> pd.DataFrame:
     ...     path = Path(folder) / "cast.support"
     ...     _ = path.write_text("#c\t#q\t#p\t#s\n\t31_1\tMARCO_1\tA tumour.\n31_1\t31_2\tMARCO_1\tA cure.\n")
     ...     read_passages(path).to_dict("records")
-    [{'document': 'MARCO_1', 'text': 'A tumour. A cure.'}]
+    [{'document': 'MARCO_1', 'text': 'A tumour. A cure.', 'source': 'MARCO'}]
     """
     name, problems = str(path), []
     spans: dict[str, dict[str, None]] = {}
@@ -372,6 +380,9 @@ def read_passages(path: str | Path) -> pd.DataFrame:
         if not _QUERY.fullmatch(fields[1]):
             problems.append(Problem(name, number, "query", repr(fields[1]), "a topic and a turn, such as 31_4"))
         passage = fields[2]
+        if passage not in first_line and passage.partition("_")[0] not in SOURCES:
+            wanted = f"an id that starts with {' or '.join(SOURCES)}"
+            problems.append(Problem(name, number, "passage", repr(passage), wanted))
         first_line.setdefault(passage, number)
         spans.setdefault(passage, {}).update(dict.fromkeys(text for text in fields[_SPAN_COLUMNS:] if text))
     for passage, texts in spans.items():
@@ -381,8 +392,8 @@ def read_passages(path: str | Path) -> pd.DataFrame:
         problems.append(Problem(name, None, None, "no rows", "at least one"))
     if problems:
         raise InputError(problems)
-    rows = [(passage, " ".join(texts)) for passage, texts in spans.items()]
-    return pd.DataFrame(rows, columns=["document", "text"])
+    rows = [(passage, " ".join(texts), passage.partition("_")[0]) for passage, texts in spans.items()]
+    return pd.DataFrame(rows, columns=["document", "text", "source"])
 
 
 def judged_conversations(topics: pd.DataFrame, classes: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:

@@ -144,6 +144,6 @@ def tidy_scores(nuggets: NuggetTable, scores: Sequence[tuple[str, str, Floats]])
     table = conversations.take(rows).reset_index(drop=True)
     for column, index in (("attribute", 0), ("measure", 1)):
         names = pd.Series([str(score[index]) for score in scores], dtype="str")
-        table[column] = names.take(np.tile(np.arange(each), len(conversations))).to_numpy()
+        table[column] = names.take(np.tile(np.arange(each), len(conversations))).set_axis(table.index)
     table["value"] = np.column_stack([score[2] for score in scores]).ravel()
     return table

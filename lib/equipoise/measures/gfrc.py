@@ -236,15 +236,14 @@ def turn_fairness(
            [0.3333, 0.6667]])
     """
     _one_of(distribution, Distribution, "distribution")
-    first = starts(np.column_stack([conversation, turn]))
-    if distribution == "independent":
-        if len(first) == 0:
-            return membership[:0], first
-        return np.add.reduceat(membership, first, axis=0) / np.diff(first, append=len(turn))[:, None], first
-    begins = starts(conversation)
-    last = np.append(first[1:], len(turn)) - 1
-    opening = begins[np.searchsorted(begins, last, side="right") - 1]
-    return cumulative_sums(membership, begins)[last] / (last - opening + 1)[:, None], first
+    first = starts(conversation, turn)
+    if len(first) == 0:
+        return membership[:0], first
+    sums, nuggets = np.add.reduceat(membership, first, axis=0), np.diff(first, append=len(turn)).astype(np.float64)
+    if distribution == "cumulative":
+        turns_of = starts(conversation[first])
+        sums, nuggets = cumulative_sums(sums, turns_of), cumulative_sums(nuggets, turns_of)
+    return sums / nuggets[:, None], first
 
 
 def _conversation_fairness(
@@ -302,7 +301,7 @@ def turns(
     """
     rows = np.flatnonzero(nuggets.relevant(duplicates))
     conversation, turn = nuggets.conversation[rows], nuggets.turn[rows]
-    first = starts(np.column_stack([conversation, turn]))
+    first = starts(conversation, turn)
     columns: dict[str, Floats] = {}
     for name, attribute in attributes.items():
         achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
@@ -459,7 +458,7 @@ def gfrc(
     gain = gain_values(nuggets.level[rows], gains, max_level)
     r = relevance(end, gain, conversation, count, patience, position_weight)
 
-    first = starts(np.column_stack([conversation, turn]))
+    first = starts(conversation, turn)
     weight = np.ones(len(first))
     if turn_weight == "largest-nugget" and len(first):
         weight = np.maximum.reduceat(nugget_weights(end, patience, position_weight), first)

@@ -28,11 +28,14 @@ __all__ = [
     "conversation_spread",
     "largest_differences",
     "nearest_context",
+    "order_correlation",
     "performance",
     "preference",
     "ranking_stability",
+    "run_scores",
     "sampling_error",
     "score_alternatives",
+    "standard_errors",
 ]
 
 Floats = NDArray[np.float64]
@@ -88,36 +91,35 @@ def score_alternatives(
     ranked = np.asarray(rankings, dtype=np.intp)
     if ranked.ndim != 2 or len(ranked) != len(queries):
         raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
-    try:
-        parsed = ir_measures.parse_measure(measure)
-    except (ValueError, NameError) as error:
-        raise ValueError(f"ir_measures knows no measure {measure!r}: {error}") from None
-    names, codes = np.unique(np.asarray(queries, dtype=object).astype(str), return_inverse=True)
-    unjudged = sorted(set(names) - set(qrels["query"]))
+    parsed = _measure(measure)
+    names, codes = np.unique(np.array(queries, dtype=object).astype(str), return_inverse=True)
+    judged = _by_query(qrels[qrels["query"].isin(names)], "grade")
+    unjudged = [str(name) for name in names if name not in judged]
     if unjudged:
         raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
     different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)
     # one run holds one ranking of each query: the n-th run holds the n-th different ranking of every query
     run = np.arange(len(different)) - np.searchsorted(different[:, 0], different[:, 0])
-    judged = qrels[qrels["query"].isin(set(names))]
-    evaluator = ir_measures.evaluator(
-        [parsed], judged.rename(columns={"query": "query_id", "document": "doc_id", "grade": "relevance"})
-    )
+    evaluator = ir_measures.evaluator([parsed], judged)
     values = np.empty(len(different))
-    depth = ranked.shape[1]
-    ids = np.asarray(documents, dtype=object)
+    ids = np.array(documents, dtype=object)
+    falling = np.arange(ranked.shape[1], 0, -1, dtype=np.float64).tolist()
     for number in range(run.max(initial=-1) + 1):
         rows = np.flatnonzero(run == number)
-        table = pd.DataFrame(
-            {
-                "query_id": np.repeat(names[different[rows, 0]], depth),
-                "doc_id": ids[different[rows, 1:].ravel()],
-                "score": np.tile(np.arange(depth, 0, -1, dtype=np.float64), len(rows)),
-            }
-        )
-        found = {result.query_id: result.value for result in evaluator.iter_calc(table)}
+        listed = zip(names[different[rows, 0]], ids[different[rows, 1:]], strict=True)
+        rankings_now = {str(name): dict(zip(best, falling, strict=True)) for name, best in listed}
+        found = {result.query_id: result.value for result in evaluator.iter_calc(rankings_now)}
         values[rows] = [found[name] for name in names[different[rows, 0]]]
     return values[which.ravel()]
+
+
+def _by_query(table: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
+    """A column by query and document, as ir_measures takes it."""
+    nested: dict[str, dict[str, Any]] = {}
+    columns = (table[name].to_numpy(dtype=object) for name in ("query", "document", column))
+    for query, document, value in zip(*columns, strict=True):
+        nested.setdefault(query, {})[document] = value
+    return nested
 
 
 def nearest_context(orders: ArrayLike, provides: ArrayLike) -> NDArray[np.intp]:
@@ -150,6 +152,55 @@ def nearest_context(orders: ArrayLike, provides: ArrayLike) -> NDArray[np.intp]:
     nearest = np.maximum.accumulate(np.where(gives, np.arange(stacked.shape[1]), -1), axis=1)
     before = np.concatenate([np.full((len(stacked), 1), -1), nearest[:, :-1]], axis=1)
     return np.where(before < 0, -1, np.take_along_axis(stacked, np.maximum(before, 0), axis=1))
+
+
+def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") -> pd.DataFrame:
+    """Score the ranking of every query of a run with ir_measures.
+
+    Parameters
+    ----------
+    run : DataFrame, columns query, document, score
+        Higher scores are ranked higher; equal scores as trec_eval does, by document id downwards.
+    qrels : DataFrame, columns query, document, grade
+        Judgements; queries of the run without any are left out, judged queries without a ranking score 0.
+    measure : str
+        Any name that ir_measures parses.
+
+    Returns
+    -------
+    DataFrame, columns query, topic, value
+        One row per judged query, sorted by query; topic is what stands before the underscore.
+
+    Raises
+    ------
+    ValueError
+        If the measure is unknown.
+
+    Notes
+    -----
+    permutations, section 4.
+
+    Examples
+    --------
+    >>> qrels = pd.DataFrame({"query": ["1_1", "1_2"], "document": ["a", "b"], "grade": [2, 1]})
+    >>> run_scores(pd.DataFrame({"query": ["1_1"], "document": ["a"], "score": [3.5]}), qrels)
+      query topic  value
+    0   1_1     1    1.0
+    1   1_2     1    0.0
+    """
+    parsed = _measure(measure)
+    results = ir_measures.iter_calc([parsed], _by_query(qrels, "grade"), _by_query(run, "score"))
+    values = {result.query_id: result.value for result in results}
+    queries = sorted(set(qrels["query"]))
+    rows = [(query, query.partition("_")[0], values.get(query, 0.0)) for query in queries]
+    return pd.DataFrame(rows, columns=["query", "topic", "value"])
+
+
+def _measure(name: str) -> Any:
+    try:
+        return ir_measures.parse_measure(name)
+    except (ValueError, NameError) as error:
+        raise ValueError(f"ir_measures knows no measure {name!r}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -526,3 +577,103 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     columns = ["run", "mean", "sampled mean", "error", "standard error"]
     columns += ["minimum", "sampled minimum", "maximum", "sampled maximum"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
+    r"""Standard error of a system's mean by how many different orders of each conversation are drawn.
+
+    .. math:: SE(m) = \frac{1}{C} \sqrt{\sum_c \frac{\sigma_c^2}{m_c} \cdot \frac{N_c - m_c}{N_c - 1}},
+        \quad m_c = \min(m, N_c)
+
+    Parameters
+    ----------
+    exact : DataFrame, columns run, topic, orders, sd
+        Of `equipoise.systems.permuted.Experiment.exact`, without missing values.
+    sizes : sequence of int
+        m, each at least 1.
+
+    Returns
+    -------
+    DataFrame, columns run, permutations, standard error
+        Sorted by the first appearance of the system, then by size.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing, or a size is below 1.
+
+    Notes
+    -----
+    Beyond the paper: the error follows from the exact standard deviation over all orders.
+
+    Examples
+    --------
+    >>> exact = pd.DataFrame({"run": ["a"], "topic": ["1"], "orders": [3], "sd": [0.3]})
+    >>> standard_errors(exact, [1, 2, 3]).round(3)
+      run  permutations  standard error
+    0   a             1            0.30
+    1   a             2            0.15
+    2   a             3            0.00
+    """
+    if exact["sd"].isna().any() or min(sizes) < 1:
+        raise ValueError("standard errors need every standard deviation, and sizes from 1")
+    wanted = np.array(sorted(set(sizes)))
+    drawn = np.minimum(wanted, exact["orders"].to_numpy()[:, None])
+    left = (exact["orders"].to_numpy()[:, None] - drawn) / np.maximum(exact["orders"].to_numpy()[:, None] - 1, 1)
+    variance = pd.DataFrame(exact["sd"].to_numpy()[:, None] ** 2 / drawn * left, columns=wanted)
+    groups = variance.groupby(exact["run"].to_numpy(), sort=False)
+    errors = np.sqrt(groups.sum()).div(groups.size(), axis=0)
+    tidy = errors.rename_axis("run").reset_index().melt("run", var_name="permutations", value_name="standard error")
+    order = {run: place for place, run in enumerate(errors.index)}
+    tidy["permutations"] = tidy["permutations"].astype(int)
+    tidy = tidy.iloc[np.lexsort((tidy["permutations"], tidy["run"].map(order)))]
+    return tidy.reset_index(drop=True)
+
+
+def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    r"""Spearman's rank correlation of two measures over the orders of each conversation.
+
+    Parameters
+    ----------
+    first, second : DataFrame, columns run, topic, permutation, value
+        Scores of the same systems on the same orders.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, orders, correlation
+        correlation is NaN where one of the measures does not depend on the order.
+
+    Raises
+    ------
+    ValueError
+        If the two tables do not hold the same cells.
+
+    Notes
+    -----
+    Beyond the paper: does the order move another measure as it moves nDCG? Equal values share their mean rank.
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"run": "a", "topic": "1", "permutation": [0, 1, 2], "value": [0.1, 0.2, 0.4]})
+    >>> order_correlation(one, one.assign(value=[3, 2, 1]))
+      run topic  orders  correlation
+    0   a     1       3         -1.0
+    """
+    keys = ["run", "topic", "permutation"]
+    both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, how="inner", suffixes=("", " 2"))
+    if (
+        both.isna().to_numpy().any()
+        or both.duplicated(keys).any()
+        or len(both) != len(first)
+        or len(both) != len(second)
+    ):
+        raise ValueError("both tables need one score for the same systems, topics and permutations")
+    groups = [both["run"], both["topic"]]
+    ranks = both[["value", "value 2"]].round(12).groupby(groups, sort=False).rank()
+    ranks -= ranks.groupby(groups, sort=False).transform("mean")
+    parts = pd.DataFrame({"x": ranks["value"] ** 2, "y": ranks["value 2"] ** 2, "xy": ranks.prod(axis=1)})
+    sums = parts.groupby(groups, sort=False).sum()
+    spread = np.sqrt(sums["x"] * sums["y"])
+    sums["correlation"] = (sums["xy"] / spread.where(spread > 0)).clip(-1.0, 1.0)
+    sums["orders"] = parts.groupby(groups, sort=False).size()
+    return sums.reset_index()[["run", "topic", "orders", "correlation"]]

@@ -62,8 +62,7 @@ def english_terms(text: str) -> list[str]:
     ['symptom', 'lung', 'cancer']
     """
     words = [word for word in _WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
-    stems: list[str] = _stemmer().stemWords(words)
-    return stems
+    return [stem for stem in _stemmer().stemWords(words) if stem]  # of a lone s nothing is left
 
 
 @dataclass(frozen=True, eq=False)

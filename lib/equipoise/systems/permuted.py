@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -20,14 +21,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.measures.orders import ContextScores, nearest_context, score_alternatives
 from equipoise.permutations import Orders
-from equipoise.systems.lexical import Collection
+from equipoise.systems.lexical import Collection, bm25, top
 from equipoise.systems.rewriting import SYSTEMS, ContextRankings, Conversation, Settings
 from equipoise.systems.rewriting import context_rankings as rank_contexts
 from equipoise.systems.rewriting import sequential_rankings as rank_sequences
 
-__all__ = ["Experiment", "sampled_orders"]
+__all__ = ["RELEVANCE_LEVELS", "Experiment", "by_order", "sampled_orders"]
 
 Floats = NDArray[np.float64]
+
+RELEVANCE_LEVELS: Mapping[int, int] = MappingProxyType({1: 1, 2: 1, 3: 2, 4: 2})
+"""Relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly."""
 
 _ORDERS_AT_ONCE = 5000
 
@@ -76,6 +80,39 @@ def sampled_orders(conversations: Sequence[Conversation], size: int, seed: int) 
         drawn = structure.sample(min(size, structure.count - 1), stream, distinct=True, exclude=script)
         orders[conversation.topic] = np.concatenate([script, drawn])
     return orders
+
+
+def by_order(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Scores of the conversations of `Experiment.answers`, by topic and permutation again.
+
+    Parameters
+    ----------
+    scores : DataFrame, columns run, topic, measure, value
+        Tidy scores of a nugget table whose topics are named topic#permutation.
+    measure : str
+        Which measure to keep; only rows of a whole conversation, or of one attribute set.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, permutation, value
+
+    Raises
+    ------
+    ValueError
+        If a topic is not so named, or there is no such measure.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"run": "CU", "topic": ["31#0"], "measure": ["GFRC2"], "value": [0.5]})
+    >>> by_order(scores, "GFRC2").to_dict("records")
+    [{'run': 'CU', 'topic': '31', 'permutation': 0, 'value': 0.5}]
+    """
+    chosen = scores[scores["measure"] == measure].reset_index(drop=True)
+    parts = chosen["topic"].str.extract(r"^(?P<topic>.+)#(?P<permutation>\d+)$")
+    if chosen.empty or parts.isna().to_numpy().any():
+        raise ValueError(f"scores of {measure} for topics named topic#permutation are wanted")
+    parts["permutation"] = parts["permutation"].astype(int)
+    return pd.concat([chosen[["run"]], parts, chosen[["value"]]], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +256,61 @@ class Experiment:
             parts.append(values.reshape(some.shape))
         return np.concatenate(parts)
 
+    def _conversation_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
+        """Mean over the utterances, added up in the order of the script, so that equal scores have equal means."""
+        values = self.utterance_scores(conversation, system, orders)
+        script = np.argsort(np.asarray(orders, dtype=np.intp), axis=1)
+        means: Floats = np.take_along_axis(values, script, axis=1).mean(axis=1)
+        return means
+
+    def fixed_scores(self, texts: Mapping[str, str]) -> pd.DataFrame:
+        """Score BM25 for texts that do not depend on the order, such as utterances resolved by hand.
+
+        Parameters
+        ----------
+        texts : mapping
+            Text by query; every utterance needs one.
+
+        Returns
+        -------
+        DataFrame, columns query, topic, value
+
+        Raises
+        ------
+        ValueError
+            If an utterance has no text, or no judgement.
+        """
+        queries = [query for conversation in self.conversations for query in conversation.queries]
+        topics = [conversation.topic for conversation in self.conversations for _ in conversation.queries]
+        missing = [query for query in queries if query not in texts]
+        if missing:
+            raise ValueError(f"no text for {', '.join(missing)}")
+        bags = self.collection.queries([texts[query] for query in queries])
+        ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.depth)
+        return pd.DataFrame({"query": queries, "topic": topics, "value": self._score(queries, ranked)})
+
+    def ceiling(self) -> pd.DataFrame:
+        """Score that the best ranking of the collection would reach for each utterance.
+
+        It is below 1 where passages with high grades are not in the collection.
+
+        Returns
+        -------
+        DataFrame, columns query, topic, value
+
+        Raises
+        ------
+        ValueError
+            If an utterance has no judgement.
+        """
+        queries = [query for conversation in self.conversations for query in conversation.queries]
+        topics = [conversation.topic for conversation in self.conversations for _ in conversation.queries]
+        here = self.qrels[self.qrels["document"].isin(set(self.collection.documents))]
+        grades = here.pivot_table(index="query", columns="document", values="grade", aggfunc="max", fill_value=0)
+        held = grades.reindex(index=queries, columns=list(self.collection.documents), fill_value=0)
+        ranked = top(held.to_numpy(dtype=np.float64), self.depth)
+        return pd.DataFrame({"query": queries, "topic": topics, "value": self._score(queries, ranked)})
+
     def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
         """Mean score of each system on each conversation under each of its orders.
 
@@ -244,10 +336,88 @@ class Experiment:
         parts = []
         for system in systems:
             for conversation in self.conversations:
-                values = self.utterance_scores(conversation, system, orders[conversation.topic]).mean(axis=1)
+                values = self._conversation_scores(conversation, system, orders[conversation.topic])
                 numbers = np.arange(len(values))
                 parts.append(
                     pd.DataFrame({"run": system, "topic": conversation.topic, "permutation": numbers, "value": values})
+                )
+        return pd.concat(parts, ignore_index=True)
+
+    def answers(
+        self,
+        orders: Mapping[str, ArrayLike],
+        passages: pd.DataFrame,
+        systems: Sequence[str] = tuple(SYSTEMS),
+        *,
+        attribute: str = "SOURCE",
+        levels: Mapping[int, int] = RELEVANCE_LEVELS,
+    ) -> pd.DataFrame:
+        """Conversations in which a system answers every utterance with its best passage, as a nugget table.
+
+        Words are counted over the whole conversation, utterances included. A relevant answer is one nugget: all words
+        of the passage, its level after the grade. Any other answer is a turn without a relevant nugget.
+
+        Parameters
+        ----------
+        orders : mapping
+            By topic, orders shaped (orders, n).
+        passages : DataFrame, columns document, text, source
+            Of `equipoise.loaders.cast.read_passages`.
+        systems : sequence of str
+            Names in `SYSTEMS`.
+        attribute : str
+            Name of the attribute set made from the column source: its groups are the sources, sorted.
+        levels : mapping
+            Relevance level of a nugget by grade; a grade that is missing, and an unjudged passage, is level 0.
+
+        Returns
+        -------
+        DataFrame, columns run, topic, turn, start, end, level, entity and the attribute
+            A nugget table for `equipoise.tables.nugget_table`; topic is topic#permutation, entity the passage.
+
+        Raises
+        ------
+        ValueError
+            If there is no such system, or a passage has no text.
+
+        Notes
+        -----
+        gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where a passage is from.
+        """
+        table = passages.set_index("document").reindex(self.collection.documents)
+        if table["text"].isna().any():
+            raise ValueError(f"no text for passage {table.index[table['text'].isna()][0]}")
+        length = table["text"].str.split().str.len().to_numpy(dtype=np.int64)
+        groups = sorted(set(table["source"]))
+        shares = np.array([" ".join("1" if group == one else "0" for group in groups) for one in table["source"]])
+        grade = self.qrels.set_index(["query", "document"])["grade"]
+        grades = grade[grade.isin(list(levels))].map(dict(levels)).to_dict()
+        parts = []
+        for system in systems:
+            for conversation in self.conversations:
+                stacked = np.asarray(orders[conversation.topic], dtype=np.intp)
+                count, size = stacked.shape
+                best = self.rankings(conversation, system, stacked)[..., 0]
+                asked = np.array([len(text.split()) for text in conversation.texts])[stacked]
+                end = np.cumsum(asked + length[best], axis=1)
+                names = np.array(self.collection.documents, dtype=object)[best].ravel()
+                queries = np.array(conversation.queries, dtype=object)[stacked].ravel()
+                level = np.array([grades.get(pair, 0) for pair in zip(queries, names, strict=True)])
+                relevant = level > 0
+                topics = [f"{conversation.topic}#{number}" for number in range(count)]
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "run": system,
+                            "topic": np.repeat(np.array(topics, dtype=object), size),
+                            "turn": np.tile(np.arange(1, size + 1), count).astype(str),
+                            "start": np.where(relevant, (end - length[best] + 1).ravel().astype(str), ""),
+                            "end": np.where(relevant, end.ravel().astype(str), ""),
+                            "level": level.astype(str),
+                            "entity": np.where(relevant, names, ""),
+                            attribute: np.where(relevant, shares[best.ravel()], ""),
+                        }
+                    )
                 )
         return pd.concat(parts, ignore_index=True)
 
@@ -289,7 +459,7 @@ class Experiment:
                     found = structure.score_range(scores.after / size, scores.alone / size)
                     known, how = (found.mean, found.sd, found.minimum, found.maximum), "adjacency"
                 elif structure.count <= limit:
-                    values = self.utterance_scores(conversation, system, structure.orders(limit)).mean(axis=1)
+                    values = self._conversation_scores(conversation, system, structure.orders(limit))
                     known = (float(values.mean()), float(values.std()), float(values.min()), float(values.max()))
                     how = "enumeration"
                 else:

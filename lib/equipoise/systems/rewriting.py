@@ -43,6 +43,7 @@ __all__ = [
     "conversations",
     "noun_phrases",
     "sequential_rankings",
+    "utterance_blocks",
 ]
 
 Columns = NDArray[np.intp]
@@ -222,6 +223,51 @@ def conversations(table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "f
     if problems:
         raise ValueError("; ".join(problems))
     return made
+
+
+def utterance_blocks(table: pd.DataFrame, made: Sequence[Conversation]) -> pd.DataFrame:
+    """Block of every utterance of conversations with a class structure, for pictures and for checking by eye.
+
+    Parameters
+    ----------
+    table : DataFrame, columns query, topic, turn, class
+        What `conversations` was made from.
+    made : sequence of Conversation
+        Its result.
+
+    Returns
+    -------
+    DataFrame, columns topic, turn, class, block
+        Utterances in the order of their blocks; block 0 opens the conversation.
+
+    Raises
+    ------
+    TypeError
+        If a structure is no class structure.
+
+    Notes
+    -----
+    permutations, section 3.1.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"query": ["1_1", "1_2", "1_3"], "topic": "1", "turn": [1, 2, 3],
+    ...     "text": ["What?", "Why?", "How?"], "class": ["SE", "FT", "PT"]})
+    >>> utterance_blocks(table, conversations(table))["block"].tolist()
+    [0, 1, 1]
+    """
+    known = table.set_index("query")
+    rows = []
+    for conversation in made:
+        if not isinstance(conversation.structure, ClassStructure):
+            raise TypeError(
+                f"topic {conversation.topic} has a {type(conversation.structure).__name__}, which has no blocks"
+            )
+        for number, block in enumerate(conversation.structure.blocks):
+            for utterance in block:
+                facts = known.loc[conversation.queries[utterance]]
+                rows.append((conversation.topic, int(facts["turn"]), str(facts["class"]), number))
+    return pd.DataFrame(rows, columns=["topic", "turn", "class", "block"])
 
 
 # --- a stand-in for coreference resolution ------------------------------------------------------------------------

@@ -1,0 +1,257 @@
+"""Runs and relevance judgements of TREC and NTCIR as tidy tables.
+
+A run has six columns a line, ``topic Q0 document rank score tag``; an NTCIR run opens with a line
+``<SYSDESC>...</SYSDESC>``. Qrels have four columns, ``topic iteration document level`` (TREC), or three, ``topic
+document L2`` (NTCIR). A file whose name ends in ``.gz`` is decompressed. Columns are separated by white space.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from equipoise.tables import InputError, Problem, read_text
+
+__all__ = ["read_qrels", "read_run", "read_runs", "text_lines"]
+
+LARGEST_FILE = 2**31
+"""Bytes of decompressed text beyond which a file is refused."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_LEVEL = re.compile(r"L?-?[0-9]{1,4}")
+
+
+def _decompressed(path: Path) -> str:
+    """The text of a .gz file, refused where it is torn, too long or not UTF-8."""
+    try:
+        with gzip.open(path, "rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "no whole gzip file"
+        raise InputError([Problem(str(path), None, None, reason, "a readable .gz file")]) from None
+    if len(content) > LARGEST_FILE:
+        raise InputError([Problem(str(path), None, None, f"more than {LARGEST_FILE} bytes", "a smaller file")])
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError([Problem(str(path), line, None, "bytes that are not UTF-8", "UTF-8 text")]) from None
+
+
+def text_lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    r"""Yield the lines of a text file, plain or .gz, as line number and columns; blank lines are left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Yields
+    ------
+    tuple of int and list of str
+        Line number from 1, and the columns between white space.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is empty or is not UTF-8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "lines.txt")
+    ...     _ = path.write_text("a  b\n\nc\n")
+    ...     list(text_lines(path))
+    [(1, ['a', 'b']), (3, ['c'])]
+    """
+    file = Path(path)
+    text = _decompressed(file) if file.suffix == ".gz" else read_text(file)
+    for number, line in enumerate(text.split("\n"), start=1):
+        columns = line.split()
+        if columns:
+            yield number, columns
+
+
+def _repeated(rows: pd.DataFrame, columns: Sequence[str], file: str, what: str) -> list[Problem]:
+    again = rows[rows.duplicated(list(columns))]
+    return [
+        Problem(file, int(line), "document", f"{document} again for topic {topic}", f"each document once in {what}")
+        for line, topic, document in zip(again["line"], again["topic"], again["document"], strict=True)
+    ]
+
+
+def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
+    r"""Read a run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``.gz`` too.
+    name : str, optional
+        What to call the run; the default is the file's name without ``.gz``. The tag in the last column is not used,
+        for files of different runs often share it.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, document, rank, score
+        In file order; rank is the stated one.
+
+    Raises
+    ------
+    InputError
+        With every line that has not six columns, a rank that is no whole number, a score that is no finite number,
+        another tag than the first line, or a document that its topic has already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "run.bm25")
+    ...     _ = path.write_text("<SYSDESC>BM25</SYSDESC>\nM002 Q0 doc7 1 12.5 bm25\n")
+    ...     read_run(path)
+            run topic document  rank  score
+    0  run.bm25  M002     doc7     1   12.5
+    """
+    file = Path(path)
+    label = name if name is not None else file.name.removesuffix(".gz")
+    problems: list[Problem] = []
+    rows: list[tuple[int, str, str, int, float]] = []
+    tag: str | None = None
+    begun = False
+    for line, columns in text_lines(file):
+        if not begun and columns[0].startswith("<SYSDESC>"):
+            begun = True
+            if not columns[-1].endswith("</SYSDESC>"):
+                problems.append(
+                    Problem(str(file), line, None, "<SYSDESC> without its end", "</SYSDESC> on the same line")
+                )
+            continue
+        begun = True
+        if len(columns) != 6:
+            wanted = "six: topic Q0 document rank score tag"
+            problems.append(Problem(str(file), line, None, f"{len(columns)} columns", wanted))
+            continue
+        topic, _, document, rank, score, own_tag = columns
+        tag = own_tag if tag is None else tag
+        good_rank = _INTEGER.fullmatch(rank)
+        good_score = _NUMBER.fullmatch(score) and np.isfinite(float(score))
+        if not good_rank:
+            problems.append(Problem(str(file), line, "rank", repr(rank), "a whole number"))
+        if not good_score:
+            problems.append(Problem(str(file), line, "score", repr(score), "a finite number"))
+        if own_tag != tag:
+            problems.append(Problem(str(file), line, "tag", repr(own_tag), f"{tag!r}, as in the first line"))
+        if good_rank and good_score:
+            rows.append((line, topic, document, int(rank), float(score)))
+    table = pd.DataFrame(rows, columns=["line", "topic", "document", "rank", "score"])
+    problems += _repeated(table, ["topic", "document"], str(file), "a list")
+    if not rows and not problems:
+        problems.append(Problem(str(file), None, None, "no ranked document", "topic Q0 document rank score tag"))
+    if problems:
+        raise InputError(problems)
+    table.insert(1, "run", label)
+    return table.drop(columns="line").astype({"run": "str", "topic": "str", "document": "str"})
+
+
+def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
+    r"""Read several runs into one table.
+
+    Parameters
+    ----------
+    paths : iterable of str or Path
+        The files; each run is called like its file.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, document, rank, score
+        The runs one after the other.
+
+    Raises
+    ------
+    InputError
+        With every problem of every file, or if two files have the same name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "ab":
+    ...         _ = Path(folder, name).write_text("t Q0 d 1 0.5 x\n")
+    ...     len(read_runs([Path(folder, "a"), Path(folder, "b")]))
+    2
+    """
+    problems: list[Problem] = []
+    tables: dict[str, pd.DataFrame] = {}
+    for path in paths:
+        name = Path(path).name.removesuffix(".gz")
+        if name in tables:
+            problems.append(Problem(str(path), None, None, f"a second run called {name}", "files of different names"))
+            continue
+        tables[name] = pd.DataFrame()
+        try:
+            tables[name] = read_run(path)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return pd.concat(tables.values(), ignore_index=True)
+
+
+def read_qrels(path: str | Path) -> pd.DataFrame:
+    r"""Read relevance judgements, in four columns (TREC) or three (NTCIR).
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; ``.gz`` too.
+
+    Returns
+    -------
+    DataFrame, columns topic, document, level
+        In file order. ``L2`` and ``2`` are level 2; levels below 0 (spam, in some TREC tracks) are level 0.
+
+    Raises
+    ------
+    InputError
+        With every line whose number of columns is neither three nor four or not that of the first line, whose level is
+        none, or whose document its topic has already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "qrels")
+    ...     _ = path.write_text("M002 doc7 L2\nM002 doc8 L0\n")
+    ...     read_qrels(path)
+      topic document  level
+    0  M002     doc7      2
+    1  M002     doc8      0
+    """
+    problems: list[Problem] = []
+    rows: list[tuple[int, str, str, int]] = []
+    width = 0
+    for line, columns in text_lines(path):
+        if not width and len(columns) in (3, 4):
+            width = len(columns)
+        if len(columns) not in (3, 4) or len(columns) != width:
+            wanted = f"{width}, as in the lines before" if width else "topic document L2, or topic 0 document 2"
+            problems.append(Problem(str(path), line, None, f"{len(columns)} columns", wanted))
+            continue
+        level = columns[-1]
+        if not _LEVEL.fullmatch(level):
+            problems.append(Problem(str(path), line, "level", repr(level), "a level such as L2 or 2"))
+            continue
+        rows.append((line, columns[0], columns[-2], max(0, int(level.removeprefix("L")))))
+    table = pd.DataFrame(rows, columns=["line", "topic", "document", "level"])
+    problems += _repeated(table, ["topic", "document"], str(path), "the judgements of a topic")
+    if problems:
+        raise InputError(problems)
+    return table.drop(columns="line").astype({"topic": "str", "document": "str"})

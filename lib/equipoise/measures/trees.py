@@ -1,0 +1,308 @@
+r"""Conversations that branch: scores of their paths, and the expectation over the paths.
+
+A conversation tree has a round (a user turn and its system turn) at each node; what the user says next decides the
+branch. Each way from the root to a leaf is an ordinary conversation, scored by any measure of conversations; the tree's
+score is what a user can expect who takes the branches with given probabilities:
+
+.. math:: E[M] = \sum_{\text{leaf } l} P(l) \, M(C_l), \quad P(l) = \prod_{v \text{ on the way to } l} P(v \mid
+parent(v))
+
+References
+----------
+gfrc, section 7 (turns that branch out, with transition probabilities); gfrc2, footnote 8 (a path is a sequence of
+turns).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ConversationTrees", "conversation_trees", "expected_scores", "path_nuggets", "reach"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TREE_COLUMNS = ("run", "topic", "node", "parent", "probability", "words")
+SUM_TOLERANCE = 1e-9
+
+
+def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tuple[Floats, Integers, Integers]:
+    """How each node is reached: with what probability, after how many words, in which round.
+
+    Parameters
+    ----------
+    parents : array_like of int, shaped (nodes,)
+        Index of each node's parent, -1 for a root.
+    probabilities : array_like, shaped (nodes,)
+        Of taking the node, given its parent.
+    words : array_like of int, shaped (nodes,)
+        Number of words of the node's turns.
+
+    Returns
+    -------
+    probability : ndarray, shaped (nodes,)
+        Product of the probabilities from the root to the node.
+    before : ndarray of int, shaped (nodes,)
+        Number of words of the rounds before the node.
+    round : ndarray of int, shaped (nodes,)
+        1 for a root.
+
+    Raises
+    ------
+    ValueError
+        If nodes hang on each other in a circle.
+
+    Notes
+    -----
+    One pass per level of the tree, over all nodes at once.
+
+    Examples
+    --------
+    >>> reach([-1, 0, 0], [1, 0.25, 0.75], [10, 5, 5])
+    (array([1.  , 0.25, 0.75]), array([ 0, 10, 10]), array([1, 2, 2]))
+    """
+    parent = np.asarray(parents, dtype=np.int64)
+    given = np.asarray(probabilities, dtype=np.float64)
+    length = np.asarray(words, dtype=np.int64)
+    probability, before = np.where(parent < 0, given, np.nan), np.zeros(len(parent), dtype=np.int64)
+    level = np.where(parent < 0, 1, 0)
+    at = np.flatnonzero(parent < 0)
+    reached = len(at)
+    while len(at):
+        fresh = np.zeros(len(parent), dtype=np.bool_)
+        fresh[at] = True
+        at = np.flatnonzero((parent >= 0) & fresh[parent])
+        probability[at] = probability[parent[at]] * given[at]
+        before[at] = before[parent[at]] + length[parent[at]]
+        level[at] = level[parent[at]] + 1
+        reached += len(at)
+    if reached < len(parent):
+        raise ValueError(f"{len(parent) - reached} nodes hang on each other in a circle, not on a root")
+    return probability, before, level
+
+
+@dataclass(frozen=True)
+class ConversationTrees:
+    """Conversation trees, laid out node by node and path by path. Made by `conversation_trees`.
+
+    Attributes
+    ----------
+    nodes : DataFrame, columns run, topic, node, parent, probability, words, before, round
+        With the words before each node and its round, from 1.
+    paths : DataFrame, columns run, topic, path, leaf, probability
+        One row per leaf. ``path`` is the topic's id of the path as a conversation, ``topic/leaf``.
+    steps : DataFrame, columns path, node
+        Row numbers: which nodes a path goes through, from the leaf to the root.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"run": "r", "topic": "t", "node": ["1", "1a"], "parent": ["", "1"]})
+    >>> table = table.assign(probability=1.0, words=5)
+    >>> conversation_trees(table).paths["path"].tolist()
+    ['t/1a']
+    """
+
+    nodes: pd.DataFrame
+    paths: pd.DataFrame
+    steps: pd.DataFrame
+
+
+def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
+    """Lay conversation trees out by their paths.
+
+    Parameters
+    ----------
+    table : DataFrame, columns run, topic, node, parent, probability, words
+        One row per round. ``parent`` is "" for the first round; ``probability`` is that of taking the node given its
+        parent (1 for a first round), and sums to 1 over the children of a node; ``words`` counts the words of both its
+        turns.
+
+    Returns
+    -------
+    ConversationTrees
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a node comes twice or has no parent in its tree, a tree has not one root, probabilities
+        are out of range or do not sum to 1, or nodes hang in a circle.
+
+    Notes
+    -----
+    gfrc, section 7.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame(
+    ...     [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]],
+    ...     columns=["run", "topic", "node", "parent", "probability", "words"],
+    ... )
+    >>> conversation_trees(table).paths
+      run topic      path    leaf  probability
+    0   r     t    t/more    more         0.75
+    1   r     t  t/adhere  adhere         0.25
+    """
+    missing = [column for column in TREE_COLUMNS if column not in table.columns]
+    if missing:
+        raise ValueError(f"the tree table has no column {', '.join(missing)}")
+    nodes = table[list(TREE_COLUMNS)].reset_index(drop=True)
+    keys = pd.MultiIndex.from_frame(nodes[["run", "topic", "node"]])
+    if keys.has_duplicates:
+        raise ValueError(f"node {keys[keys.duplicated()][0]} twice")
+    above = pd.MultiIndex.from_frame(nodes[["run", "topic", "parent"]])
+    rooted = (nodes["parent"] == "").to_numpy()
+    parent = np.where(rooted, -1, keys.get_indexer(above)).astype(np.int64)
+    if (lost := (parent < 0) & ~rooted).any():
+        raise ValueError(f"no node is the parent of {keys[lost][0]}")
+    roots = nodes[rooted].groupby(["run", "topic"], sort=False).size()
+    trees = nodes.groupby(["run", "topic"], sort=False).size()
+    if len(roots) < len(trees) or (roots > 1).any():
+        raise ValueError("each tree must have one first round, with an empty parent")
+    given = nodes["probability"].to_numpy(dtype=np.float64)
+    if not ((given >= 0) & (given <= 1)).all() or (given[rooted] != 1).any():
+        raise ValueError("probabilities must lie between 0 and 1, and be 1 for a first round")
+    if (nodes["words"].to_numpy() < 0).any():
+        raise ValueError("a node has a negative number of words")
+    sums = np.bincount(parent[~rooted], weights=given[~rooted], minlength=len(nodes))
+    inner = np.bincount(parent[~rooted], minlength=len(nodes)) > 0
+    if (wrong := inner & (np.abs(sums - 1) > SUM_TOLERANCE)).any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"the probabilities of the branches behind {keys[at]} sum to {sums[at]:g}, not to 1")
+    probability, before, level = reach(parent, given, nodes["words"].to_numpy())
+    nodes = nodes.assign(before=before, round=level)
+
+    leaves = np.flatnonzero(~inner)
+    path, node = np.arange(len(leaves)), leaves
+    steps = [pd.DataFrame({"path": path, "node": node})]
+    while (on := parent[node] >= 0).any():
+        path, node = path[on], parent[node[on]]
+        steps.append(pd.DataFrame({"path": path, "node": node}))
+    paths = nodes.loc[leaves, ["run", "topic"]].reset_index(drop=True)
+    leaf = nodes["node"].iloc[leaves].reset_index(drop=True)
+    paths = paths.assign(path=paths["topic"] + "/" + leaf, leaf=leaf, probability=probability[leaves])
+    return ConversationTrees(nodes, paths, pd.concat(steps, ignore_index=True))
+
+
+def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFrame:
+    """Nugget table of every path.
+
+    Parameters
+    ----------
+    trees : ConversationTrees
+        From `conversation_trees`.
+    nuggets : DataFrame, columns run, topic, node, start, end, level and any others
+        Nuggets by the round they stand in; ``start`` and ``end`` count the words of that round, the first being 1.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, turn, start, end, level and the others
+        In the columns of a nugget table: ``topic`` is the path, positions count from the beginning of the conversation.
+        Rounds without nuggets have a row of level 0 without positions. For `equipoise.tables.nugget_table`.
+
+    Raises
+    ------
+    ValueError
+        If a nugget stands in no node, or reaches beyond its words.
+
+    Notes
+    -----
+    gfrc2, footnote 8: the paths of a tree are sequences of turns.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame(
+    ...     [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]],
+    ...     columns=["run", "topic", "node", "parent", "probability", "words"],
+    ... )
+    >>> found = pd.DataFrame({"run": "r", "topic": "t", "node": ["1", "more"], "start": [9, 8]})
+    >>> found = found.assign(end=found["start"], level=1)
+    >>> path_nuggets(conversation_trees(table), found)
+      run     topic  turn start end level
+    0   r    t/more     1     9   9     1
+    1   r    t/more     2    28  28     1
+    2   r  t/adhere     1     9   9     1
+    3   r  t/adhere     2                0
+    """
+    nodes = trees.nodes
+    keys = pd.MultiIndex.from_frame(nodes[["run", "topic", "node"]])
+    node = keys.get_indexer(pd.MultiIndex.from_frame(nuggets[["run", "topic", "node"]]))
+    if (node < 0).any():
+        raise ValueError(
+            f"a nugget stands in {tuple(nuggets.loc[node < 0, ['run', 'topic', 'node']].iloc[0])}, which is no node"
+        )
+    start, end = (nuggets[column].to_numpy(dtype=np.int64) for column in ("start", "end"))
+    if ((start < 1) | (end > nodes["words"].to_numpy()[node])).any():
+        raise ValueError("a nugget reaches beyond the words of its node")
+    before = nodes["before"].to_numpy()[node]
+    others = [column for column in nuggets.columns if column not in ("run", "topic", "node", "start", "end")]
+    placed = nuggets[others].reset_index(drop=True).astype("str")
+    placed = placed.assign(node=node, start=(start + before).astype("str"), end=(end + before).astype("str"), at=start)
+    empty = pd.DataFrame(
+        {"node": np.setdiff1d(np.arange(len(nodes)), node), "start": "", "end": "", "at": 0, "level": "0"}
+    )
+    found = pd.concat([placed, empty], ignore_index=True)
+    found[others] = found[others].fillna("")
+    rows = trees.steps.merge(found, on="node")
+    rows["turn"] = nodes["round"].to_numpy()[rows["node"]]
+    rows = rows.sort_values(["path", "turn", "at"], kind="stable").reset_index(drop=True)
+    rows["run"] = trees.paths["run"].to_numpy()[rows["path"]]
+    rows["topic"] = trees.paths["path"].to_numpy()[rows["path"]]
+    return rows[["run", "topic", "turn", "start", "end", *others]].astype({"run": "str", "topic": "str"})
+
+
+def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFrame:
+    """Expectation of scores over the paths of each tree.
+
+    Parameters
+    ----------
+    scores : DataFrame, columns run, topic, attribute, measure, value
+        Scores of the paths; ``topic`` is the path.
+    trees : ConversationTrees
+        From `conversation_trees`.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, attribute, measure, value
+        A row per tree, attribute and measure, in the order of the trees and then of the scores.
+
+    Raises
+    ------
+    ValueError
+        If a path lacks a score that another path of its tree has, has one twice, or a score belongs to no path.
+
+    Notes
+    -----
+    gfrc, section 7.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame(
+    ...     [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]],
+    ...     columns=["run", "topic", "node", "parent", "probability", "words"],
+    ... )
+    >>> scores = pd.DataFrame({"run": "r", "topic": ["t/more", "t/adhere"], "value": [1.0, 0.2]})
+    >>> scores = scores.assign(attribute="", measure="R")
+    >>> expected_scores(scores, conversation_trees(table))
+      run topic attribute measure  value
+    0   r     t                 R    0.8
+    """
+    paths = trees.paths.rename(columns={"topic": "tree", "path": "topic"})
+    joined = scores.merge(paths, on=["run", "topic"], how="left")
+    if joined["probability"].isna().any():
+        stray = joined.loc[joined["probability"].isna(), ["run", "topic"]].iloc[0]
+        raise ValueError(f"a score of run {stray['run']!r}, topic {stray['topic']!r}, which is no path of a tree")
+    joined["value"] = joined["value"] * joined["probability"]
+    groups = joined.groupby(["run", "tree", "attribute", "measure"], sort=False)
+    wanted = paths.groupby(["run", "tree"], sort=False).size()
+    count = groups["topic"].agg(["size", "nunique"])
+    per_tree = wanted.loc[
+        pd.MultiIndex.from_arrays([count.index.get_level_values(k) for k in ("run", "tree")])
+    ].to_numpy()
+    if ((count["size"] != per_tree) | (count["nunique"] != per_tree)).any():
+        raise ValueError("every path of a tree needs each score once")
+    expected = groups["value"].sum().reset_index().rename(columns={"tree": "topic"})
+    return expected.astype({"attribute": "str", "measure": "str"})

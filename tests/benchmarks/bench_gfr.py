@@ -1,0 +1,148 @@
+"""GFR over a large collection against a plain loop, and partitions on a Dask cluster against one process.
+
+Each pair runs in one session on one machine; what counts is the ratio, printed by the last test of the pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from equipoise.divergences import rnod
+from equipoise.measures.gfr import gfr_table
+from equipoise.partitions import cluster, score_parts
+from equipoise.tables import AttributeSet
+
+TOPICS, DOCUMENTS, RUNS, LOOPED = 1000, 100, 20, 20
+SIZE = AttributeSet("SIZE", "ordinal", ("1", "2", "3", "4"), np.ones(4))
+took: dict[str, float] = {}
+
+
+@pytest.fixture(scope="module")
+def collection() -> dict[str, Any]:
+    """1,000 topics x 100 documents x 20 runs, half of the pool judged, a fifth relevant."""
+    rng = np.random.default_rng(7)
+    pool = 2 * DOCUMENTS
+    chosen = np.argsort(rng.random((RUNS, TOPICS, pool)), axis=-1)[..., :DOCUMENTS]
+    run, topic, rank = (grid.ravel() for grid in np.indices(chosen.shape))
+    names = np.array([f"d{i}" for i in range(pool)])
+    runs = pd.DataFrame(
+        {
+            "run": np.array([f"r{i}" for i in range(RUNS)])[run],
+            "topic": np.array([f"t{i:04d}" for i in range(TOPICS)])[topic],
+            "document": names[chosen.ravel()],
+            "rank": rank + 1,
+            "score": 1.0 / (rank + 1),
+        }
+    )
+    topics = np.repeat([f"t{i:04d}" for i in range(TOPICS)], pool // 2)
+    qrels = pd.DataFrame(
+        {
+            "topic": topics,
+            "document": np.tile(names[: pool // 2], TOPICS),
+            "level": rng.choice(3, len(topics), p=[0.8, 0.15, 0.05]),
+        }
+    )
+    vectors = rng.dirichlet(np.ones(4), len(qrels))
+    members = qrels[["topic", "document"]].assign(**dict(zip(SIZE.groups, vectors.T, strict=True)))
+    return {"runs": runs, "qrels": qrels, "memberships": {"SIZE": members}, "attributes": {"SIZE": SIZE}}
+
+
+def plain_loop(collection: dict[str, Any], topics: int) -> dict[tuple[str, str], tuple[float, float]]:
+    """ERR and GF-RNOD list by list, document by document, of the first topics."""
+    level = {(t, d): x for t, d, x in collection["qrels"].itertuples(index=False)}
+    members = {(t, d): np.array(p) for t, d, *p in collection["memberships"]["SIZE"].itertuples(index=False)}
+    wanted = set(sorted(set(collection["qrels"]["topic"]))[:topics])
+    runs = collection["runs"]
+    scores = {}
+    for (run, topic), rows in runs[runs["topic"].isin(wanted)].groupby(["run", "topic"], sort=False):
+        reading, err, fair, seen = 1.0, 0.0, 0.0, np.zeros(4)
+        for rank, document in enumerate(rows["document"], start=1):
+            seen = seen + members.get((topic, document), np.full(4, 0.25))
+            stop = {0: 0, 1: 1, 2: 3}[level.get((topic, document), 0)] / 4
+            if stop:
+                err += reading * stop / rank
+                fair += reading * stop * (1 - float(rnod(seen / rank, SIZE.target)))
+                reading *= 1 - stop
+        scores[str(run), str(topic)] = (err, fair)
+    return scores
+
+
+def test_gfr_plain_loop(benchmark: Any, collection: dict[str, Any]) -> None:
+    scores = benchmark.pedantic(plain_loop, (collection, LOOPED), rounds=1)
+    took["loop"] = benchmark.stats["mean"] / (RUNS * LOOPED)
+    assert len(scores) == RUNS * LOOPED
+
+
+def test_gfr_vectorised(benchmark: Any, collection: dict[str, Any]) -> None:
+    table = benchmark.pedantic(
+        gfr_table, kwargs={**collection, "cutoff": DOCUMENTS, "similarities": {"ordinal": ("rnod",)}}, rounds=1
+    )
+    took["vectorised"] = benchmark.stats["mean"] / (RUNS * TOPICS)
+    ours = table.set_index(["run", "topic", "measure"])["value"]
+    for (run, topic), (err, fair) in list(plain_loop(collection, 1).items())[:5]:
+        assert ours[run, topic, "ERR"] == pytest.approx(err, abs=1e-9)
+        assert ours[run, topic, "GF-RNOD"] == pytest.approx(fair, abs=1e-9)
+    ratio = took["loop"] / took["vectorised"]
+    benchmark.extra_info["ratio"] = ratio
+    print(f"\nGFR of {RUNS} x {TOPICS} lists of {DOCUMENTS}: {ratio:.1f} times as fast as a plain loop, per list")
+    assert ratio > 3
+
+
+# --- partitions ---------------------------------------------------------------------------------------------------
+
+PARTS, PER_PART = 8, 100_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Partitions of 100,000 nuggets, eight to a conversation."""
+    top = tmp_path_factory.mktemp("nuggets")
+    for part in range(PARTS):
+        rows = np.arange(PER_PART)
+        ends = 10 * (rows % 8 + 1)
+        frame = pd.DataFrame(
+            {
+                "run": f"r{part}",
+                "topic": "t" + pd.Series(rows // 8).astype("str"),
+                "turn": rows % 8 // 4 + 1,
+                "start": ends,
+                "end": ends,
+                "level": rows % 2 + 1,
+                "SIZE": np.array(["1 0 0 0", "0 1 0 0", "0 0 1/2 1/2"])[rows % 3],
+            }
+        )
+        frame.to_parquet(top / f"part-{part}.parquet", index=False)
+    return top
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: no ratio of a cluster")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local:
+        yield local.scheduler_address
+
+
+def test_partitions_one_process(benchmark: Any, folder: Path, tmp_path: Path) -> None:
+    benchmark.pedantic(score_parts, (folder, tmp_path / "out", "gfrc", {"SIZE": SIZE}), rounds=1)
+    took["process"] = benchmark.stats["mean"]
+
+
+def test_partitions_dask(benchmark: Any, folder: Path, tmp_path: Path, address: str) -> None:
+    first = tmp_path / "first"
+    first.mkdir()
+    (first / "part-0.parquet").symlink_to(folder / "part-0.parquet")
+    with cluster(address) as executor:
+        for number in range(2):  # each worker imports the library before the clock starts
+            score_parts(first, tmp_path / f"warm-{number}", "gfrc", {"SIZE": SIZE}, None, None, executor)
+        arguments = (folder, tmp_path / "out", "gfrc", {"SIZE": SIZE}, None, None, executor)
+        count = benchmark.pedantic(score_parts, arguments, rounds=1)
+    assert count == PARTS * PER_PART // 8
+    ratio = took["process"] / benchmark.stats["mean"]
+    benchmark.extra_info["ratio"] = ratio
+    print(f"\n{PARTS} partitions of {PER_PART} nuggets: {ratio:.2f} times as fast on two workers as in one process")

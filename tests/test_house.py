@@ -1,0 +1,120 @@
+"""Guards the house: files that must agree, the floors of the library, and what no file may hold."""
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from equipoise import project
+
+ROOT = project.root()
+LIBRARY = ROOT / "lib" / "equipoise"
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[^A-Za-z0-9_.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def test_environment_agrees_with_pyproject() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    python, pip = (entry for entry in environment["dependencies"] if isinstance(entry, str))
+    assert python == f"python {PYPROJECT['project']['requires-python']}"
+    assert pip == "pip"
+    (requirements,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    constraints, editable = requirements
+    assert constraints == "-c constraints.txt"
+    extras = re.fullmatch(r"-e \.\[([a-z,]+)\]", editable)
+    assert extras is not None
+    assert set(extras[1].split(",")) <= set(PYPROJECT["project"]["optional-dependencies"])
+
+
+def test_constraints_pin_every_requirement() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {name_of(line): line for line in lines}
+    groups = PYPROJECT["project"]["optional-dependencies"].values()
+    wanted = {name_of(r) for group in (PYPROJECT["project"]["dependencies"], *groups) for r in group}
+    assert wanted <= set(pinned)
+    assert all(re.match(r"[a-z0-9.-]+==\S+( ; .+)?$", line) for line in lines)
+
+
+def test_each_floor_imports_only_from_the_floors_above() -> None:
+    floors = {
+        name: floor
+        for floor, names in enumerate(
+            [
+                ["project", "divergences", "segments"],
+                ["tables"],
+                ["loaders"],
+                ["measures", "statistics", "permutations", "counterfactuals"],
+                ["systems", "harvest", "partitions"],
+                ["plots", "plots_gfr", "plots_orders", "plots_query_by_example", "plots_ranking"],
+                ["reporting"],
+                ["build"],
+                ["scaffold"],
+                ["cli"],
+            ]
+        )
+        for name in names
+    }
+    for path in LIBRARY.rglob("*.py"):
+        own = path.relative_to(LIBRARY).parts[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("equipoise"):
+                continue
+            parts = (node.module or "").split(".")
+            for imported in [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]:
+                assert imported == own or floors[imported] <= floors[own], f"{path.name} imports {imported}"
+
+
+def test_nothing_unsafe_is_called() -> None:
+    forbidden = {"eval", "exec", "compile"}
+    for path in [*LIBRARY.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in forbidden, path.name
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                modules = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
+                assert not {"pickle", "marshal", "shelve", "dill"} & set(modules), path.name
+
+
+def tracked() -> list[Path]:
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)  # noqa: S607
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout: the tracked files are not known")
+    return [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+
+
+def test_top_level_holds_no_clutter() -> None:
+    allowed = {"benchmarks", "notebooks", "lib", "data", "reports", "tests", "environment.yml", "README.md", "tox.ini"}
+    allowed |= {"pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff"}
+    top = {path.relative_to(ROOT).parts[0] for path in tracked()}
+    assert {name for name in top if not name.startswith(".")} <= allowed
+
+
+def test_no_machine_date_or_registry_host_in_what_is_committed() -> None:
+    home = str(Path.home())
+    shapes = re.compile(
+        rf"{re.escape(str(ROOT.parent))}/|{re.escape(home)}/|\b(files\.pythonhosted|pypi)\.org|registry\.npmjs"
+        rf"|\b20\d\d-[01]\d-[0-3]\dT|/tmp/[a-z]+/"
+    )
+    places = ("reports/", "notebooks/", "lib/", "data/published/", "data/attributes/", "data/conversations/")
+    for path in tracked():
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(places) and path.suffix not in {".png", ".gz", ".parquet"} and path.is_file():
+            found = shapes.search(path.read_text(encoding="utf-8"))
+            assert found is None, f"{name}: {found and found[0]}"
+
+
+def test_readme_commands_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    tox = (ROOT / "tox.ini").read_text()
+    for environment in re.findall(r"tox -e (\w+)", text):
+        assert f"[testenv:{environment}]" in tox

@@ -1,0 +1,46 @@
+"""Runs every notebook through pytest-notebook and compares it with the executed copy in reports/."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pytest_notebook.nb_regression import NBRegressionFixture
+
+from equipoise import build, project
+from equipoise.reporting import REPORT_FOLDER_VARIABLE
+
+NOTEBOOKS = build.find_notebooks()
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_runs_and_gives_the_committed_outputs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = project.root() / "reports" / name
+    inputs = json.loads((report / "manifest.json").read_text())["inputs"]
+    unreachable = build.missing_data(inputs)
+    if unreachable:
+        pytest.skip(f"needs {', '.join(unreachable[:3])}: set EQUIPOISE_MIRROR to a folder that has the data")
+    monkeypatch.setenv(REPORT_FOLDER_VARIABLE, str(tmp_path))
+    fixture = NBRegressionFixture(
+        exec_cwd=str(project.root() / "notebooks"),
+        exec_timeout=600,
+        post_processors=("equipoise",),
+        diff_color_words=False,
+    )
+    fixture.check(str(report / f"{name}.ipynb"))
+    # what pytest-notebook cannot compare with care, the files that the run has left, is compared by its bytes
+    for path in sorted(tmp_path.rglob("*.*")):
+        if path.name != "manifest.json":
+            assert path.read_bytes() == (report / path.relative_to(tmp_path)).read_bytes(), path.name
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_sources_hold_no_outputs_and_no_functions(name: str) -> None:
+    notebook = NOTEBOOKS[name]
+    code = [cell for cell in notebook.content.cells if cell.cell_type == "code"]
+    assert all(not cell.outputs and cell.execution_count is None for cell in code)
+    assert not any(line.startswith(("def ", "class ")) for cell in code for line in cell.source.splitlines())
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
+    assert code[-1].source.strip() == "report.finish()"
+    assert all(parameter.help for parameter in notebook.parameters.values())
