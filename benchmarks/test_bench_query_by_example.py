@@ -110,7 +110,7 @@ def test_sweep_over_the_weight(benchmark: Any) -> None:
 
 def test_documents_encoded_a_second(benchmark: Any, tmp_path: Path) -> None:
     """A BERT of SPLADE-tiny's shape with random weights: its speed is that of the real one."""
-    torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[neural]'")
+    torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[models]'")
     transformers = pytest.importorskip("transformers", reason="the encoders need transformers")
     tokenizers = pytest.importorskip("tokenizers", reason="the encoders need tokenizers")
     from equipoise.systems import neural

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[neural]'")
+torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[models]'")
 transformers = pytest.importorskip(
-    "transformers", reason="the encoders need transformers: pip install 'equipoise[neural]'"
+    "transformers", reason="the encoders need transformers: pip install 'equipoise[models]'"
 )
-tokenizers = pytest.importorskip("tokenizers", reason="the encoders need tokenizers: pip install 'equipoise[neural]'")
+tokenizers = pytest.importorskip("tokenizers", reason="the encoders need tokenizers: pip install 'equipoise[models]'")
 
 from equipoise.systems import neural, tilde  # noqa: E402
 

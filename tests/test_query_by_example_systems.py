@@ -109,7 +109,7 @@ def test_the_three_analysers_differ_where_they_should() -> None:
 
 
 def test_a_domain_vocabulary_is_learned_the_same_way_twice_and_covers_its_texts() -> None:
-    pytest.importorskip("tokenizers", reason="WordPiece needs tokenizers: pip install 'equipoise[neural]'")
+    pytest.importorskip("tokenizers", reason="WordPiece needs tokenizers: pip install 'equipoise[models]'")
     first, second = domain_wordpiece(TEXTS * 3, size=120), domain_wordpiece(TEXTS * 3, size=120)
     for text in TEXTS:
         pieces = first(text)

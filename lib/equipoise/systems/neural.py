@@ -1,6 +1,6 @@
 """The trained half of TILDE, TILDEv2 and the cross-encoder: checkpoints, self-supervised pairs, training, encoding.
 
-This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[neural]'``); nothing that only replays
+This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[models]'``); nothing that only replays
 recorded scores imports it. Weights come from a folder in safetensors format, never from a pickle.
 
 Training takes pairs of a query and a document that belongs to it, which parts of one paper can be: no relevance

@@ -4,7 +4,7 @@
 
 trains TILDE, TILDEv2 and a cross-encoder on texts of the candidate papers, never of the query papers, and writes the
 score of every query-candidate pair (``scores.csv``), an example document's term weights (``example.csv``) and what made
-them (``record.json``). It needs PyTorch (``pip install 'equipoise[neural]'``).
+them (``record.json``). It needs PyTorch (``pip install 'equipoise[models]'``).
 
 Training is self-supervised. TILDEv2 and the cross-encoder learn to tell a title's own abstract from others; TILDE
 learns to expect the tokens of one half of a paper from the other half, for here its queries are as long as papers.

@@ -128,7 +128,7 @@ def _tokenizers() -> Any:
     try:
         return importlib.import_module("tokenizers")
     except ImportError as error:
-        raise ImportError("a WordPiece tokenisation needs tokenizers: pip install 'equipoise[neural]'") from error
+        raise ImportError("a WordPiece tokenisation needs tokenizers: pip install 'equipoise[models]'") from error
 
 
 def _tokens_of(tokenizer: Any) -> Tokenisation:
