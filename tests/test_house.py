@@ -52,9 +52,10 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
                 ["loaders"],
                 ["measures", "statistics", "permutations", "counterfactuals"],
                 ["systems", "harvest", "partitions"],
-                ["plots", "plots_gfr", "plots_ranking"],
+                ["plots", "plots_gfr", "plots_orders", "plots_query_by_example", "plots_ranking"],
                 ["reporting"],
-                ["build", "scaffold"],
+                ["build"],
+                ["scaffold"],
                 ["cli"],
             ]
         )
@@ -73,7 +74,7 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
 
 
 def test_nothing_unsafe_is_called() -> None:
-    forbidden = {"eval", "exec"}
+    forbidden = {"eval", "exec", "compile"}
     for path in [*LIBRARY.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -99,9 +100,9 @@ def test_top_level_holds_no_clutter() -> None:
 
 
 def test_no_machine_date_or_registry_host_in_what_is_committed() -> None:
-    folders = "|".join(re.escape(f"{folder}/") for folder in (ROOT, Path.home()) if len(folder.parts) > 1)
+    home = str(Path.home())
     shapes = re.compile(
-        rf"{folders}|\b(files\.pythonhosted|pypi)\.org|registry\.npmjs"
+        rf"{re.escape(str(ROOT.parent))}/|{re.escape(home)}/|\b(files\.pythonhosted|pypi)\.org|registry\.npmjs"
         rf"|\b20\d\d-[01]\d-[0-3]\dT|/tmp/[a-z]+/"
     )
     places = ("reports/", "notebooks/", "lib/", "data/published/", "data/attributes/", "data/conversations/")

@@ -16,14 +16,23 @@ from tqdm import tqdm
 from equipoise.divergences import DIVERGENCES
 from equipoise.loaders import fairweb, trec
 from equipoise.loaders.harvests import harvest_transcripts, read_harvest
-from equipoise.loaders.transcripts import format_transcripts
+from equipoise.loaders.transcripts import format_transcripts, nugget_frame, read_fairweb, read_transcripts
 from equipoise.measures import gfr as gfr_measures
 from equipoise.measures import gfrc as gfrc_measures
 from equipoise.measures import gfrc2 as gfrc2_measures
 from equipoise.partitions import cluster as connect
 from equipoise.partitions import run_each, score_parts
 from equipoise.reporting import write_csv
-from equipoise.tables import AttributeSet, InputError, NuggetTable, Problem, parse_number, read_attributes, read_nuggets
+from equipoise.tables import (
+    AttributeSet,
+    InputError,
+    NuggetTable,
+    Problem,
+    nugget_table,
+    parse_number,
+    read_attributes,
+    read_nuggets,
+)
 
 __all__ = ["main"]
 
@@ -527,6 +536,52 @@ def harvest(
     if transcripts is not None:
         transcripts.write_text(format_transcripts(harvest_transcripts(turns)), encoding="utf-8")
     click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
+
+
+@main.command("transcripts")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--marks",
+    type=click.Choice(["line", "word"]),
+    default="line",
+    help="Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word.",
+)
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Text file to write.")
+def write_transcripts(files: tuple[Path, ...], marks: Literal["line", "word"], output: Path) -> None:
+    """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
+    found, problems = [], list[Problem]()
+    for file in files:
+        try:
+            if file.suffix == ".jsonl":
+                found += harvest_transcripts(read_harvest(file))
+            else:
+                found += read_fairweb(file, marks=marks)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    output.write_text(format_transcripts(found), encoding="utf-8")
+    click.echo(f"{len(found)} conversations in {output}", err=True)
+
+
+@main.command()
+@click.argument("transcripts", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--attributes", required=True, type=click.Path(path_type=Path), help="Attribute sets, a YAML file.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV or .parquet file.  [standard output]")
+def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Path | None) -> None:
+    """Make the nugget table of annotated TRANSCRIPTS, word positions counted from the text."""
+    sets, _ = _sets(attributes, [])
+    found, problems = [], list[Problem]()
+    for file in transcripts:
+        try:
+            found += read_transcripts(file, sets)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    frame = nugget_frame(found, sets)
+    nugget_table(frame, sets, name=", ".join(map(str, transcripts)))  # refuses a conversation that is in two files
+    _write_all({output: frame})
 
 
 @main.command()
