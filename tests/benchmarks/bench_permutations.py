@@ -1,0 +1,102 @@
+"""Speed of the permutation study, as ratios against plain references run side by side.
+
+Each benchmark times our function with pytest-benchmark and the reference a few times in the same process; what counts
+is the ratio, which is printed. The assertions ask for a modest factor, far below what is measured.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from statsmodels.stats.anova import anova_lm
+
+from equipoise.permutations import ClassStructure
+from equipoise.statistics import anova
+
+TWELVE = ["SE", "FT", "FT", "SE", "PT", "PT", "FT", "SE", "PT", "FT", "SE", "PT"]  # 10,080 valid orders
+
+
+def best_of(function: Callable[[], Any], times: int = 3) -> float:
+    """Shortest wall-clock time of a few calls, in seconds."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        function()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+def shuffled_blocks(structure: ClassStructure, size: int) -> list[list[int]]:
+    """Draw orders one by one in plain Python: shuffle the blocks, then the followers of each."""
+    drawn = []
+    for _ in range(size):
+        blocks = [list(block) for block in structure.blocks[1:]]
+        random.shuffle(blocks)
+        order: list[int] = []
+        for head, *followers in [list(structure.blocks[0]), *blocks]:
+            random.shuffle(followers)
+            order += [head, *followers]
+        drawn.append(order)
+    return drawn
+
+
+def scores_of(topics: int, permutations: int, systems: int) -> pd.DataFrame:
+    """Random scores of every system on every permutation of every topic."""
+    rng = np.random.default_rng(1)
+    index = pd.MultiIndex.from_product(
+        [[f"t{t}" for t in range(topics)], range(permutations), [f"s{s}" for s in range(systems)]],
+        names=["topic", "permutation", "run"],
+    )
+    return pd.DataFrame({"value": rng.random(len(index))}, index=index).reset_index()
+
+
+def test_a_million_orders_of_twelve_utterances(benchmark: Any) -> None:
+    structure = ClassStructure.from_classes(TWELVE)
+    orders = benchmark.pedantic(
+        lambda: structure.sample(1_000_000, np.random.default_rng(0)), rounds=3, warmup_rounds=1
+    )
+    assert orders.shape == (1_000_000, 12)
+    plain = best_of(lambda: shuffled_blocks(structure, 20_000)) * 50
+    ratio = plain / benchmark.stats.stats.min
+    print(f"\na million orders: {ratio:.1f} times as fast as shuffling in plain Python")
+    assert ratio > 5
+
+
+def test_md1_of_180_000_scores(benchmark: Any) -> None:
+    scores = scores_of(20, 1000, 9)
+    table = benchmark.pedantic(lambda: anova(scores, permutation="permutation"), rounds=3, warmup_rounds=1)
+    assert table["DF"].tolist() == [19, 19_980, 8, 159_992, 179_999]
+    small = scores_of(8, 15, 4)  # a size that statsmodels can do: 123 columns of dummies
+    formula = "value ~ C(topic) + C(topic):C(permutation) + C(run)"
+    theirs = best_of(lambda: anova_lm(smf.ols(formula, small).fit(), typ=1))
+    ours = best_of(lambda: anova(small, permutation="permutation"))
+    print(f"\nMD1: {theirs / ours:.1f} times as fast as statsmodels on 480 scores")
+    assert theirs / ours > 2
+
+
+@pytest.mark.parametrize("values", ["mean", "range"])
+def test_exact_values_against_ten_thousand_samples(benchmark: Any, values: str) -> None:
+    structure = ClassStructure.from_classes(TWELVE)
+    rng = np.random.default_rng(2)
+    pairs, first = rng.random((12, 12)), rng.random(12)
+
+    def sampled() -> float:
+        orders = structure.sample(10_000, np.random.default_rng(3))
+        return float((first[orders[:, 0]] + pairs[orders[:, :-1], orders[:, 1:]].sum(axis=1)).mean())
+
+    if values == "mean":
+        exact = benchmark(lambda: structure.mean_score(pairs, first))
+    else:
+        exact = benchmark(lambda: ClassStructure.from_classes(TWELVE).score_range(pairs, first)).mean
+    assert exact == pytest.approx(sampled(), abs=0.05)
+    ratio = best_of(sampled, 5) / benchmark.stats.stats.min
+    print(f"\nexact {values}: {ratio:.2f} times as fast as the mean of 10,000 sampled orders")
+    if values == "mean":
+        assert ratio > 3
