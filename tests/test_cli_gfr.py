@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -145,6 +146,38 @@ def test_score_takes_a_folder_of_partitions(tmp_path: Path) -> None:
     ).output  # fmt: skip
 
 
+# --- from text to a nugget table ----------------------------------------------------------------------------------
+
+
+def test_the_road_from_a_run_to_scores(tmp_path: Path) -> None:
+    (tmp_path / "ORG.txt").write_text("<T1>\nU:A film?\nS:Here:\n# Tenet https://a/1\n</T1>\n")
+    assert run("transcripts", tmp_path / "ORG.txt", "-o", tmp_path / "t.txt").exit_code == 0
+    text = (tmp_path / "t.txt").read_text()
+    assert text == "##### T1 ORG\n### U1\nU:A film?\n### S1\nS:Here:\n\\# Tenet https://a/1\n"
+    (tmp_path / "t.txt").write_text(text + "#L2\nwc= 6\n#SIZE: (1,0)\n")
+    (tmp_path / "sets.yaml").write_text("SIZE: {kind: ordinal, groups: [a, b], target: uniform}\n")
+    sets: list[str | Path] = ["--attributes", tmp_path / "sets.yaml"]
+    assert run("nuggets", tmp_path / "t.txt", *sets, "-o", tmp_path / "n.csv").exit_code == 0
+    assert (tmp_path / "n.csv").read_text() == "run,topic,turn,start,end,level,SIZE\nORG,T1,1,6,6,2,1 0\n"
+    scored = run("score", "gfrc", tmp_path / "n.csv", *sets)
+    assert scored.exit_code == 0
+    assert "ORG,T1,,R," in scored.output
+    shutil.copy(tmp_path / "t.txt", tmp_path / "again.txt")
+    twice = run("nuggets", tmp_path / "t.txt", tmp_path / "again.txt", *sets)
+    assert twice.exit_code == 2
+    assert "a row for the same place again" in twice.output
+    (tmp_path / "t.txt").write_text(text + "#L2\nwc= 5\n")
+    assert "2 problems in the input" in run("nuggets", tmp_path / "t.txt", *sets).output
+
+
+def test_a_harvest_record_becomes_transcripts(tmp_path: Path) -> None:
+    record = project.root() / "data" / "conversations" / "harvest" / "qwen-1.5b.jsonl"
+    assert run("transcripts", record, "-o", tmp_path / "t.txt").exit_code == 0
+    assert len(read_transcripts(tmp_path / "t.txt", {})) == 30
+    assert run("transcripts", tmp_path / "none.txt", "-o", tmp_path / "u.txt").exit_code == 2
+    assert not (tmp_path / "u.txt").exists()
+
+
 # --- harvest ------------------------------------------------------------------------------------------------------
 
 
@@ -201,7 +234,7 @@ def test_a_new_topic_passes_its_own_test_without_editing(clone: Path, tmp_path: 
     sets = read_attributes(clone / "data" / "attributes" / "my_films.yaml")
     assert {t.topic for t in read_transcripts(clone / "data" / "conversations" / "my_films.txt", sets)} == {"T007"}
     source = (clone / "tests" / "test_my_films.py").read_text()
-    compile(source, "test_my_films.py", "exec")
+    ast.parse(source)
     assert 'check_topic("my_films", tmp_path)' in source
     scores = scaffold.check_topic("my_films", tmp_path / "report")  # what that test calls
     assert scores

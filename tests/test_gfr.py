@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from typing import Any
 
+import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
@@ -314,6 +316,55 @@ def test_ncu_takes_any_decay_and_utility() -> None:
     table = gfr_table(run, qrels, decay=uniform, utilities={"AP": precision})
     assert value(table, "t", "AP") == pytest.approx((1 + 2 / 3) / 3)
     assert value(table, "t", "GFR-AP") == value(table, "t", "AP")
+
+
+def random_collection(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One run of 25 of 40 documents on four topics, half of the documents judged on five levels."""
+    rng = np.random.default_rng(seed)
+    documents = np.array([f"d{i:02d}" for i in range(40)])
+    topics = ["101", "102", "103", "104"]
+    runs = pd.concat(ranked("r", topic, rng.permutation(documents)[:25].tolist()) for topic in topics)
+    judged = [(topic, d, int(rng.integers(0, 5))) for topic in topics for d in rng.permutation(documents)[:20].tolist()]
+    return runs, pd.DataFrame(judged, columns=["topic", "document", "level"])
+
+
+def by_ir_measures(measure: Any, runs: pd.DataFrame, qrels: pd.DataFrame) -> dict[str, float]:
+    """Scores of a measure by topic, as the public evaluation programs behind ir_measures compute them."""
+    judged = qrels.rename(columns={"topic": "query_id", "document": "doc_id", "level": "relevance"})
+    run = runs.rename(columns={"topic": "query_id", "document": "doc_id"})[["query_id", "doc_id", "score"]]
+    return {metric.query_id: metric.value for metric in ir_measures.iter_calc([measure], judged, run)}
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval, which computes ERR for ir_measures, needs perl")
+@pytest.mark.parametrize("seed", range(3))
+def test_err_is_that_of_gdeval(seed: int) -> None:
+    """With the gains 2^l - 1 up to level 4 the stop probability is gdeval's (2^l - 1) / 2^4."""
+    runs, qrels = random_collection(seed)
+    table = gfr_table(runs, qrels, gains={level: 2**level - 1 for level in range(1, 5)}, order="score")
+    expected = by_ir_measures(ir_measures.ERR @ 20, runs, qrels)
+    assert len(expected) == 4
+    for topic, score in expected.items():
+        assert value(table, topic, "ERR") == pytest.approx(score, abs=5e-6)  # gdeval prints five decimals
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_average_precision_as_ncu_is_that_of_trec_eval(seed: int) -> None:
+    def precision(gains: Floats) -> Floats:
+        return np.cumsum(gains > 0, axis=-1) * reciprocal_rank(gains)
+
+    runs, qrels = random_collection(seed)
+    expected = by_ir_measures(ir_measures.AP, runs, qrels)
+    for topic, own in qrels.groupby("topic"):
+        base = int((own["level"] > 0).sum())
+        table = gfr_table(
+            runs[runs["topic"] == topic],
+            own,
+            gains=dict.fromkeys(range(1, 5), 1),
+            cutoff=25,
+            decay=lambda gains, base=base: (gains > 0) / base,  # type: ignore[misc]
+            utilities={"AP": precision},
+        )
+        assert value(table, str(topic), "AP") == pytest.approx(expected[str(topic)], abs=1e-9)
 
 
 def test_patience_and_its_range() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -15,14 +16,23 @@ from tqdm import tqdm
 from equipoise.divergences import DIVERGENCES
 from equipoise.loaders import fairweb, trec
 from equipoise.loaders.harvests import harvest_transcripts, read_harvest
-from equipoise.loaders.transcripts import format_transcripts
+from equipoise.loaders.transcripts import format_transcripts, nugget_frame, read_fairweb, read_transcripts
 from equipoise.measures import gfr as gfr_measures
 from equipoise.measures import gfrc as gfrc_measures
 from equipoise.measures import gfrc2 as gfrc2_measures
 from equipoise.partitions import cluster as connect
 from equipoise.partitions import run_each, score_parts
 from equipoise.reporting import write_csv
-from equipoise.tables import AttributeSet, InputError, NuggetTable, Problem, parse_number, read_attributes, read_nuggets
+from equipoise.tables import (
+    AttributeSet,
+    InputError,
+    NuggetTable,
+    Problem,
+    nugget_table,
+    parse_number,
+    read_attributes,
+    read_nuggets,
+)
 
 __all__ = ["main"]
 
@@ -80,6 +90,13 @@ def _gains(_: click.Context, __: click.Parameter, text: str) -> gfrc_measures.Ga
 
 def _weights(_: click.Context, __: click.Parameter, text: str | None) -> dict[str, float] | None:
     return None if text is None else _pairs(text, "weights")
+
+
+def _cutoffs(_: click.Context, __: click.Parameter, text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise click.BadParameter(f"cut-offs are whole numbers from 1, between commas; found {text!r}")
+    return sorted({int(part) for part in parts})
 
 
 def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -186,6 +203,90 @@ def _write_all(tables: Mapping[Path | None, pd.DataFrame]) -> None:
 @main.group()
 def score() -> None:
     """Score conversations of your own: tidy CSV with the columns run, topic, attribute, measure, value."""
+
+
+@score.command("ranking-bias")
+@click.option("--run", "runs", multiple=True, required=True, type=click.Path(path_type=Path), help="A run; repeat it.")
+@click.option(
+    "--documents",
+    required=True,
+    help="The collection: a .jsonl file with id and text, a file of id, tab and text, or a name of ir_datasets.",
+)
+@click.option("--terms", required=True, type=click.Path(path_type=Path), help="Representative terms, as term,group.")
+@click.option(
+    "--background",
+    help="Background set of NFaiRR: a run, or the word collection.  [the documents of each list itself]",
+)
+@click.option("--cutoff", callback=_cutoffs, default="5,10,20", help="Ranks to stop at, as number,...")
+@click.option("--target", callback=_weights, help="Wanted share of each group, as group:number,...  [equal]")
+@click.option(
+    "--tokens",
+    type=click.Choice(["space", "whitespace", "word"]),
+    default="space",
+    help="How a text falls into terms: between blanks (for tokenised texts), white space, or as words (for raw text).",
+)
+@click.option("--threshold", type=click.FloatRange(0), default=1, help="Occurrences up to which a text is neutral.")
+@click.option(
+    "--missing",
+    type=click.Choice(["neutral", "refuse"]),
+    default="neutral",
+    help="A document that the collection lacks: one without representative terms, or an error.",
+)
+@click.option("--attribute", default="", help="Name of the attribute set, for the column attribute.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV file to write.  [standard output]")
+def score_ranking_bias(
+    runs: tuple[Path, ...],
+    documents: str,
+    terms: Path,
+    background: str | None,
+    cutoff: list[int],
+    target: dict[str, float] | None,
+    output: Path | None,
+    tokens: str,
+    **options: Any,
+) -> None:
+    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic and on average (topic all)."""
+    from equipoise.loaders.documents import stream_documents
+    from equipoise.loaders.gender_terms import read_terms
+    from equipoise.loaders.trec import read_run, read_runs
+    from equipoise.measures import ranking_bias
+
+    problems = []
+    tables: dict[str, pd.DataFrame] = {}
+    pool: Any = "collection" if background == "collection" else "own"
+    readers: dict[str, Callable[[], Any]] = {"terms": lambda: read_terms(terms), "runs": lambda: read_runs(runs)}
+    if background not in (None, "collection"):
+        readers["background"] = lambda: read_run(str(background))
+    for name, read in readers.items():
+        try:
+            tables[name] = read()
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    pool = tables.get("background", pool)
+    groups = ranking_bias.TermGroups.from_pairs(tables["terms"].itertuples(index=False, name=None))
+    shares = None
+    if target is not None:
+        if set(target) != set(groups.groups):
+            raise click.BadParameter(f"the target names {', '.join(target)}; {terms} has {', '.join(groups.groups)}")
+        shares = [target[group] for group in groups.groups]
+    if groups.shared:
+        click.echo(f"note: {', '.join(groups.shared)} in more than one group of {terms}: counted for each", err=True)
+    passing = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
+    stream: Iterable[tuple[str, str]] = passing
+    if background != "collection":  # only the documents that some list holds
+        held = {str(name) for key in ("runs", "background") if key in tables for name in tables[key]["document"]}
+        stream = (row for row in passing if row[0] in held)
+    counts = ranking_bias.count_terms(stream, groups.terms, tokens=tokens)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = ranking_bias.score_ranking_bias(
+            tables["runs"], counts, groups, cutoffs=cutoff, target=shares, background=pool, **options
+        )
+    for warning in caught:
+        click.echo(f"note: {warning.message}", err=True)
+    _write_all({output: scores})
 
 
 @score.command("gfrc")
@@ -430,6 +531,52 @@ def harvest(
     if transcripts is not None:
         transcripts.write_text(format_transcripts(harvest_transcripts(turns)), encoding="utf-8")
     click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
+
+
+@main.command("transcripts")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--marks",
+    type=click.Choice(["line", "word"]),
+    default="line",
+    help="Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word.",
+)
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Text file to write.")
+def write_transcripts(files: tuple[Path, ...], marks: Literal["line", "word"], output: Path) -> None:
+    """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
+    found, problems = [], list[Problem]()
+    for file in files:
+        try:
+            if file.suffix == ".jsonl":
+                found += harvest_transcripts(read_harvest(file))
+            else:
+                found += read_fairweb(file, marks=marks)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    output.write_text(format_transcripts(found), encoding="utf-8")
+    click.echo(f"{len(found)} conversations in {output}", err=True)
+
+
+@main.command()
+@click.argument("transcripts", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--attributes", required=True, type=click.Path(path_type=Path), help="Attribute sets, a YAML file.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="CSV or .parquet file.  [standard output]")
+def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Path | None) -> None:
+    """Make the nugget table of annotated TRANSCRIPTS, word positions counted from the text."""
+    sets, _ = _sets(attributes, [])
+    found, problems = [], list[Problem]()
+    for file in transcripts:
+        try:
+            found += read_transcripts(file, sets)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    frame = nugget_frame(found, sets)
+    nugget_table(frame, sets, name=", ".join(map(str, transcripts)))  # refuses a conversation that is in two files
+    _write_all({output: frame})
 
 
 @main.command()

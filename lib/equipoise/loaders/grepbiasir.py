@@ -1,0 +1,160 @@
+"""Grep-BiasIR (CC0): bias-sensitive queries, each with documents in male, female and neutral wording.
+
+One CSV of queries, and one of documents for each of seven categories. Both have headers.
+
+References
+----------
+Krieg, K., Parada-Cabaleiro, E., Medicus, G., Lesota, O., Schedl, M., Rekabsaz, N. (2023): Grep-BiasIR: A Dataset for
+Investigating Gender Representation Bias in Information Retrieval Results, CHIIR 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from equipoise.tables import InputError, Problem, read_columns
+
+__all__ = ["CATEGORIES", "FILES", "QUERIES", "read_documents", "read_queries"]
+
+CATEGORIES = (
+    "Appearance",
+    "Career",
+    "Child Care",
+    "Cognitive Capabilities",
+    "Domestic Work",
+    "Physical Capabilities",
+    "Sex & Relationship",
+)
+"""Categories of the queries, in the order of their names."""
+
+QUERIES = "queries.csv"
+"""Path of the queries within item grepbiasir."""
+
+FILES = tuple(f"queries-documents_{category}.csv" for category in CATEGORIES)
+"""Paths of the documents within item grepbiasir."""
+
+_COLUMNS = ["q_id", "d_id", "relevant", "query", "doc_title", "document", "content_gender", "exp_stereotype"]
+_WORDINGS = {"M": "male", "F": "female", "N": "neutral", "both": "both", "botrh": "both"}  # one upstream misspelling
+_STEREOTYPES = {"towards female": "female", "towards male": "male", "no annotation agreement": ""}
+
+
+def read_queries(path: str | Path) -> pd.DataFrame:
+    r"""Read the queries.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file ``queries.csv``.
+
+    Returns
+    -------
+    DataFrame, columns query, category, text
+        In file order; ids are strings.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, with every category that is not among `CATEGORIES` and every query that comes
+        twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "queries.csv")
+    ...     _ = path.write_text("q_id,category,query\n0,Career,how to negotiate\n")
+    ...     read_queries(path).values.tolist()
+    [['0', 'Career', 'how to negotiate']]
+    """
+    table = read_columns(path, ["q_id", "category", "query"])
+    problems = [
+        Problem(str(path), row + 2, "category", repr(category), f"one of {', '.join(CATEGORIES)}")
+        for row, category in enumerate(table["category"])
+        if category not in CATEGORIES
+    ]
+    problems += [
+        Problem(str(path), row + 2, "q_id", f"{query} again", "each query once")
+        for row, query in enumerate(table["q_id"])
+        if table["q_id"].duplicated()[row]
+    ]
+    if problems:
+        raise InputError(problems)
+    return table.rename(columns={"query": "text", "q_id": "query"})[["query", "category", "text"]]
+
+
+def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
+    r"""Read the documents of one category or more.
+
+    Parameters
+    ----------
+    paths : iterable of str or Path
+        The files ``queries-documents_<category>.csv``.
+
+    Returns
+    -------
+    DataFrame, columns document, query, title, text, level, wording, stereotype
+        In the order of the files. ``level`` is 1 for a document relevant to its query, else 0; ``wording`` is "male",
+        "female", "neutral" or "both" (the misspelt "botrh" included); ``stereotype`` is the gender that annotators
+        expect the query to lean to, or empty where they do not agree. Triples of documents that differ only in their
+        wording follow each other.
+
+    Raises
+    ------
+    InputError
+        With every problem of every file: another table, an unknown value, a document that comes twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "documents.csv")
+    ...     _ = path.write_text("q_id,d_id,relevant,query,doc_title,document,content_gender,exp_stereotype\n"
+    ...                         "28,168,1,teams,A man on the team,Tips.,M,Towards male\n")
+    ...     read_documents([path]).values.tolist()
+    [['168', '28', 'A man on the team', 'Tips.', 1, 'male', 'male']]
+    """
+    problems: list[Problem] = []
+    tables = []
+    first: dict[str, str] = {}
+    for path in paths:
+        try:
+            table = read_columns(path, _COLUMNS)
+        except InputError as error:
+            problems += error.problems
+            continue
+        checks = {"relevant": {"0", "1"}, "content_gender": set(_WORDINGS)}
+        for column, known in checks.items():
+            problems += [
+                Problem(str(path), row + 2, column, repr(value), f"one of {', '.join(sorted(known))}")
+                for row, value in enumerate(table[column])
+                if value not in known
+            ]
+        problems += [
+            Problem(str(path), row + 2, "exp_stereotype", repr(value), f"one of {', '.join(_STEREOTYPES)}")
+            for row, value in enumerate(table["exp_stereotype"])
+            if value.lower() not in _STEREOTYPES
+        ]
+        for row, document in enumerate(table["d_id"]):
+            place = f"{path}, line {row + 2}"
+            if document in first:
+                found = f"{document}, which stands in {first[document]} too"
+                problems.append(Problem(str(path), row + 2, "d_id", found, "each document once"))
+            first.setdefault(document, place)
+        tables.append(table)
+    if problems or not tables:
+        raise InputError(problems or [Problem("the documents", None, None, "no file", "one file for each category")])
+    whole = pd.concat(tables, ignore_index=True)
+    return pd.DataFrame(
+        {
+            "document": whole["d_id"],
+            "query": whole["q_id"],
+            "title": whole["doc_title"],
+            "text": whole["document"],
+            "level": whole["relevant"].astype("int64"),
+            "wording": whole["content_gender"].map(_WORDINGS).astype("str"),
+            "stereotype": whole["exp_stereotype"].str.lower().map(_STEREOTYPES).astype("str"),
+        }
+    )

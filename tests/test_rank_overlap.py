@@ -1,0 +1,259 @@
+"""Rank-biased overlap against published worked examples, a direct sum and every order of tied items."""
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import permutations, product
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.measures.rank_overlap import crbo, rbo
+
+
+def letters(word: str) -> list[list[int]]:
+    return [[ord(letter) for letter in word]]
+
+
+def one(first: str, second: str, p: float = 0.9, **choices: Any) -> float:
+    return float(rbo(letters(first), letters(second), p, **choices)[0])
+
+
+def direct(first: list[int], second: list[int], p: float, depths: int = 4000) -> float:
+    """The infinite sum, cut where the weights vanish; lists are extended by what `continued` gives."""
+    total, common, a, b = 0.0, 0, set(), set()
+    for d in range(1, depths + 1):
+        if d <= len(first):
+            a.add(first[d - 1])
+        if d <= len(second):
+            b.add(second[d - 1])
+        common = len(a & b)
+        total += (1 - p) * p ** (d - 1) * common / d
+    return total
+
+
+distinct = st.lists(st.integers(0, 15), unique=True, min_size=1, max_size=10)
+persistence = st.floats(0.05, 0.97)
+
+
+# --- published examples ---------------------------------------------------------------------------------------------
+
+
+def test_agreements_of_figure_5_of_webber_et_al() -> None:
+    """S = abcdefg, L = zcavwxy: truncated at depth k, differences between depths give back the printed agreements."""
+    agreement = [0, 0, 2 / 3, 2 / 4, 2 / 5, 2 / 6, 2 / 7]
+    assert sum(agreement) / 7 == pytest.approx(0.312, abs=5e-4)  # the printed average overlap at depth 7
+    p, before = 0.9, 0.0
+    for k in range(1, 8):
+        value = one("abcdefg"[:k], "zcavwxy"[:k], p, beyond="truncated")
+        assert (value - before) / ((1 - p) * p ** (k - 1)) == pytest.approx(agreement[k - 1])
+        before = value
+
+
+def test_published_values_for_lists_without_ties() -> None:
+    assert one("abcdefg", "abcdefg", beyond="minimum") == pytest.approx(0.767, abs=5e-4)
+    assert one("abcdefgh", "abcdefg", beyond="minimum") == pytest.approx(0.767, abs=5e-4)
+    assert 1 - one("abcdefg", "abcdefg", beyond="minimum") == pytest.approx(0.233, abs=5e-4)
+    assert one("abcdefg", "bacdefg") == pytest.approx(0.900, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("ties", "extrapolated", "minimum"),
+    [
+        ("average", 0.6922853, 0.3310519),
+        ("equal", 0.7068257, 0.3429684),
+        ("corrected", 0.7207131, 0.3509163),
+    ],
+)
+def test_the_worked_example_of_corsi_and_urbano_uneven_and_tied(ties: Any, extrapolated: float, minimum: float) -> None:
+    colours = ["red", "blue", "green", "yellow", "pink", "white", "black", "purple"]
+    number = {colour: n for n, colour in enumerate(colours)}
+    x = [[number[c] for c in ("red", "blue", "green", "yellow", "pink")]]
+    y = [[number[c] for c in ("blue", "red", "white", "yellow", "black", "purple", "green")]]
+    scores = {"first_scores": [[5, 4, 4, 3, 2]], "second_scores": [[9, 9, 8, 7, 7, 7, 1]]}
+    beyond: Any
+    for beyond, printed in (("extrapolated", extrapolated), ("minimum", minimum)):
+        assert rbo(x, y, 0.95, ties=ties, beyond=beyond, **scores)[0] == pytest.approx(printed, abs=5e-8)
+        assert rbo(y, x, 0.95, ties=ties, beyond=beyond, first_scores=scores["second_scores"],
+                   second_scores=scores["first_scores"])[0] == pytest.approx(printed, abs=5e-8)  # fmt: skip
+
+
+# --- against a direct sum -------------------------------------------------------------------------------------------
+
+
+@given(distinct, distinct, persistence)
+def test_the_minimum_is_the_direct_sum_without_further_items(first: list[int], second: list[int], p: float) -> None:
+    assert rbo([first], [second], p, beyond="minimum")[0] == pytest.approx(direct(first, second, p), abs=1e-9)
+
+
+@given(distinct, distinct, persistence)
+def test_the_maximum_is_the_direct_sum_of_the_best_continuation(first: list[int], second: list[int], p: float) -> None:
+    short, long = sorted((first, second), key=len)
+    gaps = [item for item in long if item not in short]
+    # the short list goes on with what only the long one holds, the long one then with what only the short one holds
+    rest = [item for item in short if item not in long]
+    new = [1000 + n for n in range(1500)]
+    best_short, best_long = short + gaps + new, long + rest + new
+    expected = direct(best_short, best_long, p, depths=1500)
+    assert rbo([first], [second], p, beyond="maximum")[0] == pytest.approx(expected, abs=1e-9)
+
+
+@given(distinct, distinct, persistence)
+def test_extrapolation_keeps_the_agreement_of_the_end(first: list[int], second: list[int], p: float) -> None:
+    """Eq. 32 of Webber et al.: the agreement seen last goes on, in the short list from its end."""
+    short, long = sorted((first, second), key=len)
+    s, length = len(short), len(long)
+    at_end = len(set(short) & set(long[:s])) / s
+    total = 0.0
+    for d in range(1, 3000):
+        common = len(set(short[:d]) & set(long[:d]))
+        if d <= s:
+            agreement = common / d
+        elif d <= length:
+            agreement = (common + at_end * (d - s)) / d
+        else:
+            agreement = (len(set(short) & set(long)) + at_end * (length - s)) / length
+        total += (1 - p) * p ** (d - 1) * agreement
+    assert rbo([first], [second], p)[0] == pytest.approx(total, abs=1e-9)
+
+
+def orders(groups: list[list[int]]) -> list[list[int]]:
+    """Every order that breaks the ties."""
+    return [[item for group in order for item in group] for order in product(*(permutations(g) for g in groups))]
+
+
+def cut(items: list[int], sizes: list[int]) -> list[list[int]]:
+    groups, at = [], 0
+    for size in sizes:
+        groups.append(items[at : at + size])
+        at += size
+    return [group for group in groups if group]
+
+
+@settings(max_examples=25)
+@given(
+    st.permutations(range(5)),
+    st.permutations(range(2, 7)),
+    st.lists(st.integers(1, 3), min_size=5, max_size=5),
+    st.lists(st.integers(1, 3), min_size=5, max_size=5),
+    st.sampled_from(["extrapolated", "truncated", "minimum"]),
+)
+def test_average_ties_are_the_mean_over_every_order_of_the_tied_items(
+    first: list[int], second: list[int], cuts: list[int], others: list[int], beyond: Any
+) -> None:
+    one_groups, two_groups = cut(first, cuts), cut(second, others)
+    broken = [rbo([a], [b], 0.8, beyond=beyond)[0] for a in orders(one_groups) for b in orders(two_groups)]
+    scores = [[-n for n, group in enumerate(groups) for _ in group] for groups in (one_groups, two_groups)]
+    ours = rbo(
+        [first], [second], 0.8, beyond=beyond, ties="average", first_scores=[scores[0]], second_scores=[scores[1]]
+    )
+    assert ours[0] == pytest.approx(np.mean(broken))
+
+
+@given(distinct, st.lists(st.integers(1, 3), min_size=10, max_size=10), persistence)
+def test_equal_and_corrected_ties_agree_fully_with_themselves(items: list[int], cuts: list[int], p: float) -> None:
+    scores = [[-n for n, group in enumerate(cut(items, cuts)) for _ in group]]
+    for ties in ("equal", "corrected"):
+        ours = rbo([items], [items], p, ties=ties, first_scores=scores, second_scores=scores)
+        assert ours[0] == pytest.approx(1)
+
+
+@given(distinct, distinct, persistence, st.sampled_from(["equal", "average", "corrected"]))
+def test_without_ties_every_treatment_of_ties_is_the_same(
+    first: list[int], second: list[int], p: float, ties: Any
+) -> None:
+    scores = [list(range(len(items), 0, -1)) for items in (first, second)]
+    ours = rbo([first], [second], p, ties=ties, first_scores=[scores[0]], second_scores=[scores[1]])
+    assert ours[0] == pytest.approx(rbo([first], [second], p)[0])
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+
+@given(distinct, distinct, persistence)
+def test_bounds_order_and_symmetry(first: list[int], second: list[int], p: float) -> None:
+    low, mid, high = (rbo([first], [second], p, beyond=b)[0] for b in ("minimum", "extrapolated", "maximum"))
+    assert 0 <= rbo([first], [second], p, beyond="truncated")[0] <= low + 1e-12 <= mid + 2e-12 <= high + 3e-12
+    assert high <= 1
+    assert rbo([second], [first], p)[0] == pytest.approx(mid)
+    assert rbo([first], [first], p)[0] == pytest.approx(1)
+    assert rbo([first], [[item + 100 for item in second]], p)[0] == 0
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(distinct, distinct), min_size=1, max_size=6))
+def test_many_pairs_at_once_are_each_pair_alone(pairs: list[tuple[list[int], list[int]]]) -> None:
+    sides = []
+    for side in (0, 1):
+        depth = max(len(pair[side]) for pair in pairs)
+        sides.append([pair[side] + [-1] * (depth - len(pair[side])) for pair in pairs])
+    together = rbo(sides[0], sides[1])
+    assert together == pytest.approx([rbo([a], [b])[0] for a, b in pairs])
+
+
+def test_blocks_do_not_show_and_large_item_numbers_are_kept() -> None:
+    rng = np.random.default_rng(7)
+    first = np.argsort(rng.random((30_000, 30)), axis=1)
+    second = np.argsort(rng.random((30_000, 30)), axis=1)
+    whole = rbo(first, second)
+    assert whole[[0, 17_476, 29_999]] == pytest.approx([rbo(first[[n]], second[[n]])[0] for n in (0, 17_476, 29_999)])
+    assert rbo(first[:50] + 2**40, second[:50] + 2**40) == pytest.approx(whole[:50])
+
+
+def test_empty_lists() -> None:
+    assert rbo([[-1, -1]], [[1, 2]])[0] == 0
+    assert math.isnan(rbo([[-1]], [[-1]])[0])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: rbo([[1]], [[1]], 1.0), "persistence"),
+        (lambda: rbo([[1, 1]], [[1, 2]]), "twice"),
+        (lambda: rbo([[-1, 1]], [[1, 2]]), "empty place"),
+        (lambda: rbo([[1.5]], [[1]]), "whole numbers"),
+        (lambda: rbo([[1]], [[1], [2]]), "same pairs"),
+        (lambda: rbo([[1]], [[1]], ties="equal"), "needs the scores"),
+        (lambda: rbo([[1, 2]], [[1, 2]], ties="equal", first_scores=[[1, 2]], second_scores=[[2, 1]]), "rise"),
+        (lambda: rbo([[1]], [[1]], ties="equal", first_scores=[[1, 2]], second_scores=[[2]]), "wanted"),
+        (lambda: rbo([[1]], [[1]], ties=cast("Any", "chance")), "chance"),
+        (lambda: rbo([[1]], [[1]], beyond=cast("Any", "sea")), "sea"),
+        (lambda: rbo([[1]], [[1]], beyond="maximum", ties="equal"), "without ties"),
+    ],
+)
+def test_bad_input_is_named(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        call()
+
+
+# --- CRBO -----------------------------------------------------------------------------------------------------------
+
+
+def runs(**lists: Iterable[str]) -> pd.DataFrame:
+    rows = [
+        {"run": "a", "topic": topic, "document": document, "rank": rank}
+        for topic, documents in lists.items()
+        for rank, document in enumerate(documents, start=1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_crbo_pairs_lists_by_run_and_topic_and_cuts_them() -> None:
+    before, after = runs(t1="abcd", t2="xyz"), runs(t2="xyz", t1="badc")
+    table = crbo(before.sample(frac=1, random_state=1), after, depth=2, attribute="gender")
+    value = table.set_index("topic")["value"]
+    assert value["t1"] == pytest.approx(one("ab", "ba"))
+    assert value["t2"] == pytest.approx(1)
+    assert value["all"] == pytest.approx((value["t1"] + 1) / 2)
+    assert set(table["measure"]) == {"CRBO(p=0.9)@2"}
+    assert set(table["attribute"]) == {"gender"}
+
+
+def test_crbo_refuses_one_sided_lists() -> None:
+    with pytest.raises(ValueError, match=r"1 lists stand on one side only.*t2"):
+        crbo(runs(t1="ab", t2="cd"), runs(t1="ab"))
+    with pytest.raises(ValueError, match="depth"):
+        crbo(runs(t1="ab"), runs(t1="ab"), depth=0)
