@@ -227,6 +227,11 @@ def score() -> None:
 )
 @click.option("--threshold", type=click.FloatRange(0), default=1, help="Occurrences up to which a text is neutral.")
 @click.option(
+    "--decimals",
+    type=click.IntRange(0),
+    help="Places that the neutrality of a text is rounded to; 6 is the public NFaiRR program.  [none]",
+)
+@click.option(
     "--missing",
     type=click.Choice(["neutral", "refuse"]),
     default="neutral",
