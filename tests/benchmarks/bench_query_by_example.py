@@ -1,4 +1,3 @@
-# ruff: noqa: D103, S101
 """Thesis chapter 2: every query against every candidate as one product; documents encoded a second.
 
 Ratios within one run, so that the machine does not matter: each benchmark keeps in ``extra_info`` how many times faster
