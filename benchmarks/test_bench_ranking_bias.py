@@ -1,4 +1,3 @@
-# ruff: noqa: D103, S101
 """Speed of the bias measures, as a ratio to the plain transcription in the same run.
 
 The plain side works on a part of the input and is scaled by its share; each ratio stands in the benchmark's extra

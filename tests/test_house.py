@@ -52,10 +52,11 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
                 ["loaders"],
                 ["measures", "statistics", "permutations", "counterfactuals"],
                 ["systems", "harvest", "partitions"],
+                ["catalogue"],
                 ["plots", "plots_gfr", "plots_orders", "plots_query_by_example", "plots_ranking"],
                 ["reporting"],
                 ["build"],
-                ["scaffold"],
+                ["scaffold", "site"],
                 ["cli"],
             ]
         )

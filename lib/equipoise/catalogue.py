@@ -29,8 +29,8 @@ class Option:
     Parameters
     ----------
     name : str
-    default : str or None
-        As Python writes it; None where there is none, for the caller has to say.
+    default : str
+        As Python writes it.
     choices : str
         The words that may be given, where there are only some; else empty.
 
@@ -41,7 +41,7 @@ class Option:
     """
 
     name: str
-    default: str | None
+    default: str
     choices: str
 
 
@@ -185,19 +185,20 @@ MEASURES: tuple[Measure, ...] = (
             "Expected utility and DistrSim",
             gfr.gfr_components,
             "0 to 1",
-            "1, nearly",
+            "close to 1",
             _HIGHER,
             ("sakai2023", "chapelle2009"),
         ),
-        ("GFR", gfr.gfr, "0 to 1", "1, nearly", _HIGHER, ("gfrc", "sakai2023")),
+        ("GFR", gfr.gfr, "0 to 1", "close to 1", _HIGHER, ("gfrc", "sakai2023")),
         (
             "GFR of runs",
             gfr.gfr_table,
             "0 to 1",
-            "1, nearly",
+            "close to 1",
             _HIGHER,
             ("gfrc", "sakai2023"),
-            r"GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k) + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
+            r"GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k)"
+            r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
         ),
     ),
     *_declare(
@@ -206,7 +207,7 @@ MEASURES: tuple[Measure, ...] = (
         ("R", gfrc.relevance, "0 to 1", "1", _HIGHER, ("gfrc", "gfrc2")),
         ("GF and GFRC", gfrc.gfrc, "0 to 1", "1", _HIGHER, ("gfrc", "gfrc2")),
         ("GNP", gfrc2.graded_nugget_precision, "0 to 1", "1", _HIGHER, ("gfrc2",)),
-        ("EGNP, EGF and GFRC2", gfrc2.gfrc2, "0 to 1", "1, nearly", _HIGHER, ("gfrc2",)),
+        ("EGNP, EGF and GFRC2", gfrc2.gfrc2, "0 to 1", "close to 1", _HIGHER, ("gfrc2",)),
         (
             "Expectation over a conversation tree",
             trees.expected_scores,
@@ -214,7 +215,8 @@ MEASURES: tuple[Measure, ...] = (
             "that of the measure",
             _NEITHER,
             ("gfrc", "gfrc2"),
-            r"E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad P(l) = \prod_{v \text{ on the way to } l} P(v \mid parent(v))",
+            r"E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad"
+            r" P(l) = \prod_{v \text{ on the way to } l} P(v \mid parent(v))",
         ),
     ),
     *_declare(

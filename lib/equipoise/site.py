@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import bleach
 import jinja2
 import nbformat
+from markupsafe import Markup
 from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
@@ -32,7 +33,7 @@ from traitlets.config import Config
 
 from equipoise import catalogue, project
 from equipoise.build import Notebook, find_notebooks
-from equipoise.reporting import MANIFEST, STATUSES, STATUS_MEANINGS, Ledger
+from equipoise.reporting import MANIFEST, STATUS_MEANINGS, STATUSES, Ledger
 
 __all__ = ["check", "clean", "pages", "refresh", "server"]
 
@@ -44,10 +45,13 @@ _BENCHMARKS = ("data", "outputs", "benchmarks.json")
 
 # --- what may pass ------------------------------------------------------------------------------------------------
 
-_TAGS = (
-    "a abbr b blockquote br caption cite code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img li "
-    "mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr ul"
-).split()
+_TAGS = frozenset(
+    re.findall(
+        r"\w+",
+        "a abbr b blockquote br caption cite code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i "
+        "img li mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr ul",
+    )
+)
 _ATTRIBUTES = {"*": ["class", "id"], "th": ["scope", "colspan", "rowspan"], "td": ["colspan", "rowspan"]}
 _STYLE = re.compile(r"<style\b.*?</style\s*>", re.IGNORECASE | re.DOTALL)
 
@@ -105,6 +109,11 @@ def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str]) -> st
     return f'<p class="downloads">{" · ".join(there)}</p>' if there else ""
 
 
+def _image(source: str, caption: str) -> str:
+    image = f'<img src="{source}" alt="{caption}">'
+    return image if source.startswith("data:") else f'<a href="{source}">{image}</a>'
+
+
 def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
     """Return a notebook whose figures and tables point to the files in its report, found by their content."""
     figures = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "figures").glob("*.svg"))}
@@ -118,11 +127,10 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
                 encoded = base64.b64encode(shown["image/svg+xml"].encode()).decode()
                 source = f"../{report.name}/figures/{slug}.svg" if slug else f"data:image/svg+xml;base64,{encoded}"
                 links = _links(report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"})
-                name = f' id="{slug}"' if slug else ""
-                output["data"] = {
-                    "text/html": f'<figure{name}><img src="{source}" alt="{caption}"><figcaption>{caption}</figcaption>'
-                    f"{links}</figure>"
-                }
+                anchor = f"{slug}-figure" if slug in tables.values() else slug  # a table and a figure of one name
+                name = f' id="{anchor}"' if slug else ""
+                image = f"{_image(source, caption)}<figcaption>{caption}</figcaption>"
+                output["data"] = {"text/html": f"<figure{name}>{image}{links}</figure>"}
             elif (slug := tables.get(shown.get("text/markdown", ""), "")) and "text/html" in shown:
                 links = _links(report, "tables", slug, {"csv": "CSV", "md": "Markdown"})
                 output["data"] = {
@@ -159,7 +167,7 @@ def _body(report: Path) -> str:
 
 
 def _headings(body: str) -> list[tuple[str, str]]:
-    """Anchor and text of every section of a page."""
+    """Anchor, as in a link, and text of every section of a page."""
     found = re.findall(r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', body, re.DOTALL)
     return [(html.unescape(anchor), html.unescape(re.sub(r"<[^>]+>", "", text)).strip()) for anchor, text in found]
 
@@ -306,6 +314,7 @@ def pages() -> dict[str, bytes]:
     )
     for index, (name, notebook) in enumerate(notebooks.items()):
         body = _body(reports / name)
+        opening, end, rest = body.partition("</section>")
         parameters = [
             {"name": p.name, "type": p.type, "default": repr(p.default), "help": p.help}
             for p in notebook.parameters.values()
@@ -316,7 +325,8 @@ def pages() -> dict[str, bytes]:
             here=name,
             formulas="$" in body,
             name=name,
-            body=jinja2.utils.markupsafe.Markup(body),  # noqa: S704 - every part has passed clean()
+            opening=Markup(opening + end),  # noqa: S704 - every part has passed clean()
+            rest=Markup(rest),  # noqa: S704 - as above
             artefacts=made[name],
             headings=_headings(body),
             parameters=parameters,
@@ -345,7 +355,7 @@ def pages() -> dict[str, bytes]:
         title="Data",
         here="data",
         formulas=False,
-        body=jinja2.utils.markupsafe.Markup(described),  # noqa: S704 - it has passed clean()
+        body=Markup(described),  # noqa: S704 - it has passed clean()
     )
     return dict(sorted(files.items()))
 

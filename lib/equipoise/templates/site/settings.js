@@ -1,8 +1,6 @@
-// Formulas: only where a page says so (class math), with no menu, no further files and no links into the page.
+// Formulas: only where a page says so (class math), from this one file, without a menu.
 window.MathJax = {
   tex: {inlineMath: [["$", "$"], ["\\(", "\\)"]], processEscapes: true, tags: "ams"},
   svg: {fontCache: "local"},
-  options: {ignoreHtmlClass: "tex2jax_ignore|site", processHtmlClass: "math", enableMenu: false, enableAssistiveMml: true},
-  startup: {elements: null},
+  options: {ignoreHtmlClass: "no-math", processHtmlClass: "math", enableMenu: false},
 };
-document.addEventListener("DOMContentLoaded", () => document.body.classList.add("site"));
