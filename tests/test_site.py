@@ -211,7 +211,10 @@ Browse = Callable[..., tuple[str, str, list[str]]]
 
 @pytest.fixture
 def browse(tmp_path: Path) -> Browse:
-    """Open a page in headless Chromium: its DOM when all is done, what the console says, the addresses asked for."""
+    """Open a page in headless Chromium: its DOM when all is done, what the console says, the addresses it asked for.
+
+    The browser's own requests, for the time or its lists, have no page as their initiator.
+    """
     if BROWSER is None:
         pytest.skip("no Chromium on this machine: the pages are not opened in a browser")
 
@@ -223,10 +226,20 @@ def browse(tmp_path: Path) -> Browse:
         command += ["--dump-dom", path.as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603
         said = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
-        asked = re.findall(r'"url":"((?:https?|wss?)://[^"]+)"', log.read_text())
+        request = re.compile(r'"initiator":"([^"]*)".*?"url":"((?:https?|wss?):[^"]*)"')
+        asked = [url for initiator, url in request.findall(log.read_text()) if initiator != "not an origin"]
         return done.stdout, said, asked
 
     return open_page
+
+
+def test_the_browser_reports_what_a_page_asks_for_and_says(browse: Browse, tmp_path: Path) -> None:
+    """So that silence below means something."""
+    loud = tmp_path / "loud.html"
+    loud.write_text("<script>console.error('heard')</script><img src='http://192.0.2.1/a.png'>")
+    _, said, asked = browse(loud)
+    assert "heard" in said
+    assert "http://192.0.2.1/a.png" in asked
 
 
 @pytest.mark.parametrize("name", HTML)

@@ -53,6 +53,7 @@ _TAGS = frozenset(
     )
 )
 _ATTRIBUTES = {"*": ["class", "id"], "th": ["scope", "colspan", "rowspan"], "td": ["colspan", "rowspan"]}
+_SHOWN = ("text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "text/plain")  # the best one first
 _STYLE = re.compile(r"<style\b.*?</style\s*>", re.IGNORECASE | re.DOTALL)
 
 
@@ -136,8 +137,9 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
                 output["data"] = {
                     "text/html": f'<section class="result" id="{slug}">{shown["text/html"]}{links}</section>'
                 }
-            elif "text/html" in shown:
-                output["data"] = {"text/html": shown["text/html"]}
+            elif shown:
+                first = next((kind for kind in _SHOWN if kind in shown), "")
+                output["data"] = {first: shown[first]} if first else {"text/plain": "(not shown)"}
     return notebook
 
 
