@@ -21,7 +21,7 @@ from equipoise.measures import gfr as gfr_measures
 from equipoise.measures import gfrc as gfrc_measures
 from equipoise.measures import gfrc2 as gfrc2_measures
 from equipoise.partitions import cluster as connect
-from equipoise.partitions import run_each, score_parts
+from equipoise.partitions import parts, run_each, score_parts
 from equipoise.reporting import write_csv
 from equipoise.tables import (
     AttributeSet,
@@ -227,6 +227,11 @@ def score() -> None:
 )
 @click.option("--threshold", type=click.FloatRange(0), default=1, help="Occurrences up to which a text is neutral.")
 @click.option(
+    "--decimals",
+    type=click.IntRange(0),
+    help="Places that the neutrality of a text is rounded to; 6 is the public NFaiRR program.  [none]",
+)
+@click.option(
     "--missing",
     type=click.Choice(["neutral", "refuse"]),
     default="neutral",
@@ -407,7 +412,14 @@ def _score_run(run: Path, arguments: Mapping[str, Any]) -> tuple[pd.DataFrame | 
 
 
 @score.command("gfr")
-@click.option("--run", "runs", multiple=True, required=True, type=click.Path(path_type=Path), help="Run; repeatable.")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Run, or a folder of runs in Parquet files; repeatable.",
+)
 @click.option("--qrels", required=True, type=click.Path(path_type=Path), help="Relevance judgements, TREC or NTCIR.")
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
 @click.option("--target", "targets", multiple=True, metavar="NAME=FILE", help="Target distribution; repeatable.")
@@ -449,7 +461,8 @@ def score_gfr(
         raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
-    if len({run.name for run in runs}) < len(runs):
+    files = [file for run in runs for file in ([run / name for name in parts(run)] if run.is_dir() else [run])]
+    if len({file.name for file in files}) < len(files):
         raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
     problems: list[Problem] = []
     arguments: dict[str, Any] = {"memberships": {}, "attributes": {}, **options}
@@ -466,7 +479,7 @@ def score_gfr(
     if problems:
         raise InputError(problems)
     with connect(cluster) as executor:
-        scored = run_each(_score_run, [(run, arguments) for run in runs], executor, "run")
+        scored = run_each(_score_run, [(file, arguments) for file in files], executor, "run")
     if problems := [problem for _, found in scored for problem in found]:
         raise InputError(problems)
     _write_all({output: pd.concat([table for table, _ in scored], ignore_index=True)})

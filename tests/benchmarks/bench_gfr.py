@@ -55,9 +55,12 @@ def collection() -> dict[str, Any]:
 
 def plain_loop(collection: dict[str, Any], topics: int) -> dict[tuple[str, str], tuple[float, float]]:
     """ERR and GF-RNOD list by list, document by document, of the first topics."""
-    level = {(t, d): x for t, d, x in collection["qrels"].itertuples(index=False)}
-    members = {(t, d): np.array(p) for t, d, *p in collection["memberships"]["SIZE"].itertuples(index=False)}
     wanted = set(sorted(set(collection["qrels"]["topic"]))[:topics])
+    qrels, vectors = (
+        table[table["topic"].isin(wanted)] for table in (collection["qrels"], collection["memberships"]["SIZE"])
+    )
+    level = {(t, d): x for t, d, x in qrels.itertuples(index=False)}
+    members = {(t, d): np.array(p) for t, d, *p in vectors.itertuples(index=False)}
     runs = collection["runs"]
     scores = {}
     for (run, topic), rows in runs[runs["topic"].isin(wanted)].groupby(["run", "topic"], sort=False):

@@ -30,7 +30,7 @@ from equipoise.measures.ranking_bias import (
 CUTOFFS = [5, 10, 20]
 
 
-def plain_texfair(magnitudes: Sequence[float], lengths: Sequence[int], k: int) -> float:
+def plain_texfair(magnitudes: Sequence[Sequence[float]], lengths: Sequence[int], k: int) -> float:
     exposure, shown, whole = [0.0, 0.0], 0.0, 0.0
     for r in range(min(k, len(lengths))):
         weight = 1 / math.log(r + 2)
@@ -49,7 +49,7 @@ def plain_neutrality(magnitudes: Sequence[float]) -> float:
 
 
 def plain_nfairr(omega: Sequence[float], k: int) -> float:
-    def discounted(values):
+    def discounted(values: Sequence[float]) -> float:
         return sum(value / math.log2(r + 2) for r, value in enumerate(values[:k]))
 
     return discounted(omega) / discounted(sorted(omega, reverse=True))
@@ -60,7 +60,7 @@ def test_scoring_1000_queries_of_1000_documents_at_3_cut_offs(benchmark: Any) ->
     magnitudes = rng.poisson(0.7, (1000, 1000, 2)).astype(float)
     lengths = rng.integers(20, 100, (1000, 1000))
 
-    def vectorised():
+    def vectorised() -> tuple[Any, Any]:
         omega = neutrality(magnitudes)
         return nfairr(fairr(omega, CUTOFFS), ideal_fairr(omega, CUTOFFS)), texfair(magnitudes, lengths, CUTOFFS)
 
