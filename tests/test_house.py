@@ -53,7 +53,7 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
                 ["measures", "statistics", "permutations", "counterfactuals"],
                 ["systems", "harvest", "partitions"],
                 ["catalogue"],
-                ["plots", "plots_gfr", "plots_orders", "plots_query_by_example", "plots_ranking"],
+                ["plots"],
                 ["reporting"],
                 ["build"],
                 ["scaffold", "site"],
