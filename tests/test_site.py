@@ -15,11 +15,13 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise import project, reporting, site
 from equipoise.build import find_notebooks
+from equipoise.cli import main
 from equipoise.reporting import Report
 
 PAGES = site.pages()
@@ -350,3 +352,28 @@ def test_the_server_answers_on_loopback_and_to_its_own_name_only(port: int) -> N
     assert ask("/site/index.html", "rebound.example", "HEAD")[0] == 403
     assert ask("/../data/README.md", "127.0.0.1")[0] == 404
     assert ask("/%2e%2e/data/README.md", "127.0.0.1")[0] == 404
+
+
+def test_the_command_serves_until_interrupted(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    taken = CliRunner().invoke(main, ["site", "--serve", "--port", str(port)])
+    assert taken.exit_code == 2
+    assert f"cannot serve on port {port}" in taken.output
+    monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", interrupted)
+    served = CliRunner().invoke(main, ["site", "--serve"])
+    assert served.exit_code == 0
+    assert re.match(r"http://127\.0\.0\.1:\d+/site/index\.html ", served.output)
+
+
+def test_the_command_makes_the_site_only_where_it_differs() -> None:
+    made = CliRunner().invoke(main, ["site"])
+    assert (made.exit_code, made.output) == (0, "reports/site is up to date.\n")
+
+
+def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda _, command: started.append(command))
+    assert CliRunner().invoke(main, ["lab", "--", "--no-browser"]).exit_code == 0
+    assert started[0][1:] == ["-m", "jupyterlab", str(project.root() / "notebooks"), "--no-browser"]
