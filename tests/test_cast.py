@@ -39,7 +39,8 @@ def test_every_problem_of_the_judgements_is_reported(tmp_path: Path) -> None:
     content = "31_1 Q0 d1 2\n31_1 Q0 d2 high\n31_1 Q0 d1 0\nx Q0 d3 1\n31_2 d4\n"
     assert problems(cast.read_qrels, tmp_path / "qrels.txt", content) == [
         ", line 2, column level: found 'high', wanted a level such as L2 or 2",
-        ", line 3, column document: found d1 again for topic 31_1, wanted each document once in the judgements of a topic",
+        ", line 3, column document: found d1 again for topic 31_1, wanted "
+        "each document once in the judgements of a topic",
         ", line 5: found 2 columns, wanted 4, as in the lines before",
     ]
     assert problems(cast.read_qrels, tmp_path / "qrels.txt", "31_1 Q0 d1 2\nx Q0 d3 1\n") == [

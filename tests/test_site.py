@@ -20,7 +20,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise import project, reporting, site
-from equipoise.build import find_notebooks
 from equipoise.cli import main
 from equipoise.reporting import Report
 
@@ -67,7 +66,7 @@ PARSED = {name: Page(PAGES[name].decode()) for name in HTML}
 
 
 def test_every_notebook_has_a_page_and_the_committed_site_is_this_one() -> None:
-    assert {f"{name}.html" for name in find_notebooks()} < set(HTML)
+    assert {f"{name}.html" for name in site.reported()} < set(HTML)
     assert site.check() == []
     assert {path.relative_to(SITE).as_posix() for path in SITE.rglob("*") if path.is_file()} == set(PAGES)
 
@@ -121,7 +120,7 @@ def test_the_index_shows_every_artefact_by_letter_and_leads_to_it() -> None:
 
 
 def test_each_reported_artefact_can_be_downloaded() -> None:
-    for name in find_notebooks():
+    for name in site.reported():
         manifest = json.loads((project.root() / "reports" / name / "manifest.json").read_text())
         links = {values.get("href") for values in PARSED[f"{name}.html"].all("a")}
         for record in manifest["artefacts"]:
@@ -265,7 +264,7 @@ def test_no_page_is_wider_than_the_window(width: int, browse: Browse, tmp_path: 
     """The pages in frames of a page of the test's own, which measures them: a window is never narrower than 500."""
     folder = tmp_path / "reports" / "site"
     shutil.copytree(SITE, folder)
-    for source in find_notebooks():
+    for source in site.reported():
         shutil.copytree(project.root() / "reports" / source / "figures", tmp_path / "reports" / source / "figures")
     frames = "".join(f'<iframe width="{width}" height="900" src="{name}"></iframe>' for name in HTML)
     measure = (

@@ -704,8 +704,8 @@ def site(serve: bool, port: int) -> None:
                 return
     elif pages.refresh():
         click.echo("reports/site/index.html")
-    elif pages.check():
-        raise click.UsageError("a notebook has no report yet: run equipoise build")
+    elif not pages.reported():
+        raise click.UsageError("no notebook has a report yet: run equipoise build")
     else:
         click.echo("reports/site is up to date.")
 

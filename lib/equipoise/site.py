@@ -35,7 +35,7 @@ from equipoise import catalogue, project
 from equipoise.build import Notebook, find_notebooks
 from equipoise.reporting import MANIFEST, STATUS_MEANINGS, STATUSES, Ledger
 
-__all__ = ["check", "clean", "pages", "refresh", "server"]
+__all__ = ["check", "clean", "pages", "refresh", "reported", "server"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SECTIONS = (("measures", "Measures"), ("performance", "Performance"), ("data", "Data"))
@@ -272,21 +272,33 @@ def _performance() -> list[tuple[str, list[dict[str, str]]]]:
     return list(topics.items())
 
 
+def reported() -> dict[str, Notebook]:
+    """Notebooks that have a report, by name: those that get a page.
+
+    Examples
+    --------
+    >>> "gfrc_time_travel_movies" in reported()
+    True
+    """
+    reports = project.root() / "reports"
+    return {name: notebook for name, notebook in find_notebooks().items() if (reports / name / MANIFEST).is_file()}
+
+
 def pages() -> dict[str, bytes]:
     """Every file of the site by its path below ``reports/site``, made from the reports as they are.
 
     Returns
     -------
     dict of str to bytes
-        Empty where a notebook has no report yet.
+        Empty while no notebook has a report.
 
     Examples
     --------
     >>> sorted(name for name in pages() if name in ("index.html", "measures.html", "assets/style.css"))
     ['assets/style.css', 'index.html', 'measures.html']
     """
-    reports, notebooks = project.root() / "reports", find_notebooks()
-    if not notebooks or any(not (reports / name / MANIFEST).is_file() for name in notebooks):
+    reports, notebooks = project.root() / "reports", reported()
+    if not notebooks:
         return {}
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES / "site"), autoescape=True, undefined=jinja2.StrictUndefined
@@ -390,7 +402,7 @@ def refresh() -> bool:
     Returns
     -------
     bool
-        Whether anything was written. Nothing is while a notebook has no report.
+        Whether anything was written. Nothing is while no notebook has a report.
 
     Examples
     --------
@@ -429,7 +441,7 @@ def check() -> list[str]:
     []
     """
     files = pages()
-    differing = list(_differing(files)) if files else []  # without a report, that is the fault, and named elsewhere
+    differing = list(_differing(files)) if files else []  # without a report there is nothing to show
     return [f"reports/site is out of date ({', '.join(differing)}): run equipoise build"] if differing else []
 
 
