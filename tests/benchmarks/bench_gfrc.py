@@ -95,4 +95,4 @@ def test_growth_with_the_number_of_conversations(benchmark: Any, table: tuple[Nu
         small = min(small, time.perf_counter() - begin)
     growth = benchmark.stats.stats.min / small
     benchmark.extra_info["times the time for ten times the conversations"] = growth
-    assert growth < 25  # linear, but for what falls out of the cache
+    assert growth < 40  # linear, but for what falls out of the cache; 100 would be quadratic
