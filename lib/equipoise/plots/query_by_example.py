@@ -51,14 +51,14 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
     thesis Figure 2.1.
     """
     parts = (
-        ("TILDE", "[CLS]", "language-model head", "log-probability of vocabulary tokens [nats]"),
+        ("TILDE", "[CLS], or on the mean", "language-model head", "log-probability of vocabulary tokens [nats]"),
         ("TILDEv2", "every token", "projection to a scalar, ReLU", "weight of document tokens"),
     )
     for ax, (system, read, head, label) in zip(axes, parts, strict=True):
         own = weights[weights["system"] == system].head(shown)
         ax.set(xlim=(0, 10), ylim=(0, 10), title=system)
         ax.axis("off")
-        _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] $t_1$ … $t_n$ [SEP]".replace("$", ""), "#F4F4F4")
+        _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] t₁ … tₙ [SEP]", "#F4F4F4")
         _box(ax, 0.3, 1.9, 5.2, 1.1, "BERT encoder, once a document")
         _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head} on {read}")
         _box(ax, 6.7, 0.2, 3.0, 1.0, "query q, of any length", "#F4F4F4")
@@ -117,7 +117,7 @@ def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str
         for rank in range(ranks):
             colour = GRADE_COLOURS[grades[row, rank]]
             ax.add_patch(Rectangle((rank + 0.54, row - 0.42), 0.92, 0.84, fc=colour, ec="#888888", lw=0.5))
-    _box(ax, -7.5, (rows - 1) / 2 - 0.6, 4.2, 1.2, f"query document q:\n{query}", "#F4F4F4")
+    _box(ax, -7.5, (rows - 1) / 2 - 0.8, 4.2, 1.6, f"query document q:\n{query}", "#F4F4F4")
     for row in range(rows):
         _arrow(ax, (-3.2, (rows - 1) / 2), (-2.4, row))
         ax.text(-2.3, row, systems[row].replace("$", r"\$"), va="center", fontsize=8)
