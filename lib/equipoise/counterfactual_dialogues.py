@@ -74,7 +74,7 @@ def swap_responses(samples: pd.DataFrame, donors: pd.DataFrame, *, most: int | N
         raise ValueError(f"nothing to swap: {len(samples)} samples and {len(donors)} donors")
     asked = [users[-1] for users in samples["users"]]
     told = [users[-1] for users in donors["users"]]
-    weights = TfidfVectorizer(token_pattern=r"\w+").fit(told)
+    weights = TfidfVectorizer(token_pattern=r"\w+").fit(told)  # noqa: S106 - no password
     left, right = weights.transform(asked), sparse.csr_array(weights.transform(told))
     groups = donors.reset_index(drop=True).groupby(["service", "act", "dissatisfied"], sort=False).indices
     homes = donors["dialogue"].to_numpy(dtype=object)
@@ -135,7 +135,9 @@ def counterfactual_prompt(
     dialogues = [*examples, (dialogue_text(users, systems, last), None)]
     for number, (shown, answer) in enumerate(dialogues, start=1):
         ending = "" if answer is None else f" {answer}\n"
-        parts.append(f"Dialogue {number}:\n{shown}\nCounterfactual last utterance of Dialogue {number}: SYSTEM:{ending}")
+        parts.append(
+            f"Dialogue {number}:\n{shown}\nCounterfactual last utterance of Dialogue {number}: SYSTEM:{ending}"
+        )
     return "\n".join(parts)
 
 

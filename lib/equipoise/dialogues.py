@@ -107,7 +107,7 @@ def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame], rest: s
 
     Examples
     --------
-    >>> turns = pd.DataFrame({"dialogue": ["0", "1"], "speaker": "USER", "text": ["A train?", "Ely."], "overall": False})
+    >>> turns = pd.DataFrame({"dialogue": ["0", "1"], "speaker": "USER", "text": ["A?", "Ely."], "overall": False})
     >>> sample = pd.DataFrame({"users": [("Ely.", "OVERALL")], "overall": [True]})
     >>> parts_of(turns, {"test": sample}).to_dict()
     {'0': 'train', '1': 'test'}
@@ -123,7 +123,9 @@ def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame], rest: s
             wanted = tuple(map(_bare, users[:-1]))
             fitting = [name for name in by_last.get(wanted[-1], []) if spoken[name][-len(wanted) :] == wanted]
             if len(fitting) != 1 or found[fitting[0]] != rest:
-                raise ValueError(f"sample {row} of part {part} belongs to {len(fitting)} dialogues, wanted one of its own")
+                raise ValueError(
+                    f"sample {row} of part {part} belongs to {len(fitting)} dialogues, wanted one of its own"
+                )
             found[fitting[0]] = part
     return pd.Series(found, name="part", dtype="str").rename_axis("dialogue")
 
@@ -200,7 +202,8 @@ def turn_samples(
     -------
     DataFrame, columns `SAMPLE_COLUMNS`
         One row for each sample; its id is "dialogue:line" of the rated turn. ``users`` and ``systems`` are tuples of
-        the utterances of its T exchanges; ``position`` is the number of the rated turn in its dialogue; ``act`` is that of the last user utterance; ``dissatisfied`` says whether the label is below 3.
+        the utterances of its T exchanges; ``position`` is the number of the rated turn in its dialogue; ``act`` is that
+        of the last user utterance; ``dissatisfied`` says whether the label is below 3.
 
     Raises
     ------

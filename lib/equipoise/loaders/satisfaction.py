@@ -82,7 +82,7 @@ def read_dialogues(path: str | Path) -> pd.DataFrame:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "MWOZ.txt")
-    ...     _ = path.write_text("\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tWhere to?\t\t\nUSER\tOVERALL\t\t3,3,3\n")
+    ...     _ = path.write_text("\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tTo?\t\t\nUSER\tOVERALL\t\t3,3,3\n")
     ...     read_dialogues(path)[["dialogue", "speaker", "ratings", "overall"]].values.tolist()
     [['0', 'USER', (3, 3, 2), False], ['0', 'SYSTEM', (), False], ['0', 'USER', (3, 3, 3), True]]
     """

@@ -179,7 +179,7 @@ def label_probability(candidates: Mapping[str, float]) -> float:
     >>> round(label_probability({"Dis": math.log(0.3), "S": math.log(0.1), "The": math.log(0.5)}), 6)
     0.75
     """
-    sums = {label: 0.0 for label in LABELS}
+    sums = dict.fromkeys(LABELS, 0.0)
     for token, logarithm in candidates.items():
         begun = token.strip()
         for label in LABELS:
@@ -260,10 +260,10 @@ def fine_tune_encoder(
     wanted: Sequence[str],
     *,
     times: int = 1,
-    steps: int = 400,
+    steps: int = 250,
     batch: int = 32,
-    length: int = 128,
-    rate: float = 3e-4,
+    length: int = 64,
+    rate: float = 5e-4,
     seed: int = 0,
     threads: int = 1,
     checkpoint: Path | None = None,
@@ -283,11 +283,11 @@ def fine_tune_encoder(
         Texts to label.
     times : int, default 1
         Up-sampling of dissatisfied samples.
-    steps, batch : int, default 400 and 32
+    steps, batch : int, default 250 and 32
         Steps of AdamW and samples in each: the same number whatever the up-sampling.
-    length : int, default 128
+    length : int, default 64
         Tokens kept, from the end.
-    rate : float, default 3e-4
+    rate : float, default 5e-4
         Highest learning rate, reached after a tenth of the steps and falling to 0.
     seed : int, default 0
         Of the head and of the order of the samples.
@@ -469,7 +469,9 @@ def _exchange_vectors(features: Any, samples: pd.DataFrame) -> tuple[Floats, NDA
     turns = int(lengths.max())
     users = [text for row in samples["users"] for text in row]
     systems = [text for row in samples["systems"] for text in row]
-    texts, place = np.unique([f"{user}\n{reply}" for user, reply in zip(users, systems, strict=True)], return_inverse=True)
+    texts, place = np.unique(
+        [f"{user}\n{reply}" for user, reply in zip(users, systems, strict=True)], return_inverse=True
+    )
     coded = features.transform(texts)[place]
     there = np.arange(turns) >= turns - lengths[:, np.newaxis]
     vectors = np.zeros((len(samples), turns, coded.shape[1] + 1))
@@ -522,7 +524,11 @@ def fit_hawkes(
 
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    texts = [f"{user}\n{reply}" for row in training[["users", "systems"]].itertuples(index=False) for user, reply in zip(*row, strict=True)]
+    texts = [
+        f"{user}\n{reply}"
+        for row in training[["users", "systems"]].itertuples(index=False)
+        for user, reply in zip(*row, strict=True)
+    ]
     features = Pipeline(
         [
             ("words", TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)),

@@ -8,10 +8,12 @@ done, and goes on from there when it is started again. Notebooks read only what 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,9 +40,9 @@ FOLDER = ("outputs", "satisfaction")
 COLUMNS = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
 SEED = 20240501
 LAST = 3
-SUBSET = 120
+SUBSET = 90
 UP_SAMPLING = {"w/o up-sampling": 1, "up-sampling x10": 10, "up-sampling x20": 20}
-ENCODER = {"steps": 400, "batch": 32, "length": 128, "rate": 3e-4, "seed": SEED}
+ENCODER = {"steps": 250, "batch": 32, "length": 64, "rate": 5e-4, "seed": SEED}
 HAWKES = {"width": 128, "steps": 300, "rate": 0.03, "penalty": 1e-4, "seed": SEED}
 FEW_SHOT_MODEL = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
 WRITER_MODEL = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
@@ -75,6 +77,11 @@ class Collection:
     def part(self, name: str) -> pd.DataFrame:
         """Return the samples of a part."""
         return self.samples[self.samples["part"] == name].reset_index(drop=True)
+
+    def digest(self) -> str:
+        """Return the sha256 of what every counterfactual was made of: predictions fit only the same ones."""
+        lines = self.counterfactual[["sample", "donor"]].agg(" ".join, axis=1)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def collection(name: str) -> Collection:
@@ -139,11 +146,13 @@ def ordered_subset(held: Collection, size: int | None = None) -> pd.DataFrame:
     return order[["sample", "dissatisfied"]].iloc[:size].reset_index(drop=True)
 
 
-def predictions(*systems: str) -> pd.DataFrame:
+def predictions(held: Iterable[Collection], *systems: str) -> pd.DataFrame:
     """Recorded probabilities of dissatisfaction.
 
     Parameters
     ----------
+    held : iterable of Collection
+        What they are about: predictions of other counterfactuals are refused.
     *systems : str
         Files in ``data/outputs/satisfaction``, without ending.
 
@@ -157,8 +166,20 @@ def predictions(*systems: str) -> pd.DataFrame:
     InputError
         If a file is no such table.
     ValueError
-        If a prediction is no probability or stands twice.
+        If a prediction is no probability or stands twice, or was made of other counterfactuals.
+
+    Examples
+    --------
+    >>> predictions([], "hawkes")["setup"].unique().tolist()
+    ['w/o up-sampling', 'up-sampling x10', 'up-sampling x20']
     """
+    wanted = {part.name: part.digest() for part in held}
+    for system in systems:
+        text = project.data(*FOLDER, "settings", f"{system}.json").read_text(encoding="utf-8")
+        made = json.loads(text)["counterfactuals"]
+        stale = sorted(name for name, digest in wanted.items() if made.get(name) != digest)
+        if stale:
+            raise ValueError(f"predictions of {system} are of other counterfactuals of {', '.join(stale)}: record anew")
     tables = [read_columns(project.data(*FOLDER, f"{system}.csv"), COLUMNS) for system in systems]
     table = pd.concat(tables, ignore_index=True)
     table["dissatisfaction"] = table["dissatisfaction"].astype("float64")
@@ -203,7 +224,10 @@ def _worlds(held: Collection) -> dict[str, pd.DataFrame]:
 
 
 def _trained(
-    system: str, held: Collection, fit: Callable[[pd.DataFrame, int], Callable[[pd.DataFrame], Any]], seconds: dict[str, float]
+    system: str,
+    held: Collection,
+    fit: Callable[[pd.DataFrame, int], Callable[[pd.DataFrame], Any]],
+    seconds: dict[str, float],
 ) -> None:
     record, worlds = _Record(system), _worlds(held)
     for setup, times in UP_SAMPLING.items():
@@ -211,9 +235,10 @@ def _trained(
             continue
         begun = time.monotonic()
         predict = fit(held.part("train"), times)
-        for world, samples in worlds.items():
-            found = predict(samples)
-            record.add(held.name, world, system, setup, values=list(zip(samples["sample"], found, strict=True)))
+        found = predict(pd.concat(worlds.values(), ignore_index=True))
+        ends = np.cumsum([len(samples) for samples in worlds.values()])[:-1]
+        for (world, samples), part in zip(worlds.items(), np.split(found, ends), strict=True):
+            record.add(held.name, world, system, setup, values=list(zip(samples["sample"], part, strict=True)))
         seconds[f"{held.name}, {setup}"] = round(time.monotonic() - begun, 1)
 
 
@@ -252,9 +277,7 @@ def _written(held: Collection, models: Path) -> pd.DataFrame:
     chosen = held.part("test").set_index("sample").loc[ordered_subset(held, WRITTEN)["sample"]].reset_index()
     first = _examples(held)
     examples = [(first[0][0], "I'm sorry, I can't help with that."), (first[1][0], "Yes, that is done for you.")]
-    made = written_responses(
-        chosen, lambda prompt: continuation(prompt, 48), examples, writer=WRITER_MODEL, last=LAST
-    )
+    made = written_responses(chosen, lambda prompt: continuation(prompt, 48), examples, writer=WRITER_MODEL, last=LAST)
     made["response"] = made["systems"].str[-1]
     return made.assign(collection=held.name)[["collection", "sample", "dissatisfied", "response", "writer"]]
 
@@ -263,46 +286,31 @@ def _written(held: Collection, models: Path) -> pd.DataFrame:
 @click.option("--models", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of checkpoints.")
 @click.option("--collection", "names", multiple=True, default=list(COLLECTIONS), show_default=True)
-@click.argument("systems", nargs=-1, type=click.Choice(["majority", "encoder", "hawkes", "few-shot", "written"]))
+@click.argument("systems", nargs=-1, type=click.Choice(["encoder", "hawkes", "few-shot", "written"]))
 def main(models: Path, work: Path | None, names: tuple[str, ...], systems: tuple[str, ...]) -> None:
     """Write predictions and settings to data/outputs/satisfaction."""
     held = [collection(name) for name in names]
     for system in systems:
         seconds: dict[str, float] = {}
-        entry: dict[str, Any] = {"seed": SEED}
-        if system == "majority":
-            record = _Record(system)
-            for part in held:
-                train = part.part("train")
-                for world, samples in _worlds(part).items():
-                    found = estimators.constant(samples, train)
-                    record.add(part.name, world, system, "", values=list(zip(samples["sample"], found, strict=True)))
-        elif system == "encoder":
+        entry: dict[str, Any] = {"seed": SEED, "counterfactuals": {part.name: part.digest() for part in held}}
+        if system == "encoder":
             base = models / "splade-tiny-msmarco"
             for part in held:
-
-                def tuned(train: pd.DataFrame, times: int, name: str = part.name) -> Callable[[pd.DataFrame], Any]:
-                    return lambda samples: estimators.fine_tune_encoder(
-                        base,
-                        _texts(train),
-                        train["dissatisfied"].tolist(),
-                        _texts(samples),
-                        times=times,
-                        checkpoint=None if work is None else work / f"{name}-{times}.pt",
-                        **ENCODER,
-                    )
-
-                _trained(system, part, tuned, seconds)
+                _trained(system, part, partial(_tuned, base, work, part.name), seconds)
             entry |= {
                 "base": "SPLADE-tiny (a BertForMaskedLM, Apache-2.0)",
                 "sha256": project.sha256(base / "model.safetensors"),
                 "training": ENCODER,
+                "exchanges shown": LAST,
                 "versions": {name: version(name) for name in ("torch", "transformers")},
             }
         elif system == "hawkes":
             for part in held:
                 _trained(
-                    system, part, lambda train, times: estimators.fit_hawkes(train, times=times, **HAWKES).probability, seconds
+                    system,
+                    part,
+                    lambda train, times: estimators.fit_hawkes(train, times=times, **HAWKES).probability,
+                    seconds,
                 )
             entry |= {
                 "training": HAWKES,
@@ -327,8 +335,18 @@ def main(models: Path, work: Path | None, names: tuple[str, ...], systems: tuple
         _note(system, entry | ({"seconds on one thread": seconds} if seconds else {}))
 
 
+def _tuned(base: Path, work: Path | None, name: str, train: pd.DataFrame, times: int) -> Callable[[pd.DataFrame], Any]:
+    checkpoint = None if work is None else work / f"{name}-{times}.pt"
+    labels = train["dissatisfied"].tolist()
+    return lambda samples: estimators.fine_tune_encoder(
+        base, _texts(train), labels, _texts(samples), times=times, checkpoint=checkpoint, **ENCODER
+    )
+
+
 def _texts(samples: pd.DataFrame) -> list[str]:
-    return [dialogue_text(users, systems) for users, systems in zip(samples["users"], samples["systems"], strict=True)]
+    return [
+        dialogue_text(users, systems, LAST) for users, systems in zip(samples["users"], samples["systems"], strict=True)
+    ]
 
 
 if __name__ == "__main__":
