@@ -135,9 +135,10 @@ def test_parts_need_one_dialogue_each() -> None:
 
 
 def both_outcomes() -> pd.DataFrame:
-    rows = [turns(str(n), 5, rating, act) for n, (rating, act) in enumerate(
-        [(3, "Train-Inform"), (2, "Train-Inform"), (2, "Hotel-Inform"), (4, "Train-Inform"), (1, "Taxi-Inform")])]  # fmt: skip
-    return turn_samples(pd.DataFrame([row for part in rows for row in part], columns=COLUMNS))
+    train, hotel, taxi = "Train-Inform", "Hotel-Inform", "Taxi-Inform"
+    kinds = [(3, train), (2, train), (2, hotel), (4, train), (1, taxi)]
+    rows = [row for number, (rating, act) in enumerate(kinds) for row in turns(str(number), 5, rating, act)]
+    return turn_samples(pd.DataFrame(rows, columns=COLUMNS))
 
 
 def test_swap_keeps_the_context_and_turns_the_outcome() -> None:
@@ -179,7 +180,8 @@ def test_written_responses_go_through_the_prompt() -> None:
     assert made["sample"].tolist() == [samples["sample"].iloc[1]]  # the other wrote the same again
     assert made["systems"].iloc[0][-1] == "Sorry."
     assert made["writer"].tolist() == ["echo"]
-    assert asked[0] == counterfactual_prompt(*samples[["users", "systems"]].iloc[0], [("USER: Hi", "Hello.")], 2)
+    users, systems = samples["users"].iloc[0], samples["systems"].iloc[0]
+    assert asked[0] == counterfactual_prompt(users, systems, [("USER: Hi", "Hello.")], 2)
 
 
 def here(name: str) -> None:

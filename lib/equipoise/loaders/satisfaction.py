@@ -169,7 +169,7 @@ def read_samples(path: str | Path) -> pd.DataFrame:
     """
     name = str(path)
     problems: list[Problem] = []
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
