@@ -17,6 +17,7 @@ from equipoise import project, scaffold
 from equipoise.build import Notebook
 from equipoise.cli import main
 from equipoise.loaders.transcripts import read_transcripts
+from equipoise.loaders.trec import read_run
 from equipoise.tables import InputError, read_attributes
 
 RUN = "t1 Q0 a 1 3 r\nt1 Q0 x 2 2 r\nt1 Q0 b 3 1 r\n"
@@ -78,6 +79,16 @@ def test_a_run_scores_the_same_alone_and_among_others(files: Path) -> None:
     alone = run(*arguments[:without_r2], *arguments[without_r2 + 2 :]).output.splitlines()
     assert not [line for line in alone if line.startswith("r2,")]
     assert [line for line in both if line.startswith("r1,")] == [line for line in alone if line.startswith("r1,")]
+
+
+def test_a_folder_of_parquet_runs(files: Path) -> None:
+    (files / "runs").mkdir()
+    for name in ("r1", "r2"):
+        read_run(files / name).to_parquet(files / "runs" / f"{name}.parquet", index=False)
+    texts = run(*gfr_arguments(files)).output
+    folder = [files / "runs" if a == files / "r1" else a for a in gfr_arguments(files)]
+    at = folder.index(files / "r2") - 1
+    assert run(*folder[:at], *folder[at + 2 :]).output == texts
 
 
 @pytest.mark.parametrize(

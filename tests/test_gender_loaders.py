@@ -126,7 +126,7 @@ def test_bad_query_files_are_named(tmp_path: Path) -> None:
     assert [
         ", line 2" in t or ", line 3" in t for t in problems_of(lambda: gender_terms.read_sensitive_queries(sensitive))
     ]
-    annotated = written(tmp_path, "q.csv", "1,a, b,n\n2,c\n3,d,x\n1,e,f\n")
+    annotated = written(tmp_path, "q.csv", "1,a\u2028, b,n\n2,c\n3,d,x\n1,e,f\n")
     told = problems_of(lambda: gender_terms.read_annotated_queries(annotated))
     assert [int(line.split("line ")[1].split(":")[0].split(",")[0]) for line in told] == [2, 3, 4]
 
@@ -145,6 +145,10 @@ def test_every_problem_of_grepbiasir_files_is_told_at_once(tmp_path: Path) -> No
     ):
         assert said in told
     assert "no file" in problems_of(lambda: grepbiasir.read_documents([]))[0]
+    broken = written(
+        tmp_path, "broken.csv", header + '1,1,1,q,t,"two\nlines",M,Towards male\n1,2,1,q,t,d,X,Towards male\n'
+    )
+    assert ", line 4, column content_gender" in problems_of(lambda: grepbiasir.read_documents([broken]))[0]
     queries = written(tmp_path, "queries.csv", "q_id,category,query\n1,Cooking,a\n1,Career,b\n")
     assert len(problems_of(lambda: grepbiasir.read_queries(queries))) == 2
 

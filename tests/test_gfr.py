@@ -178,6 +178,7 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ({"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}}, "no topic of the qrels has memberships in SIZE"),
         ({"memberships": {}}, "the same are needed"),
         ({"gains": {1: 1}}, "no gain for level 2"),
+        ({"qrels": HAND_QRELS.iloc[:0]}, "the qrels judge no document"),
         ({"order": "random"}, "order must be"),
         ({"unjudged": "kept"}, "unjudged must be"),
         ({"unrepresented": "skipped"}, "unrepresented must be"),

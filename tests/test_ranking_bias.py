@@ -332,6 +332,8 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: TermGroups.from_pairs([("he", "m"), ("it", "n")], groups=["m", "f"]), "not asked for: n"),
         (lambda: count_terms([("1", "a")], ["a"]).magnitudes(TermGroups.from_pairs(PAIRS)), "were not counted"),
         (lambda: neutrality([[-1, 2]]), "below zero"),
+        (lambda: neutrality([[1, 2]], threshold=-1), "threshold"),
+        (lambda: neutrality([[1, 2]], decimals=-1), "places"),
         (lambda: neutrality([[1, 2]], [0.5, 0.4]), "no distribution"),
         (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "2 groups"),
         (lambda: fairr([1.0], [0]), "cut-offs"),
@@ -409,6 +411,26 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed: in
     means = topics.groupby(["run", "measure"])["value"].mean()
     assert value.xs("all", level="topic").sort_index().to_numpy() == pytest.approx(means.sort_index().to_numpy())
     assert list(table.columns) == ["run", "topic", "attribute", "measure", "value"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_six_decimals_give_the_public_program_s_nfairr_through_its_file(seed: int) -> None:
+    """The program writes the neutrality of documents with "%f" and reads it again: nothing of that may show."""
+    documents, runs = random_collection(seed, documents=40)
+    pool = runs[runs["run"] == "run0"][["topic", "document"]]
+    kept = {
+        name: float("%f" % plain_neutrality(plain_magnitudes(text, ("f", "m")), (0.5, 0.5), 1))  # noqa: UP031
+        for name, text in documents
+    }
+    table = score_ranking_bias(
+        runs, count_terms(documents, GENDER.terms), GENDER, cutoffs=[5, 20], background=pool, decimals=6
+    )
+    value: Any = table.set_index(["run", "topic", "measure"])["value"]
+    for (run, topic), rows in runs.groupby(["run", "topic"]):
+        ideal = sorted((kept[name] for name in pool.loc[pool["topic"] == topic, "document"]), reverse=True)
+        for k in (5, 20):
+            expected = plain_fairr([kept[name] for name in rows["document"]], k) / plain_fairr(ideal, k)
+            assert value[run, topic, f"NFaiRR@{k}"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_document_that_the_collection_lacks_is_named_and_counts_as_neutral() -> None:

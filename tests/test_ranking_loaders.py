@@ -67,6 +67,20 @@ def test_a_bad_line_of_a_run_is_named(old: str, new: str, found: str, tmp_path: 
     assert complaints(read_run, written(tmp_path, RUN.replace(old, new, 1))) == [found]
 
 
+def test_a_run_in_parquet(tmp_path: Path) -> None:
+    plain = read_run(written(tmp_path, RUN, "a"))
+    plain.drop(columns="run").to_parquet(tmp_path / "a.parquet")
+    assert read_run(tmp_path / "a.parquet").equals(plain)
+    bad = plain.assign(rank=[1.0, 2.5, None], score=[1.0, float("inf"), 2.0], document=["d1", "d1", None])
+    bad.to_parquet(tmp_path / "bad.parquet")
+    found = complaints(read_run, tmp_path / "bad.parquet")
+    places = ["2 rank", "2 score", "2 document", "3 document", "3 rank"]
+    assert sorted(complaint.split(":")[0] for complaint in found) == sorted(places)
+    plain.drop(columns=["run", "score"]).to_parquet(tmp_path / "less.parquet")
+    assert complaints(read_run, tmp_path / "less.parquet") == ["None score: no such column"]
+    assert len(complaints(read_run, written(tmp_path, b"PAR1 and no more", "torn.parquet"))) == 1
+
+
 def test_files_that_are_no_runs(tmp_path: Path) -> None:
     assert complaints(read_run, written(tmp_path, "<SYSDESC>only that</SYSDESC>\n")) == [
         "None None: no ranked document"

@@ -21,7 +21,7 @@ from equipoise.measures import gfr as gfr_measures
 from equipoise.measures import gfrc as gfrc_measures
 from equipoise.measures import gfrc2 as gfrc2_measures
 from equipoise.partitions import cluster as connect
-from equipoise.partitions import run_each, score_parts
+from equipoise.partitions import parts, run_each, score_parts
 from equipoise.reporting import write_csv
 from equipoise.tables import (
     AttributeSet,
@@ -227,6 +227,11 @@ def score() -> None:
 )
 @click.option("--threshold", type=click.FloatRange(0), default=1, help="Occurrences up to which a text is neutral.")
 @click.option(
+    "--decimals",
+    type=click.IntRange(0),
+    help="Places that the neutrality of a text is rounded to; 6 is the public NFaiRR program.  [none]",
+)
+@click.option(
     "--missing",
     type=click.Choice(["neutral", "refuse"]),
     default="neutral",
@@ -407,7 +412,14 @@ def _score_run(run: Path, arguments: Mapping[str, Any]) -> tuple[pd.DataFrame | 
 
 
 @score.command("gfr")
-@click.option("--run", "runs", multiple=True, required=True, type=click.Path(path_type=Path), help="Run; repeatable.")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Run, or a folder of runs in Parquet files; repeatable.",
+)
 @click.option("--qrels", required=True, type=click.Path(path_type=Path), help="Relevance judgements, TREC or NTCIR.")
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
 @click.option("--target", "targets", multiple=True, metavar="NAME=FILE", help="Target distribution; repeatable.")
@@ -449,7 +461,8 @@ def score_gfr(
         raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
-    if len({run.name for run in runs}) < len(runs):
+    files = [file for run in runs for file in ([run / name for name in parts(run)] if run.is_dir() else [run])]
+    if len({file.name for file in files}) < len(files):
         raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
     problems: list[Problem] = []
     arguments: dict[str, Any] = {"memberships": {}, "attributes": {}, **options}
@@ -466,7 +479,7 @@ def score_gfr(
     if problems:
         raise InputError(problems)
     with connect(cluster) as executor:
-        scored = run_each(_score_run, [(run, arguments) for run in runs], executor, "run")
+        scored = run_each(_score_run, [(file, arguments) for file in files], executor, "run")
     if problems := [problem for _, found in scored for problem in found]:
         raise InputError(problems)
     _write_all({output: pd.concat([table for table, _ in scored], ignore_index=True)})
@@ -636,6 +649,12 @@ def build(
     failed = sum(outcome.state == "failed" for outcome in outcomes)
     if failed:
         click.echo(f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand.", err=True)
+    if profile == "full" and not given:
+        from equipoise import site as pages
+
+        if pages.refresh():
+            click.echo(" built  the site: reports/site/index.html")
+    if failed:
         sys.exit(1)
 
 
@@ -655,13 +674,76 @@ def list_notebooks() -> None:
 def check() -> None:
     """Check that every report is up to date and no status in the ledger has fallen."""
     from equipoise import build as builder
+    from equipoise import site as pages
 
-    faults = builder.check()
+    faults = builder.check() + pages.check()
     for fault in faults:
         click.echo(fault, err=True)
     if faults:
         sys.exit(1)
     click.echo("Every report is up to date, and no status has fallen.")
+
+
+@main.command()
+@click.option("--serve", is_flag=True, help="Serve it on 127.0.0.1 until interrupted, instead of making it.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one.")
+def site(serve: bool, port: int) -> None:
+    """Make the site of the reports as they are, reports/site/index.html; a browser opens it from disk."""
+    from equipoise import site as pages
+
+    if serve:
+        try:
+            server = pages.server(port)
+        except OSError as error:
+            raise click.UsageError(f"cannot serve on port {port}: {error.strerror or error}") from None
+        with server:
+            click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                return
+    elif pages.refresh():
+        click.echo("reports/site/index.html")
+    elif not pages.reported():
+        raise click.UsageError("no notebook has a report yet: run equipoise build")
+    else:
+        click.echo("reports/site is up to date.")
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+def measures(names: tuple[str, ...]) -> None:
+    """Describe the measures NAMES (all, if none is named): formula, range, ideal, direction, options, source."""
+    from equipoise import catalogue
+
+    known = {measure.name.casefold(): measure for measure in catalogue.MEASURES}
+    unknown = [name for name in names if name.casefold() not in known]
+    if unknown:
+        there = ", ".join(measure.name for measure in catalogue.MEASURES)
+        raise click.BadParameter(f"no measure {', '.join(unknown)}; there are {there}")
+    cited: dict[str, str] = {}
+    for measure in [known[name.casefold()] for name in names] if names else catalogue.MEASURES:
+        click.echo(f"{measure.name}\n  {measure.meaning}\n  {measure.formula}")
+        click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
+        click.echo(f"  {measure.path}")
+        for option in measure.options:
+            choices = f"  ({option.choices})" if option.choices else ""
+            click.echo(f"    {option.name} = {option.default}{choices}")
+        click.echo(f"  source: {', '.join(measure.sources)}. {measure.where}\n")
+        cited |= {key: catalogue.references()[key] for key in measure.sources}
+    click.echo("\n\n".join(cited.values()))
+
+
+@main.command()
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: tuple[str, ...]) -> None:
+    """Open JupyterLab at the notebooks; ARGUMENTS behind -- go to it."""
+    import os
+
+    from equipoise import project
+
+    command = [sys.executable, "-m", "jupyterlab", str(project.root() / "notebooks"), *arguments]
+    os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell
 
 
 # --- data ---------------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ ir_datasets, with the two public query sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -97,13 +98,15 @@ def _msmarco(name: str) -> BiasCollection:
     return BiasCollection(name, queries, qrels, lambda: stream_documents("msmarco-passage"))
 
 
-COLLECTIONS: dict[str, Callable[[str], BiasCollection]] = {
-    "grepbiasir": lambda _: _grepbiasir(),
-    "nq-utd": _cocktail,
-    "nfcorpus": _cocktail,
-    "msmarco-qs1": _msmarco,
-    "msmarco-qs2": _msmarco,
-}
+COLLECTIONS: Mapping[str, Callable[[str], BiasCollection]] = MappingProxyType(
+    {
+        "grepbiasir": lambda _: _grepbiasir(),
+        "nq-utd": _cocktail,
+        "nfcorpus": _cocktail,
+        "msmarco-qs1": _msmarco,
+        "msmarco-qs2": _msmarco,
+    }
+)
 """Collections by name. ``msmarco-qs1`` and ``msmarco-qs2`` are those of the thesis."""
 
 
@@ -166,7 +169,7 @@ def read_recorded_runs(path: str | Path) -> pd.DataFrame:
     ...     read_recorded_runs(path).values.tolist()
     [['original', 'bm25', '1', 'd7', 1, 12.5]]
     """
-    lines = read_text(path).splitlines()
+    lines = read_text(path).rstrip("\n").split("\n")
     if lines[0].split("\t") != _COLUMNS:
         raise InputError([Problem(str(path), 1, None, repr(lines[0][:80]), f"the header {', '.join(_COLUMNS)}")])
     problems: list[Problem] = []

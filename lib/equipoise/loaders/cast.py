@@ -1,17 +1,16 @@
-"""TREC CAsT 2019: utterances, their classes, judgements, passages and runs, as tidy tables.
+"""TREC CAsT 2019: utterances, their classes, judgements and passages, as tidy tables.
 
-Columns are ``query`` (topic_turn, such as 31_4), ``topic``, ``turn``, ``text``, ``class``, ``document``, ``grade``,
-``score``. Each reader takes the path of one upstream file; everything wrong with the file is collected and raised
+Columns are ``query`` (topic_turn, such as 31_4), ``topic``, ``turn``, ``text``, ``class``, ``document``, ``grade``.
+Each reader takes the path of one upstream file; everything wrong with the file is collected and raised
 together. `judged_conversations` joins the tables into the conversations that the permutation study works on.
 
 The data items are ``cast19`` (topics, judgements), ``mele_classes`` (classes by Mele et al., 2021), ``case_saac``
-(passages with text) and ``cqr_runs``; `data/registry.tsv` says where each file comes from.
+(passages with text); `data/registry.tsv` says where each file comes from.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise.loaders import trec
 from equipoise.tables import InputError, Problem, read_text
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "read_passages",
     "read_qrels",
     "read_resolved",
-    "read_run",
     "read_topics",
 ]
 
@@ -253,8 +252,7 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     Raises
     ------
     InputError
-        If a line has another number of fields, a query is malformed, a grade is no whole number from 0, or a document
-        is judged twice for a query.
+        As for `equipoise.loaders.trec.read_qrels`, and if a query is malformed.
 
     Notes
     -----
@@ -269,67 +267,12 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     ...     read_qrels(path).to_dict("records")
     [{'query': '31_1', 'document': 'MARCO_1', 'grade': 4}]
     """
-    lines, rows = _Lines(path), []
-    seen: dict[Any, int] = {}
-    for number, query, _, document, text in lines.records(["query", "iteration", "document", "grade"], None):
-        is_grade = re.fullmatch(r"\d{1,3}", text) is not None
-        if not is_grade:
-            lines.report(number, "grade", repr(text), "a whole number from 0")
-        if lines.is_query(number, query) and lines.is_new(number, (query, document), seen, "document") and is_grade:
-            rows.append((query, document, int(text)))
-    return lines.finish(rows, ["query", "document", "grade"])
-
-
-def read_run(path: str | Path) -> pd.DataFrame:
-    r"""A ranking in the format of TREC: query, Q0, document, rank, score, name of the run.
-
-    Parameters
-    ----------
-    path : str or Path
-        Fields separated by white space.
-
-    Returns
-    -------
-    DataFrame, columns query, document, rank, score
-        In the order of the file.
-
-    Raises
-    ------
-    InputError
-        If a line has another number of fields, a query is malformed, a rank is no whole number, a score is not finite,
-        or a document is ranked twice for a query.
-
-    Notes
-    -----
-    Data item cqr_runs.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "bm25.trec"
-    ...     _ = path.write_text("31_1 Q0 MARCO_1 1 3.5 bm25\n")
-    ...     read_run(path).to_dict("records")
-    [{'query': '31_1', 'document': 'MARCO_1', 'rank': 1, 'score': 3.5}]
-    """
-    lines, rows = _Lines(path), []
-    seen: dict[Any, int] = {}
-    columns = ["query", "Q0", "document", "rank", "score", "run"]
-    for number, query, _, document, rank, score, _ in lines.records(columns, None):
-        fine = lines.is_query(number, query) and lines.is_new(number, (query, document), seen, "document")
-        if not re.fullmatch(r"\d{1,9}", rank):
-            lines.report(number, "rank", repr(rank), "a whole number")
-            fine = False
-        try:
-            value = float(score)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            lines.report(number, "score", repr(score), "a finite number")
-            fine = False
-        if fine:
-            rows.append((query, document, int(rank), value))
-    return lines.finish(rows, ["query", "document", "rank", "score"])
+    table = trec.read_qrels(path).rename(columns={"topic": "query", "level": "grade"})
+    odd = table.loc[~table["query"].str.fullmatch(_QUERY.pattern), "query"].drop_duplicates()
+    if len(odd):
+        wanted = "a topic and a turn, such as 31_4"
+        raise InputError([Problem(str(path), None, "query", repr(query), wanted) for query in odd])
+    return table
 
 
 def read_passages(path: str | Path) -> pd.DataFrame:

@@ -194,10 +194,11 @@ def read_qrels(path: str | Path, split: str = "test") -> pd.DataFrame:
     text, name = _member(path, f"qrels/{split}.tsv")
     problems: list[Problem] = []
     rows: list[tuple[int, str, str, int]] = []
-    lines = text.splitlines()
-    if not lines or lines[0].split("\t") != ["query-id", "corpus-id", "score"]:
-        found = repr(lines[0][:60]) if lines else "an empty file"
-        raise InputError([Problem(name, 1, None, found, "the header query-id, corpus-id, score between tabs")])
+    lines = [line.removesuffix("\r") for line in text.rstrip("\n").split("\n")]
+    if lines[0].split("\t") != ["query-id", "corpus-id", "score"]:
+        raise InputError(
+            [Problem(name, 1, None, repr(lines[0][:60]), "the header query-id, corpus-id, score between tabs")]
+        )
     for number, line in enumerate(lines[1:], start=2):
         if not line.strip():
             continue

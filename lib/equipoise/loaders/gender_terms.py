@@ -52,7 +52,7 @@ def read_terms(path: str | Path) -> pd.DataFrame:
     problems: list[Problem] = []
     rows: list[tuple[str, str]] = []
     first_lines: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in enumerate(read_text(path).rstrip("\n").split("\n"), start=1):
         if not line.strip():
             continue
         term, comma, group = (part.strip() for part in line.rpartition(","))
@@ -183,7 +183,7 @@ def read_sensitive_queries(path: str | Path) -> pd.DataFrame:
     """
     problems: list[Problem] = []
     rows = []
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in enumerate(read_text(path).rstrip("\n").split("\n"), start=1):
         query, text = (part.strip() for part in (line + "\t").split("\t")[:2])
         if not (query and text):
             problems.append(Problem(str(path), number, None, repr(line[:60]), "a query's id, a tab and its text"))
@@ -222,7 +222,7 @@ def read_annotated_queries(path: str | Path) -> pd.DataFrame:
     """
     problems: list[Problem] = []
     rows, labels = [], []
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in enumerate(read_text(path).rstrip("\n").split("\n"), start=1):
         head, comma, label = (part.strip() for part in line.rpartition(","))
         query, inner, text = (part.strip() for part in head.partition(","))
         if not (comma and inner and query and text):

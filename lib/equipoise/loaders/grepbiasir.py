@@ -10,12 +10,14 @@ Investigating Gender Representation Bias in Information Retrieval Results, CHIIR
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
-from equipoise.tables import InputError, Problem, read_columns
+from equipoise.tables import InputError, Problem, read_columns, read_text
 
 __all__ = ["CATEGORIES", "FILES", "QUERIES", "read_documents", "read_queries"]
 
@@ -39,6 +41,16 @@ FILES = tuple(f"queries-documents_{category}.csv" for category in CATEGORIES)
 _COLUMNS = ["q_id", "d_id", "relevant", "query", "doc_title", "document", "content_gender", "exp_stereotype"]
 _WORDINGS = {"M": "male", "F": "female", "N": "neutral", "both": "both", "botrh": "both"}  # one upstream misspelling
 _STEREOTYPES = {"towards female": "female", "towards male": "male", "no annotation agreement": ""}
+
+
+def _lines(path: str | Path) -> list[int]:
+    """Line on which each row begins; texts hold line breaks."""
+    reader, begins, lines = csv.reader(io.StringIO(read_text(path), newline="")), 1, []
+    for fields in reader:
+        if fields:
+            lines.append(begins)
+        begins = reader.line_num + 1
+    return lines[1:]
 
 
 def read_queries(path: str | Path) -> pd.DataFrame:
@@ -70,15 +82,16 @@ def read_queries(path: str | Path) -> pd.DataFrame:
     [['0', 'Career', 'how to negotiate']]
     """
     table = read_columns(path, ["q_id", "category", "query"])
+    lines = _lines(path)
     problems = [
-        Problem(str(path), row + 2, "category", repr(category), f"one of {', '.join(CATEGORIES)}")
-        for row, category in enumerate(table["category"])
+        Problem(str(path), line, "category", repr(category), f"one of {', '.join(CATEGORIES)}")
+        for line, category in zip(lines, table["category"], strict=True)
         if category not in CATEGORIES
     ]
     problems += [
-        Problem(str(path), row + 2, "q_id", f"{query} again", "each query once")
-        for row, query in enumerate(table["q_id"])
-        if table["q_id"].duplicated()[row]
+        Problem(str(path), line, "q_id", f"{query} again", "each query once")
+        for line, query, again in zip(lines, table["q_id"], table["q_id"].duplicated(), strict=True)
+        if again
     ]
     if problems:
         raise InputError(problems)
@@ -125,23 +138,24 @@ def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
         except InputError as error:
             problems += error.problems
             continue
+        lines = _lines(path)
         checks = {"relevant": {"0", "1"}, "content_gender": set(_WORDINGS)}
         for column, known in checks.items():
             problems += [
-                Problem(str(path), row + 2, column, repr(value), f"one of {', '.join(sorted(known))}")
-                for row, value in enumerate(table[column])
+                Problem(str(path), line, column, repr(value), f"one of {', '.join(sorted(known))}")
+                for line, value in zip(lines, table[column], strict=True)
                 if value not in known
             ]
         problems += [
-            Problem(str(path), row + 2, "exp_stereotype", repr(value), f"one of {', '.join(_STEREOTYPES)}")
-            for row, value in enumerate(table["exp_stereotype"])
+            Problem(str(path), line, "exp_stereotype", repr(value), f"one of {', '.join(_STEREOTYPES)}")
+            for line, value in zip(lines, table["exp_stereotype"], strict=True)
             if value.lower() not in _STEREOTYPES
         ]
-        for row, document in enumerate(table["d_id"]):
-            place = f"{path}, line {row + 2}"
+        for line, document in zip(lines, table["d_id"], strict=True):
+            place = f"{path}, line {line}"
             if document in first:
                 found = f"{document}, which stands in {first[document]} too"
-                problems.append(Problem(str(path), row + 2, "d_id", found, "each document once"))
+                problems.append(Problem(str(path), line, "d_id", found, "each document once"))
             first.setdefault(document, place)
         tables.append(table)
     if problems or not tables:

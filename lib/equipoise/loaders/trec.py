@@ -1,8 +1,9 @@
 """Runs and relevance judgements of TREC and NTCIR as tidy tables.
 
 A run has six columns a line, ``topic Q0 document rank score tag``; an NTCIR run opens with a line
-``<SYSDESC>...</SYSDESC>``. Qrels have four columns, ``topic iteration document level`` (TREC), or three, ``topic
-document L2`` (NTCIR). A file whose name ends in ``.gz`` is decompressed. Columns are separated by white space.
+``<SYSDESC>...</SYSDESC>``. A Parquet file with the columns topic, document, rank and score is a run too. Qrels have
+four columns, ``topic iteration document level`` (TREC), or three, ``topic document L2`` (NTCIR). A file whose name ends
+in ``.gz`` is decompressed. Columns are separated by white space.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 
 from equipoise.tables import InputError, Problem, read_text
 
@@ -88,16 +91,59 @@ def _repeated(rows: pd.DataFrame, columns: Sequence[str], file: str, what: str) 
     ]
 
 
+def _read_parquet_run(file: Path, label: str) -> pd.DataFrame:
+    """A run from a Parquet file, checked as a text file is; problems name its rows."""
+    wanted = ["topic", "document", "rank", "score"]
+    try:
+        table = pyarrow.parquet.read_table(file).to_pandas(ignore_metadata=True)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError([Problem(str(file), None, None, str(error).splitlines()[0], "a Parquet file")]) from None
+    lacking = [Problem(str(file), None, name, "no such column", "the column") for name in wanted if name not in table]
+    if lacking or table.empty:
+        raise InputError(lacking or [Problem(str(file), None, None, "no ranked document", ", ".join(wanted))])
+    table = table[wanted].assign(line=np.arange(1, len(table) + 1))
+    rank, score = (pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=np.float64) for name in ("rank", "score"))
+    faults = {
+        "topic": (table["topic"].isna().to_numpy(), "an id"),
+        "document": (table["document"].isna().to_numpy(), "an id"),
+        "rank": (~np.isfinite(rank) | (rank != np.floor(rank)), "a whole number"),
+        "score": (~np.isfinite(score), "a finite number"),
+    }
+    problems = [
+        Problem(str(file), int(row) + 1, name, repr(table[name].iloc[row]), what)
+        for name, (wrong, what) in faults.items()
+        for row in np.flatnonzero(wrong)
+    ]
+    problems += _repeated(table, ["topic", "document"], str(file), "a list")
+    if problems:
+        raise InputError(problems)
+    ids = {name: table[name].astype("str") for name in ("topic", "document")}
+    run = pd.DataFrame({"run": label, **ids, "rank": rank.astype(np.int64), "score": score})
+    return run.astype({"run": "str"})
+
+
+def _label(file: Path) -> str:
+    return file.name.removesuffix(".gz").removesuffix(".parquet")
+
+
+def _is_parquet(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(4) == b"PAR1"
+    except OSError:
+        return False  # what is wrong is said when the file is read as text
+
+
 def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
     r"""Read a run.
 
     Parameters
     ----------
     path : str or Path
-        The file; ``.gz`` too.
+        The file; ``.gz`` and Parquet too.
     name : str, optional
-        What to call the run; the default is the file's name without ``.gz``. The tag in the last column is not used,
-        for files of different runs often share it.
+        What to call the run; the default is the file's name without ``.gz`` or ``.parquet``. The tag in the last column
+        is not used, for files of different runs often share it.
 
     Returns
     -------
@@ -121,7 +167,9 @@ def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
     0  run.bm25  M002     doc7     1   12.5
     """
     file = Path(path)
-    label = name if name is not None else file.name.removesuffix(".gz")
+    label = name if name is not None else _label(file)
+    if _is_parquet(file):
+        return _read_parquet_run(file, label)
     problems: list[Problem] = []
     rows: list[tuple[int, str, str, int, float]] = []
     tag: str | None = None
@@ -191,7 +239,7 @@ def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
     problems: list[Problem] = []
     tables: dict[str, pd.DataFrame] = {}
     for path in paths:
-        name = Path(path).name.removesuffix(".gz")
+        name = _label(Path(path))
         if name in tables:
             problems.append(Problem(str(path), None, None, f"a second run called {name}", "files of different names"))
             continue

@@ -335,7 +335,7 @@ class _Lists:
         if lacking:
             raise ValueError(f"the memberships in {attribute.name} have no column for group {', '.join(lacking)}")
         _refuse_repeated(table, ["topic", "document"], f"the memberships in {attribute.name} have a document")
-        topic = pd.Index(self.topics).get_indexer(pd.Index(table["topic"]))
+        topic = _codes(table["topic"], pd.Index(self.topics))
         topics = np.unique(topic[topic >= 0])
         if not len(topics):
             raise ValueError(f"no topic of the qrels has memberships in {attribute.name}")
@@ -357,10 +357,15 @@ class _Lists:
         return _row_of(_keys(table, self.topics, self.documents), keys)
 
 
+def _codes(values: pd.Series, index: pd.Index[Any]) -> Integers:
+    """Position of each value in the index, -1 where it is not there; each distinct value is looked up once."""
+    codes, distinct = pd.factorize(values, use_na_sentinel=False)
+    return index.get_indexer(pd.Index(distinct))[codes].astype(np.int64)
+
+
 def _keys(table: pd.DataFrame, topics: Sequence[str], documents: pd.Index[Any]) -> Integers:
     """One number per pair of topic and document; -1 for documents that are in no run."""
-    topic = pd.Index(topics).get_indexer(pd.Index(table["topic"]))
-    document = documents.get_indexer(pd.Index(table["document"]))
+    topic, document = _codes(table["topic"], pd.Index(topics)), _codes(table["document"], documents)
     known = (topic >= 0) & (document >= 0)
     return np.where(known, topic * len(documents) + document, -1).astype(np.int64)
 
@@ -399,25 +404,27 @@ def _lay_out(
     ):
         if given not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, found {given!r}")
-    _refuse_repeated(runs, ["run", "topic", "document"], "a run ranks a document")
+    run, names = pd.factorize(runs["run"], use_na_sentinel=False)
+    own_topic, own_topics = pd.factorize(runs["topic"], use_na_sentinel=False)
+    document, distinct = pd.factorize(runs["document"], use_na_sentinel=False)
+    documents = pd.Index(distinct)
+    if not pd.Index((run * len(own_topics) + own_topic) * len(documents) + document).is_unique:
+        _refuse_repeated(runs, ["run", "topic", "document"], "a run ranks a document")
+    if qrels.empty:
+        raise ValueError("the qrels judge no document")
     _refuse_repeated(qrels, ["topic", "document"], "the qrels judge a document")
     values = {0: 0.0} | {int(level): float(gain) for level, gain in gains.items()}
     unknown = sorted(set(qrels["level"].unique().tolist()) - set(values))
     if unknown:
         raise ValueError(f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(values)}")
-    names = runs["run"].unique().tolist()
     topics = sorted(qrels["topic"].unique().tolist())
-    documents = pd.Index(pd.unique(runs["document"]))
-    rows = pd.DataFrame(
-        {
-            "run": pd.Index(names).get_indexer(pd.Index(runs["run"])),
-            "topic": pd.Index(topics).get_indexer(pd.Index(runs["topic"])),
-            "key": _keys(runs, topics, documents),
-        }
-    )
-    judgement = _row_of(_keys(qrels, topics, documents), rows["key"].to_numpy())
-    level = np.where(judgement >= 0, qrels["level"].to_numpy(dtype=np.int64)[judgement], 0) if len(qrels) else 0
-    rows["gain"] = pd.Series(level, index=rows.index).map(values)
+    topic = pd.Index(topics).get_indexer(pd.Index(own_topics))[own_topic]
+    key = np.where(topic >= 0, topic * len(documents) + document, -1)
+    judgement = _row_of(_keys(qrels, topics, documents), key)
+    level = np.where(judgement >= 0, qrels["level"].to_numpy(dtype=np.int64)[judgement], 0)
+    by_level = np.zeros(max(values) + 1)
+    by_level[list(values)] = list(values.values())
+    rows = pd.DataFrame({"run": run, "topic": topic, "key": key, "gain": by_level[level]})
     kept = rows["topic"] >= 0
     present = np.zeros((len(names), len(topics)), dtype=np.bool_)
     present[rows.loc[kept, "run"], rows.loc[kept, "topic"]] = True
@@ -434,7 +441,7 @@ def _lay_out(
     depth = int(rows["rank"].max()) + 1 if len(rows) else 1
     laid = np.zeros((len(names), len(topics), depth))
     laid[rows["run"], rows["topic"], rows["rank"]] = rows["gain"]
-    return _Lists(names, topics, laid, present, max(values.values()), rows, documents)
+    return _Lists(list(names), topics, laid, present, max(values.values()), rows, documents)
 
 
 def _similarity_names(attributes: Mapping[str, AttributeSet], similarities: Mapping[str, Sequence[str]]) -> list[str]:

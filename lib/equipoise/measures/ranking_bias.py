@@ -446,7 +446,13 @@ def position_bias(ranks: int, attention: Attention = "log", *, base: float = 2.0
     return weights
 
 
-def neutrality(magnitudes: ArrayLike, target: ArrayLike | None = None, *, threshold: float = 1.0) -> Floats:
+def neutrality(
+    magnitudes: ArrayLike,
+    target: ArrayLike | None = None,
+    *,
+    threshold: float = 1.0,
+    decimals: int | None = None,
+) -> Floats:
     r"""Neutrality (unbiasedness) of documents.
 
     .. math::
@@ -461,6 +467,9 @@ def neutrality(magnitudes: ArrayLike, target: ArrayLike | None = None, *, thresh
         The balanced share J of each group; equal shares where not given.
     threshold : float, default 1
         A document with at most so many occurrences is neutral; the public program has 1.
+    decimals : int, optional
+        Places to round to; none where not given. The public program writes the neutrality of documents to a file with
+        6, and reads it again before it scores: 6 gives its NFaiRR to the last digit.
 
     Returns
     -------
@@ -471,17 +480,18 @@ def neutrality(magnitudes: ArrayLike, target: ArrayLike | None = None, *, thresh
     Raises
     ------
     ValueError
-        If a magnitude or the threshold is negative, or the target is no distribution over the groups.
+        If a magnitude, the threshold or the places are negative, or the target is no distribution over the groups.
 
     Notes
     -----
-    thesis Eq. 4.1, after Rekabsaz et al. (2021). The public program hands the neutrality of documents from its first
-    step to its second with six decimals; nothing is rounded here.
+    thesis Eq. 4.1, after Rekabsaz et al. (2021).
 
     Examples
     --------
     >>> neutrality([[2, 2], [3, 1], [4, 0], [1, 0]])
     array([1. , 0.5, 0. , 1. ])
+    >>> neutrality([[2, 1]], decimals=6)
+    array([0.666667])
     """
     counts = np.asarray(magnitudes, dtype=np.float64)
     if counts.min(initial=0.0) < 0:
@@ -494,7 +504,13 @@ def neutrality(magnitudes: ArrayLike, target: ArrayLike | None = None, *, thresh
         apart = counts / total[..., np.newaxis]
     apart -= wanted
     scored: Floats = np.where(total <= threshold, 1.0, 1.0 - np.abs(apart, out=apart) @ each)
-    return scored
+    if decimals is None:
+        return scored
+    if decimals < 0:
+        raise ValueError(f"places to round to are a whole number from 0, found {decimals}")
+    values, place = np.unique(scored, return_inverse=True)  # few: written and read as the program does, not scaled
+    rounded: Floats = np.char.mod(f"%.{decimals}f", values).astype(np.float64)[place].reshape(scored.shape)
+    return rounded
 
 
 def fairr(
@@ -1166,6 +1182,7 @@ def score_ranking_bias(
     background: pd.DataFrame | Literal["own", "collection"] = "collection",
     attribute: str = "",
     threshold: float = 1.0,
+    decimals: int | None = None,
     base: float = 2.0,
     short: Short = "length",
     magnitude: str = "log",
@@ -1195,6 +1212,8 @@ def score_ranking_bias(
         Name of the attribute set, for the column ``attribute``.
     threshold : float, default 1
         Occurrences up to which a document is neutral (Eq. 4.1).
+    decimals : int, optional
+        Places that the `neutrality` of documents is rounded to; the public program has 6.
     base : float, default 2
         Base of the logarithm, which only FaiRR depends on.
     short : {"length", "cutoff"}, default "length"
@@ -1246,7 +1265,7 @@ def score_ranking_bias(
     # the last row stands for padding and for documents that are not in the collection
     magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
     lengths = np.append(counts.lengths, 0)
-    omega = neutrality(magnitudes, target, threshold=threshold)
+    omega = neutrality(magnitudes, target, threshold=threshold, decimals=decimals)
 
     own = isinstance(background, str) and background == "own"
     keys, rows, present = _lists(runs, counts, None if own else int(at.max()))

@@ -262,10 +262,10 @@ def max_similarity(query: Floats32, document: Floats32) -> float:
 
     Examples
     --------
-    >>> max_similarity(np.eye(2, dtype=np.float32), np.array([[1, 0], [0.6, 0.8]], dtype=np.float32))
-    1.8
+    >>> max_similarity(np.eye(2, dtype=np.float32), np.array([[1, 0], [0, 1]], dtype=np.float32))
+    2.0
     """
-    return round(float((query @ document.T).max(axis=1).sum()), 6)
+    return float((query @ document.T).max(axis=1).sum())
 
 
 def _unit_states(model: Model, texts: Sequence[str], length: int, batch: int, progress: str) -> list[Floats32]:

@@ -1,0 +1,13 @@
+"""Doctests of modules that need the extra ``models`` run only where it is installed."""
+
+from importlib.util import find_spec
+
+NEED_TORCH = ["equipoise/systems/neural.py"]
+collect_ignore = [] if find_spec("torch") else NEED_TORCH
+
+
+def pytest_report_header() -> str | None:
+    """Say what is left out, and why."""
+    if not collect_ignore:
+        return None
+    return f"no doctests of {', '.join(collect_ignore)}: they need PyTorch (pip install 'equipoise[models]')"
