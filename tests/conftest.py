@@ -1,9 +1,27 @@
-"""Settings that every test shares."""
+"""Settings that every test shares, and what is kept of a benchmark run."""
+
+from collections.abc import Iterable
+from typing import Any
 
 import matplotlib as mpl
+import pytest
 from hypothesis import settings
 
 mpl.use("Agg")
 # the same examples at every run: a test that passes here passes on the next machine
 settings.register_profile("equipoise", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("equipoise")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_benchmark_generate_json(benchmarks: Iterable[Any]) -> dict[str, dict[str, float]]:
+    """Keep the ratios, which mean the same on the next machine: no seconds, host or date.
+
+    They are the entries of a benchmark's extra information whose name begins with the word times.
+    """
+    kept = {}
+    for benchmark in benchmarks:
+        ratios = {name: value for name, value in benchmark.extra_info.items() if name.startswith("times ")}
+        if ratios:
+            kept[benchmark.fullname] = {name: float(f"{value:.2g}") for name, value in ratios.items()}
+    return dict(sorted(kept.items()))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from equipoise import project
+from equipoise import catalogue, project, reporting
 
 ROOT = project.root()
 LIBRARY = ROOT / "lib" / "equipoise"
@@ -33,6 +33,27 @@ def test_environment_agrees_with_pyproject() -> None:
     assert set(extras[1].split(",")) <= set(PYPROJECT["project"]["optional-dependencies"])
 
 
+def test_citation_agrees_with_pyproject_and_names_every_study() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PYPROJECT["project"]["version"]
+    assert citation["license"] == PYPROJECT["project"]["license"]
+    titles = {reference["title"] for reference in citation["references"]}
+    entries = catalogue.references()
+    studies = set(reporting.artefacts()["paper"])
+    assert titles == {
+        line for key in studies for line in re.findall(r"^  title = \{(.+)\},$", entries[key], re.MULTILINE)
+    }
+
+
+def test_the_workflow_runs_what_the_readme_says_with_pinned_actions() -> None:
+    (job,) = yaml.safe_load((ROOT / ".github" / "workflows" / "reports.yml").read_text())["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert [command for command in commands if command.startswith("tox")] == ["tox", "tox -e reports"]
+    used = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert used
+    assert all(re.search(r"@v\d", action) for action in used)
+
+
 def test_constraints_pin_every_requirement() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = {name_of(line): line for line in lines}
@@ -50,12 +71,14 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
                 ["project", "divergences", "segments"],
                 ["tables"],
                 ["loaders"],
-                ["measures", "statistics", "permutations", "counterfactuals"],
+                ["measures", "statistics", "permutations", "counterfactuals", "dialogues"],
+                ["counterfactual_dialogues"],
                 ["systems", "harvest", "partitions"],
-                ["plots", "plots_gfr", "plots_orders", "plots_query_by_example", "plots_ranking"],
+                ["catalogue"],
+                ["plots"],
                 ["reporting"],
                 ["build"],
-                ["scaffold"],
+                ["scaffold", "site"],
                 ["cli"],
             ]
         )

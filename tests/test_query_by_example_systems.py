@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from equipoise import plots_query_by_example
 from equipoise.loaders.query_by_example import QueryByExample
 from equipoise.measures.fusion import alpha_bounds
 from equipoise.measures.lettered import BETTER_THAN, lettered
+from equipoise.plots import query_by_example as example_plots
 from equipoise.systems.language_model import jelinek_mercer
 from equipoise.systems.lexical import Collection, bm25
 from equipoise.systems.query_by_example import (
@@ -245,18 +245,18 @@ def test_figures_draw_what_they_are_given() -> None:
     tokens = pd.DataFrame(
         {"system": ["TILDE"] * 2 + ["TILDEv2"] * 2, "token": ["query", "$x"] * 2, "weight": [-1.0, -2, 1, 2]}
     )
-    plots_query_by_example.tilde_architectures(axes, tokens, ["query"])
+    example_plots.tilde_architectures(axes, tokens, ["query"])
     assert [len(ax.child_axes[0].patches) for ax in axes] == [2, 2]
     colours = [patch.get_facecolor() for patch in axes[0].child_axes[0].patches]
     assert colours[0] != colours[1]
 
     grades = np.array([[3, 0, 1], [0, 1, 3]])
     figure_2, ax = plt.subplots()
-    plots_query_by_example.ranked_candidates(ax, grades, ["BM25", "TILDE"], "paper 1")
+    example_plots.ranked_candidates(ax, grades, ["BM25", "TILDE"], "paper 1")
     tiles = [patch for patch in ax.patches if type(patch).__name__ == "Rectangle"]
     assert len(tiles) == grades.size
     with pytest.raises(ValueError, match="grades of 0 to 3"):
-        plots_query_by_example.ranked_candidates(ax, grades + 1, ["BM25", "TILDE"], "paper 1")
+        example_plots.ranked_candidates(ax, grades + 1, ["BM25", "TILDE"], "paper 1")
 
     means = pd.DataFrame(
         [
@@ -269,10 +269,10 @@ def test_figures_draw_what_they_are_given() -> None:
     )
     best = means.groupby(["fusion", "measure", "task"])["value"].max().reset_index()
     figure_3, grid = plt.subplots(2, 2)
-    plots_query_by_example.interpolation_sweep(grid, means, best)
+    example_plots.interpolation_sweep(grid, means, best)
     assert grid[1, 0].lines[0].get_ydata().tolist() == [0.0, 0.25, 0.5]
     assert set(grid[1, 0].lines[1].get_ydata()) == {0.5}
     with pytest.raises(ValueError, match="2 rows of 2 axes"):
-        plots_query_by_example.interpolation_sweep(grid[:1], means, best)
+        example_plots.interpolation_sweep(grid[:1], means, best)
     for drawn in (figure, figure_2, figure_3):
         plt.close(drawn)

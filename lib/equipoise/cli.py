@@ -649,6 +649,12 @@ def build(
     failed = sum(outcome.state == "failed" for outcome in outcomes)
     if failed:
         click.echo(f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand.", err=True)
+    if profile == "full" and not given:
+        from equipoise import site as pages
+
+        if pages.refresh():
+            click.echo(" built  the site: reports/site/index.html")
+    if failed:
         sys.exit(1)
 
 
@@ -668,13 +674,76 @@ def list_notebooks() -> None:
 def check() -> None:
     """Check that every report is up to date and no status in the ledger has fallen."""
     from equipoise import build as builder
+    from equipoise import site as pages
 
-    faults = builder.check()
+    faults = builder.check() + pages.check()
     for fault in faults:
         click.echo(fault, err=True)
     if faults:
         sys.exit(1)
     click.echo("Every report is up to date, and no status has fallen.")
+
+
+@main.command()
+@click.option("--serve", is_flag=True, help="Serve it on 127.0.0.1 until interrupted, instead of making it.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one.")
+def site(serve: bool, port: int) -> None:
+    """Make the site of the reports as they are, reports/site/index.html; a browser opens it from disk."""
+    from equipoise import site as pages
+
+    if serve:
+        try:
+            server = pages.server(port)
+        except OSError as error:
+            raise click.UsageError(f"cannot serve on port {port}: {error.strerror or error}") from None
+        with server:
+            click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                return
+    elif pages.refresh():
+        click.echo("reports/site/index.html")
+    elif not pages.reported():
+        raise click.UsageError("no notebook has a report yet: run equipoise build")
+    else:
+        click.echo("reports/site is up to date.")
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+def measures(names: tuple[str, ...]) -> None:
+    """Describe the measures NAMES (all, if none is named): formula, range, ideal, direction, options, source."""
+    from equipoise import catalogue
+
+    known = {measure.name.casefold(): measure for measure in catalogue.MEASURES}
+    unknown = [name for name in names if name.casefold() not in known]
+    if unknown:
+        there = ", ".join(measure.name for measure in catalogue.MEASURES)
+        raise click.BadParameter(f"no measure {', '.join(unknown)}; there are {there}")
+    cited: dict[str, str] = {}
+    for measure in [known[name.casefold()] for name in names] if names else catalogue.MEASURES:
+        click.echo(f"{measure.name}\n  {measure.meaning}\n  {measure.formula}")
+        click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
+        click.echo(f"  {measure.path}")
+        for option in measure.options:
+            choices = f"  ({option.choices})" if option.choices else ""
+            click.echo(f"    {option.name} = {option.default}{choices}")
+        click.echo(f"  source: {', '.join(measure.sources)}. {measure.where}\n")
+        cited |= {key: catalogue.references()[key] for key in measure.sources}
+    click.echo("\n\n".join(cited.values()))
+
+
+@main.command()
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: tuple[str, ...]) -> None:
+    """Open JupyterLab at the notebooks; ARGUMENTS behind -- go to it."""
+    import os
+
+    from equipoise import project
+
+    command = [sys.executable, "-m", "jupyterlab", str(project.root() / "notebooks"), *arguments]
+    os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell
 
 
 # --- data ---------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from equipoise.tables import read_columns
 
 __all__ = [
     "STATUSES",
+    "STATUS_MEANINGS",
     "Claim",
     "Comparison",
     "Difference",
@@ -50,6 +51,16 @@ __all__ = [
 
 STATUSES = ("absent", "kept", "replica", "derived", "explained", "exact")
 """Statuses of an artefact, from the lowest: a step to the left is a fall."""
+
+STATUS_MEANINGS = {
+    "exact": "every printed cell equals ours at the printed precision",
+    "explained": "some cells differ, each with its reason",
+    "derived": "computed from, or compared with, other printed numbers",
+    "replica": "computed on other, named data; its claims hold or do not hold there",
+    "kept": "regenerated earlier; its data cannot be reached now",
+    "absent": "not regenerated, with the reason",
+}
+"""What each status says, from the highest."""
 
 Basis = Literal["recomputed", "derived", "replica"]
 
@@ -914,15 +925,7 @@ class Ledger:
         counts = self.table["status"].value_counts()
         total = ", ".join(f"{counts[status]} {status}" for status in reversed(STATUSES) if status in counts)
         lines = ["# Ledger\n\n", f"{len(self.table)} tables and figures of four papers: {total}.\n"]
-        meanings = {
-            "exact": "every printed cell equals ours at the printed precision",
-            "explained": "some cells differ, each with its reason",
-            "derived": "computed from, or compared with, other printed numbers",
-            "replica": "computed on other, named data; its claims hold or do not hold there",
-            "kept": "regenerated earlier; its data cannot be reached now",
-            "absent": "not regenerated, with the reason",
-        }
-        lines.append("\n" + "".join(f"- **{status}**: {meaning}\n" for status, meaning in meanings.items()))
+        lines.append("\n" + "".join(f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()))
         for paper, part in self.table.groupby("paper", sort=False):
             lines.append(f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Claims | Remarks |\n")
             lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from equipoise import plots_orders
+from equipoise.plots import orders as order_plots
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_tile_for_each_utterance_and_a_count_for_each_conversation(ax: Axes) -
     utterances = pd.DataFrame(
         {"topic": ["31"] * 3 + ["32"], "turn": [1, 3, 2, 1], "class": ["SE", "PT", "FT", "SE"], "block": [0, 0, 1, 0]}
     )
-    plots_orders.conversation_structures(ax, utterances, pd.Series({"31": 1234, "32": 1}))
+    order_plots.conversation_structures(ax, utterances, pd.Series({"31": 1234, "32": 1}))
     tiles = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     assert len(tiles) == 4
     assert [tile.get_x() for tile in tiles[:2]] == [0.0, 1.0]  # of one block: they touch
@@ -41,7 +41,7 @@ def test_boxes_span_the_orders_and_diamonds_mark_the_script(ax: Axes) -> None:
     spread = pd.DataFrame(
         {"topic": ["31"] * 3 + ["32"] * 2, "permutation": [0, 1, 2, 0, 1], "value": [0.3, 0.1, 0.2, 0.5, 0.9]}
     )
-    plots_orders.spread_of_conversations(ax, spread)
+    order_plots.spread_of_conversations(ax, spread)
     (diamonds,) = (line for line in ax.lines if line.get_label() == "order of the script")
     assert np.asarray(diamonds.get_ydata()).tolist() == [0.3, 0.5]
     heights = {float(value) for line in ax.lines for value in np.asarray(line.get_ydata())}
@@ -51,7 +51,7 @@ def test_boxes_span_the_orders_and_diamonds_mark_the_script(ax: Axes) -> None:
 
 def test_cells_are_percentages_of_the_rows_wins(ax: Axes) -> None:
     table = pd.DataFrame({"topic": "31", "a": ["x", "y"], "b": ["y", "x"], "wins": [0.25, 0.7]})
-    plots_orders.preferences([ax], table, ["x", "y"])
+    order_plots.preferences([ax], table, ["x", "y"])
     assert {(text.get_position(), text.get_text()) for text in ax.texts} == {((1, 0), "25"), ((0, 1), "70")}
 
 
@@ -60,7 +60,7 @@ def test_ranges_show_the_exact_mean_and_the_script(ax: Axes) -> None:
         {"run": ["x", "y"], "mean": [0.2, 0.3], "minimum": 0.1, "maximum": 0.5}
         | {"sampled minimum": 0.15, "sampled maximum": 0.4}
     )
-    plots_orders.exact_ranges(ax, table, pd.Series({"y": 0.31, "x": 0.22}))
+    order_plots.exact_ranges(ax, table, pd.Series({"y": 0.31, "x": 0.22}))
     drawn = [np.asarray(line.get_xdata()).tolist() for line in ax.lines]
     assert [0.2, 0.3] in drawn
     assert [0.22, 0.31] in drawn
@@ -72,7 +72,7 @@ def test_curves_of_the_sample_size() -> None:
         {"permutations": [1, 10], "tau": [0.5, 0.9], "low": [0.1, 0.8], "same": [0.2, 0.7], "best": [0.6, 1.0]}
     )
     errors = pd.DataFrame({"run": ["x", "x"], "permutations": [1, 10], "standard error": [0.1, 0.02]})
-    left, right = plots_orders.sample_size(axes, stability, errors)
+    left, right = order_plots.sample_size(axes, stability, errors)
     assert [np.asarray(line.get_ydata()).tolist() for line in left.lines] == [[0.5, 0.9], [0.2, 0.7], [0.6, 1.0]]
     assert [np.asarray(line.get_ydata()).tolist() for line in right.lines] == [[0.1, 0.02]]
     plt.close(figure)
@@ -80,7 +80,7 @@ def test_curves_of_the_sample_size() -> None:
 
 def test_correlations_are_dots_with_their_median(ax: Axes) -> None:
     table = pd.DataFrame({"run": "x", "topic": ["1", "2", "3"], "correlation": [0.9, np.nan, 0.1]})
-    plots_orders.dependence(ax, table, "nDCG", "GFRC2")
+    order_plots.dependence(ax, table, "nDCG", "GFRC2")
     dots, median = (np.asarray(line.get_xdata(), dtype=float).tolist() for line in ax.lines[:2])
     assert dots == [0.1, 0.9]
     assert median == pytest.approx([0.5])

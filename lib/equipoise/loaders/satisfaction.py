@@ -1,0 +1,262 @@
+"""Dialogues with ratings of user satisfaction: items ``uss``, ``asap`` and ``use_relabel``.
+
+Item uss holds one line for each turn and a blank line between dialogues. The other two hold one sample a line, a Python
+list of exchanges, a Python list of acts and a class; the lists are read as literals, so that nothing in a file runs.
+
+References
+----------
+Sun, W., Zhang, S., Balog, K., Ren, Z., Ren, P., Chen, Z., de Rijke, M. (2021): Simulating User Satisfaction for the
+Evaluation of Task-oriented Dialogue Systems, SIGIR 2021 (uss).
+Ye, F., Hu, Z., Yilmaz, E. (2023): Modeling User Satisfaction Dynamics in Dialogue via Hawkes Process, ACL 2023 (asap).
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from equipoise.tables import InputError, Problem, read_text
+
+__all__ = ["OVERALL", "RATINGS", "read_acts", "read_dialogues", "read_samples"]
+
+OVERALL = "OVERALL"
+"""Text of the row that rates the dialogue as a whole."""
+
+RATINGS = (1, 2, 3, 4, 5)
+"""Ratings, from very dissatisfied to very satisfied."""
+
+CLASSES = (0, 1, 2)
+"""Classes of asap and use_relabel: dissatisfied, neutral, satisfied."""
+
+_SEPARATOR = "|||"
+_LONGEST = 80
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+
+
+def _ratings(text: str, place: tuple[str, int], problems: list[Problem]) -> tuple[int, ...]:
+    marks = text.split(",") if text.strip() else []
+    known = {str(rating) for rating in RATINGS}
+    wrong = [mark for mark in marks if mark.strip() not in known]
+    if wrong or not marks:
+        found = f"{', '.join(map(_short, wrong))}" if wrong else "no rating of a user turn"
+        problems.append(Problem(*place, "ratings", found, "whole numbers from 1 to 5, separated by commas"))
+        return ()
+    return tuple(int(mark) for mark in marks)
+
+
+def read_dialogues(path: str | Path) -> pd.DataFrame:
+    r"""Read the dialogues of a file of item uss.
+
+    Parameters
+    ----------
+    path : str or Path
+        Such as ``dataset/MWOZ.txt``: the speaker (USER or SYSTEM), the text, the act (may be empty) and the ratings
+        (of user turns only), separated by tabs; a blank line between dialogues, of which each ends with a user row
+        whose text is OVERALL.
+
+    Returns
+    -------
+    DataFrame, columns dialogue, line, speaker, text, act, ratings, overall
+        In file order. ``dialogue`` counts from "0", ``line`` from 0 within the dialogue; ``ratings`` is a tuple of
+        whole numbers from 1 to 5, empty for the system's turns.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file: a line of other than four fields, an unknown speaker, an unknown rating, a user
+        turn or a dialogue without ratings, a file that ends within a dialogue.
+
+    Notes
+    -----
+    Sun et al. (2021). A rating of a user turn is given before the user speaks, of what came so far (thesis section
+    3.5.4, before-utterance prediction).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "MWOZ.txt")
+    ...     _ = path.write_text("\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tTo?\t\t\nUSER\tOVERALL\t\t3,3,3\n")
+    ...     read_dialogues(path)[["dialogue", "speaker", "ratings", "overall"]].values.tolist()
+    [['0', 'USER', (3, 3, 2), False], ['0', 'SYSTEM', (), False], ['0', 'USER', (3, 3, 3), True]]
+    """
+    name = str(path)
+    problems: list[Problem] = []
+    rows: list[tuple[str, int, str, str, str, tuple[int, ...], bool]] = []
+    starts: list[int] = []
+    inside = False
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            inside = False
+            continue
+        if not inside:
+            starts.append(number)
+            inside, position = True, 0
+        fields = line.split("\t")
+        if len(fields) != 4:
+            problems.append(Problem(name, number, None, f"{len(fields)} fields", "4: speaker, text, act, ratings"))
+            continue
+        speaker, text, act, marks = (field.strip() for field in fields)
+        if speaker not in ("USER", "SYSTEM"):
+            problems.append(Problem(name, number, "speaker", _short(speaker), "USER or SYSTEM"))
+            continue
+        rated: tuple[int, ...] = ()
+        if speaker == "USER":
+            rated = _ratings(marks, (name, number), problems)
+        elif marks:
+            problems.append(Problem(name, number, "ratings", _short(marks), "no rating of a system turn"))
+        rows.append((str(len(starts) - 1), position, speaker, text, act, rated, text == OVERALL))
+        position += 1
+    columns = ["dialogue", "line", "speaker", "text", "act", "ratings", "overall"]
+    table = pd.DataFrame(rows, columns=columns)
+    if not rows and not problems:
+        problems.append(Problem(name, None, None, "no dialogue", "dialogues with ratings"))
+    if rows:
+        grouped = table.groupby("dialogue", sort=False)
+        summary = grouped.agg(closed=("overall", "last"), users=("speaker", lambda part: (part == "USER").any()))
+        for dialogue, closed, users in summary.itertuples():
+            start = starts[int(dialogue)]
+            if not users:
+                problems.append(Problem(name, start, "ratings", "a dialogue without ratings", "rated user turns"))
+            elif not closed:
+                found = "a dialogue that does not end with OVERALL"
+                problems.append(Problem(name, start, None, found, "whole dialogues: is the file cut off?"))
+    if problems:
+        raise InputError(problems)
+    return table.astype({"dialogue": "str", "speaker": "str", "text": "str", "act": "str"})
+
+
+def read_samples(path: str | Path) -> pd.DataFrame:
+    r"""Read the samples of a file of item asap or use_relabel.
+
+    Parameters
+    ----------
+    path : str or Path
+        A Python list of exchanges ("user|||system", or "user|||system|||system" where the system speaks more than
+        once), a Python list of act numbers and a class, separated by tabs.
+
+    Returns
+    -------
+    DataFrame, columns sample, users, systems, acts, level, overall
+        In file order; ``users`` and ``systems`` are tuples of utterances, ``acts`` of numbers, all of one length; the
+        last system utterance is empty where the sample ends before it. ``level`` is 0 (dissatisfied), 1 (neutral) or 2
+        (satisfied). ``overall`` is True where the last user utterance is OVERALL: the class is that of the dialogue.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file: a line of other than three fields, a list that is no literal or holds other
+        things, lists of different lengths, an unknown class, an empty file.
+
+    Notes
+    -----
+    Ye et al. (2023) for asap. A class of a turn is that of `read_dialogues`' ratings in three steps.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "test.txt")
+    ...     _ = path.write_text("['A train?|||Where to?', 'Ely.|||']\t[6, 6]\t1\n")
+    ...     read_samples(path)[["users", "systems", "acts", "level"]].values.tolist()
+    [[('A train?', 'Ely.'), ('Where to?', ''), (6, 6), 1]]
+    """
+    name = str(path)
+    problems: list[Problem] = []
+    rows: list[tuple[Any, ...]] = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        fields = line.rstrip("\r").split("\t")
+        if len(fields) != 3:
+            problems.append(Problem(name, number, None, f"{len(fields)} fields", "3: exchanges, acts, class"))
+            continue
+        exchanges = _literal(fields[0], str, (name, number, "exchanges"), problems)
+        acts = _literal(fields[1], int, (name, number, "acts"), problems)
+        level = fields[2].strip()
+        if level not in map(str, CLASSES):
+            problems.append(Problem(name, number, "class", _short(level), "0, 1 or 2"))
+            continue
+        if exchanges is None or acts is None:
+            continue
+        if len(exchanges) != len(acts):
+            found = f"{len(acts)} acts of {len(exchanges)} exchanges"
+            problems.append(Problem(name, number, "acts", found, "one act for each exchange"))
+            continue
+        bad = [exchange for exchange in exchanges if _SEPARATOR not in exchange]
+        if bad:
+            problems.append(Problem(name, number, "exchanges", _short(bad[0]), "the user's, |||, the system's"))
+            continue
+        pairs = [exchange.partition(_SEPARATOR) for exchange in exchanges]
+        users = tuple(user.strip() for user, _, _ in pairs)
+        systems = tuple(" ".join(reply.replace(_SEPARATOR, " ").split()) for _, _, reply in pairs)
+        rows.append((str(len(rows)), users, systems, tuple(acts), int(level), users[-1] == OVERALL))
+    if not rows and not problems:
+        problems.append(Problem(name, None, None, "no sample", "dialogues with a class"))
+    if problems:
+        raise InputError(problems)
+    table = pd.DataFrame(rows, columns=["sample", "users", "systems", "acts", "level", "overall"])
+    return table.astype({"sample": "str"})
+
+
+def _literal(
+    text: str, kind: type[str] | type[int], place: tuple[str, int, str], problems: list[Problem]
+) -> list[Any] | None:
+    wanted = f"a list of {'strings' if kind is str else 'whole numbers'}, as Python writes it"
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        problems.append(Problem(*place, _short(text), wanted))
+        return None
+    if not isinstance(value, list) or not value or any(type(item) is not kind for item in value):
+        problems.append(Problem(*place, _short(text), wanted))
+        return None
+    return value
+
+
+def read_acts(path: str | Path) -> dict[int, str]:
+    r"""Read the names of the acts of item asap or use_relabel.
+
+    Parameters
+    ----------
+    path : str or Path
+        Such as ``act_mwoz.txt``: number and name, separated by a tab.
+
+    Returns
+    -------
+    dict of int to str
+        One name may be empty: turns without an annotated act.
+
+    Raises
+    ------
+    InputError
+        With every line that is no number and name, and every number that comes twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "act.txt")
+    ...     _ = path.write_text("0\tTrain-Inform\n1\t\n")
+    ...     read_acts(path)
+    {0: 'Train-Inform', 1: ''}
+    """
+    name, acts = str(path), dict[int, str]()
+    problems: list[Problem] = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        key, tab, act = line.rstrip("\r").partition("\t")
+        if not tab or not key.isdecimal() or int(key) in acts:
+            problems.append(Problem(name, number, None, _short(line), "a number, once, a tab and the name of an act"))
+            continue
+        acts[int(key)] = act.strip()
+    if problems or not acts:
+        raise InputError(problems or [Problem(name, None, None, "no act", "numbers and names of acts")])
+    return acts

@@ -1,0 +1,585 @@
+"""Estimation of user satisfaction when users are not satisfied: scores, robustness, agreement, shared contexts.
+
+Everything rests on four counts: how many samples are satisfied and how many dissatisfied, and of how many of each the
+estimator says so. All functions broadcast over estimators, test sets and draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+__all__ = [
+    "MEASURES",
+    "agreement",
+    "balanced_threshold",
+    "binary_scores",
+    "correct_counts",
+    "counter_satisfaction_status",
+    "jaccard_bounds",
+    "recovered_counts",
+    "robustness_curve",
+    "sampled_intervals",
+    "score_predictions",
+    "shared_context_jaccard",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MEASURES = ("Acc", "P", "R", "F1", "sensitivity")
+"""Accuracy; precision, recall and F1 as means over the two classes; recall of dissatisfaction."""
+
+
+def binary_scores(
+    correct_satisfied: ArrayLike, satisfied: ArrayLike, correct_dissatisfied: ArrayLike, dissatisfied: ArrayLike
+) -> Floats:
+    r"""Scores from counts.
+
+    .. math:: Acc = \frac{c_s + c_d}{n_s + n_d}, \quad P_k = \frac{c_k}{\hat n_k}, \quad R_k = \frac{c_k}{n_k}, \quad
+        F_k = \frac{2 c_k}{n_k + \hat n_k}, \quad \hat n_s = c_s + n_d - c_d
+
+    Parameters
+    ----------
+    correct_satisfied, satisfied, correct_dissatisfied, dissatisfied : array_like, of shapes that broadcast
+        c and n of the two classes, in samples; fractions are expected counts.
+
+    Returns
+    -------
+    ndarray, shaped (..., 5)
+        `MEASURES`, from 0 to 1. Precision, recall and F1 are means over both classes, of which one that is never
+        predicted or never there counts 0; so does the sensitivity to dissatisfaction where nobody is dissatisfied, and
+        everything of an empty set.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative, or more are correct than there are.
+
+    Notes
+    -----
+    thesis section 3.5.2 and Table 3.6 (macro averaging). As scikit-learn with both labels and ``zero_division=0``.
+
+    Examples
+    --------
+    >>> (100 * binary_scores(811, 811, 0, 40)).round(2)
+    array([95.3 , 47.65, 50.  , 48.8 ,  0.  ])
+    """
+    parts = np.broadcast_arrays(
+        *(
+            np.asarray(values, dtype=np.float64)
+            for values in (correct_satisfied, satisfied, correct_dissatisfied, dissatisfied)
+        )
+    )
+    right = np.stack([parts[0], parts[2]], axis=-1)
+    there = np.stack([parts[1], parts[3]], axis=-1)
+    if (right < 0).any() or (right > there * (1 + 1e-12)).any():
+        raise ValueError("correct samples number from 0 to as many as there are")
+    predicted = right + (there - right)[..., ::-1]
+    total = there.sum(axis=-1)
+
+    def over(top: Floats, bottom: Floats) -> Floats:
+        return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+    precision, recall, f1 = over(right, predicted), over(right, there), over(2 * right, there + predicted)
+    columns = [
+        over(right.sum(axis=-1), total),
+        precision.mean(axis=-1),
+        recall.mean(axis=-1),
+        f1.mean(axis=-1),
+        recall[..., 1],
+    ]
+    return np.stack(columns, axis=-1)
+
+
+def correct_counts(dissatisfied: ArrayLike, predicted: ArrayLike) -> Integers:
+    """Counts that `binary_scores` takes.
+
+    Parameters
+    ----------
+    dissatisfied, predicted : array_like of bool, shaped (..., samples)
+        Whether the user is dissatisfied, and whether the estimator says so.
+
+    Returns
+    -------
+    ndarray of int, shaped (..., 4)
+        Correct satisfied, satisfied, correct dissatisfied, dissatisfied.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> correct_counts([False, False, True], [False, True, True])
+    array([1, 2, 1, 1])
+    """
+    truth, said = np.broadcast_arrays(np.asarray(dissatisfied, dtype=bool), np.asarray(predicted, dtype=bool))
+    columns = [~truth & ~said, ~truth, truth & said, truth]
+    return np.stack([column.sum(axis=-1) for column in columns], axis=-1).astype(np.int64)
+
+
+def score_predictions(
+    table: pd.DataFrame, keys: Sequence[str] = ("run",), *, truth: str = "dissatisfied", predicted: str = "predicted"
+) -> pd.DataFrame:
+    """Scores of every estimator on every test set.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row for each prediction.
+    keys : sequence of str, default ("run",)
+        Columns that identify an estimator and a test set.
+    truth, predicted : str
+        Columns of bool.
+
+    Returns
+    -------
+    DataFrame
+        One row for each estimator and test set, sorted by the keys: the keys, satisfied and dissatisfied (samples),
+        correct_satisfied, correct_dissatisfied, and `MEASURES`.
+
+    Raises
+    ------
+    ValueError
+        If there is no prediction or one is missing.
+
+    Notes
+    -----
+    thesis, Table 3.6.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"run": "majority", "dissatisfied": [False, True], "predicted": [False, False]})
+    >>> score_predictions(rows)[["run", "Acc", "F1"]].round(4).values.tolist()
+    [['majority', 0.5, 0.3333]]
+    """
+    if table.empty or table[[truth, predicted]].isna().to_numpy().any():
+        raise ValueError("every sample needs a label and a prediction")
+    right = table[truth].astype(bool) == table[predicted].astype(bool)
+    marked = table[list(keys)].assign(
+        correct_satisfied=right & ~table[truth].astype(bool),
+        satisfied=~table[truth].astype(bool),
+        correct_dissatisfied=right & table[truth].astype(bool),
+        dissatisfied=table[truth].astype(bool),
+    )
+    counts = marked.groupby(list(keys), sort=True).sum().astype("int64").reset_index()
+    four = ["correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
+    scores = binary_scores(*(counts[column].to_numpy() for column in four))
+    return counts.join(pd.DataFrame(scores, columns=list(MEASURES)))
+
+
+# --- robustness ---------------------------------------------------------------------------------------------------
+
+
+def _composition(size: Floats, ratios: Floats) -> tuple[Floats, Floats]:
+    """Satisfied samples, and dissatisfied ones of the counterfactual, at each ratio; shaped (..., ratios)."""
+    satisfied, own, extra = (size[..., [part]] for part in range(3))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = np.where(ratios < 1, ratios * satisfied / np.maximum(1 - ratios, 1e-300), np.inf) - own
+        rest = np.where(ratios > 0, (own + extra) * (1 - ratios) / np.maximum(ratios, 1e-300), np.inf)
+    full = wanted >= extra
+    added = np.where(full, extra, np.clip(np.round(np.minimum(wanted, extra)), 0, None))
+    kept = np.where(full, np.clip(np.round(np.minimum(rest, satisfied)), 0, satisfied), satisfied)
+    return kept, added
+
+
+def robustness_curve(
+    correct: ArrayLike,
+    size: ArrayLike,
+    ratios: ArrayLike,
+    *,
+    method: Literal["exact", "expected counts"] = "exact",
+    level: float = 0.95,
+) -> Floats:
+    r"""Scores over the share of dissatisfied samples, over all ways to draw the test set.
+
+    The test set is Main with dissatisfied samples of the counterfactual added until they make up the ratio; when all
+    of them are in, satisfied samples are left out instead. How many of those drawn are correct follows the
+    hypergeometric distribution:
+
+    .. math:: E[f] = \sum_x \frac{\binom{c}{x} \binom{n - c}{m - x}}{\binom{n}{m}} f(x)
+
+    Parameters
+    ----------
+    correct, size : array_like, shaped (..., 3)
+        How many are labelled correctly, and how many there are, of: satisfied samples of Main, dissatisfied samples of
+        Main, dissatisfied samples of the counterfactual.
+    ratios : array_like, shaped (ratios,)
+        Shares of dissatisfied samples; from that of Main to 1. Main's own share gives the scores of Main, 1 those of
+        all dissatisfied samples.
+    method : {"exact", "expected counts"}, default "exact"
+        Sum over the distribution, or put the expected number of correct samples into the scores, which takes
+        fractions: for counts scaled up from a part of the samples. The two differ where a score is not linear in the
+        counts.
+    level : float, default 0.95
+        Share of the draws that the interval holds.
+
+    Returns
+    -------
+    ndarray, shaped (..., ratios, 5, 3)
+        Expectation, lower and upper end of the interval over draws, of each of `MEASURES`; the ends are the expectation
+        itself for "expected counts".
+
+    Raises
+    ------
+    ValueError
+        If a ratio lies outside Main's share to 1, or counts do not fit.
+
+    Notes
+    -----
+    thesis section 3.6.2 and Figures 3.4 and 3.5, which draw one test set for each ratio, in steps of 0.05. At a ratio
+    the number of samples is rounded to a whole one.
+
+    Examples
+    --------
+    >>> curve = robustness_curve([8, 1, 3], [9, 1, 9], [0.1, 0.5, 1.0])
+    >>> curve[:, MEASURES.index("Acc"), 0].round(4)
+    array([0.9   , 0.6481, 0.4   ])
+    """
+    right, there = np.broadcast_arrays(np.asarray(correct, dtype=np.float64), np.asarray(size, dtype=np.float64))
+    shares = np.atleast_1d(np.asarray(ratios, dtype=np.float64))
+    if right.shape[-1] != 3 or (right < 0).any() or (right > there).any():
+        raise ValueError("three counts are wanted, correct ones from 0 to as many as there are")
+    least = float((there[..., 1] / np.maximum(there[..., :2].sum(axis=-1), 1)).max(initial=0.0))
+    if (shares < least - 1e-9).any() or (shares > 1).any():
+        raise ValueError(f"ratios lie between Main's share of dissatisfied samples, {least:.4f}, and 1")
+    kept, added = _composition(there, shares)
+    first, own, extra = (right[..., [part]] for part in range(3))
+    rate = [
+        np.divide(right[..., [part]], there[..., [part]], out=np.zeros_like(first), where=there[..., [part]] > 0)
+        for part in (0, 2)
+    ]
+    if method == "expected counts":
+        scores = binary_scores(rate[0] * kept, kept, own + rate[1] * added, there[..., [1]] + added)
+        return np.stack([scores] * 3, axis=-1)
+    if method != "exact":
+        raise ValueError(f"method is 'exact' or 'expected counts', found {method!r}")
+    if (right % 1 != 0).any() or (there % 1 != 0).any():
+        raise ValueError("the exact distribution needs whole counts; method 'expected counts' takes fractions")
+    drawing = added < there[..., [2]]  # else it is the satisfied samples that are drawn
+    pool = np.where(drawing, there[..., [2]], there[..., [0]])
+    good = np.where(drawing, extra, first)
+    drawn = np.where(drawing, added, kept)
+    support = np.arange(int(max(right[..., 0].max(initial=0), right[..., 2].max(initial=0))) + 1)
+    weights = stats.hypergeom.pmf(
+        support, pool[..., np.newaxis], good[..., np.newaxis], drawn[..., np.newaxis]
+    )  # (..., ratios, support)
+    possible = weights > 0
+    x = np.where(possible, support, 0.0)
+    satisfied_right = np.where(drawing[..., np.newaxis], first[..., np.newaxis], x)
+    dissatisfied_right = own[..., np.newaxis] + np.where(drawing[..., np.newaxis], x, extra[..., np.newaxis])
+    total = (there[..., [1]] + added)[..., np.newaxis]
+    # where a value of x cannot occur, counts are put that fit; their weight is 0
+    satisfied_right = np.where(possible, satisfied_right, 0.0)
+    dissatisfied_right = np.where(possible, dissatisfied_right, 0.0)
+    scores = binary_scores(satisfied_right, kept[..., np.newaxis], dissatisfied_right, total)
+    mean = (weights[..., np.newaxis] * scores).sum(axis=-2) / weights.sum(axis=-1)[..., np.newaxis]
+    order = np.argsort(np.where(possible[..., np.newaxis], scores, np.inf), axis=-2, kind="stable")
+    sorted_scores = np.take_along_axis(scores, order, axis=-2)
+    share = np.take_along_axis(np.broadcast_to(weights[..., np.newaxis], scores.shape), order, axis=-2)
+    cumulated = np.cumsum(share, axis=-2) / weights.sum(axis=-1)[..., np.newaxis, np.newaxis]
+    ends = []
+    for limit in ((1 - level) / 2, (1 + level) / 2):
+        place = (cumulated >= limit - 1e-12).argmax(axis=-2)[..., np.newaxis, :]
+        ends.append(np.take_along_axis(sorted_scores, place, axis=-2)[..., 0, :])
+    return np.stack([mean, *ends], axis=-1)
+
+
+def sampled_intervals(
+    correct: ArrayLike,
+    size: ArrayLike,
+    ratios: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    population: ArrayLike | None = None,
+    resamples: int = 2000,
+    level: float = 0.95,
+) -> Floats:
+    """Bootstrap intervals of the robustness curve: what other samples of the same kind would have given.
+
+    Parameters
+    ----------
+    correct, size : array_like, shaped (3,)
+        As in `robustness_curve`.
+    ratios : array_like, shaped (ratios,)
+    rng : numpy.random.Generator
+    population : array_like, shaped (3,), optional
+        Sizes of the sets that the samples were drawn from, where only a part of them was labelled; else ``size``.
+    resamples : int, default 2000
+    level : float, default 0.95
+
+    Returns
+    -------
+    ndarray, shaped (ratios, 5, 3)
+        Estimate by expected counts, lower and upper end, of each of `MEASURES`.
+
+    Raises
+    ------
+    ValueError
+        As for `robustness_curve`; and if a set that the population has was not labelled at all.
+
+    Notes
+    -----
+    Resampling labelled samples with replacement within each of the three sets makes the correct ones binomial. Samples
+    of one dialogue count as independent, so that the intervals are rather too narrow.
+
+    Examples
+    --------
+    >>> sampled_intervals([8, 1, 3], [9, 1, 9], [1.0], np.random.default_rng(1))[0, 4].round(2)
+    array([0.4, 0.1, 0.7])
+    """
+    right, there = np.asarray(correct, dtype=np.float64), np.asarray(size, dtype=np.float64)
+    whole = there if population is None else np.asarray(population, dtype=np.float64)
+    if ((there == 0) & (whole > 0)).any():
+        raise ValueError("no labelled sample of a set that the population has")
+    rates = np.divide(right, there, out=np.zeros_like(right), where=there > 0)
+    drawn = rng.binomial(there.astype(np.int64), rates, size=(resamples, 3)) / np.maximum(there, 1)
+    estimate = robustness_curve(rates * whole, whole, ratios, method="expected counts")[..., 0]
+    curves = robustness_curve(drawn * whole, whole, ratios, method="expected counts")[..., 0]
+    low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.stack([estimate, low, high], axis=-1)
+
+
+def balanced_threshold(dissatisfied: ArrayLike, scores: ArrayLike) -> float:
+    """Threshold on the score at which balanced accuracy is highest.
+
+    Parameters
+    ----------
+    dissatisfied : array_like of bool, shaped (samples,)
+    scores : array_like, shaped (samples,)
+        Of dissatisfaction; a sample counts as dissatisfied from the threshold on.
+
+    Returns
+    -------
+    float
+        In the middle between two neighbouring scores; the lowest of several.
+
+    Raises
+    ------
+    ValueError
+        If one of the two labels does not occur, or a score is not finite.
+
+    Notes
+    -----
+    Balanced accuracy is the macro recall of thesis section 3.5.2: it does not depend on the share of dissatisfied
+    samples, so that a threshold chosen for it on one set may serve on another.
+
+    Examples
+    --------
+    >>> balanced_threshold([False, False, True, True], [0.1, 0.2, 0.4, 0.3])
+    0.25
+    """
+    truth, values = np.asarray(dissatisfied, dtype=bool), np.asarray(scores, dtype=np.float64)
+    if truth.all() or not truth.any() or not np.isfinite(values).all():
+        raise ValueError("samples of both labels with finite scores are wanted")
+    levels = np.unique(values)
+    cuts = np.concatenate([levels[:1], (levels[1:] + levels[:-1]) / 2])
+    positive, negative = np.sort(values[truth]), np.sort(values[~truth])
+    hit = 1 - np.searchsorted(positive, cuts, side="left") / len(positive)
+    spared = np.searchsorted(negative, cuts, side="left") / len(negative)
+    return float(cuts[np.argmax(np.round(hit + spared, 12))])
+
+
+# --- annotators and shared contexts -------------------------------------------------------------------------------
+
+
+def counter_satisfaction_status(dissatisfied: ArrayLike, judged: ArrayLike) -> dict[str, float]:
+    r"""Share of counterfactuals whose status was judged the opposite of the original's.
+
+    .. math:: CSS = \frac{|\{i : s_i \ne \hat s_i\}|}{n}
+
+    Parameters
+    ----------
+    dissatisfied : array_like of bool, shaped (samples,)
+        Status of the original.
+    judged : array_like of bool, shaped (samples,)
+        Status of the counterfactual, as people judge it.
+
+    Returns
+    -------
+    dict of str to float
+        "Satisfaction" and "Dissatisfaction" by the status of the original, and "Overall"; NaN for a status without
+        samples.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in length.
+
+    Notes
+    -----
+    thesis section 3.6.1 and Table 3.4.
+
+    Examples
+    --------
+    >>> counter_satisfaction_status([False, False, True], [True, False, False])
+    {'Satisfaction': 0.5, 'Dissatisfaction': 1.0, 'Overall': 0.6666666666666666}
+    """
+    status, after = np.asarray(dissatisfied, dtype=bool), np.asarray(judged, dtype=bool)
+    if status.shape != after.shape:
+        raise ValueError(f"{len(status)} originals and {len(after)} counterfactuals")
+    turned = status != after
+    groups = {"Satisfaction": ~status, "Dissatisfaction": status, "Overall": np.ones_like(status)}
+    return {name: float(turned[group].mean()) if group.any() else float("nan") for name, group in groups.items()}
+
+
+def agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
+    r"""Percent agreement and Cohen's kappa of two annotators.
+
+    .. math:: PA = \frac{1}{n} \sum_i [a_i = b_i], \qquad \kappa = \frac{PA - p_e}{1 - p_e}
+
+    Parameters
+    ----------
+    first, second : array_like, shaped (samples,)
+        Labels of the same samples.
+
+    Returns
+    -------
+    dict of str to float
+        "PA", from 0 to 1, and "kappa", from -1 to 1, of scikit-learn; kappa is NaN where both give one and the same
+        label throughout.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in length or are empty.
+
+    Notes
+    -----
+    thesis section 3.6.1 and Table 3.3, which prints PA in percent.
+
+    Examples
+    --------
+    >>> agreement([0, 0, 1, 1], [0, 0, 1, 0])
+    {'PA': 0.75, 'kappa': 0.5}
+    """
+    a, b = np.asarray(first), np.asarray(second)
+    if a.shape != b.shape or not a.size:
+        raise ValueError(f"labels of the same samples are wanted, found {a.size} and {b.size}")
+    one_label = len(np.union1d(a, b)) == 1
+    kappa = float("nan") if one_label else float(cohen_kappa_score(a, b))
+    return {"PA": float((a == b).mean()), "kappa": kappa}
+
+
+def shared_context_jaccard(original: ArrayLike, counterfactual: ArrayLike) -> float:
+    r"""Jaccard index of the samples labelled correctly before and after the last response was turned round.
+
+    .. math:: JSI = \frac{|M \cap C|}{|M \cup C|}
+
+    Parameters
+    ----------
+    original, counterfactual : array_like of bool, shaped (contexts,)
+        Whether each context is labelled correctly with its own and with its counterfactual response.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN where nothing is labelled correctly.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in length.
+
+    Notes
+    -----
+    thesis section 3.6.2 and Table 3.7. The index counts contexts that have a counterfactual. An estimator that gives
+    one and the same label throughout has 0.
+
+    Examples
+    --------
+    >>> shared_context_jaccard([True, True, False, False], [True, False, True, False])
+    0.3333333333333333
+    """
+    before, after = np.asarray(original, dtype=bool), np.asarray(counterfactual, dtype=bool)
+    if before.shape != after.shape:
+        raise ValueError(f"{len(before)} originals and {len(after)} counterfactuals")
+    union = int((before | after).sum())
+    return float((before & after).sum() / union) if union else float("nan")
+
+
+# --- what printed scores say about the counts behind them ---------------------------------------------------------
+
+
+def recovered_counts(
+    printed: Sequence[float], satisfied: int, dissatisfied: int, *, half_unit: float = 0.00005
+) -> Integers:
+    """All numbers of correct samples that give printed scores.
+
+    Parameters
+    ----------
+    printed : sequence of float
+        Acc, P, R and F1, from 0 to 1.
+    satisfied, dissatisfied : int
+        Samples of the test set.
+    half_unit : float, default 0.00005
+        Half a unit of the last printed place.
+
+    Returns
+    -------
+    ndarray of int, shaped (solutions, 2)
+        Correct satisfied and correct dissatisfied samples; empty where no counts give the scores.
+
+    Notes
+    -----
+    thesis, Table 3.6, prints percentages with two decimals.
+
+    Examples
+    --------
+    >>> recovered_counts([0.9530, 0.4765, 0.5000, 0.4880], 811, 40)
+    array([[811,   0]])
+    """
+    right = np.arange(satisfied + 1)[:, np.newaxis], np.arange(dissatisfied + 1)[np.newaxis, :]
+    scores = binary_scores(right[0], satisfied, right[1], dissatisfied)[..., :4]
+    fits = (np.abs(scores - np.asarray(printed, dtype=np.float64)) <= half_unit + 1e-9).all(axis=-1)
+    return np.argwhere(fits).astype(np.int64)
+
+
+def jaccard_bounds(original: int, of_original: int, counterfactual: int, shared: int) -> tuple[float, float]:
+    """Lowest and highest Jaccard index that numbers of correct samples allow.
+
+    Parameters
+    ----------
+    original : int
+        Correct samples of Main.
+    of_original : int
+        Samples of Main.
+    counterfactual : int
+        Correct samples of the counterfactual.
+    shared : int
+        Contexts that have a counterfactual.
+
+    Returns
+    -------
+    (float, float)
+        Over every way in which correct samples of Main may lie within or outside the shared contexts.
+
+    Raises
+    ------
+    ValueError
+        If counts do not fit.
+
+    Notes
+    -----
+    For thesis Table 3.7, whose sets behind the counts are not printed.
+
+    Examples
+    --------
+    >>> tuple(round(end, 4) for end in jaccard_bounds(811, 851, 19, 543))
+    (0.0, 0.0378)
+    """
+    if not (0 <= original <= of_original and 0 <= counterfactual <= shared <= of_original):
+        raise ValueError(f"counts do not fit: {original} of {of_original}, {counterfactual} of {shared}")
+    within = np.arange(max(0, original - (of_original - shared)), min(original, shared) + 1)
+    both = np.maximum(0, within + counterfactual - shared), np.minimum(within, counterfactual)
+    with np.errstate(invalid="ignore"):
+        lows, highs = (meet / (within + counterfactual - meet) for meet in both)
+    return float(np.nanmin(lows)), float(np.nanmax(highs))

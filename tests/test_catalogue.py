@@ -1,0 +1,113 @@
+"""Guards the table of measures: complete, drawn from the code, and true of it on random inputs."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise import catalogue, divergences, project
+from equipoise.cli import main
+from equipoise.measures import gfrc, rank_overlap, ranking_bias
+
+MEASURES = catalogue.MEASURES
+BY_NAME = {measure.name: measure for measure in MEASURES}
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_a_measure_says_what_the_code_says(measure: catalogue.Measure) -> None:
+    assert measure.meaning in " ".join((inspect.getdoc(measure.function) or "").replace("`", "").split())
+    assert measure.where
+    assert measure.formula.count("{") - measure.formula.count(r"\{") == measure.formula.count(
+        "}"
+    ) - measure.formula.count(r"\}")
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(measure.function).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    assert [option.name for option in measure.options] == list(defaults)
+    for option in measure.options:
+        if option.choices and isinstance(defaults[option.name], str):
+            assert defaults[option.name] in option.choices.split(", ")
+
+
+def test_names_anchors_and_sources_are_in_order() -> None:
+    assert len({measure.anchor for measure in MEASURES}) == len(BY_NAME) == len(MEASURES)
+    known = catalogue.references()
+    assert {key for measure in MEASURES for key in measure.sources} <= set(known)
+    for key, entry in known.items():
+        assert re.match(rf"@\w+\{{{key},\n(  \w+ = \{{.+\}},\n)+\}}$", entry), key
+        assert {"author", "title", "year"} <= set(re.findall(r"^  (\w+) =", entry, re.MULTILINE))
+    assert {"gfrc", "gfrc2", "permutations", "thesis", *(f"thesis-ch{n}" for n in (2, 3, 4, 5))} <= set(known)
+
+
+def test_every_divergence_is_listed() -> None:
+    listed = {measure.function for measure in MEASURES}
+    assert {divergence.function for divergence in divergences.DIVERGENCES.values()} <= listed
+
+
+shares = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(lambda values: np.array(values) / sum(values))
+
+
+@pytest.mark.parametrize("name", ["JSD", "NVD", "NMD", "RNOD"])
+@given(achieved=shares, target=shares)
+def test_divergences_keep_their_range_and_reach_their_ideal(name: str, achieved: Any, target: Any) -> None:
+    function: Callable[..., Any] = BY_NAME[name].function
+    assert BY_NAME[name].range.startswith("0 to 1")
+    assert 0 <= function(achieved, target) <= 1
+    assert function(target, target) == pytest.approx(float(BY_NAME[name].ideal), abs=1e-6)
+
+
+@given(magnitudes=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8))
+def test_ranking_measures_keep_their_range(magnitudes: list[tuple[int, int]]) -> None:
+    counts = np.array(magnitudes, dtype=float)
+    lengths = np.maximum(counts.sum(axis=-1), 1)
+    assert 0 <= ranking_bias.texfair(counts, lengths, [5])[0] <= 1 + 1e-12
+    assert 0 <= ranking_bias.ted(counts, lengths, [5])[0] <= ranking_bias.max_ted() + 1e-12
+    omega = ranking_bias.neutrality(counts)
+    assert np.all((omega >= -1e-12) & (omega <= 1))
+    order = np.arange(len(counts))
+    assert rank_overlap.rbo(order[None], order[None])[0] == pytest.approx(float(BY_NAME["RBO"].ideal))
+
+
+@given(end=st.lists(st.integers(1, 3000), min_size=1, max_size=9, unique=True), patience=st.integers(2, 2000))
+def test_nugget_weights_keep_their_range(end: list[int], patience: int) -> None:
+    weights = gfrc.nugget_weights(end, patience)
+    assert np.all((weights >= 0) & (weights <= 1))
+    assert gfrc.nugget_weights([1], patience)[0] == float(BY_NAME["pw"].ideal)
+
+
+def test_the_command_prints_the_same() -> None:
+    told = CliRunner().invoke(main, ["measures", "rnod", "TExFAIR"])
+    assert told.exit_code == 0
+    for name in ("RNOD", "TExFAIR"):
+        measure = BY_NAME[name]
+        for part in (measure.name, measure.meaning, measure.formula, measure.range, measure.path):
+            assert part in told.output
+    assert "@inproceedings{sakai2021," in told.output
+    assert "short = 'length'  (length, cutoff)" in told.output
+    assert "GFRC2" not in told.output
+    wrong = CliRunner().invoke(main, ["measures", "nothing"])
+    assert wrong.exit_code == 2
+    assert "no measure nothing; there are JSD" in wrong.output
+    assert len(CliRunner().invoke(main, ["measures"]).output.split("\n  range ")) == len(MEASURES) + 1
+
+
+def test_every_upstream_item_is_described() -> None:
+    """In data/README.md, with repository, licence and limitations."""
+    lines = (project.root() / "data" / "registry.tsv").read_text().splitlines()
+    items = {tuple(np.array(line.split("\t"))[[0, 5]]) for line in lines[1:]}
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (project.root() / "data" / "README.md").read_text().splitlines()
+        if line.startswith("| `")
+    ]
+    described = {(row[0].strip("`"), row[3]): row for row in rows if len(row) == 5}
+    assert set(described) == items
+    assert all(all(row) for row in described.values())
