@@ -101,6 +101,9 @@ def z_scale(scores: ArrayLike, groups: ArrayLike, *, ddof: int = 0) -> Floats:
     # equal scores are told by comparison: their rounded mean may differ from them
     equal = np.maximum.reduceat(values, starts, axis=-1) == np.minimum.reduceat(values, starts, axis=-1)
     centred = values - spread(np.add.reduceat(values, starts, axis=-1) / sizes)
+    # to a largest distance of 1 first, so that no square of a tiny or huge score leaves the range of floats
+    reach = np.maximum.reduceat(np.abs(centred), starts, axis=-1)
+    centred = centred / spread(np.where(equal, 1.0, reach))
     variance = np.add.reduceat(centred**2, starts, axis=-1) / np.maximum(sizes - ddof, 1)
     deviation = np.sqrt(np.where(equal, 1.0, variance))
     scaled = np.where(spread(equal), 0.0, centred / spread(deviation))
