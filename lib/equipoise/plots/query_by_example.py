@@ -51,7 +51,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
     thesis Figure 2.1.
     """
     parts = (
-        ("TILDE", "[CLS], or on the mean", "language-model head", "log-probability of vocabulary tokens [nats]"),
+        ("TILDE", "[CLS] or mean", "language-model head", "log-probability of vocabulary tokens [nats]"),
         ("TILDEv2", "every token", "projection to a scalar, ReLU", "weight of document tokens"),
     )
     for ax, (system, read, head, label) in zip(axes, parts, strict=True):
