@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
+from equipoise.endpoint import Endpoint, Sampling
 from equipoise.harvest import (
-    Endpoint,
     HarvestError,
     Protocol,
-    Sampling,
     Topic,
     harvest,
     judge_answer,

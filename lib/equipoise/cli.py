@@ -526,15 +526,16 @@ def harvest(
     Run it again with the same record to go on after an interruption.
     """
     from equipoise import harvest as harvesting
+    from equipoise.endpoint import Endpoint, Sampling
 
-    server = harvesting.Endpoint(endpoint, model, key_variable, timeout, tries, pause)
+    server = Endpoint(endpoint, model, key_variable, timeout, tries, pause)
     try:
         asked = harvesting.harvest(
             harvesting.read_topics(topics),
             server,
             output,
             trials=trials,
-            sampling=harvesting.Sampling(**sampling),
+            sampling=Sampling(**sampling),
             note=note,
             progress=lambda steps: tqdm(list(steps), unit="conversation", file=sys.stderr),
         )

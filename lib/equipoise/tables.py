@@ -43,6 +43,7 @@ __all__ = [
     "read_columns",
     "read_nuggets",
     "read_text",
+    "read_yaml",
 ]
 
 Floats = NDArray[np.float64]
@@ -441,6 +442,38 @@ class _Strings(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def read_yaml(path: str | Path) -> Any:
+    """Content of a YAML file, in which every scalar is text.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    dict, list or str
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is no YAML, or a key comes twice in a mapping.
+
+    Examples
+    --------
+    >>> from equipoise import project
+    >>> list(read_yaml(project.data("attributes", "fairweb_movies.yaml")))
+    ['RATINGS', 'ORIGIN']
+    """
+    name, text = str(path), read_text(path)
+    try:
+        return yaml.load(text, Loader=_Strings)  # noqa: S506 - a SafeLoader that knows text only
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise InputError([Problem(name, line, None, error.problem or "no YAML", "YAML")]) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError([Problem(name, None, None, str(error).splitlines()[0], "YAML")]) from None
+
+
 def read_attributes(path: str | Path) -> dict[str, AttributeSet]:
     """Attribute sets from a YAML file.
 
@@ -468,15 +501,7 @@ def read_attributes(path: str | Path) -> dict[str, AttributeSet]:
     >>> {name: (s.kind, len(s.groups)) for name, s in sets.items()}
     {'RATINGS': ('ordinal', 4), 'ORIGIN': ('nominal', 8)}
     """
-    name, text = str(path), read_text(path)
-    try:
-        content = yaml.load(text, Loader=_Strings)  # noqa: S506 - a SafeLoader that knows text only
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise InputError([Problem(name, line, None, error.problem or "no YAML", "YAML")]) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError([Problem(name, None, None, str(error).splitlines()[0], "YAML")]) from None
-    return attribute_sets(content, name)
+    return attribute_sets(read_yaml(path), str(path))
 
 
 def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, AttributeSet]:

@@ -5,7 +5,6 @@ A record is what `equipoise.harvest` writes: JSON Lines, first the settings, the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.loaders.transcripts import Line, Transcript, Turn
+from equipoise.records import parse_lines
 from equipoise.tables import InputError, Problem
 
 __all__ = ["harvest_transcripts", "parse_record", "read_harvest"]
@@ -68,31 +68,15 @@ def parse_record(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]
     ...     parse_record(path)
     ({'record': 'settings', 'topics': []}, [])
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
     problems: list[Problem] = []
-    settings: dict[str, Any] = {}
+    settings, lines = parse_lines(path, "turn", problems)
+    asked = settings.get("topics")
+    if settings and not isinstance(asked, list):
+        problems.append(Problem(str(path), 1, "topics", repr(asked), "a list: a record of equipoise harvest"))
+    topics = {str(topic.get("topic")) for topic in asked or () if isinstance(topic, dict)}
     turns: list[dict[str, Any]] = []
     seen: set[tuple[int, str, int]] = set()
-    topics: set[str] = set()
-    for number, text in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            problems.append(
-                Problem(str(path), number, None, "a line that is not JSON", "a record of equipoise harvest")
-            )
-            continue
-        kind = line.get("record") if isinstance(line, dict) else None
-        if number == 1 and kind == "settings" and isinstance(line.get("topics"), list):
-            settings = line
-            topics = {str(topic.get("topic")) for topic in line["topics"] if isinstance(topic, dict)}
-            continue
-        if number == 1 or kind != "turn":
-            problems.append(Problem(str(path), number, "record", repr(kind), "settings on line 1, then turns"))
-            continue
+    for number, line in lines:
         if wrong := _wrong_fields(line):
             found = f"no good value for {', '.join(wrong)}"
             problems.append(Problem(str(path), number, None, found, f"the fields {', '.join(TURN_FIELDS)}"))

@@ -1,0 +1,222 @@
+"""What a model is told about the authors of documents, truly or against the facts.
+
+Documents belong to one of two groups (written by a human or by a language model, by a woman or by a man, ...). A mode
+says which group a model is shown: none (Vanilla), the true one (Informed), or the other one (CF-informed). In a mixed
+mode, written ``X/Y``, relevant documents are shown as in mode X and non-relevant ones as in mode Y. A set of labels
+says by which words a group is shown.
+
+References
+----------
+thesis: chapter 5, sections 5.3.1 and 5.5 (Mixed RAG mode), appendix 5.C (extended set of labels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from equipoise.tables import InputError, Problem, read_yaml
+
+__all__ = ["MODES", "LabelSet", "mode_parts", "read_label_sets", "stable_generator"]
+
+MODES = ("Vanilla", "Informed", "CF-informed")
+"""Modes of thesis section 5.3.1."""
+
+
+def mode_parts(mode: str) -> tuple[str, str]:
+    """Modes of relevant and of non-relevant documents.
+
+    Parameters
+    ----------
+    mode : str
+        One of `MODES`, or two of them with a slash between.
+
+    Returns
+    -------
+    (str, str)
+
+    Raises
+    ------
+    ValueError
+        If there is no such mode.
+
+    Examples
+    --------
+    >>> mode_parts("Informed/CF-informed"), mode_parts("Vanilla")
+    (('Informed', 'CF-informed'), ('Vanilla', 'Vanilla'))
+    """
+    parts = mode.split("/")
+    if len(parts) not in (1, 2) or not set(parts) <= set(MODES):
+        raise ValueError(f"no mode {mode!r}: one of {', '.join(MODES)}, or two with a slash between")
+    return parts[0], parts[-1]
+
+
+def stable_generator(seed: int, *words: str) -> np.random.Generator:
+    """Generator of random numbers that depends on a seed and on words only, not on the order of calls.
+
+    Parameters
+    ----------
+    seed : int
+    *words : str
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Examples
+    --------
+    >>> int(stable_generator(1, "q7", "d2").integers(1000)) == int(stable_generator(1, "q7", "d2").integers(1000))
+    True
+    """
+    digest = hashlib.sha256("\x1f".join([str(seed), *words]).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """Words by which groups of authors are shown.
+
+    Parameters
+    ----------
+    name : str
+    groups : mapping
+        Two groups, each with the labels that may stand for it.
+    notice : str
+        The sentence that tells a model of the labels.
+
+    Raises
+    ------
+    ValueError
+        If there are not two groups, one has no label, or a label stands for both.
+
+    Examples
+    --------
+    >>> plain = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")
+    >>> [plain.shown(mode, "LLM") for mode in MODES]
+    [None, 'LLM', 'Human']
+    """
+
+    name: str
+    groups: Mapping[str, tuple[str, ...]]
+    notice: str
+
+    def __post_init__(self) -> None:
+        first, *rest = (set(labels) for labels in self.groups.values())
+        if len(rest) != 1 or not first or not rest[0] or first & rest[0]:
+            raise ValueError(f"labels {self.name}: two groups with labels of their own are wanted")
+        object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
+
+    def shown(self, mode: str, group: str) -> str | None:
+        """Group that a document is shown to be of.
+
+        Parameters
+        ----------
+        mode : str
+            One of `MODES`.
+        group : str
+            The group it is of.
+
+        Returns
+        -------
+        str or None
+            None in mode Vanilla.
+
+        Raises
+        ------
+        ValueError
+            If there is no such mode or group.
+        """
+        if group not in self.groups:
+            raise ValueError(f"labels {self.name} know the groups {', '.join(self.groups)}, not {group!r}")
+        if mode not in MODES:
+            raise ValueError(f"no mode {mode!r}: one of {', '.join(MODES)}")
+        if mode == "Vanilla":
+            return None
+        return group if mode == "Informed" else next(other for other in self.groups if other != group)
+
+    def label(self, mode: str, group: str, seed: int, *words: str) -> str | None:
+        """Label that a document carries.
+
+        Parameters
+        ----------
+        mode, group : str
+            As for `shown`.
+        seed : int
+        *words : str
+            What identifies the document; where a group has several labels, the same words draw the same one.
+
+        Returns
+        -------
+        str or None
+
+        Examples
+        --------
+        >>> pool = LabelSet("names", {"Human": ("Ann Lee", "Bo Ek"), "LLM": ("AI",)}, "Authors are given.")
+        >>> pool.label("CF-informed", "LLM", 1, "q7", "d2") in ("Ann Lee", "Bo Ek")
+        True
+        """
+        shown = self.shown(mode, group)
+        if shown is None:
+            return None
+        labels = self.groups[shown]
+        return labels[int(stable_generator(seed, self.name, shown, *words).integers(len(labels)))]
+
+
+def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, LabelSet]:
+    """Read sets of labels from a YAML file.
+
+    The file maps the name of each set to ``notice`` (a sentence), ``groups`` (two, each with a list of labels, or the
+    word ``pool``) and ``source``.
+
+    Parameters
+    ----------
+    path : str or Path
+    pool : sequence of str
+        Labels that ``pool`` stands for; sets that need one are left out where it is empty.
+
+    Returns
+    -------
+    dict of str to LabelSet
+        In the order of the file.
+
+    Raises
+    ------
+    InputError
+        With every set that is not so.
+
+    Examples
+    --------
+    >>> from equipoise import project
+    >>> sets = read_label_sets(project.data("attributes", "author_labels.yaml"), ["Ann Lee"])
+    >>> sets["names"].groups["Human"], list(sets["gender"].groups)
+    (('Ann Lee',), ['female', 'male'])
+    """
+    content = read_yaml(path)
+    wanted = "notice (a sentence) and groups (two, each with labels of its own)"
+    if not isinstance(content, dict) or not content:
+        raise InputError([Problem(str(path), None, None, type(content).__name__, "sets of labels by name")])
+    sets: dict[str, LabelSet] = {}
+    problems: list[Problem] = []
+    for name, entry in content.items():
+        groups = entry.get("groups") if isinstance(entry, dict) else None
+        if not isinstance(groups, dict) or not isinstance(entry.get("notice"), str):
+            problems.append(Problem(str(path), None, str(name), "something else", wanted))
+            continue
+        listed = {group: tuple(pool) if labels == "pool" else labels for group, labels in groups.items()}
+        if not pool and "pool" in groups.values():
+            continue
+        if not all(isinstance(labels, list | tuple) for labels in listed.values()):
+            problems.append(Problem(str(path), None, str(name), "a group without a list", wanted))
+            continue
+        try:
+            sets[name] = LabelSet(name, {group: tuple(labels) for group, labels in listed.items()}, entry["notice"])
+        except (ValueError, TypeError) as error:
+            problems.append(Problem(str(path), None, str(name), str(error), wanted))
+    if problems:
+        raise InputError(problems)
+    return sets
