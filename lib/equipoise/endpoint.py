@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-__all__ = ["Answer", "Endpoint", "EndpointError", "Sampling", "ask", "ask_patiently"]
+__all__ = ["Answer", "Endpoint", "EndpointError", "Sampling", "ask", "ask_patiently", "read_answer"]
 
 LARGEST_ANSWER = 4 * 2**20
 """Bytes of a server's answer beyond which it is taken for garbage."""
@@ -190,8 +190,28 @@ def _written(choice: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
     return tuple(pairs)
 
 
-def _read_answer(body: bytes) -> Answer:
-    """Take an answer apart, or say by a passing EndpointError what is missing in it."""
+def read_answer(body: bytes) -> Answer:
+    r"""Take apart what a server sends back.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON in the OpenAI chat format.
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    EndpointError
+        A passing one, with what is missing in it.
+
+    Examples
+    --------
+    >>> read_answer(b'{"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}').text
+    'yes'
+    """
     try:
         data = json.loads(body)
         choice = data["choices"][0]
@@ -289,7 +309,7 @@ def ask(
         said = " ".join(body.decode("utf-8", "replace").split())[:200]
         message = f"HTTP {status}: {said}" if said else f"HTTP {status}"
         raise EndpointError(_without_key(message, key), passing=passing, wait=_asked_wait(response))
-    answer = _read_answer(bytes(body))
+    answer = read_answer(bytes(body))
     if key and key in answer.text:
         return replace(answer, text=_without_key(answer.text, key), written=())
     return answer

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from tqdm import tqdm
 
 from equipoise.dialogues import dialogue_text
+from equipoise.systems.gguf import load_server
 
 __all__ = [
     "LABELS",
@@ -222,18 +223,7 @@ def language_model(
     ...
     FileNotFoundError: no language model at no-such.gguf
     """
-    if not weights.is_file():
-        raise FileNotFoundError(f"no language model at {weights}")
-    try:
-        import xllamacpp
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("this system needs xllamacpp: pip install 'equipoise[models]'") from error
-    settings = xllamacpp.CommonParams()
-    settings.model.path = str(weights)
-    settings.n_ctx, settings.n_parallel = context, 1
-    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
-    settings.warmup, settings.verbosity = False, -1
-    server = xllamacpp.Server(settings)
+    server = load_server(weights, threads=threads, context=context)
     greedy = {"temperature": 0.0, "cache_prompt": True, "seed": 0}
 
     def first_tokens(prompt: str) -> dict[str, float]:
