@@ -68,7 +68,7 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
         name: floor
         for floor, names in enumerate(
             [
-                ["project", "divergences", "segments"],
+                ["project", "divergences", "rag_modes", "segments"],
                 ["tables"],
                 ["loaders"],
                 ["measures", "statistics", "permutations", "counterfactuals", "dialogues"],
