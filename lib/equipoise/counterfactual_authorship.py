@@ -1,13 +1,12 @@
 """What a model is told about the authors of documents, truly or against the facts.
 
 Documents belong to one of two groups (written by a human or by a language model, by a woman or by a man, ...). A mode
-says which group a model is shown: none (Vanilla), the true one (Informed), or the other one (CF-informed). In a mixed
-mode, written ``X/Y``, relevant documents are shown as in mode X and non-relevant ones as in mode Y. A set of labels
-says by which words a group is shown.
+(`equipoise.rag_modes`) says which group a model is shown: none, the true one, or the other one. A set of labels says by
+which words a group is shown.
 
 References
 ----------
-thesis: chapter 5, sections 5.3.1 and 5.5 (Mixed RAG mode), appendix 5.C (extended set of labels).
+thesis: chapter 5, section 5.3.1, appendix 5.C (extended set of labels).
 """
 
 from __future__ import annotations
@@ -20,40 +19,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from equipoise.rag_modes import MODES
 from equipoise.tables import InputError, Problem, read_yaml
 
-__all__ = ["MODES", "LabelSet", "mode_parts", "read_label_sets", "stable_generator"]
-
-MODES = ("Vanilla", "Informed", "CF-informed")
-"""Modes of thesis section 5.3.1."""
-
-
-def mode_parts(mode: str) -> tuple[str, str]:
-    """Modes of relevant and of non-relevant documents.
-
-    Parameters
-    ----------
-    mode : str
-        One of `MODES`, or two of them with a slash between.
-
-    Returns
-    -------
-    (str, str)
-
-    Raises
-    ------
-    ValueError
-        If there is no such mode.
-
-    Examples
-    --------
-    >>> mode_parts("Informed/CF-informed"), mode_parts("Vanilla")
-    (('Informed', 'CF-informed'), ('Vanilla', 'Vanilla'))
-    """
-    parts = mode.split("/")
-    if len(parts) not in (1, 2) or not set(parts) <= set(MODES):
-        raise ValueError(f"no mode {mode!r}: one of {', '.join(MODES)}, or two with a slash between")
-    return parts[0], parts[-1]
+__all__ = ["LabelSet", "read_label_sets", "stable_generator"]
 
 
 def stable_generator(seed: int, *words: str) -> np.random.Generator:
@@ -97,7 +66,7 @@ class LabelSet:
     Examples
     --------
     >>> plain = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")
-    >>> [plain.shown(mode, "LLM") for mode in MODES]
+    >>> [plain.shown(mode, "LLM") for mode in ("Vanilla", "Informed", "CF-informed")]
     [None, 'LLM', 'Human']
     """
 

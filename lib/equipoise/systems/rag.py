@@ -16,6 +16,7 @@ import json
 import math
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -533,29 +534,29 @@ def record_answers(
             return task, error, time.monotonic() - begun
 
     with ThreadPoolExecutor(parallel) as pool:
-        while in_a_row < give_up and (batch := list(islice(waiting, parallel))):
-            for task, found, seconds in pool.map(attempt, batch):
-                if isinstance(found, EndpointError):
-                    failures.append(f"{json.dumps(dict(task.key))}: {found}")
-                    in_a_row += 1
-                    continue
-                in_a_row = 0
-                asked += 1
-                cited = citation_probabilities(found.text, found.written)
-                line = {
-                    "record": "answer",
-                    "key": dict(task.key),
-                    "shown": list(task.shown),
-                    "relevant": list(task.relevant),
-                    "answer": found.text,
-                    "citations": [
-                        [c.document, None if c.probability is None else round(c.probability, 6)] for c in cited
-                    ],
-                    "finish": found.finish,
-                    "tokens": dict(found.tokens),
-                    "seconds": round(seconds / len(batch), 3),
-                }
-                records.append(record, line)
+        running = deque(pool.submit(attempt, task) for task in islice(waiting, parallel))
+        while running:
+            task, found, seconds = running.popleft().result()
+            in_a_row = in_a_row + 1 if isinstance(found, EndpointError) else 0
+            if in_a_row < give_up:
+                running.extend(pool.submit(attempt, task) for task in islice(waiting, 1))
+            if isinstance(found, EndpointError):
+                failures.append(f"{json.dumps(dict(task.key))}: {found}")
+                continue
+            asked += 1
+            cited = citation_probabilities(found.text, found.written)
+            line = {
+                "record": "answer",
+                "key": dict(task.key),
+                "shown": list(task.shown),
+                "relevant": list(task.relevant),
+                "answer": found.text,
+                "citations": [[c.document, None if c.probability is None else round(c.probability, 6)] for c in cited],
+                "finish": found.finish,
+                "tokens": dict(found.tokens),
+                "seconds": round(seconds / parallel, 3),
+            }
+            records.append(record, line)
     if failures:
         listed = "\n  ".join(failures[:20])
         raise IncompleteError(f"{len(failures)} answers are missing:\n  {listed}\nRecord again into {record}.")
