@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from equipoise import divergences, project
-from equipoise.measures import gfr, gfrc, gfrc2, orders, protocol, rank_overlap, ranking_bias, trees
+from equipoise.measures import attribution, gfr, gfrc, gfrc2, orders, protocol, rank_overlap, ranking_bias, trees
 
 __all__ = ["MEASURES", "Measure", "Option", "references"]
 
@@ -155,7 +155,9 @@ def _written(value: Any) -> str:
 _DISTRIBUTIONS, _RANKED = "Divergences between distributions over groups", "Ranked lists: group fairness and relevance"
 _CONVERSATIONS, _TERMS = "Conversations: GFRC and GFRC2", "Ranked lists: bias in their terms"
 _OVERLAP, _PROTOCOL = "Overlap of rankings", "Protocol and order of conversations"
+_ATTRIBUTION = "Answers: attribution to their sources"
 _HIGHER, _LOWER, _NEITHER = "higher is better", "lower is better", "neither"
+_CHAPTER_5 = ("thesis-ch5", "thesis")
 
 
 def _declare(family: str, *rows: tuple[Any, ...]) -> list[Measure]:
@@ -271,6 +273,14 @@ MEASURES: tuple[Measure, ...] = (
             r"wins(a, b) = \frac{|\{\pi : M_a(\pi) > M_b(\pi)\}|}{|\{\pi\}|}",
         ),
         ("Stability of a ranking", orders.ranking_stability, "-1 to 1", "1", _HIGHER, ("permutations",)),
+    ),
+    *_declare(
+        _ATTRIBUTION,
+        ("Precision and recall of attribution", attribution.score_answers, "0 to 1", "1", _HIGHER, _CHAPTER_5),
+        ("CAS", attribution.cas, "0 to 1", "0", _LOWER, _CHAPTER_5),
+        ("CAB", attribution.cab, "-1 to 1", "0", _NEITHER, _CHAPTER_5),
+        ("AC", attribution.attribution_confidence, "0 to 1", "none", _NEITHER, _CHAPTER_5),
+        ("Exact match", attribution.exact_match, "0 or 1", "1", _HIGHER, (*_CHAPTER_5, "rajpurkar2016")),
     ),
 )
 """Every measure, in the order of the families."""

@@ -49,6 +49,7 @@ __all__ = [
     "position_bias",
     "quality_table",
     "score_answers",
+    "score_attribution",
 ]
 
 Floats = NDArray[np.float64]
@@ -286,6 +287,11 @@ def _ragged(lists: Iterable[Any], what: str) -> tuple[Integers, Integers]:
     return np.repeat(np.arange(len(rows)), sizes), numbers.astype(np.int64)
 
 
+def _absent(values: Any) -> bool:
+    """Whether a list is not there, or empty."""
+    return values is None or (isinstance(values, float) and np.isnan(values)) or not len(values)
+
+
 def _keys(rows: Integers, numbers: Integers) -> Integers:
     """One number for a row and a document in it."""
     keys: Integers = rows * (LARGEST_NUMBER + 1) + numbers
@@ -342,7 +348,7 @@ def score_answers(
     answers : DataFrame
         One row for each answer. Columns ``question``; ``answer``, its text; ``relevant``, the numbers of the relevant
         documents, from 1. Optional: ``documents``, how many were shown; without it no number from 1 is out of range.
-        ``gold``, gold answers; the list may be empty. Other columns are kept.
+        ``gold``, gold answers; the list may be empty, or None. Other columns are kept.
     out_of_range : {"wrong", "ignored"}
         Whether a number without a document counts as a citation that is wrong, or not at all.
     match, citation_marks
@@ -395,7 +401,7 @@ def score_answers(
     if "gold" in answers.columns:
         options: dict[str, Any] = {"match": match, "citation_marks": citation_marks}
         matched = [
-            float(exact_match(text, gold, **options)) if len(gold) else np.nan
+            np.nan if _absent(gold) else float(exact_match(text, gold, **options))
             for text, gold in zip(texts, answers["gold"], strict=True)
         ]
     else:
@@ -575,16 +581,24 @@ def _interval(values: Floats, level: float, resamples: int, seed: int) -> tuple[
     return bootstrap_interval(values, np.random.default_rng(seed), level=level, resamples=resamples)
 
 
+def _long(first: Floats, second: Floats) -> pd.DataFrame:
+    """Pairs as `compare_pairs` takes them."""
+    units = np.arange(len(first))
+    values = np.concatenate([first, second])
+    return pd.DataFrame({"topic": np.tile(units, 2), "run": np.repeat(["a", "b"], len(units)), "value": values})
+
+
 def _paired(first: Floats, second: Floats, resamples: int, seed: int) -> tuple[float, float, float]:
     """Statistic t and p of the paired t-test, and p of the randomisation test."""
     if len(first) < 2:
         return np.nan, np.nan, np.nan
-    units = np.arange(len(first))
-    long = pd.DataFrame({"topic": np.tile(units, 2), "run": np.repeat(["a", "b"], len(units))})
-    long["value"] = np.concatenate([first, second])
+    moved = first != second
+    moved[:2] |= moved.sum() < 2  # the test wants two pairs
     options: dict[str, Any] = {"baseline": "b", "correction": "none", "resamples": resamples}
-    t = compare_pairs(long, **options).iloc[0]
-    exchanged = compare_pairs(long, test="permutation", rng=np.random.default_rng(seed), **options).iloc[0]
+    t = compare_pairs(_long(first, second), **options).iloc[0]
+    # exchanging equal scores changes nothing: without them more tests are exact, and all are faster
+    differing = _long(first[moved], second[moved])
+    exchanged = compare_pairs(differing, test="permutation", rng=np.random.default_rng(seed), **options).iloc[0]
     return float(t["statistic"]), float(t["p"]), float(exchanged["p"])
 
 
@@ -725,7 +739,7 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     _need(answers, ("question", "relevant", "citations"))
     documents = _shown_documents(answers)
     relevant, _ = _relevant_documents(answers, documents)
-    lists = [cited if isinstance(cited, (list, tuple)) else [] for cited in answers["citations"]]
+    lists = [[] if _absent(cited) else cited for cited in answers["citations"]]
     rows, numbers = _ragged(([one["document"] for one in cited] for cited in lists), "citations")
     known = [one.get("probability") for one in chain.from_iterable(lists)]
     probability = np.array([np.nan if value is None else value for value in known], dtype=np.float64)
@@ -1031,3 +1045,139 @@ def position_bias(
             found.append((*group, measure, len(each), len(part), float(each.mean()), *interval))
     names = ["position", "measure", "questions", "answers", "value", "low", "high"]
     return pd.DataFrame(found, columns=[*by, *names])
+
+
+# --- everything in one table --------------------------------------------------------------------------------------
+
+_TIDY = (
+    *("run", *_PAIR, "mode", "against", "measure", "value", "low", "high"),
+    *("t", "p_t", "p_permutation", "count", "left_out"),
+)
+
+
+def score_attribution(
+    answers: pd.DataFrame,
+    by: Sequence[str] = (),
+    *,
+    run: str = "",
+    authors: tuple[str, str] = AUTHORS,
+    out_of_range: OutOfRange = "wrong",
+    match: Match = "substring",
+    citation_marks: CitationMarks = "removed",
+    level: float = 0.95,
+    resamples: int = 9999,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    r"""Everything about a table of answers: quality of each mode, CAS, CAB and attribution confidence, one row each.
+
+    .. math::
+        CAS = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|, \quad
+        CAB = \frac{\omega}{|Q|} \sum_{q \in Q} (M^q_{Informed} - M^q_{CF-informed})
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As `equipoise.loaders.answers.read_answers` gives it.
+    by : sequence of str
+        Further columns to group by, such as the model.
+    run : str
+        Name of the answers.
+    authors : (str, str)
+        The two authors; a positive CAB says that the first is favoured.
+    out_of_range, match, citation_marks
+        See `score_answers`.
+    level, resamples, rng
+        See `bias_table`.
+
+    Returns
+    -------
+    DataFrame
+        ``run``, by, ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t,
+        p_permutation, count, left_out``. The measures of a mode: precision, recall, exact_match, cited, cited_relevant
+        (means), uncited, out_of_range, repeated, malformed (totals), each with the number of answers behind it as
+        ``count``; AC-relevant and AC-nonrelevant, with the citations counted, and as ``left_out`` those without a
+        probability; AC-difference between them, with Welch's test. Of a mode against another: CAS-precision,
+        CAS-recall, CAB-precision, CAB-recall, with the questions counted and left out; for CAS ``mode`` is the informed
+        one and ``against`` Vanilla. NaN where a column does not apply.
+
+    Raises
+    ------
+    ValueError
+        As for `score_answers`, `bias_table` and `attribution_confidence`, or if `by` names a column of the result
+        or one that every table of answers has.
+
+    Notes
+    -----
+    thesis, section 5.3.3.
+
+    Examples
+    --------
+    >>> answers = pd.DataFrame({"question": [*"abab"], "mode": ["Vanilla", "Vanilla", "Informed", "Informed"]})
+    >>> answers = answers.assign(relevant_author="LLM", nonrelevant_author="Human", relevant=[(1,)] * 4)
+    >>> answers["answer"] = ["Wales [1].", "Wales [2].", "Wales [1].", "Wales [1][2]."]
+    >>> table = score_attribution(answers, rng=np.random.default_rng(1))
+    >>> table.loc[table["measure"].isin(["recall", "CAS-recall"]), ["mode", "against", "measure", "value", "count"]]
+            mode  against     measure  value  count
+    1    Vanilla               recall    0.5      2
+    10  Informed               recall    1.0      2
+    19  Informed  Vanilla  CAS-recall    0.5      2
+    """
+    taken = sorted({*by} & {*_TIDY, "question", "answer", "relevant", "citations", "gold"})
+    if taken:
+        raise ValueError(f"by lists further columns to group by, of other names than {', '.join(taken)}")
+    _need(answers, by)
+    scored = score_answers(answers, out_of_range=out_of_range, match=match, citation_marks=citation_marks)
+    keys = [*by, *_PAIR, "mode"]
+    bias = bias_table(scored, by, authors=authors, level=level, resamples=resamples, rng=rng)
+    parts = [_quality_rows(quality_table(scored, by), keys)]
+    if "citations" in answers.columns and answers["citations"].notna().any():
+        cited = citation_rows(answers.assign(mode=_modes(answers)))
+        parts.append(_confidence_rows(attribution_confidence(cited, keys), keys))
+    is_cas = bias["quantity"] == "CAS"
+    parts.append(
+        bias.assign(
+            mode=bias["counterfactual_mode"].where(is_cas, bias["base_mode"]),
+            against=bias["base_mode"].where(is_cas, bias["counterfactual_mode"]),
+            measure=bias["quantity"] + "-" + bias["measure"],
+            count=bias["questions"],
+        )
+    )
+    columns = ["run", *by, *_TIDY[1:]]
+    whole = pd.concat([part.assign(run=run).reindex(columns=columns) for part in parts if len(part)], ignore_index=True)
+    whole["against"] = whole["against"].fillna("").astype("str")
+    return whole.assign(left_out=whole["left_out"].fillna(0).astype("int64"), count=whole["count"].astype("int64"))
+
+
+def _quality_rows(quality: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row for each measure of a mode."""
+    names = ["precision", "recall", "exact_match", "cited", "cited_relevant"]
+    names += ["uncited", "out_of_range", "repeated", "malformed"]
+    order = quality.reset_index(names="place")
+    long = order.melt([*keys, "place", "answers", "with_gold"], names, var_name="measure")
+    gold = long["measure"] == "exact_match"
+    long = long.assign(count=long["with_gold"].where(gold, long["answers"]))
+    long = long.assign(left_out=long["answers"] - long["count"])
+    return long.sort_values("place", kind="stable", ignore_index=True)
+
+
+def _confidence_rows(confidence: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row for each side of each group, and one for the difference."""
+    shown = confidence[keys]
+    sides = [
+        shown.assign(
+            measure=f"AC-{side}",
+            value=confidence[f"{side}_ac"],
+            count=confidence[f"{side}_citations"],
+            left_out=confidence[f"{side}_missing"],
+        )
+        for side in ("relevant", "nonrelevant")
+    ]
+    both = shown.assign(
+        measure="AC-difference",
+        value=confidence["relevant_ac"] - confidence["nonrelevant_ac"],
+        t=confidence["t"],
+        p_t=confidence["p"],
+        count=sides[0]["count"] + sides[1]["count"],
+        left_out=sides[0]["left_out"] + sides[1]["left_out"],
+    )
+    return pd.concat([*sides, both]).sort_index(kind="stable")
