@@ -1,11 +1,13 @@
 """Settings that every test shares, and what is kept of a benchmark run."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import matplotlib as mpl
 import pytest
 from hypothesis import settings
+
+from chat_server import Behaviour, Server
 
 mpl.use("Agg")
 # the same examples at every run: a test that passes here passes on the next machine
@@ -25,3 +27,17 @@ def pytest_benchmark_generate_json(benchmarks: Iterable[Any]) -> dict[str, dict[
         if ratios:
             kept[benchmark.fullname] = {name: float(f"{value:.2g}") for name, value in ratios.items()}
     return dict(sorted(kept.items()))
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Start chat servers with a script each."""
+    servers: list[Server] = []
+
+    def start(*script: Behaviour) -> Server:
+        servers.append(Server(script))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()

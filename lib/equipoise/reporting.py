@@ -243,7 +243,7 @@ def _explanations(artefact: str) -> dict[tuple[str, str], str]:
     return {(row.row, row.column): row.reason for row in chosen.itertuples()}
 
 
-def compare(ours: pd.DataFrame, against: str, keys: Sequence[str]) -> Comparison:
+def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequence[str] | None = None) -> Comparison:
     """Hold a table against a printed one, cell by cell, at the printed precision.
 
     A number agrees if it lies within half a unit of the last printed place; a whole number or a fraction agrees only
@@ -258,6 +258,8 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str]) -> Comparison
         Name of the printed table, such as ``gfrc/table-1``.
     keys : sequence of str
         Columns that identify a row in both.
+    columns : sequence of str, optional
+        Printed columns to compare besides the keys, where the others cannot be computed; the default is all.
 
     Returns
     -------
@@ -276,6 +278,8 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str]) -> Comparison
     '0.01'
     """
     printed = printed_table(against)
+    if columns is not None:
+        printed = printed[[*keys, *columns]]
     missing = [column for column in printed.columns if column not in ours.columns]
     if missing:
         raise ValueError(f"{against}: our table has no column {', '.join(missing)}; it has {', '.join(ours.columns)}")
@@ -603,6 +607,7 @@ class Report:
         *,
         caption: str = "",
         against: str | None = None,
+        columns: Sequence[str] | None = None,
         basis: Basis = "recomputed",
         data: str = "",
         note: str = "",
@@ -622,6 +627,8 @@ class Report:
             The default is the artefact's title.
         against : str, optional
             Printed table to compare with; the default is the artefact's own, where it is published as numbers.
+        columns : sequence of str, optional
+            Printed columns to compare, where the others cannot be computed; the default is all.
         basis : {"recomputed", "derived", "replica"}
             From the study's data; from other printed numbers; from other data.
         data : str
@@ -641,7 +648,7 @@ class Report:
         ValueError
             If the name is neither an artefact nor fit for a file, or a replica does not name its data.
         """
-        comparison = self._compare(name, ours, keys, against, basis)
+        comparison = self._compare(name, ours, keys, against, columns, basis)
         caption = caption or self._title(name)
         shown = _show_table(caption, ours, comparison, digits)
         folder = self.folder / "tables"
@@ -786,11 +793,17 @@ class Report:
         return f"{str(row['artefact']).replace('-', ' ').capitalize()} of {row['paper']}: {row['title']}"
 
     def _compare(
-        self, name: str, ours: pd.DataFrame, keys: Sequence[str], against: str | None, basis: Basis
+        self,
+        name: str,
+        ours: pd.DataFrame,
+        keys: Sequence[str],
+        against: str | None,
+        columns: Sequence[str] | None,
+        basis: Basis,
     ) -> Comparison | None:
         if against is None and name in self._known.index and basis != "replica":
             against = name
-        return None if against is None else compare(ours, against, keys)
+        return None if against is None else compare(ours, against, keys, columns)
 
     def _record(
         self, name: str, basis: Basis, data: str, note: str, files: list[str], comparison: Comparison | None

@@ -45,6 +45,7 @@ __all__ = [
     "label_sets",
     "main",
     "names_of",
+    "of_experiment",
     "paraphrases",
     "tasks",
     "usable",
@@ -324,6 +325,35 @@ def names_of(text: str) -> list[str]:
     ['Ann Lee', 'Bo Ek']
     """
     return list(dict.fromkeys(f"{first} {last}" for first, last in _NAME.findall(text)))
+
+
+def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
+    """Answers that belong to an experiment.
+
+    Parameters
+    ----------
+    answers : DataFrame
+        As `rag.read_record` gives them.
+    *experiments : str
+        Keys of `CELLS`.
+
+    Returns
+    -------
+    DataFrame
+        Those in one of the settings, in their order.
+
+    Examples
+    --------
+    >>> key = {"labels": "placebo", "relevant_author": "Human", "nonrelevant_author": "Human", "k": 5}
+    >>> modes = ["Informed", CELLS["placebo"][1].mode]
+    >>> answers = pd.DataFrame([key | {"retriever": "BM25", "mode": mode} for mode in modes])
+    >>> of_experiment(answers, "placebo")["mode"].tolist()
+    ['Informed/CF-informed']
+    """
+    cells = pd.DataFrame({cell for name in experiments for cell in CELLS[name]}).rename(columns={"documents": "k"})
+    names = list(cells.columns)
+    wanted = pd.MultiIndex.from_frame(cells)
+    return answers[pd.MultiIndex.from_frame(answers[names]).isin(wanted)].reset_index(drop=True)
 
 
 def label_sets() -> dict[str, LabelSet]:
