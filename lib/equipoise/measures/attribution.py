@@ -115,16 +115,18 @@ def _number(digits: str) -> int:
     return int(significant or "0") if len(significant) < 10 else LARGEST_NUMBER
 
 
-def _cited_numbers(content: str, limit: int) -> list[int] | None:
-    """Numbers within a bracket; None where it is no citation."""
+def _cited_numbers(content: str, limit: int) -> Sequence[int]:
+    """Numbers within a bracket; none where it is no citation."""
+    if content.isdecimal() and content.isascii():
+        return (_number(content),)
     if not _CITATION.fullmatch(content):
-        return None
+        return ()
     numbers: list[int] = []
     for first, last in _RANGE.findall(content):
         start = _number(first)
         end = _number(last) if last else start
         if last and not 1 <= start <= end <= min(limit, start + LONGEST_RANGE - 1):
-            return None
+            return ()
         numbers.extend(range(start, end + 1))
     return numbers
 
@@ -169,22 +171,18 @@ def citations(answer: str, documents: int | None = None) -> Citations:
     if documents is not None and documents < 1:
         raise ValueError(f"at least one document is wanted, found {documents}")
     limit = LARGEST_NUMBER - 1 if documents is None else min(documents, LARGEST_NUMBER - 1)
-    malformed = sum(1 for _ in _OTHER_BRACKET.finditer(answer))
+    malformed = len(_OTHER_BRACKET.findall(answer)) if "【" in answer or "［" in answer else 0
     mentions, numbers = 0, dict[int, None]()
     # equal brackets are read once; the counter keeps the order of first mention
-    for (content, closing), times in Counter(match.groups() for match in _BRACKET.finditer(answer)).items():
-        found = _cited_numbers(content, limit) if closing else None
-        if found is not None:
+    for (content, closing), times in Counter(_BRACKET.findall(answer)).items():
+        if closing and (found := _cited_numbers(content, limit)):
             mentions += times * len(found)
             numbers.update(dict.fromkeys(found))
         elif _DIGIT.search(content) if closing else _DIGIT_FIRST.match(content):
             malformed += times
-    return Citations(
-        tuple(number for number in numbers if 1 <= number <= limit),
-        tuple(number for number in numbers if not 1 <= number <= limit),
-        mentions - len(numbers),
-        malformed,
-    )
+    cited = tuple(number for number in numbers if 1 <= number <= limit)
+    beyond = tuple(number for number in numbers if not 1 <= number <= limit) if len(cited) < len(numbers) else ()
+    return Citations(cited, beyond, mentions - len(numbers), malformed)
 
 
 # --- correctness of an answer -------------------------------------------------------------------------------------
@@ -246,7 +244,7 @@ def exact_match(
     Notes
     -----
     thesis, section 5.3.3, Answer Correctness, with `normalised_answer` of SQuAD. Of citations within the answer the
-    thesis says nothing.
+    thesis says nothing; the evaluation it follows (Gao et al. 2023, ALCE) takes them out.
 
     Examples
     --------
