@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import iqr, zscore
 from sklearn.metrics import average_precision_score, ndcg_score
 
+from equipoise.measures.effectiveness import effectiveness
 from equipoise.measures.fusion import (
     ALPHAS,
-    effectiveness,
     interpolate,
     oracle,
     oracle_statistics,
@@ -115,31 +115,37 @@ def random_collection(
 
 
 def values_of(scores: pd.DataFrame, judgements: pd.DataFrame, relevant: int = 2) -> pd.DataFrame:
-    return effectiveness(sweep(scores, "bm25", "tilde"), judgements, by=["task", "alpha"], relevant=relevant)
+    measures = {"AP": f"AP(rel={relevant})", "nDCG": "nDCG"}
+    return effectiveness(sweep(scores, "bm25", "tilde"), judgements, by=["task", "alpha"], measures=measures)
 
 
 def test_effectiveness_agrees_with_scikit_learn() -> None:
     scores, judgements, _ = random_collection()
     run = scores.rename(columns={"bm25": "score"})[["task", "query", "document", "score"]]
-    values = effectiveness(run, judgements, relevant=2).set_index(["query", "measure"])["value"]
+    measures = {"MAP": "AP(rel=2)", "nDCG": "nDCG"}
+    values = effectiveness(run, judgements, by=["task"], measures=measures).set_index(["query", "measure"])["value"]
     for query, rows in run.merge(judgements).groupby("query"):
         ap = average_precision_score(rows["grade"] >= 2, rows["score"])
         ndcg = ndcg_score([rows["grade"]], [rows["score"]])
-        assert values[query, "AP"] == pytest.approx(ap, abs=1e-9)
+        assert values[query, "MAP"] == pytest.approx(ap, abs=1e-9)
         assert values[query, "nDCG"] == pytest.approx(ndcg, abs=1e-9)
 
 
-def test_effectiveness_refuses_rankings_without_judgements() -> None:
+def test_effectiveness_refuses_rankings_without_judgements_and_unknown_measures() -> None:
     scores, judgements, _ = random_collection()
+    run = scores.rename(columns={"bm25": "score"})
     with pytest.raises(ValueError, match="1 of 12 rankings have no judgements"):
-        effectiveness(scores.rename(columns={"bm25": "score"}), judgements[judgements["query"] != "q00"])
+        effectiveness(run, judgements[judgements["query"] != "q00"], by=["task"])
+    with pytest.raises(ValueError, match="knows no measure 'nonsense'"):
+        effectiveness(run, judgements, by=["task"], measures={"what": "nonsense"})
 
 
 def test_the_ends_of_the_sweep_are_the_two_rankers() -> None:
     scores, judgements, _ = random_collection()
     swept = values_of(scores, judgements)
     for alpha, name in ((1.0, "bm25"), (0.0, "tilde")):
-        alone = effectiveness(scores.rename(columns={name: "score"}), judgements, relevant=2)
+        measures = {"AP": "AP(rel=2)", "nDCG": "nDCG"}
+        alone = effectiveness(scores.rename(columns={name: "score"}), judgements, by=["task"], measures=measures)
         end = swept[swept["alpha"] == alpha].reset_index(drop=True)
         pd.testing.assert_frame_equal(end[list(alone.columns)], alone)
 

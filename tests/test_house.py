@@ -23,7 +23,9 @@ def name_of(requirement: str) -> str:
 def test_environment_agrees_with_pyproject() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     python, pip = (entry for entry in environment["dependencies"] if isinstance(entry, str))
-    assert python == f"python {PYPROJECT['project']['requires-python']}"
+    lowest = re.match(r">=(\d+\.\d+)", PYPROJECT["project"]["requires-python"])
+    assert lowest is not None
+    assert python == f"python ={lowest[1]}"  # one version, in a form that repo2docker reads
     assert pip == "pip"
     (requirements,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
     constraints, editable = requirements

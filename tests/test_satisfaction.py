@@ -25,8 +25,10 @@ from equipoise.measures.satisfaction import (
     correct_counts,
     counter_satisfaction_status,
     jaccard_bounds,
+    jaccard_interval,
     recovered_counts,
     robustness_curve,
+    robustness_table,
     sampled_intervals,
     score_predictions,
     shared_context_jaccard,
@@ -159,6 +161,57 @@ def test_bootstrap_covers_the_estimate_and_repeats() -> None:
     assert scaled[..., 0] == pytest.approx(first[..., 0], abs=0.01)
     with pytest.raises(ValueError, match="no labelled sample"):
         sampled_intervals([1, 0, 1], [1, 0, 1], [1.0], np.random.default_rng(4), population=[9, 9, 9])
+
+
+COUNTS = pd.DataFrame(
+    [("b", "Main", 7, 8, 1, 2), ("b", "CF", 0, 1, 3, 5), ("a", "CF", 1, 1, 4, 5), ("a", "Main", 8, 8, 0, 2)],
+    columns=["run", "world", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"],
+)
+
+
+def test_table_of_curves_is_the_curve_of_each_estimator() -> None:
+    table = robustness_table(COUNTS, step=0.25)
+    assert table["run"].drop_duplicates().tolist() == ["a", "b"]
+    for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
+        part = table[table["run"] == run]
+        assert part["ratio"].drop_duplicates().tolist() == [0.2, 0.25, 0.5, 0.75, 1.0]
+        curve = robustness_curve(correct, [8, 2, 5], [0.2, 0.25, 0.5, 0.75, 1.0])
+        np.testing.assert_array_equal(part[["value", "low", "high"]].to_numpy().reshape(5, 5, 3), curve)
+
+
+def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
+    whole = pd.DataFrame({"world": ["Main", "CF"], "satisfied": [30, 3], "dissatisfied": [10, 20]})
+    table = robustness_table(COUNTS, step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50)
+    rng = np.random.default_rng(3)
+    for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
+        ratios = [0.25, 0.25, 0.5, 0.75, 1.0]
+        curve = sampled_intervals(correct, [8, 2, 5], ratios, rng, population=[30, 10, 20], resamples=50)
+        part = table.loc[table["run"] == run, ["value", "low", "high"]]
+        np.testing.assert_array_equal(part.to_numpy().reshape(5, 5, 3), curve)
+    with pytest.raises(ValueError, match="need a bootstrap"):
+        robustness_table(COUNTS, population=whole)
+    with pytest.raises(ValueError, match="one row of Main and one of CF"):
+        robustness_table(COUNTS.iloc[:3])
+
+
+@given(labels, st.integers(0, 100))
+def test_interval_of_the_jaccard_index_repeats_and_lies_between_0_and_1(
+    pairs: list[tuple[bool, bool]], seed: int
+) -> None:
+    before, after = np.array(pairs).T
+    low, high = jaccard_interval(before, after, np.random.default_rng(seed), resamples=50)
+    assert 0 <= low <= high <= 1
+    assert (low, high) == jaccard_interval(before, after, np.random.default_rng(seed), resamples=50)
+    if before.all() and after.all():
+        assert (low, high) == (1, 1)
+
+
+def test_interval_of_the_jaccard_index_widens_with_the_level_and_needs_contexts() -> None:
+    before, after = np.random.default_rng(1).random((2, 40)) < 0.5
+    ends = [jaccard_interval(before, after, np.random.default_rng(2), level=level) for level in (0.5, 0.95)]
+    assert ends[1][0] < ends[0][0] < shared_context_jaccard(before, after) < ends[0][1] < ends[1][1]
+    with pytest.raises(ValueError, match="found 0 originals"):
+        jaccard_interval([], [], np.random.default_rng(2))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=2, max_size=25))

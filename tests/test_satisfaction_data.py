@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from equipoise.counterfactual_dialogues import counterfactual_prompt, swap_responses, written_responses
 from equipoise.dialogues import label_of, parts_of, service_of, turn_samples
-from equipoise.loaders.satisfaction import read_acts, read_dialogues, read_samples
+from equipoise.loaders import registry
+from equipoise.loaders.satisfaction import load_relabelled, read_acts, read_dialogues, read_samples
 from equipoise.reporting import printed_table
 from equipoise.systems.satisfaction_runs import COLLECTIONS, collection, ordered_subset
 from equipoise.tables import InputError
@@ -74,6 +75,19 @@ def test_nothing_in_a_sample_file_is_run(tmp_path: Path) -> None:
 def test_system_that_speaks_twice_is_one_response(tmp_path: Path) -> None:
     table = read_samples(written(tmp_path, "['a|||b|||c', 'OVERALL|||']\t[0, 1]\t1\n"))
     assert table.loc[0, ["users", "systems", "overall"]].tolist() == [("a", "OVERALL"), ("b c", ""), True]
+
+
+def test_dialogues_rated_twice_are_paired_by_their_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder, classes in {"human_sgd": "0212", "gpt4_sgd": "0101"}.items():
+        (tmp_path / folder).mkdir()
+        for part, texts in {"train": "AB", "valid": "C", "test": "D"}.items():
+            name = f"{part}_human_sgd.txt" if folder == "human_sgd" else f"{part}_gpt_sgd.txt"
+            lines = [f"['{text}|||']\t[1]\t{classes['ABCD'.index(text)]}\n" for text in texts]
+            lines += ["['twice|||']\t[1]\t0\n"]  # in every part: whose rating is whose is not known
+            (tmp_path / folder / name).write_text("".join(lines))
+    monkeypatch.setattr(registry, "fetch", lambda _, path: tmp_path / path)
+    both = load_relabelled("SGD")
+    assert both.to_numpy().tolist() == [["A", 0, 0], ["B", 2, 1], ["C", 1, 0], ["D", 2, 1]]
 
 
 def test_acts_are_numbers_and_names(tmp_path: Path) -> None:

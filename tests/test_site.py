@@ -5,11 +5,11 @@ import itertools
 import json
 import re
 import shutil
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import nbformat
@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chromium import PROGRAM, Browser
 from equipoise import project, reporting, site
 from equipoise.cli import main
 from equipoise.reporting import Report
@@ -26,12 +27,6 @@ from equipoise.reporting import Report
 PAGES = site.pages()
 HTML = [name for name in PAGES if name.endswith(".html")]
 SITE = project.root() / "reports" / "site"
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-default-apps --disable-extensions --enable-logging=stderr "
-    "--virtual-time-budget=20000 --host-resolver-rules=MAP+*+~NOTFOUND"
-)
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     '<svg onload="document.title=1"><a href="javascript:alert(1)">x</a></svg>'
@@ -65,7 +60,8 @@ PARSED = {name: Page(PAGES[name].decode()) for name in HTML}
 # --- pages --------------------------------------------------------------------------------------------------------
 
 
-def test_every_notebook_has_a_page_and_the_committed_site_is_this_one() -> None:
+def test_every_notebook_has_a_page_and_the_committed_site_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "pages", lambda: PAGES)
     assert {f"{name}.html" for name in site.reported()} < set(HTML)
     assert site.check() == []
     assert {path.relative_to(SITE).as_posix() for path in SITE.rglob("*") if path.is_file()} == set(PAGES)
@@ -207,49 +203,32 @@ def test_nothing_active_passes(markup: str) -> None:
 
 # --- in a browser -------------------------------------------------------------------------------------------------
 
-Browse = Callable[..., tuple[str, str, list[str]]]
 
-
-@pytest.fixture
-def browse(tmp_path: Path) -> Browse:
-    """Open a page in headless Chromium: its DOM when all is done, what the console says, the addresses it asked for.
-
-    The browser's own requests, for the time or its lists, have no page as their initiator.
-    """
-    if BROWSER is None:
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One headless Chromium for every page, without network."""
+    if PROGRAM is None:
         pytest.skip("no Chromium on this machine: the pages are not opened in a browser")
-
-    def open_page(path: Path, *more: str) -> tuple[str, str, list[str]]:
-        log = tmp_path / "net.json"
-        flags = [flag.replace("+", " ") for flag in FLAGS.split()]
-        profile = tmp_path / "profile"
-        command = [BROWSER, *flags, f"--user-data-dir={profile}", f"--log-net-log={log}", *more]
-        command += ["--dump-dom", path.as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603
-        said = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
-        request = re.compile(r'"initiator":"([^"]*)".*?"url":"((?:https?|wss?):[^"]*)"')
-        asked = [url for initiator, url in request.findall(log.read_text()) if initiator != "not an origin"]
-        return done.stdout, said, asked
-
-    return open_page
+    with Browser(PROGRAM, tmp_path_factory.mktemp("profile")) as running:
+        yield running
 
 
-def test_the_browser_reports_what_a_page_asks_for_and_says(browse: Browse, tmp_path: Path) -> None:
+def test_the_browser_reports_what_a_page_asks_for_and_says(browser: Browser, tmp_path: Path) -> None:
     """So that silence below means something."""
     loud = tmp_path / "loud.html"
     loud.write_text("<script>console.error('heard')</script><img src='http://192.0.2.1/a.png'>")
-    _, said, asked = browse(loud)
-    assert "heard" in said
-    assert "http://192.0.2.1/a.png" in asked
+    page = browser.open(loud.as_uri())
+    assert "heard" in page.said
+    assert "http://192.0.2.1/a.png" in page.asked
 
 
 @pytest.mark.parametrize("name", HTML)
-def test_a_browser_opens_the_page_from_disk_and_typesets_every_formula(name: str, browse: Browse) -> None:
-    dom, said, asked = browse(SITE / name)
-    assert said == ""
-    assert asked == []
+def test_a_browser_opens_the_page_from_disk_and_typesets_every_formula(name: str, browser: Browser) -> None:
+    page = browser.open((SITE / name).as_uri())
+    assert page.said == ""
+    assert page.asked == []
+    dom, source = page.dom, PAGES[name].decode()
     assert "mjx-merror" not in dom
-    source = PAGES[name].decode()
     if name == "measures.html":
         assert dom.count("<mjx-container") == source.count("\\[")
     elif "tex-svg.js" in source:
@@ -257,29 +236,64 @@ def test_a_browser_opens_the_page_from_disk_and_typesets_every_formula(name: str
         prose = re.sub(r"<code>.*?</code>", "", prose, flags=re.DOTALL)
         wanted = len(re.findall(r"\$\$.+?\$\$|\$.+?\$", prose, re.DOTALL))
         assert dom.count("<mjx-container") == wanted > 0
+    for width in (1200, 400):  # a desk and a phone: the page is never wider than the window
+        page.resize(width)
+        assert page.run("document.documentElement.scrollWidth") <= width
+    page.close()
 
 
-@pytest.mark.parametrize("width", [400, 1200])
-def test_no_page_is_wider_than_the_window(width: int, browse: Browse, tmp_path: Path) -> None:
-    """The pages in frames of a page of the test's own, which measures them: a window is never narrower than 500."""
-    folder = tmp_path / "reports" / "site"
-    shutil.copytree(SITE, folder)
-    for source in site.reported():
-        shutil.copytree(project.root() / "reports" / source / "figures", tmp_path / "reports" / source / "figures")
-    frames = "".join(f'<iframe width="{width}" height="900" src="{name}"></iframe>' for name in HTML)
-    measure = (
-        "onload = () => setTimeout(() => { for (const frame of document.querySelectorAll('iframe')) frame.title = "
-        "frame.contentDocument.documentElement.scrollWidth }, 6000)"
-    )
-    outer = folder / "measure.html"
-    outer.write_text(f"<!DOCTYPE html><script>{measure}</script>{frames}")
-    dom, _, _ = browse(outer, "--allow-file-access-from-files")
-    widths = dict(re.findall(r'src="([^"]+)" title="(\d+)"', dom))
-    assert set(widths) == set(HTML)
-    assert {name: size for name, size in widths.items() if int(size) > width} == {}
+FOCUS = """(() => {
+  const all = [...document.querySelectorAll("a[href], summary, [tabindex='0']")].filter(e => e.checkVisibility());
+  const here = document.activeElement, style = getComputedStyle(here), box = here.getBoundingClientRect();
+  return {
+    wanted: all.length,
+    place: all.indexOf(here),
+    outline: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
+    seen: box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight,
+    href: here.getAttribute("href") || "",
+  };
+})()"""
 
 
-def test_a_hostile_transcript_shows_as_text(browse: Browse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_can_be_walked_by_keyboard(browser: Browser) -> None:
+    """Tab goes through every link once, in the order of the page, each marked and in sight, and out at the end."""
+    page = browser.open((SITE / "index.html").as_uri())
+    stops: list[dict[str, Any]] = []
+    while len(stops) <= page.run(FOCUS)["wanted"]:
+        page.press("Tab")
+        stops.append(page.run(FOCUS))
+        if stops[-1]["place"] < 0:  # no element of the page: the browser's own bar
+            break
+    assert [stop["place"] for stop in stops] == [*range(stops[0]["wanted"]), -1]
+    assert stops[0]["href"] == "#main"
+    assert all(stop["seen"] and stop["outline"] >= 2 for stop in stops[:-1])
+    cells = {values["href"] for values in PARSED["index.html"].all("a") if values.get("class", "").startswith("cell")}
+    assert cells <= {stop["href"] for stop in stops}
+    page.press("Tab", shift=True)
+    assert page.run(FOCUS)["place"] == stops[0]["wanted"] - 1
+    page.close()
+
+
+def test_enter_skips_to_the_content_opens_a_cell_and_unfolds_code(browser: Browser) -> None:
+    page = browser.open((SITE / "index.html").as_uri())
+    page.press("Tab")
+    page.press("Enter")
+    assert page.run("document.activeElement.id") == "main"
+    page.press("Tab")
+    cell = page.run(FOCUS)["href"]
+    assert page.run("document.activeElement.matches('.matrix a.cell')")
+    page.follow("Enter")
+    assert page.run("location.pathname.split('/').pop() + location.hash") == cell
+    assert page.run("document.querySelector(':target').getBoundingClientRect().top < innerHeight")
+    page.run("document.querySelector('details.code:not([open]) summary').focus()")
+    page.press("Enter")
+    assert page.run("document.activeElement.closest('details').open")
+    page.press("Tab")
+    assert page.run("!document.activeElement.matches('body')")
+    page.close()
+
+
+def test_a_hostile_transcript_shows_as_text(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through every door: a table, a claim, plain output, Markdown output, raw HTML and a caption."""
     root = tmp_path / "repository"
     shutil.copytree(project.root() / "data" / "published", root / "data" / "published")
@@ -311,13 +325,13 @@ def test_a_hostile_transcript_shows_as_text(browse: Browse, tmp_path: Path, monk
         assert site.check() == []
         (root / "reports" / "site" / "index.html").write_text("altered")
         assert "index.html" in site.check()[0]
-        page = root / "reports" / "site" / "evil.html"
-        dom, said, asked = browse(page)
+        page = browser.open((root / "reports" / "site" / "evil.html").as_uri())
     finally:
         project.root.cache_clear()
+    dom = page.dom
     assert "<title>A hostile transcript · Equipoise</title>" in dom
-    assert asked == []
-    assert "192.0.2.1" not in said
+    assert page.asked == []
+    assert "192.0.2.1" not in page.said
     assert dom.count("<mjx-container") == 1
     assert dom.count("&lt;script&gt;document.title='owned'&lt;/script&gt;") >= 5
     assert {values.get("src") for values in Page(dom).all("script")} == {"assets/settings.js", "assets/tex-svg.js"}
@@ -366,7 +380,9 @@ def test_the_command_serves_until_interrupted(monkeypatch: pytest.MonkeyPatch, p
     assert re.match(r"http://127\.0\.0\.1:\d+/site/index\.html ", served.output)
 
 
-def test_the_command_makes_the_site_only_where_it_differs() -> None:
+def test_the_command_makes_the_site_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {path.relative_to(SITE).as_posix(): path.read_bytes() for path in SITE.rglob("*") if path.is_file()}
+    monkeypatch.setattr(site, "pages", lambda: there)
     made = CliRunner().invoke(main, ["site"])
     assert (made.exit_code, made.output) == (0, "reports/site is up to date.\n")
 

@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise.loaders.transcripts import nugget_frame, parse_transcripts, turn_frame
 from equipoise.measures.gfrc import gfrc
-from equipoise.measures.trees import conversation_trees, expected_scores, path_nuggets, reach
+from equipoise.measures.trees import (
+    conversation_trees,
+    expected_scores,
+    leaving_trees,
+    nuggets_by_round,
+    path_nuggets,
+    reach,
+)
 from equipoise.tables import attribute_sets, nugget_table
 
 SETS = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
@@ -139,3 +147,56 @@ def test_reach_of_a_long_conversation() -> None:
     np.testing.assert_array_equal(before, 3 * np.arange(count))
     np.testing.assert_array_equal(level, 1 + np.arange(count))
     assert probability.min() == 1
+
+
+TALK = """##### t
+### U1
+Films about chess, please.
+### S1 o
+Queen of Katwe
+#L2
+#A: (1,0)
+### U2
+More?
+### S2 o
+Pawn Sacrifice, and Fresh
+#L1
+#A: (0,1)
+### U3
+And more?
+### S3 o
+Dangerous Moves
+#L1
+#A: (0,1)
+"""
+
+
+@pytest.mark.parametrize("persistence", [0.0, 0.25, 1.0])
+def test_users_who_may_leave_score_what_the_rounds_they_saw_score(persistence: float) -> None:
+    """Against the conversation cut off by hand after each round."""
+    talk = parse_transcripts(TALK, "r", SETS)
+    turns, frame = turn_frame(talk), nugget_frame(talk, SETS)
+    trees = leaving_trees(turns, persistence)
+    assert trees.paths["probability"].sum() == pytest.approx(1)
+    paths = nugget_table(path_nuggets(trees, nuggets_by_round(frame, turns)), SETS)
+    ours = expected_scores(gfrc(paths, SETS), trees).set_index(["attribute", "measure"])["value"]
+    shares = {1: 1 - persistence, 2: persistence * (1 - persistence), 3: persistence**2}
+    wanted: pd.Series = sum(
+        share * gfrc(nugget_table(cut, SETS), SETS).set_index(["attribute", "measure"])["value"]
+        for rounds, share in shares.items()
+        for cut in [frame[frame["turn"].astype(int) <= rounds]]
+    )
+    pd.testing.assert_series_equal(ours, wanted, check_exact=False, atol=1e-12)
+
+
+def test_rounds_that_do_not_fit_are_refused() -> None:
+    talk = parse_transcripts(TALK, "r", SETS)
+    turns, frame = turn_frame(talk), nugget_frame(talk, SETS)
+    with pytest.raises(ValueError, match="persistence is a probability"):
+        leaving_trees(turns, 1.5)
+    with pytest.raises(ValueError, match="no column end"):
+        leaving_trees(turns.drop(columns="end"), 0.5)
+    with pytest.raises(ValueError, match="numbered 1, 2"):
+        leaving_trees(turns[turns["turn"] != 2], 0.5)
+    with pytest.raises(ValueError, match="a turn without boundaries"):
+        nuggets_by_round(frame, turns[turns["turn"] != 2])

@@ -18,9 +18,10 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise.loaders import registry
 from equipoise.tables import InputError, Problem, read_text
 
-__all__ = ["OVERALL", "RATINGS", "read_acts", "read_dialogues", "read_samples"]
+__all__ = ["OVERALL", "RATINGS", "load_relabelled", "read_acts", "read_dialogues", "read_samples"]
 
 OVERALL = "OVERALL"
 """Text of the row that rates the dialogue as a whole."""
@@ -31,6 +32,16 @@ RATINGS = (1, 2, 3, 4, 5)
 CLASSES = (0, 1, 2)
 """Classes of asap and use_relabel: dissatisfied, neutral, satisfied."""
 
+_RELABELLED = {
+    "MultiWOZ": (
+        ["human_mwoz/train_mwoz.txt", "human_mwoz/valid_mwoz.txt", "human_mwoz/test_human_mwoz.txt"],
+        [f"gemini_mwoz/{part}_gemini_mwoz.txt" for part in ("train", "valid", "test")],
+    ),
+    "SGD": (
+        [f"human_sgd/{part}_human_sgd.txt" for part in ("train", "valid", "test")],
+        [f"gpt4_sgd/{part}_gpt_sgd.txt" for part in ("train", "valid", "test")],
+    ),
+}
 _SEPARATOR = "|||"
 _LONGEST = 80
 
@@ -203,6 +214,41 @@ def read_samples(path: str | Path) -> pd.DataFrame:
         raise InputError(problems)
     table = pd.DataFrame(rows, columns=["sample", "users", "systems", "acts", "level", "overall"])
     return table.astype({"sample": "str"})
+
+
+def load_relabelled(collection: str) -> pd.DataFrame:
+    """Dialogues of item use_relabel that were rated both by people and by a language model.
+
+    Parameters
+    ----------
+    collection : {"MultiWOZ", "SGD"}
+
+    Returns
+    -------
+    DataFrame, columns text, human, model
+        One row for each dialogue that stands once in the files of both, in the order of those by people; the classes
+        are 0 (dissatisfied), 1 (neutral) or 2 (satisfied). The model is Gemini for MultiWOZ and GPT-4 for SGD.
+
+    Raises
+    ------
+    KeyError
+        If there is no such collection.
+    DataUnreachable
+        If the upstream files are not on this machine and cannot be fetched.
+
+    Examples
+    --------
+    >>> load_relabelled("JDDC")
+    Traceback (most recent call last):
+    KeyError: 'JDDC'
+    """
+    rated = []
+    for files in _RELABELLED[collection]:
+        samples = pd.concat([read_samples(registry.fetch("use_relabel", file)) for file in files])
+        text = samples["users"].map("\n".join) + samples["systems"].map("\n".join)
+        rated.append(samples[["level"]].assign(text=text).drop_duplicates("text", keep=False))
+    both = rated[0].merge(rated[1], on="text", suffixes=("_human", "_model"))
+    return both.rename(columns={"level_human": "human", "level_model": "model"})[["text", "human", "model"]]
 
 
 def _literal(

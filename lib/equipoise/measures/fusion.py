@@ -1,7 +1,7 @@
 """Fusion of two rankers by linear interpolation of z-scaled scores, and how well its weight could be chosen.
 
 The kernels work on all queries at once: scores lie flat, one entry a query-document pair, beside an array of query
-codes. `sweep` makes the interpolated run of every weight; scored by ir_measures, it becomes a table
+codes. `sweep` makes the interpolated run of every weight; `equipoise.measures.effectiveness` makes of it a table
 ``task, query, alpha, measure, value``, from which come the weight tuned on other queries (`tuned`), the best weight of
 every query (`oracle`) with its statistics, and a weight predicted from the query (`predicted`).
 
@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import ir_measures
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +29,6 @@ __all__ = [
     "ALPHAS",
     "STATISTICS",
     "alpha_bounds",
-    "effectiveness",
     "interpolate",
     "oracle",
     "oracle_statistics",
@@ -203,69 +201,6 @@ def sweep(
     pairs = scores[[*keys, "document"]]
     table = pd.concat([pairs] * len(alphas), ignore_index=True)
     return table.assign(alpha=np.repeat(np.asarray(alphas, dtype=np.float64), len(pairs)), score=mixed.ravel())
-
-
-def effectiveness(
-    run: pd.DataFrame, judgements: pd.DataFrame, *, by: Sequence[str] = ("task",), relevant: int = 1
-) -> pd.DataFrame:
-    """Average precision and nDCG of every query, by ir_measures.
-
-    Parameters
-    ----------
-    run : DataFrame
-        ``query, document, score`` and the columns of `by`.
-    judgements : DataFrame
-        ``query, document, grade``, and those columns of `by` that judgements depend on (such as ``task``).
-    by : sequence of str
-        Columns that with ``query`` make one ranking, such as ``task``, ``alpha`` or ``run``.
-    relevant : int
-        Lowest grade that counts as relevant for average precision (CSFCube: 2, SciDocs: 1). nDCG uses the grades.
-
-    Returns
-    -------
-    DataFrame
-        The columns of `by`, then ``query, measure, value`` with the measures "AP" and "nDCG". Ties of scores are broken
-        by document id, descending, as trec_eval does.
-
-    Raises
-    ------
-    ValueError
-        If a ranking has no judgements.
-
-    Notes
-    -----
-    Table 2.1 and following of the thesis: MAP is the mean of AP over queries.
-
-    Examples
-    --------
-    >>> run = pd.DataFrame({"task": "t", "query": "q", "document": ["a", "b"], "score": [2.0, 1.0]})
-    >>> grades = pd.DataFrame({"task": "t", "query": "q", "document": ["a", "b"], "grade": [0, 1]})
-    >>> effectiveness(run, grades).round(4)["value"].tolist()
-    [0.5, 0.6309]
-    """
-    by = list(by)
-    rankings = run[[*by, "query"]].drop_duplicates(ignore_index=True)
-    rankings["query_id"] = [f"{number:09d}" for number in range(len(rankings))]
-    shared = [column for column in [*by, "query"] if column in judgements.columns]
-    qrels = rankings.merge(judgements, on=shared).rename(columns={"document": "doc_id", "grade": "relevance"})
-    if unjudged := len(rankings) - qrels["query_id"].nunique():
-        raise ValueError(f"{unjudged} of {len(rankings)} rankings have no judgements")
-    named = run.merge(rankings, on=[*by, "query"]).rename(columns={"document": "doc_id"})
-    average_precision = ir_measures.AP(rel=relevant)
-    results = ir_measures.iter_calc(
-        [average_precision, ir_measures.nDCG],
-        qrels[["query_id", "doc_id", "relevance"]],
-        named[["query_id", "doc_id", "score"]],
-    )
-    values = pd.DataFrame(
-        [
-            (metric.query_id, "AP" if metric.measure == average_precision else "nDCG", metric.value)
-            for metric in results
-        ],
-        columns=["query_id", "measure", "value"],
-    )
-    table = rankings.merge(values, on="query_id").sort_values(["measure", "query_id"])
-    return table[[*by, "query", "measure", "value"]].reset_index(drop=True)
 
 
 def _per_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -22,6 +22,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.measures.effectiveness import parsed_measure
+
 __all__ = [
     "ORIGINAL",
     "ContextScores",
@@ -91,7 +93,7 @@ def score_alternatives(
     ranked = np.asarray(rankings, dtype=np.intp)
     if ranked.ndim != 2 or len(ranked) != len(queries):
         raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
-    parsed = _measure(measure)
+    parsed = parsed_measure(measure)
     names, codes = np.unique(np.array(queries, dtype=object).astype(str), return_inverse=True)
     judged = _by_query(qrels[qrels["query"].isin(names)], "grade")
     unjudged = [str(name) for name in names if name not in judged]
@@ -188,19 +190,12 @@ def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") 
     0   1_1     1    1.0
     1   1_2     1    0.0
     """
-    parsed = _measure(measure)
+    parsed = parsed_measure(measure)
     results = ir_measures.iter_calc([parsed], _by_query(qrels, "grade"), _by_query(run, "score"))
     values = {result.query_id: result.value for result in results}
     queries = sorted(set(qrels["query"]))
     rows = [(query, query.partition("_")[0], values.get(query, 0.0)) for query in queries]
     return pd.DataFrame(rows, columns=["query", "topic", "value"])
-
-
-def _measure(name: str) -> Any:
-    try:
-        return ir_measures.parse_measure(name)
-    except (ValueError, NameError) as error:
-        raise ValueError(f"ir_measures knows no measure {name!r}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,10 @@ __all__ = [
     "correct_counts",
     "counter_satisfaction_status",
     "jaccard_bounds",
+    "jaccard_interval",
     "recovered_counts",
     "robustness_curve",
+    "robustness_table",
     "sampled_intervals",
     "score_predictions",
     "shared_context_jaccard",
@@ -32,6 +34,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_FOUR = ["correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
 
 MEASURES = ("Acc", "P", "R", "F1", "sensitivity")
 """Accuracy; precision, recall and F1 as means over the two classes; recall of dissatisfaction."""
@@ -171,8 +175,7 @@ def score_predictions(
         dissatisfied=table[truth].astype(bool),
     )
     counts = marked.groupby(list(keys), sort=True).sum().astype("int64").reset_index()
-    four = ["correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
-    scores = binary_scores(*(counts[column].to_numpy() for column in four))
+    scores = binary_scores(*(counts[column].to_numpy() for column in _FOUR))
     return counts.join(pd.DataFrame(scores, columns=list(MEASURES)))
 
 
@@ -348,6 +351,92 @@ def sampled_intervals(
     return np.stack([estimate, low, high], axis=-1)
 
 
+def robustness_table(
+    counts: pd.DataFrame,
+    keys: Sequence[str] = ("run",),
+    *,
+    step: float = 0.05,
+    population: pd.DataFrame | None = None,
+    rng: np.random.Generator | None = None,
+    resamples: int = 2000,
+) -> pd.DataFrame:
+    """Robustness curves of estimators, as a table.
+
+    Parameters
+    ----------
+    counts : DataFrame
+        The keys, ``world`` ("Main" or "CF"; others are left out), ``correct_satisfied``, ``satisfied``,
+        ``correct_dissatisfied`` and ``dissatisfied``, in samples: one row for each estimator and world.
+    keys : sequence of str, default ("run",)
+        Columns that identify an estimator.
+    step : float, default 0.05
+        Step of the share of dissatisfied samples, which runs from Main's own over its multiples to 1.
+    population : DataFrame, optional
+        Whole counts, where only a part of the samples was labelled: the keys or some of them, ``world``, ``satisfied``
+        and ``dissatisfied``.
+    rng : numpy.random.Generator, optional
+        With it, the intervals are those of `sampled_intervals`; without, those of `robustness_curve`. Estimators draw
+        in the order of their keys.
+    resamples : int, default 2000
+        Of the bootstrap.
+
+    Returns
+    -------
+    DataFrame
+        The keys, ``measure, ratio, value, low, high``, sorted by the keys, then by ratio.
+
+    Raises
+    ------
+    ValueError
+        If an estimator lacks Main or CF, a population is given without `rng`, or counts do not fit.
+
+    Notes
+    -----
+    thesis Figures 3.4 and 3.5.
+
+    Examples
+    --------
+    >>> counts = pd.DataFrame({"run": "r", "world": ["Main", "CF"], "correct_satisfied": [8, 0], "satisfied": [9, 0]})
+    >>> curve = robustness_table(counts.assign(correct_dissatisfied=[1, 3], dissatisfied=[1, 9]), step=0.5)
+    >>> curve[curve["measure"] == "Acc"][["ratio", "value"]].round(4).values.tolist()
+    [[0.1, 0.9], [0.5, 0.6481], [1.0, 0.4]]
+    """
+    keys = list(keys)
+    if population is not None:
+        if rng is None:
+            raise ValueError("whole counts of a labelled part need a bootstrap: pass rng")
+        whole = population.rename(columns={"satisfied": "whole satisfied", "dissatisfied": "whole dissatisfied"})
+        counts = counts.merge(whole, how="left")
+    prefix = "" if population is None else "whole "
+    tables = []
+    for key, part in counts.groupby(keys, sort=True):
+        main, turned = part[part["world"] == "Main"], part[part["world"] == "CF"]
+        if len(main) != 1 or len(turned) != 1:
+            raise ValueError(f"one row of Main and one of CF wanted for {key}, found {len(main)} and {len(turned)}")
+        right, size, whole_size = (
+            np.array([main[first].iloc[0], main[second].iloc[0], turned[second].iloc[0]], dtype=np.float64)
+            for first, second in (
+                ("correct_satisfied", "correct_dissatisfied"),
+                ("satisfied", "dissatisfied"),
+                (f"{prefix}satisfied", f"{prefix}dissatisfied"),
+            )
+        )
+        least = whole_size[1] / (whole_size[0] + whole_size[1])
+        shares = np.concatenate([[least], np.arange(np.ceil(least / step), round(1 / step) + 1) * step])
+        shares = np.minimum(shares, 1.0)
+        if rng is None:
+            scores = robustness_curve(right, size, shares)
+        else:
+            scores = sampled_intervals(right, size, shares, rng, population=whole_size, resamples=resamples)
+        curve = pd.DataFrame(scores.reshape(-1, 3), columns=["value", "low", "high"])
+        curve.insert(0, "ratio", np.repeat(shares, len(MEASURES)))
+        curve.insert(0, "measure", np.tile(np.asarray(MEASURES, dtype=object), len(shares)))
+        for place, column in enumerate(keys):
+            curve.insert(place, column, key[place])
+        tables.append(curve)
+    return pd.concat(tables, ignore_index=True)
+
+
 def balanced_threshold(dissatisfied: ArrayLike, scores: ArrayLike) -> float:
     """Threshold on the score at which balanced accuracy is highest.
 
@@ -504,6 +593,56 @@ def shared_context_jaccard(original: ArrayLike, counterfactual: ArrayLike) -> fl
         raise ValueError(f"{len(before)} originals and {len(after)} counterfactuals")
     union = int((before | after).sum())
     return float((before & after).sum() / union) if union else float("nan")
+
+
+def jaccard_interval(
+    original: ArrayLike,
+    counterfactual: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+) -> tuple[float, float]:
+    """Bootstrap interval of `shared_context_jaccard`, by drawing contexts with replacement.
+
+    Parameters
+    ----------
+    original, counterfactual : array_like of bool, shaped (contexts,)
+        As in `shared_context_jaccard`.
+    rng : numpy.random.Generator
+    level : float, default 0.95
+        Share of the resampled indices between the ends.
+    resamples : int, default 2000
+
+    Returns
+    -------
+    (float, float)
+        Percentiles; a sample in which nothing is labelled correctly counts 0.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in length, or there is no context.
+
+    Notes
+    -----
+    For thesis Table 3.7, which prints no intervals.
+
+    Examples
+    --------
+    >>> low, high = jaccard_interval([True, True, False], [True, False, True], np.random.default_rng(1))
+    >>> low, high
+    (0.0, 1.0)
+    """
+    before, after = np.asarray(original, dtype=bool), np.asarray(counterfactual, dtype=bool)
+    if before.shape != after.shape or not len(before):
+        raise ValueError(
+            f"contexts to draw from are wanted, found {len(before)} originals, {len(after)} counterfactuals"
+        )
+    draws = rng.integers(len(before), size=(resamples, len(before)))
+    meet, join = (before & after)[draws].sum(axis=1), (before | after)[draws].sum(axis=1)
+    low, high = np.quantile(meet / np.maximum(join, 1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 # --- what printed scores say about the counts behind them ---------------------------------------------------------

@@ -21,12 +21,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ConversationTrees", "conversation_trees", "expected_scores", "path_nuggets", "reach"]
+__all__ = [
+    "ConversationTrees",
+    "conversation_trees",
+    "expected_scores",
+    "leaving_trees",
+    "nuggets_by_round",
+    "path_nuggets",
+    "reach",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 TREE_COLUMNS = ("run", "topic", "node", "parent", "probability", "words")
+_ROUND = ["run", "topic", "turn"]
 SUM_TOLERANCE = 1e-9
 
 
@@ -185,6 +194,101 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
     leaf = nodes["node"].iloc[leaves].reset_index(drop=True)
     paths = paths.assign(path=paths["topic"] + "/" + leaf, leaf=leaf, probability=probability[leaves])
     return ConversationTrees(nodes, paths, pd.concat(steps, ignore_index=True))
+
+
+def leaving_trees(turns: pd.DataFrame, persistence: float) -> ConversationTrees:
+    r"""Trees of conversations whose user may leave after each round.
+
+    .. math:: P(\text{leaves after round } k) = p^{k-1} (1 - p) \text{ for } k < n, \quad p^{n-1} \text{ for } k = n
+
+    Parameters
+    ----------
+    turns : DataFrame, columns run, topic, turn, start, end
+        Turn boundaries of conversations, as `equipoise.loaders.transcripts.turn_frame` gives them: positions of the
+        first and the last word of each user and system turn; those of one number are a round.
+    persistence : float
+        p, the probability that a user asks on after a round, 0 to 1.
+
+    Returns
+    -------
+    ConversationTrees
+        A round is a node of its number; leaving after it is a node without words.
+
+    Raises
+    ------
+    ValueError
+        If the probability is out of range, a column is missing, or the rounds of a conversation are not 1, 2, ...
+
+    Notes
+    -----
+    gfrc, section 7, with one probability for every transition.
+
+    Examples
+    --------
+    >>> turns = pd.DataFrame({"run": "r", "topic": "t", "turn": [1, 1, 2], "start": [1, 4, 9], "end": [3, 8, 20]})
+    >>> leaving_trees(turns, 0.75).paths[["path", "probability"]].values.tolist()
+    [['t/2', 0.75], ['t/left after 1', 0.25]]
+    """
+    if not 0 <= persistence <= 1:
+        raise ValueError(f"persistence is a probability, found {persistence}")
+    missing = [column for column in (*_ROUND, "start", "end") if column not in turns.columns]
+    if missing:
+        raise ValueError(f"the turns have no column {', '.join(missing)}")
+    words = turns[_ROUND].assign(words=turns["end"] - turns["start"] + 1)
+    rounds = words.groupby(_ROUND, sort=False)["words"].sum().reset_index()
+    number = rounds["turn"].astype("int64")
+    if (number != rounds.groupby(["run", "topic"], sort=False).cumcount() + 1).any():
+        raise ValueError("the rounds of a conversation are numbered 1, 2, ... in this order")
+    first, before = number == 1, (number - 1).astype("str")
+    nodes = rounds.drop(columns="turn").assign(
+        node=number.astype("str"), parent=before.mask(first, ""), probability=np.where(first, 1.0, persistence)
+    )
+    left = nodes[~first].assign(node="left after " + before[~first], probability=1 - persistence, words=0)
+    return conversation_trees(pd.concat([nodes, left], ignore_index=True))
+
+
+def nuggets_by_round(nuggets: pd.DataFrame, turns: pd.DataFrame) -> pd.DataFrame:
+    """Nuggets with positions that count the words of their round, as `path_nuggets` wants them.
+
+    Parameters
+    ----------
+    nuggets : DataFrame, columns run, topic, turn, start, end, level and any others
+        In the columns of a nugget table, positions counted from the beginning of the conversation; rows without
+        positions are left out.
+    turns : DataFrame, columns run, topic, turn, start
+        Turn boundaries, as in `leaving_trees`.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, start, end, level, the others, and node
+        The node is the number of the round.
+
+    Raises
+    ------
+    ValueError
+        If a nugget stands in a turn that has no boundaries.
+
+    Notes
+    -----
+    gfrc, section 7.
+
+    Examples
+    --------
+    >>> turns = pd.DataFrame({"run": "r", "topic": "t", "turn": [1, 1, 2], "start": [1, 4, 9], "end": [3, 8, 20]})
+    >>> found = pd.DataFrame({"run": "r", "topic": "t", "turn": ["1", "2"], "start": ["", "11"], "end": ["", "12"]})
+    >>> nuggets_by_round(found.assign(level=["0", "1"]), turns)[["node", "start", "end"]].values.tolist()
+    [['2', 3, 4]]
+    """
+    placed = nuggets[nuggets["start"].astype("str") != ""].astype({"turn": int, "start": int, "end": int, "level": int})
+    begins = turns.groupby(_ROUND, sort=False)["start"].min()
+    rounds = pd.MultiIndex.from_frame(placed[_ROUND])
+    if not (known := rounds.isin(begins.index)).all():
+        raise ValueError(f"a nugget stands in {rounds[~known][0]}, a turn without boundaries")
+    before = begins.loc[rounds].to_numpy() - 1
+    placed = placed.assign(
+        node=placed["turn"].astype("str"), start=placed["start"] - before, end=placed["end"] - before
+    )
+    return placed.drop(columns="turn").reset_index(drop=True)
 
 
 def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFrame:
