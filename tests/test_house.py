@@ -72,8 +72,9 @@ def test_each_floor_imports_only_from_the_floors_above() -> None:
             [
                 ["project", "divergences", "rag_modes", "segments"],
                 ["tables"],
+                ["endpoint", "records"],
                 ["loaders"],
-                ["measures", "statistics", "permutations", "counterfactuals", "dialogues"],
+                ["measures", "statistics", "permutations", "counterfactuals", "counterfactual_authorship", "dialogues"],
                 ["counterfactual_dialogues"],
                 ["systems", "harvest", "partitions"],
                 ["catalogue"],

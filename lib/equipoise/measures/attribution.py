@@ -527,6 +527,7 @@ _BIAS = (
     "counterfactual_mode",
     "questions",
     "left_out",
+    "changed",
     "value",
     "low",
     "high",
@@ -644,8 +645,9 @@ def bias_table(
     DataFrame
         Sorted by group: by, ``relevant_author, nonrelevant_author, measure, quantity`` ("CAS" or "CAB"), ``base_mode,
         counterfactual_mode, questions`` (answered in both modes), ``left_out`` (answered in one of them, or without a
-        score), ``value, low, high`` (0 to 1, CAB from -1), ``t, p_t`` (paired t-test), ``p_permutation`` (paired
-        randomisation test, two-sided). Intervals and tests are NaN for fewer than two questions, the value for none.
+        score), ``changed`` (questions whose score differs), ``value, low, high`` (0 to 1, CAB from -1), ``t, p_t``
+        (paired t-test), ``p_permutation`` (paired randomisation test, two-sided). Intervals and tests are NaN for
+        fewer than two questions, the value for none.
 
     Raises
     ------
@@ -658,6 +660,9 @@ def bias_table(
     the sign of t: for CAB that of CAB; for CAS that of Informed minus Vanilla. The thesis does not say what the mark of
     a CAS rests on; a mean of absolute differences can only be tested against 0 by way of the signed ones. It can be
     large where these cancel out, and p is then large too.
+
+    Where few questions change, look at ``changed`` and not at the interval: the bootstrap only draws what it has seen,
+    and its interval has no width where no question changed.
 
     Examples
     --------
@@ -686,12 +691,12 @@ def bias_table(
                 omega = 1.0 if quantity == "CAS" or label == authors[0] else -1.0
                 value = np.nan
                 if len(a):
-                    value = float(cas(a, b) if quantity == "CAS" else cab(a, b, label, authors=authors))
-                gaps = np.abs(a - b) if quantity == "CAS" else omega * (a - b)
+                    value = float(cas(a, b) if quantity == "CAS" else cab(a, b, label, authors=authors)) + 0.0
+                gaps = np.abs(a - b) if quantity == "CAS" else omega * (a - b) + 0.0  # no negative zero
                 low, high = _interval(gaps, level, resamples, seed)
                 t, p, exchanged = _paired(a, b, resamples, seed)
                 pair = (second, first) if quantity == "CAS" else (first, second)
-                found = (len(a), left_out, value, low, high, omega * t, p, exchanged)
+                found = (len(a), left_out, int((a != b).sum()), value, low, high, omega * t, p, exchanged)
                 rows.append((*group, measure, quantity, *pair, *found))
     return pd.DataFrame(rows, columns=[*by, *_PAIR, *_BIAS])
 
