@@ -47,12 +47,9 @@ def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
     for line, mode in enumerate(modes):
         for place, row in enumerate(shown[shown["mode"] == mode].itertuples()):
             told = row.label is not None and not pd.isna(row.label)
-            style = {"boxstyle": "round,pad=0.02", "lw": 1.2, "ec": COLOURS[0] if row.relevant else "#888888"}
-            ax.add_patch(
-                FancyBboxPatch(
-                    (place + 0.06, -line - 0.8), 0.86, 0.62, fc=_RELEVANT if row.relevant else _OTHER, **style
-                )
-            )
+            face, edge = (_RELEVANT, COLOURS[0]) if row.relevant else (_OTHER, "#888888")
+            place_of_box = (place + 0.06, -line - 0.8)
+            ax.add_patch(FancyBboxPatch(place_of_box, 0.86, 0.62, boxstyle="round,pad=0.02", lw=1.2, fc=face, ec=edge))
             ax.text(
                 place + 0.49,
                 -line - 0.4,
