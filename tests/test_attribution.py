@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import precision_score, recall_score
@@ -50,7 +50,8 @@ def scored(
 
 
 def bias(table: pd.DataFrame, by: tuple[str, ...] = (), **options: Any) -> pd.DataFrame:
-    return bias_table(table, by, **{"measures": ["recall"], "resamples": 99, "rng": rng()} | options)
+    defaults: dict[str, Any] = {"measures": ["recall"], "resamples": 99, "rng": rng()}
+    return bias_table(table, **{"by": by} | defaults | options)
 
 
 # --- citations ----------------------------------------------------------------------------------------------------
@@ -274,8 +275,13 @@ def test_a_hand_worked_example_of_each_mode() -> None:
     answers = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(documents=5)
     answers["relevant"] = [(1,)] * len(answers)
     plain = answers[answers["mode"].isin(MODES)]
-    settings = [(plain, "Human", "LLM"), (plain, "LLM", "Human"), (answers, "Human", "Human"), (answers, "LLM", "LLM")]
-    whole = pd.concat([part.assign(relevant_author=r, nonrelevant_author=n) for part, r, n in settings])
+    authorships = [
+        (plain, "Human", "LLM"),
+        (plain, "LLM", "Human"),
+        (answers, "Human", "Human"),
+        (answers, "LLM", "LLM"),
+    ]
+    whole = pd.concat([part.assign(relevant_author=r, nonrelevant_author=n) for part, r, n in authorships])
     found = bias_table(score_answers(whole), measures=["precision"], resamples=99, rng=rng())
     values = {tuple(row[:4]): row[4] for row in found[[
         "relevant_author", "nonrelevant_author", "quantity", "counterfactual_mode", "value"
@@ -299,6 +305,7 @@ def test_a_hand_worked_example_of_each_mode() -> None:
     assert found["questions"].eq(2).all()
 
 
+@settings(max_examples=20)
 @given(scores, st.data())
 def test_cab_changes_sign_when_labels_swap_and_cas_does_not(first: list[float], data: st.DataObject) -> None:
     second = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=len(first), max_size=len(first)))

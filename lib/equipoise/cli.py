@@ -202,7 +202,7 @@ def _write_all(tables: Mapping[Path | None, pd.DataFrame]) -> None:
 
 @main.group()
 def score() -> None:
-    """Score conversations of your own: tidy CSV with the columns run, topic, attribute, measure, value."""
+    """Score conversations, ranked lists and answers of your own: tidy CSV with a row for each measure and its value."""
 
 
 @score.command("ranking-bias")

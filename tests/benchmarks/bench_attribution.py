@@ -52,7 +52,7 @@ def plain_scores(answers: pd.DataFrame) -> list[tuple[float, float]]:
     found = []
     for row in answers.itertuples():
         cited = {int(number) for number in re.findall(r"\[(\d+)\]", str(row.answer))}
-        truth = [document in row.relevant for document in range(1, SHOWN + 1)]  # type: ignore[operator]
+        truth = [document in row.relevant for document in range(1, SHOWN + 1)]
         said = [document in cited for document in range(1, SHOWN + 1)]
         found.append((precision_score(truth, said, zero_division=0), recall_score(truth, said, zero_division=0)))
     return found
