@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from equipoise.tables import AttributeSet, NuggetTable, attribute_sets, nugget_table
+from equipoise.tables import AttributeSet, NuggetTable, attribute_sets
 
 
 @dataclass
@@ -152,8 +152,3 @@ def frame(nuggets: NuggetTable) -> pd.DataFrame:
     for name, array in nuggets.memberships.items():
         table[name] = [" ".join(map(repr, row)) for row in array.tolist()]
     return table
-
-
-def checked(nuggets: NuggetTable, sets: dict[str, AttributeSet]) -> NuggetTable:
-    """The same table through the front door."""
-    return nugget_table(frame(nuggets), sets)

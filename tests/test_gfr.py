@@ -20,7 +20,7 @@ from equipoise.measures.gfr import (
     gfr,
     gfr_clusters,
     gfr_table,
-    patience,
+    rank_biased_utility,
     reciprocal_rank,
     stopping,
 )
@@ -368,10 +368,10 @@ def test_average_precision_as_ncu_is_that_of_trec_eval(seed: int) -> None:
         assert value(table, str(topic), "AP") == pytest.approx(expected[str(topic)], abs=1e-9)
 
 
-def test_patience_and_its_range() -> None:
-    np.testing.assert_allclose(patience(np.zeros((2, 3)), phi=0.9), [0.9, 0.81, 0.729])
+def test_rank_biased_utility_and_its_range() -> None:
+    np.testing.assert_allclose(rank_biased_utility(np.zeros((2, 3)), phi=0.9), [0.9, 0.81, 0.729])
     with pytest.raises(ValueError, match="phi"):
-        patience([0], phi=0)
+        rank_biased_utility([0], phi=0)
 
 
 def test_achieved_distribution_before_the_first_document_that_counts() -> None:

@@ -18,8 +18,7 @@ from equipoise.loaders.query_by_example import QueryByExample
 from equipoise.measures.fusion import alpha_bounds
 from equipoise.measures.lettered import BETTER_THAN, lettered
 from equipoise.plots import query_by_example as example_plots
-from equipoise.systems.language_model import jelinek_mercer
-from equipoise.systems.lexical import Collection, bm25
+from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
 from equipoise.systems.query_by_example import (
     BM25,
     SYSTEMS,

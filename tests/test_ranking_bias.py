@@ -282,7 +282,7 @@ def test_awrf_takes_any_distance_and_attention() -> None:
     assert awrf(alignment, [2], distance="jsd", attention="uniform")[0] == pytest.approx(1 - 0.809126, abs=1e-6)
     own = awrf(alignment, [2], distance=lambda p, q: ((p - q) ** 2).sum(axis=-1), attention="uniform")
     assert own[0] == pytest.approx(2 * (1 / 6) ** 2 + (1 / 3) ** 2)
-    assert position_bias(3, "geometric", patience=0.5).tolist() == [1, 0.5, 0.25]
+    assert position_bias(3, "geometric", persistence=0.5).tolist() == [1, 0.5, 0.25]
 
 
 # --- counting -------------------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: rbdf([True], [1], short=cast("Any", "never")), "never"),
         (lambda: arb([[1, 0]], [1], magnitude="cube"), "cube"),
         (lambda: awrf([[1, 0]], [1], distance="miles"), "miles"),
-        (lambda: position_bias(2, "geometric", patience=0), "patience"),
+        (lambda: position_bias(2, "geometric", persistence=0), "persistence"),
         (lambda: share_alignment([[1, 0]], unrepresentative=cast("Any", "some")), "some"),
     ],
 )

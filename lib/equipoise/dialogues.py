@@ -79,7 +79,7 @@ def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> NDArray[
     return np.where(most, first, np.inf).argmin(axis=1) + 1
 
 
-def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame], rest: str = "train") -> pd.Series:
+def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.Series:
     """Part of the data that each dialogue belongs to, by the texts of published parts.
 
     Parameters
@@ -88,12 +88,11 @@ def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame], rest: s
         As `equipoise.loaders.satisfaction.read_dialogues` returns it.
     parts : mapping of str to DataFrame
         Samples of each part but one, as `read_samples` of the same module returns them.
-    rest : str, default "train"
-        Name of the part of all other dialogues.
 
     Returns
     -------
     Series of str, indexed by dialogue
+        "train" for the dialogues of no published part.
 
     Raises
     ------
@@ -117,12 +116,12 @@ def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame], rest: s
     by_last: dict[str, list[str]] = {}
     for name, texts in spoken.items():
         by_last.setdefault(texts[-1], []).append(name)
-    found = dict.fromkeys(spoken, rest)
+    found = dict.fromkeys(spoken, "train")
     for part, samples in parts.items():
         for row, users in enumerate(samples.loc[samples["overall"], "users"]):
             wanted = tuple(map(_bare, users[:-1]))
             fitting = [name for name in by_last.get(wanted[-1], []) if spoken[name][-len(wanted) :] == wanted]
-            if len(fitting) != 1 or found[fitting[0]] != rest:
+            if len(fitting) != 1 or found[fitting[0]] != "train":
                 raise ValueError(
                     f"sample {row} of part {part} belongs to {len(fitting)} dialogues, wanted one of its own"
                 )

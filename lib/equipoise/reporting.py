@@ -46,6 +46,7 @@ __all__ = [
     "markdown_cell",
     "markdown_table",
     "printed_table",
+    "save_figure",
     "write_csv",
 ]
 
@@ -230,11 +231,6 @@ class Comparison:
     cells: int
     differences: tuple[Difference, ...]
     largest: float | None
-
-    @property
-    def unexplained(self) -> tuple[Difference, ...]:
-        """Differences without a reason."""
-        return tuple(difference for difference in self.differences if not difference.reason)
 
 
 def _explanations(artefact: str) -> dict[tuple[str, str], str]:

@@ -145,9 +145,6 @@ def anova_from_sums(
 def anova(
     scores: pd.DataFrame,
     *,
-    value: str = "value",
-    topic: str = "topic",
-    model: str = "run",
     permutation: str | None = None,
     alpha: float = 0.05,
     topic_against: Literal["residual", "permutation"] = "residual",
@@ -165,9 +162,8 @@ def anova(
     Parameters
     ----------
     scores : DataFrame
-        One row per observation; topics may have different numbers of permutations and cells may be missing.
-    value, topic, model : str
-        Names of the columns: the score, the conversation, the system.
+        Columns ``run, topic, value``: one row per observation; topics may have different numbers of permutations and
+        cells may be missing.
     permutation : str, optional
         Name of the column of the permutation, which counts within its topic; without it, the model is MD0.
     alpha, topic_against
@@ -198,19 +194,19 @@ def anova(
     2  Error   0.3333   2
     3  Total  12.0000   5
     """
-    blocks = [topic] if permutation is None else [topic, permutation]
-    _columns(scores, [value, model, *blocks])
-    repeated = scores.duplicated([*blocks, model])
+    blocks = ["topic"] if permutation is None else ["topic", permutation]
+    _columns(scores, ["value", "run", *blocks])
+    repeated = scores.duplicated([*blocks, "run"])
     if repeated.any():
-        cell = scores.loc[repeated, [*blocks, model]].iloc[0].to_dict()
+        cell = scores.loc[repeated, [*blocks, "run"]].iloc[0].to_dict()
         raise ValueError(f"{int(repeated.sum())} cells have more than one score; the first is {cell}")
-    y = _finite(scores[value], f"scores in column {value}")
+    y = _finite(scores["value"], "scores in column value")
     y = y - y.mean()
     n = len(y)
-    model_codes, models = _codes(scores, [model])
+    model_codes, models = _codes(scores, ["run"])
     if models < 2:
-        raise ValueError(f"a comparison needs at least two systems in column {model}, found {models}")
-    topic_codes, topics = _codes(scores, [topic])
+        raise ValueError(f"a comparison needs at least two systems in column run, found {models}")
+    topic_codes, topics = _codes(scores, ["topic"])
     block_codes, block_count = _codes(scores, blocks)
 
     # Models within blocks: both sides are centred on their block, which leaves one normal equation per model
@@ -280,14 +276,7 @@ def f_bounds(sums: pd.DataFrame, half_unit: float) -> pd.DataFrame:
     return pd.DataFrame({"source": factors["source"], "lowest F": low, "highest F": high})
 
 
-def tukey_hsd(
-    scores: pd.DataFrame,
-    table: pd.DataFrame,
-    *,
-    value: str = "value",
-    model: str = "run",
-    alpha: float = 0.05,
-) -> pd.DataFrame:
+def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
     r"""Tukey's honestly significant differences between systems, with the residual of a fitted analysis of variance.
 
     .. math::
@@ -299,11 +288,9 @@ def tukey_hsd(
     Parameters
     ----------
     scores : DataFrame
-        The scores that `table` was fitted on.
+        Columns ``run, value``: the scores that `table` was fitted on.
     table : DataFrame
         The result of `anova`: its row "Error" is used.
-    value, model : str
-        Names of the columns.
     alpha : float
         Family-wise level of the intervals and of ``different``.
 
@@ -329,12 +316,12 @@ def tukey_hsd(
        a  b  difference    low   high      p  different
     0  x  y      -1.333 -2.768  0.101  0.057      False
     """
-    _columns(scores, [value, model])
-    _finite(scores[value], f"scores in column {value}")
-    groups = scores.groupby(model, sort=True, observed=True)[value]
+    _columns(scores, ["value", "run"])
+    _finite(scores["value"], "scores in column value")
+    groups = scores.groupby("run", sort=True, observed=True)["value"]
     means, sizes = groups.mean(), groups.size()
     if len(means) < 2:
-        raise ValueError(f"a comparison needs at least two systems in column {model}, found {len(means)}")
+        raise ValueError(f"a comparison needs at least two systems in column run, found {len(means)}")
     error = table.loc[table["source"] == "Error"].iloc[0]
     first, second = (np.array(side, dtype=np.intp) for side in zip(*combinations(range(len(means)), 2), strict=True))
     mean, size = means.to_numpy(dtype=np.float64), sizes.to_numpy(dtype=np.float64)
@@ -567,7 +554,6 @@ def bootstrap_interval(
 def compare_pairs(
     scores: pd.DataFrame,
     *,
-    value: str = "value",
     run: str = "run",
     unit: str = "topic",
     baseline: str | None = None,
@@ -582,9 +568,9 @@ def compare_pairs(
     Parameters
     ----------
     scores : DataFrame
-        One row per system and unit.
-    value, run, unit : str
-        Names of the columns: the score, the system, what pairs the scores (a topic, a query).
+        One row per system and unit; the score is the column ``value``.
+    run, unit : str
+        Names of the columns: the system, what pairs the scores (a topic, a query).
     baseline : str, optional
         Compare every other system with this one; without it, every pair.
     test : {"t", "permutation"}
@@ -623,12 +609,12 @@ def compare_pairs(
        a  b  difference  statistic  p_corrected
     0  x  y     -1.3333       -4.0       0.0572
     """
-    _columns(scores, [value, run, unit])
+    _columns(scores, ["value", run, unit])
     repeated = scores.duplicated([run, unit])
     if repeated.any():
         cell = scores.loc[repeated, [run, unit]].iloc[0].to_dict()
         raise ValueError(f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}")
-    wide = scores.pivot_table(index=unit, columns=run, values=value, aggfunc="first", sort=True, observed=True)
+    wide = scores.pivot_table(index=unit, columns=run, values="value", aggfunc="first", sort=True, observed=True)
     absent = np.argwhere(~np.isfinite(wide.to_numpy(dtype=np.float64)))
     if len(absent) or len(wide) < scores[unit].nunique():
         place = f"{run} {wide.columns[absent[0][1]]}, {unit} {wide.index[absent[0][0]]}" if len(absent) else f"a {unit}"

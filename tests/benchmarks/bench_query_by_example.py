@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from equipoise.measures.fusion import ALPHAS, interpolate, z_scale
-from equipoise.systems.language_model import jelinek_mercer
-from equipoise.systems.lexical import Collection, bm25
+from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
 from equipoise.systems.tilde import exact_match, query_likelihood, term_weights, token_counts
 
 VOCABULARY, DOCUMENTS, QUERIES, LENGTH = 30_522, 1_000, 34, 200

@@ -53,12 +53,10 @@ class _Lines:
     def report(self, line: int, column: str | None, found: str, wanted: str) -> None:
         self.problems.append(Problem(self.name, line, column, found, wanted))
 
-    def records(
-        self, columns: Sequence[str], separator: str | None, *, header: bool = False
-    ) -> Iterator[tuple[Any, ...]]:
+    def records(self, columns: Sequence[str], separator: str | None) -> Iterator[tuple[Any, ...]]:
         """Line number and fields of every line that has as many fields as there are columns."""
         for number, line in enumerate(self._lines, 1):
-            if (header and number == 1) or not line.strip():
+            if not line.strip():
                 continue
             fields = line.split(separator)
             if len(fields) != len(columns):

@@ -12,7 +12,7 @@ Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -64,9 +64,7 @@ def _probability(text: str) -> float:
     return number
 
 
-def read_target(
-    path: str | Path, name: str, kind: Literal["nominal", "ordinal"], groups: Sequence[str] | None = None
-) -> AttributeSet:
+def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
     r"""Read a target distribution.
 
     Parameters
@@ -77,19 +75,17 @@ def read_target(
         What to call the attribute set.
     kind : {"nominal", "ordinal"}
         Whether the order of the groups matters.
-    groups : sequence of str, optional
-        Names of the groups; the default is ``group 1`` and so on.
 
     Returns
     -------
     AttributeSet
-        Its target is divided by its sum, which is 1 but for the digits printed.
+        Its target is divided by its sum, which is 1 but for the digits printed. The files name no groups: they are
+        ``group 1`` and so on.
 
     Raises
     ------
     InputError
-        With every line that is no probability, or if they do not sum to 1, are fewer than two, or are not as many as
-        the groups.
+        With every line that is no probability, or if they do not sum to 1 or are fewer than two.
 
     Examples
     --------
@@ -110,18 +106,12 @@ def read_target(
             problems.append(Problem(str(path), line, None, repr(" ".join(columns)), "one probability"))
     if not problems and len(numbers) < 2:
         problems.append(Problem(str(path), None, None, f"{len(numbers)} probabilities", "at least two"))
-    if not problems and groups is not None and len(groups) != len(numbers):
-        problems.append(
-            Problem(
-                str(path), None, None, f"{len(numbers)} probabilities", f"{len(groups)}, one for each group of {name}"
-            )
-        )
     if not problems and abs(sum(numbers) - 1) > SUM_TOLERANCE:
         problems.append(Problem(str(path), None, None, f"probabilities that sum to {sum(numbers):.6g}", "a sum of 1"))
     if problems:
         raise InputError(problems)
-    names = groups if groups is not None else [f"group {number}" for number in range(1, len(numbers) + 1)]
-    return AttributeSet(name, kind, tuple(names), np.array(numbers))
+    groups = tuple(f"group {number}" for number in range(1, len(numbers) + 1))
+    return AttributeSet(name, kind, groups, np.array(numbers))
 
 
 def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:

@@ -21,8 +21,13 @@ import pandas as pd
 __all__ = ["JUDGEMENT_COLUMNS", "PAPER_COLUMNS", "SPLIT_COLUMNS", "QueryByExample", "text_of"]
 
 PAPER_COLUMNS = ("document", "title", "abstract")
+"""Columns of papers, queries among them."""
+
 JUDGEMENT_COLUMNS = ("task", "query", "document", "grade")
+"""Columns of judgements."""
+
 SPLIT_COLUMNS = ("task", "fold", "part", "query")
+"""Columns of splits: which queries of a task a fold tunes on (dev) and tests on."""
 
 
 @dataclass(frozen=True)

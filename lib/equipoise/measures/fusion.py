@@ -322,8 +322,8 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
     return table.assign(alpha_iqr=quartiles[0.75] - quartiles[0.25]).reset_index()
 
 
-def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int, *, step: float = 0.1) -> tuple[Floats, Floats]:
-    r"""Least and greatest mean weight that the counts at either end allow.
+def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats, Floats]:
+    r"""Least and greatest mean weight that the counts at either end allow, in a sweep of `ALPHAS`.
 
     .. math:: \frac{n_1 + s \, (N - n_0 - n_1)}{N} \le \bar\alpha \le \frac{n_1 + (1 - s) (N - n_0 - n_1)}{N}
 
@@ -332,9 +332,7 @@ def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int, *, step: float 
     at_0, at_1 : array_like of int
         Numbers of queries whose best weight is 0, and 1; they broadcast.
     queries : int
-        Number of all queries, N.
-    step : float
-        Of the sweep, s.
+        Number of all queries, N. The step s of the sweep is 0.1.
 
     Returns
     -------
@@ -360,7 +358,7 @@ def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int, *, step: float 
     between = queries - zero - one
     if (between < 0).any():
         raise ValueError(f"more than {queries} queries are counted")
-    return (one + step * between) / queries, (one + (1 - step) * between) / queries
+    return (one + ALPHAS[1] * between) / queries, (one + ALPHAS[-2] * between) / queries
 
 
 def tuned(

@@ -5,10 +5,11 @@ utility of the top k documents and has seen a distribution over groups. GFR is w
 
 .. math:: GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k) + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)
 
-`stopping` is the decay of ERR: users leave where a document satisfies them. `reciprocal_rank` and `patience` are the
-utilities of ERR and iRBU. `gfr_components` and `gfr` are the array kernels, `gfr_table` and `gfr_clusters` take and
-give tidy tables. With all weight on the utility, GFR is NCU (normalised cumulative utility): ERR and iRBU themselves,
-and with another decay and utility any other measure of that family, average precision for one.
+`stopping` is the decay of ERR: users leave where a document satisfies them. `reciprocal_rank` and
+`rank_biased_utility` are the utilities of ERR and iRBU. `gfr_components` and `gfr` are the array kernels, `gfr_table`
+and `gfr_clusters` take and give tidy tables. With all weight on the utility, GFR is NCU (normalised cumulative
+utility): ERR and iRBU themselves, and with another decay and utility any other measure of that family, average
+precision for one.
 
 References
 ----------
@@ -42,7 +43,7 @@ __all__ = [
     "gfr_clusters",
     "gfr_components",
     "gfr_table",
-    "patience",
+    "rank_biased_utility",
     "reciprocal_rank",
     "stopping",
 ]
@@ -127,7 +128,7 @@ def reciprocal_rank(gains: ArrayLike) -> Floats:
     return utility
 
 
-def patience(gains: ArrayLike, phi: float = 0.99) -> Floats:
+def rank_biased_utility(gains: ArrayLike, phi: float = 0.99) -> Floats:
     """The utility of iRBU: at every rank a share `phi` of the value is left.
 
     Parameters
@@ -135,7 +136,7 @@ def patience(gains: ArrayLike, phi: float = 0.99) -> Floats:
     gains : array_like, shaped (..., ranks)
         Only the number of ranks is looked at.
     phi : float
-        Patience, above 0 and at most 1; the campaign has 0.99.
+        Share of the value that is left at the next rank, above 0 and at most 1; the campaign has 0.99.
 
     Returns
     -------
@@ -153,7 +154,7 @@ def patience(gains: ArrayLike, phi: float = 0.99) -> Floats:
 
     Examples
     --------
-    >>> patience([0, 0, 1], phi=0.5)
+    >>> rank_biased_utility([0, 0, 1], phi=0.5)
     array([0.5  , 0.25 , 0.125])
     """
     if not 0 < phi <= 1:
@@ -162,7 +163,7 @@ def patience(gains: ArrayLike, phi: float = 0.99) -> Floats:
     return utility
 
 
-UTILITIES: Mapping[str, Utility] = MappingProxyType({"ERR": reciprocal_rank, "iRBU": patience})
+UTILITIES: Mapping[str, Utility] = MappingProxyType({"ERR": reciprocal_rank, "iRBU": rank_biased_utility})
 """The utilities of the campaign by the name of their NCU measure."""
 
 

@@ -42,9 +42,17 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 PositionWeight = Literal["one-based", "zero-based", "zero-based-own-normaliser"]
+"""How a nugget loses weight along the conversation: gfrc2 Eqs. 6, 7 and 9."""
+
 Distribution = Literal["independent", "cumulative"]
+"""Nuggets behind the achieved distribution of a turn: its own, or those of all turns so far."""
+
 EmptyTurns = Literal["ignore", "uniform"]
+"""What a turn without relevant nuggets counts as: nothing, or a uniform distribution."""
+
 TurnWeight = Literal["uniform", "largest-nugget"]
+"""Weight of a turn in GF: one for all, or that of its nugget of the largest position weight."""
+
 Gains = Mapping[int, float] | Literal["exponential"]
 
 GFRC_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}

@@ -396,7 +396,7 @@ def _ratio(part: Floats, whole: Floats, otherwise: float) -> Floats:
     return ratio
 
 
-def position_bias(ranks: int, attention: Attention = "log", *, base: float = 2.0, patience: float = 0.9) -> Floats:
+def position_bias(ranks: int, attention: Attention = "log", *, base: float = 2.0, persistence: float = 0.9) -> Floats:
     r"""Weight of each rank: the attention it gets.
 
     .. math:: v_r = 1 / \log_b(r + 1) \quad\text{or}\quad v_r = \gamma^{r-1} \quad\text{or}\quad v_r = 1
@@ -409,7 +409,7 @@ def position_bias(ranks: int, attention: Attention = "log", *, base: float = 2.0
         The paper weighs by the logarithm; the others are the common choices of AWRF.
     base : float, default 2
         Base b of the logarithm; the paper leaves it open, the public NFaiRR program has 2.
-    patience : float, default 0.9
+    persistence : float, default 0.9
         The ratio of the geometric weights.
 
     Returns
@@ -420,7 +420,7 @@ def position_bias(ranks: int, attention: Attention = "log", *, base: float = 2.0
     Raises
     ------
     ValueError
-        If the base is not above 1, the patience is not within (0, 1], or there is no such attention.
+        If the base is not above 1, the persistence is not within (0, 1], or there is no such attention.
 
     Notes
     -----
@@ -436,9 +436,9 @@ def position_bias(ranks: int, attention: Attention = "log", *, base: float = 2.0
             raise ValueError(f"the base of a logarithm is above 1, found {base}")
         weights: Floats = np.log(base) / np.log(np.arange(1, ranks + 1) + 1)
     elif attention == "geometric":
-        if not 0 < patience <= 1:
-            raise ValueError(f"the patience is above 0 and at most 1, found {patience}")
-        weights = patience ** np.arange(ranks, dtype=np.float64)
+        if not 0 < persistence <= 1:
+            raise ValueError(f"the persistence is above 0 and at most 1, found {persistence}")
+        weights = persistence ** np.arange(ranks, dtype=np.float64)
     elif attention == "uniform":
         weights = np.ones(ranks)
     else:
@@ -687,7 +687,7 @@ def awrf(
     *,
     distance: str | Callable[[Floats, Floats], Floats] = "l1",
     attention: Attention = "log",
-    patience: float = 0.9,
+    persistence: float = 0.9,
     present: ArrayLike | None = None,
     undefined: float = np.nan,
 ) -> Floats:
@@ -708,7 +708,7 @@ def awrf(
         function of the achieved and the target distribution, shaped (..., groups), that returns shape (...).
     attention : {"log", "geometric", "uniform"}, default "log"
         Weight v of a rank, see `position_bias`.
-    patience : float, default 0.9
+    persistence : float, default 0.9
         For geometric attention.
     present : array_like of bool, shaped (..., ranks), optional
         Which ranks hold a document; all where not given.
@@ -739,7 +739,7 @@ def awrf(
     held = _held(present, np.shape(alignment)[:-1], at)
     aligned = _first(alignment, at, np.float64, axis=-2)
     wanted = _target(target, aligned.shape[-1])
-    seen = position_bias(aligned.shape[-2], attention, patience=patience) * held
+    seen = position_bias(aligned.shape[-2], attention, persistence=persistence) * held
     exposure = _at(aligned * seen[..., np.newaxis], at, axis=-2)
     total = exposure.sum(axis=-1)
     achieved = _ratio(exposure, total[..., np.newaxis], 0.0)

@@ -130,19 +130,15 @@ def correct_counts(dissatisfied: ArrayLike, predicted: ArrayLike) -> Integers:
     return np.stack([column.sum(axis=-1) for column in columns], axis=-1).astype(np.int64)
 
 
-def score_predictions(
-    table: pd.DataFrame, keys: Sequence[str] = ("run",), *, truth: str = "dissatisfied", predicted: str = "predicted"
-) -> pd.DataFrame:
+def score_predictions(table: pd.DataFrame, keys: Sequence[str] = ("run",)) -> pd.DataFrame:
     """Scores of every estimator on every test set.
 
     Parameters
     ----------
     table : DataFrame
-        One row for each prediction.
+        One row for each prediction: the keys, and ``dissatisfied`` and ``predicted``, of bool.
     keys : sequence of str, default ("run",)
         Columns that identify an estimator and a test set.
-    truth, predicted : str
-        Columns of bool.
 
     Returns
     -------
@@ -165,14 +161,12 @@ def score_predictions(
     >>> score_predictions(rows)[["run", "Acc", "F1"]].round(4).values.tolist()
     [['majority', 0.5, 0.3333]]
     """
-    if table.empty or table[[truth, predicted]].isna().to_numpy().any():
+    if table.empty or table[["dissatisfied", "predicted"]].isna().to_numpy().any():
         raise ValueError("every sample needs a label and a prediction")
-    right = table[truth].astype(bool) == table[predicted].astype(bool)
+    truth = table["dissatisfied"].astype(bool)
+    right = truth == table["predicted"].astype(bool)
     marked = table[list(keys)].assign(
-        correct_satisfied=right & ~table[truth].astype(bool),
-        satisfied=~table[truth].astype(bool),
-        correct_dissatisfied=right & table[truth].astype(bool),
-        dissatisfied=table[truth].astype(bool),
+        correct_satisfied=right & ~truth, satisfied=~truth, correct_dissatisfied=right & truth, dissatisfied=truth
     )
     counts = marked.groupby(list(keys), sort=True).sum().astype("int64").reset_index()
     scores = binary_scores(*(counts[column].to_numpy() for column in _FOUR))

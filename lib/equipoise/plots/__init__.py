@@ -123,6 +123,15 @@ def position_weight(ax: Axes, patience: float, turns: pd.DataFrame, weights: pd.
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> turns = pd.DataFrame({"turn": 1, "speaker": ["user", "system"], "start": [1, 11], "end": [10, 60]})
+    >>> weights = pd.DataFrame({"WC": [1, 101], "pw": [1.0, 0.0]})
+    >>> ax = position_weight(Figure().subplots(), 100, turns, weights)
+    >>> [text.get_text() for text in ax.texts if "pw" in text.get_text()]
+    ['pw = 1 at WC = 1', 'pw = 0 at WC = 101']
     """
     _turn_bands(ax, turns, patience)
     ax.plot(weights["WC"], weights["pw"], color=COLOURS[0])
@@ -144,7 +153,6 @@ def annotated_conversation(
     turns: pd.DataFrame,
     attributes: Mapping[str, AttributeSet],
     names: Sequence[str] = (),
-    limits: tuple[float, float] | None = None,
 ) -> Sequence[Axes]:
     """Draw the nuggets of one conversation over word positions: level and words above, group memberships below.
 
@@ -160,8 +168,6 @@ def annotated_conversation(
     attributes : mapping of str to AttributeSet
     names : sequence of str
         Name of each nugget, in the order of the table; may be empty.
-    limits : (float, float), optional
-        Range of word positions to show.
 
     Returns
     -------
@@ -171,13 +177,25 @@ def annotated_conversation(
     ------
     ValueError
         If there are not as many axes as tracks.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from equipoise.tables import attribute_sets, nugget_table
+    >>> sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
+    >>> row = {"run": "r", "topic": "t", "turn": 1, "start": [15], "end": [16], "level": 1, "A": "1 0"}
+    >>> nuggets = nugget_table(pd.DataFrame(row), sets)
+    >>> turns = pd.DataFrame({"turn": 1, "speaker": ["user", "system"], "start": [1, 11], "end": [10, 60]})
+    >>> levels, memberships = annotated_conversation(Figure().subplots(2, 1), nuggets, 0, turns, sets)
+    >>> levels.get_ylabel(), memberships.get_ylabel()
+    ('Level', 'A')
     """
     if len(axes) != 1 + len(attributes):
         raise ValueError(f"{len(axes)} axes for {1 + len(attributes)} tracks")
     rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
     start, end = nuggets.start[rows], nuggets.end[rows]
     right = float(turns["end"].max()) if turns["end"].notna().all() else float(end.max()) + 5
-    low, high = limits if limits is not None else (0.0, right + 1)
+    low, high = 0.0, right + 1
     width = np.maximum(end - start + 1, (high - low) / 150)
     for ax in axes:
         _turn_bands(ax, turns, right, labels=ax is axes[0])
@@ -216,23 +234,30 @@ def annotated_conversation(
     return axes
 
 
-def relevance_against_fairness(ax: Axes, scores: pd.DataFrame, relevance: str = "R", fairness: str = "GF") -> Axes:
-    """Draw each run's relevance against its group fairness, one marker per attribute set.
+def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
+    """Draw each run's relevance R against its group fairness GF, one marker per attribute set.
 
     Parameters
     ----------
     ax : Axes
     scores : DataFrame, columns run, topic, attribute, measure, value
         Tidy scores of one topic.
-    relevance, fairness : str
-        Measures on the x and the y axis.
 
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> scores = pd.DataFrame({"run": "r", "topic": "t", "attribute": ["", "A"], "measure": ["R", "GF"]})
+    >>> scores["value"] = [0.1, 0.5]
+    >>> ax = relevance_against_fairness(Figure().subplots(), scores)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('Relevance score R', 'Group fairness score GF')
     """
-    across = scores[scores["measure"] == relevance].set_index("run")["value"]
-    upwards = scores[(scores["measure"] == fairness) & (scores["attribute"] != "")]
+    across = scores[scores["measure"] == "R"].set_index("run")["value"]
+    upwards = scores[(scores["measure"] == "GF") & (scores["attribute"] != "")]
     for index, (attribute, part) in enumerate(upwards.groupby("attribute", sort=False)):
         values = part.set_index("run")["value"]
         ax.plot(
@@ -241,7 +266,7 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame, relevance: str = 
             MARKERS[index % len(MARKERS)],
             color=COLOURS[index % len(COLOURS)],
             markersize=8,
-            label=f"{fairness} {attribute}",
+            label=f"GF {attribute}",
         )
     lowest = upwards.groupby("run", sort=False)["value"].min()
     for run, x in across.items():
@@ -249,7 +274,7 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame, relevance: str = 
         ax.annotate(
             str(run).replace("$", r"\$"), (x, lowest.loc[run]), xytext=(5, -14), textcoords="offset points", fontsize=9
         )
-    ax.set(xlabel=f"Relevance score {relevance}", ylabel=f"Group fairness score {fairness}", ylim=(0, 1))
+    ax.set(xlabel="Relevance score R", ylabel="Group fairness score GF", ylim=(0, 1))
     ax.set_xlim(0, float(across.max()) * 1.35 or 1.0)
     ax.legend(loc="upper left")
     return ax
@@ -270,6 +295,18 @@ def user_clusters(ax: Axes, clusters: pd.DataFrame, attributes: Mapping[str, Att
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from equipoise.tables import attribute_sets, nugget_table
+    >>> sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
+    >>> row = {"run": "r", "topic": "t", "turn": 1, "start": [15], "end": [16], "level": 1, "A": "1 0"}
+    >>> nuggets = nugget_table(pd.DataFrame(row), sets)
+    >>> clusters = pd.DataFrame({"wc": [16, 30], "GNP": [0.1, 0.2], "DistrSim A": 0.5, "Experience": [0.3, 0.35]})
+    >>> ax = user_clusters(Figure().subplots(), clusters, sets, 40)
+    >>> [line.get_label() for line in ax.lines]
+    ['GNP (utility)', 'GF A']
     """
     lines = {"GNP (utility)": "GNP", **{f"GF {name}": f"DistrSim {name}" for name in attributes}}
     for index, (label, column) in enumerate(lines.items()):
@@ -301,6 +338,19 @@ def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversat
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from equipoise.tables import attribute_sets, nugget_table
+    >>> sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
+    >>> row = {"run": "r", "topic": "t", "turn": 1, "start": [15], "end": [16], "level": 1, "A": "1 0"}
+    >>> nuggets = nugget_table(pd.DataFrame(row), sets)
+    >>> turns = pd.DataFrame({"turn": 1, "speaker": ["user", "system"], "start": [1, 11], "end": [10, 60]})
+    >>> clusters = pd.DataFrame({"wc": [16, 30], "GNP": [0.1, 0.2], "DistrSim A": 0.5, "Experience": [0.3, 0.35]})
+    >>> ax = user_model(Figure().subplots(), clusters, nuggets, 0, turns)
+    >>> [text.get_text() for text in ax.texts if "uc" in text.get_text()]
+    ['$uc_{1}$', '$uc_{2}$']
     """
     rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
     right = float(turns["end"].max()) if turns["end"].notna().all() else float(nuggets.end[rows].max()) + 5

@@ -94,7 +94,7 @@ def user_groups(ax: Axes, clusters: pd.DataFrame, utility: str, similarities: Ma
     >>> import matplotlib.pyplot as plt
     >>> rows = {"rank": [1, 1], "attribute": "", "measure": ["share", "ERR"], "value": [0.75, 1.0]}
     >>> user_groups(plt.figure().subplots(), pd.DataFrame(rows), "ERR", {}).get_xlabel()
-    'rank at which users leave'
+    'Rank at which users leave'
     >>> plt.close("all")
     """
     share = clusters[clusters["measure"] == "share"]
@@ -108,5 +108,5 @@ def user_groups(ax: Axes, clusters: pd.DataFrame, utility: str, similarities: Ma
             label = f"{attribute} {measure}" if attribute else f"utility ({measure})"
             colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
             ax.plot(rows["rank"], rows["value"], label=label, color=colour, marker=marker, markersize=4)
-    ax.set(ylim=(0, 1.02), xlabel="rank at which users leave", ylabel="share, or experience")
+    ax.set(ylim=(0, 1.02), xlabel="Rank at which users leave", ylabel="Share of users, or score")
     return ax

@@ -52,6 +52,14 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> tiles = pd.DataFrame({"topic": "31", "turn": [1, 2, 3], "class": ["SE", "SE", "PT"], "block": [0, 1, 1]})
+    >>> ax = conversation_structures(Figure().subplots(), tiles, pd.Series({"31": 1}))
+    >>> len(ax.patches)
+    3
     """
     topics = list(dict.fromkeys(utterances["topic"]))
     right = 0.0
@@ -93,6 +101,13 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
     -------
     Axes
         Boxes from quartile to quartile, whiskers from the lowest to the highest (permutations, Figure 1).
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> spread = pd.DataFrame({"topic": "31", "permutation": [0, 1, 2], "value": [0.3, 0.1, 0.2]})
+    >>> spread_of_conversations(Figure().subplots(), spread).get_ylabel()
+    'Mean nDCG@3 over systems'
     """
     topics = list(dict.fromkeys(spread["topic"]))
     samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in topics]
@@ -130,6 +145,14 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
     -------
     sequence of Axes
         Each cell is the percentage of the orders on which the row's system beats the column's.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> wins = pd.DataFrame({"topic": "31", "a": ["x", "y"], "b": ["y", "x"], "wins": [0.25, 0.75]})
+    >>> (ax,) = preferences([Figure().subplots()], wins, ["x", "y"])
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['25', '75']
     """
     topics = list(dict.fromkeys(table["topic"]))
     for ax, topic in zip(axes, topics, strict=True):
@@ -165,6 +188,15 @@ def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str 
     -------
     Axes
         A thin line spans all orders, a thick one the sampled orders; a stroke marks the exact mean.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> row = {"run": ["CU"], "mean": 0.2, "minimum": 0.1, "maximum": 0.4}
+    >>> row |= {"sampled minimum": 0.15, "sampled maximum": 0.3}
+    >>> ax = exact_ranges(Figure().subplots(), pd.DataFrame(row), pd.Series({"CU": 0.25}))
+    >>> ax.get_xlabel()
+    'Mean nDCG@3 over conversations'
     """
     place = np.arange(len(table))[::-1]
     ax.hlines(place, table["minimum"], table["maximum"], color=COLOURS[0], lw=1.2)
@@ -198,6 +230,15 @@ def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFr
     -------
     sequence of Axes
         Left: agreement with the exact ranking. Right: standard error of the means.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> stability = pd.DataFrame({"permutations": [1, 10], "tau": [0.8, 1.0], "low": 0.6, "same": 0.5, "best": 0.9})
+    >>> errors = pd.DataFrame({"run": "CU", "permutations": [1, 10], "standard error": [0.02, 0.006]})
+    >>> left, right = sample_size(Figure().subplots(1, 2), stability, errors)
+    >>> left.get_ylabel(), right.get_ylabel()
+    ('Agreement with the exact ranking', 'Standard error of the mean')
     """
     left, right = axes
     left.plot(stability["permutations"], stability["tau"], marker="o", label="mean Kendall tau", color=COLOURS[0])
@@ -237,6 +278,13 @@ def dependence(ax: Axes, correlations: pd.DataFrame, first: str, second: str) ->
     -------
     Axes
         One dot a conversation, one row a system; a stroke marks the median.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> together = pd.DataFrame({"run": "CU", "topic": ["31", "32"], "correlation": [0.1, 0.7]})
+    >>> dependence(Figure().subplots(), together, "nDCG@3", "GFRC2").get_xlabel()
+    'Rank correlation of nDCG@3 and GFRC2 over the orders of a conversation'
     """
     runs = list(dict.fromkeys(correlations["run"]))
     for row, run in enumerate(reversed(runs)):

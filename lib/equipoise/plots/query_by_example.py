@@ -27,11 +27,14 @@ def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, c
     ax.text(x + width / 2, y + height / 2, text.replace("$", r"\$"), ha="center", va="center", fontsize=9)
 
 
+_SHOWN = 14  # tokens of each model in Figure 2.1
+
+
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=9, color="#444444", lw=1.0))
 
 
-def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str], *, shown: int = 14) -> None:
+def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str]) -> None:
     """Draw how TILDE and TILDEv2 come to a score, with real weights of one document.
 
     Parameters
@@ -43,19 +46,26 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         "TILDEv2" (weights of the document's tokens in their order).
     query : sequence of str
         Tokens of a query; those that a model finds are marked.
-    shown : int
-        How many tokens of each.
 
     Notes
     -----
     thesis Figure 2.1.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> weights = pd.DataFrame({"system": ["TILDE", "TILDEv2"], "token": ["graph", "graph"], "weight": [-1.5, 2.0]})
+    >>> axes = Figure().subplots(1, 2)
+    >>> tilde_architectures(axes, weights, ["graph"])
+    >>> [ax.get_title() for ax in axes]
+    ['TILDE', 'TILDEv2']
     """
     parts = (
-        ("TILDE", "[CLS] or mean", "language-model head", "log-probability of vocabulary tokens [nats]"),
-        ("TILDEv2", "every token", "projection to a scalar, ReLU", "weight of document tokens"),
+        ("TILDE", "[CLS] or mean", "language-model head", "Log-probability of vocabulary tokens [nats]"),
+        ("TILDEv2", "every token", "projection to a scalar, ReLU", "Weight of document tokens"),
     )
     for ax, (system, read, head, label) in zip(axes, parts, strict=True):
-        own = weights[weights["system"] == system].head(shown)
+        own = weights[weights["system"] == system].head(_SHOWN)
         ax.set(xlim=(0, 10), ylim=(0, 10), title=system)
         ax.axis("off")
         _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] t₁ … tₙ [SEP]", "#F4F4F4")
@@ -109,6 +119,13 @@ def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str
     Notes
     -----
     thesis Figure 2.2.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = ranked_candidates(Figure().subplots(), np.array([[3, 0, 1]]), ["BM25"], "paper 1")
+    >>> ax.get_xlabel()
+    'Rank among the candidate documents'
     """
     if len(grades) != len(systems) or grades.min() < 0 or grades.max() >= len(GRADE_COLOURS):
         raise ValueError(f"{len(systems)} systems and grades of 0 to 3 wanted, found shape {grades.shape}")
@@ -150,6 +167,16 @@ def interpolation_sweep(axes: NDArray[np.object_], means: pd.DataFrame, best: pd
     Notes
     -----
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> keys = {"fusion": "BM25 + TILDE", "measure": "MAP", "task": "method"}
+    >>> means = pd.DataFrame(keys | {"alpha": [0.0, 1.0], "value": [0.2, 0.3]})
+    >>> axes = Figure().subplots(1, 1, squeeze=False)
+    >>> interpolation_sweep(axes, means, pd.DataFrame(keys | {"value": [0.4]}))
+    >>> axes[0, 0].get_xlabel()
+    'Weight of BM25, α'
     """
     rows = means[["fusion", "measure"]].drop_duplicates().itertuples(index=False, name=None)
     cells = list(rows)

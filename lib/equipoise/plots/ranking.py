@@ -94,7 +94,7 @@ def measures_over_cutoffs(axes: Sequence[Axes], table: pd.DataFrame, measures: S
             line = part[part["run"] == run].sort_values("cutoff")
             style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
             ax.plot(line["cutoff"], line["value"], label=run, markersize=4, **style)  # type: ignore[arg-type]
-        ax.set_xlabel("cut-off k (ranks)")
+        ax.set_xlabel("Cut-off k [ranks]")
         ax.set_ylabel(measure)
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes

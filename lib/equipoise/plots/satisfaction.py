@@ -56,8 +56,8 @@ def curves_over_ratio(ax: Axes, table: pd.DataFrame, measure: str) -> Axes:
         ax.plot(line["ratio"], line["value"], color=colour, marker=marker, markersize=3.5, label=str(run))
         if line[["low", "high"]].notna().to_numpy().all():
             ax.fill_between(line["ratio"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
-    ax.set_xlabel("share of dissatisfied samples")
-    ax.set_ylabel(measure)
+    ax.set_xlabel("Share of dissatisfied samples")
+    ax.set_ylabel(measure[:1].upper() + measure[1:])
     ax.set_ylim(-0.02, 1.02)
     return ax
 

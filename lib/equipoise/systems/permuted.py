@@ -349,7 +349,6 @@ class Experiment:
         passages: pd.DataFrame,
         systems: Sequence[str] = tuple(SYSTEMS),
         *,
-        attribute: str = "SOURCE",
         levels: Mapping[int, int] = RELEVANCE_LEVELS,
     ) -> pd.DataFrame:
         """Conversations in which a system answers every utterance with its best passage, as a nugget table.
@@ -365,15 +364,14 @@ class Experiment:
             Of `equipoise.loaders.cast.read_passages`.
         systems : sequence of str
             Names in `SYSTEMS`.
-        attribute : str
-            Name of the attribute set made from the column source: its groups are the sources, sorted.
         levels : mapping
             Relevance level of a nugget by grade; a grade that is missing, and an unjudged passage, is level 0.
 
         Returns
         -------
-        DataFrame, columns run, topic, turn, start, end, level, entity and the attribute
-            A nugget table for `equipoise.tables.nugget_table`; topic is topic#permutation, entity the passage.
+        DataFrame, columns run, topic, turn, start, end, level, entity and SOURCE
+            A nugget table for `equipoise.tables.nugget_table`; topic is topic#permutation, entity the passage, SOURCE
+            an attribute set made from the column source, whose groups are the sources, sorted.
 
         Raises
         ------
@@ -415,7 +413,7 @@ class Experiment:
                             "end": np.where(relevant, end.ravel().astype(str), ""),
                             "level": level.astype(str),
                             "entity": np.where(relevant, names, ""),
-                            attribute: np.where(relevant, shares[best.ravel()], ""),
+                            "SOURCE": np.where(relevant, shares[best.ravel()], ""),
                         }
                     )
                 )

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from equipoise.loaders.csfcube import load_csfcube
 from equipoise.loaders.query_by_example import QueryByExample, text_of
 from equipoise.systems import tilde
-from equipoise.systems.language_model import jelinek_mercer
-from equipoise.systems.lexical import Collection, bm25
+from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
 from equipoise.systems.tokenisation import ANALYSERS, Tokenisation, domain_wordpiece, wordpiece
 
 __all__ = [
@@ -202,7 +201,7 @@ def lexical_scores(
     model : {"bm25", "lm"}
         BM25, or the Jelinek-Mercer language model.
     **settings : Any
-        Passed on to `equipoise.systems.lexical.bm25` or `equipoise.systems.language_model.jelinek_mercer`.
+        Passed on to `equipoise.systems.lexical.bm25` or `equipoise.systems.lexical.jelinek_mercer`.
 
     Returns
     -------

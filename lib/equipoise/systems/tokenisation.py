@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Tokenisation = Callable[[str], list[str]]
+"""From a text to the list of its terms."""
 
 UNKNOWN = "[UNK]"
 
