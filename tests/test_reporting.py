@@ -224,3 +224,15 @@ def test_the_committed_ledger_covers_every_artefact_honestly() -> None:
     ]
     assert set(case_studies["status"]) <= {"exact", "explained"}
     assert len(case_studies) == 7
+
+
+def test_a_variant_blames_its_parameters_and_has_no_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIPOISE_REPORT_FOLDER", str(tmp_path))
+    ours = printed_table("gfrc2/table-5").set_index("run").astype(float).add(1).reset_index()
+    report = Report("variant")
+    assert "no reason is known" in report.table("gfrc2/table-5", ours, ["run"]).formats["text/markdown"]
+    monkeypatch.setenv("EQUIPOISE_VARIANT", "patience=600")
+    shown = report.table("gfrc2/table-5", ours, ["run"]).formats["text/markdown"]
+    assert "made with patience=600" in shown
+    assert "no reason is known" not in shown
+    assert "| gfrc2/table-5 | variant |" in report.finish().formats["text/markdown"]

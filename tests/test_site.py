@@ -391,4 +391,5 @@ def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.Monke
     started: list[list[str]] = []
     monkeypatch.setattr("os.execv", lambda _, command: started.append(command))
     assert CliRunner().invoke(main, ["lab", "--", "--no-browser"]).exit_code == 0
-    assert started[0][1:] == ["-m", "jupyterlab", str(project.root() / "notebooks"), "--no-browser"]
+    where = [f"--ServerApp.root_dir={project.root()}", "--LabApp.default_url=/lab/tree/notebooks"]
+    assert started[0][1:] == ["-m", "jupyterlab", *where, "--no-browser"]

@@ -13,6 +13,7 @@ import copy
 import hashlib
 import io
 import json
+import logging
 import multiprocessing
 import os
 import re
@@ -35,7 +36,7 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.loaders import registry
-from equipoise.reporting import MANIFEST, REPORT_FOLDER_VARIABLE, Ledger
+from equipoise.reporting import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, Ledger
 
 __all__ = [
     "Notebook",
@@ -378,9 +379,11 @@ def _execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[s
     import papermill
     from traitlets.config import Config
 
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
     target = Path(folder)
     name = Path(source).stem
     os.environ[REPORT_FOLDER_VARIABLE] = folder
+    os.environ[VARIANT_VARIABLE] = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
     with tempfile.TemporaryDirectory() as sockets:
         config = Config()

@@ -720,7 +720,7 @@ def list_notebooks() -> None:
         click.echo(f"{row.notebook}\n  {row.title}")
         for parameter in row.parameters:
             click.echo(f"    -p {parameter.name}={parameter.default!r}  ({parameter.type})  {parameter.help}")
-        click.echo(f"  makes {', '.join(row.artefacts) or 'nothing yet: no report has been built'}\n")
+        click.echo(f"  makes {', '.join(row.artefacts) or 'no table or figure of a paper'}\n")
 
 
 @main.command()
@@ -795,7 +795,8 @@ def lab(arguments: tuple[str, ...]) -> None:
 
     from equipoise import project
 
-    command = [sys.executable, "-m", "jupyterlab", str(project.root() / "notebooks"), *arguments]
+    root = f"--ServerApp.root_dir={project.root()}"  # reports, variants too, are in reach of its file browser
+    command = [sys.executable, "-m", "jupyterlab", root, "--LabApp.default_url=/lab/tree/notebooks", *arguments]
     os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell
 
 

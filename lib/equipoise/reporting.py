@@ -66,6 +66,7 @@ STATUS_MEANINGS = {
 Basis = Literal["recomputed", "derived", "replica"]
 
 REPORT_FOLDER_VARIABLE = "EQUIPOISE_REPORT_FOLDER"
+VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
 MANIFEST = "manifest.json"
 CSV_DIGITS = "%.12g"
 
@@ -417,8 +418,10 @@ def _html_table(title: str, table: pd.DataFrame, texts: list[list[str]], marked:
 
 
 def _difference_lines(differences: Sequence[Difference]) -> list[str]:
+    variant = os.environ.get(VARIANT_VARIABLE)
+    unknown = f"made with {variant}" if variant else "no reason is known"
     return [
-        f"{d.row}, {d.column}: printed {d.printed}, computed {d.ours or 'nothing'} ({d.reason or 'no reason is known'})"
+        f"{d.row}, {d.column}: printed {d.printed}, computed {d.ours or 'nothing'} ({d.reason or unknown})"
         for d in differences
     ]
 
@@ -768,7 +771,8 @@ class Report:
         for record in self._records.values():
             held = sum(claim.holds for claim in record.claims)
             claims = f"{held} of {len(record.claims)}" if record.claims else ""
-            rows.append([record.artefact, record.status, record.cells or "", len(record.differences) or "", claims])
+            status = "variant" if os.environ.get(VARIANT_VARIABLE) else record.status
+            rows.append([record.artefact, status, record.cells or "", len(record.differences) or "", claims])
             notes += [f"{record.artefact}, {line}" for line in _difference_lines(record.differences)]
         table = pd.DataFrame(rows, columns=header)
         used = ", ".join(f"{name} {number}" for name, number in versions.items())
