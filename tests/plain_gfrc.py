@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from equipoise.tables import AttributeSet, NuggetTable, attribute_sets
+from equipoise.attributes import AttributeSet, attribute_sets
+from equipoise.nuggets import NuggetTable
 
 
 @dataclass

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from equipoise import catalogue, project, reporting
+from equipoise import catalogue, project
+from equipoise.reports import printed as reporting
 
 ROOT = project.root()
 LIBRARY = ROOT / "lib" / "equipoise"
@@ -65,38 +66,52 @@ def test_constraints_pin_every_requirement() -> None:
     assert all(re.match(r"[a-z0-9.-]+==\S+( ; .+)?$", line) for line in lines)
 
 
+FLOORS = [
+    ["arrays", "problems", "project", "answer_modes", "divergences"],
+    ["files", "declare"],
+    ["attributes", "options", "statistics"],
+    ["nuggets"],
+    ["conversations", "loaders"],
+    ["measures"],
+    ["systems", "parquet_folders", "catalogue", "plots"],
+    ["reports"],
+    ["scaffold", "site"],
+    ["studies"],
+    ["cli"],
+]
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names below equipoise of the modules that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "equipoise":
+            inner = (node.module or "").removeprefix("equipoise").removeprefix(".")
+            names |= {inner} if inner else {alias.name for alias in node.names}
+            names |= {f"{inner}.{alias.name}" for alias in node.names if inner == "studies"}
+    return names
+
+
 def test_each_floor_imports_only_from_the_floors_above() -> None:
-    floors = {
-        name: floor
-        for floor, names in enumerate(
-            [
-                ["project", "divergences", "rag_modes", "segments"],
-                ["tables"],
-                ["endpoint", "records"],
-                ["loaders"],
-                ["measures", "statistics", "permutations", "counterfactuals", "counterfactual_authorship", "dialogues"],
-                ["counterfactual_dialogues"],
-                ["systems", "harvest", "partitions"],
-                ["catalogue"],
-                ["plots"],
-                ["reporting"],
-                ["build"],
-                ["scaffold", "site"],
-                ["cli"],
-            ]
-        )
-        for name in names
-    }
+    floor_of = {name: floor for floor, names in enumerate(FLOORS) for name in names}
     for path in LIBRARY.rglob("*.py"):
         own = path.relative_to(LIBRARY).parts[0].removesuffix(".py")
-        if own == "__init__":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("equipoise"):
+        for name in imported(path) if own != "__init__" else ():
+            first = name.split(".")[0]
+            assert first == own or floor_of[first] <= floor_of[own], f"{path.relative_to(LIBRARY)} imports {name}"
+
+
+def test_studies_import_the_library_and_never_each_other() -> None:
+    for path in LIBRARY.rglob("*.py"):
+        own = path.relative_to(LIBRARY).parts
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[0] != "studies" or own[0] == "cli":
                 continue
-            parts = (node.module or "").split(".")
-            for imported in [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]:
-                assert imported == own or floors[imported] <= floors[own], f"{path.name} imports {imported}"
+            where = f"{path.relative_to(LIBRARY)} imports {name}"
+            assert own[0] == "studies", where
+            assert parts[1] in (own[1], "recording"), where
+            assert parts[-1] != "record" or own[-1] == "record.py", f"{where}, a recorder"
 
 
 def test_nothing_unsafe_is_called() -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from pytest_notebook.nb_regression import NBRegressionFixture
 
-from equipoise import build, project
-from equipoise.reporting import REPORT_FOLDER_VARIABLE
+from equipoise import project
+from equipoise.reports import freshness, notebooks
+from equipoise.reports.report import REPORT_FOLDER_VARIABLE
 
-NOTEBOOKS = build.find_notebooks()
+NOTEBOOKS = notebooks.find_notebooks()
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -18,7 +19,7 @@ def test_notebook_runs_and_gives_the_committed_outputs(
 ) -> None:
     report = project.root() / "reports" / name
     inputs = json.loads((report / "manifest.json").read_text())["inputs"]
-    unreachable = build.missing_data(inputs)
+    unreachable = freshness.missing_data(inputs)
     if unreachable:
         pytest.skip(f"needs {', '.join(unreachable[:3])}: set EQUIPOISE_MIRROR to a folder that has the data")
     monkeypatch.setenv(REPORT_FOLDER_VARIABLE, str(tmp_path))

@@ -17,8 +17,6 @@ from typing import Any, Literal
 from equipoise import divergences, project
 from equipoise.measures import attribution, gfr, gfrc, gfrc2, orders, protocol, rank_overlap, ranking_bias, trees
 
-__all__ = ["MEASURES", "Measure", "Option", "references"]
-
 Direction = Literal["higher is better", "lower is better", "neither"]
 
 
@@ -26,18 +24,7 @@ Direction = Literal["higher is better", "lower is better", "neither"]
 class Option:
     """A choice that a measure leaves open.
 
-    Parameters
-    ----------
-    name : str
-    default : str
-        As Python writes it.
-    choices : str
-        The words that may be given, where there are only some; else empty.
-
-    Examples
-    --------
-    >>> Option("p", "0.9", "").default
-    '0.9'
+    ``choices``: the words that may be given, where there are only some; else empty.
     """
 
     name: str
@@ -49,29 +36,10 @@ class Option:
 class Measure:
     """A measure, declared.
 
-    Parameters
-    ----------
-    name : str
-        As the field writes it.
-    family : str
-        Heading under which it is listed.
-    function : callable
-        That computes it; its documentation holds the meaning, the formula and the place in the source.
-    range : str
-        Smallest and largest value.
-    ideal : str
-        Value of the best system.
-    direction : {"higher is better", "lower is better", "neither"}
-    sources : tuple of str
-        Keys in ``data/published/sources.bib``.
-    formula : str
-        TeX, only where the documentation of the function gives none.
-
-    Examples
-    --------
-    >>> rnod = next(measure for measure in MEASURES if measure.name == "RNOD")
-    >>> rnod.meaning, rnod.range
-    ('Root normalised order-aware divergence, for ordinal groups.', '0 to 1')
+    ``family``: Heading under which it is listed. ``function``: That computes it; its documentation holds the
+    meaning, the formula and the place in the source. ``range``: Smallest and largest value. ``ideal``: Value of the
+    best system. ``sources``: Keys in ``data/published/sources.bib``. ``formula``: TeX, only where the documentation
+    of the function gives none.
     """
 
     name: str
@@ -84,13 +52,7 @@ class Measure:
     formula: str = ""
 
     def __post_init__(self) -> None:
-        """Take the formula from the documentation, unless it is given.
-
-        Raises
-        ------
-        ValueError
-            If there is none in either place.
-        """
+        """Take the formula from the documentation, unless it is given."""
         if not self.formula:
             block = re.search(r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)", self._documentation, re.S | re.M)
             if block is None:
@@ -287,18 +249,7 @@ MEASURES: tuple[Measure, ...] = (
 
 
 def references() -> dict[str, str]:
-    """BibTeX entries of the works cited, by key, in the order of ``data/published/sources.bib``.
-
-    Raises
-    ------
-    ValueError
-        If a key stands twice.
-
-    Examples
-    --------
-    >>> references()["gfrc"].splitlines()[0]
-    '@inproceedings{gfrc,'
-    """
+    """BibTeX entries of the works cited, by key, in the order of ``data/published/sources.bib``."""
     # not noted as used: no report computes anything from it
     text = (project.root() / "data" / "published" / "sources.bib").read_text(encoding="utf-8")
     entries = [entry.strip() for entry in re.split(r"\n(?=@)", text) if entry.strip()]

@@ -8,7 +8,7 @@ Jensen-Shannon divergence (JSD) and normalised variational distance (NVD) look a
 nominal groups. Normalised match distance (NMD) and root normalised order-aware divergence (RNOD) know that a
 neighbouring group is nearer than a distant one: they are for ordinal groups, given in their order.
 
-The inputs are taken to be distributions (non-negative, summing to one along the last axis): `equipoise.tables`
+The inputs are taken to be distributions (non-negative, summing to one along the last axis): `equipoise.files`
 checks that once, where the data come in.
 
 References
@@ -24,11 +24,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-__all__ = ["DIVERGENCES", "Divergence", "distribution_similarity", "jsd", "nmd", "nvd", "rnod"]
-
-Floats = NDArray[np.float64]
+from equipoise.arrays import Floats
 
 
 def _pair(achieved: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
@@ -207,17 +205,8 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
 class Divergence:
     """A divergence by name.
 
-    Parameters
-    ----------
-    function : callable
-        Takes achieved and target, shaped (..., groups), and returns the divergence shaped (...).
-    ordinal : bool
-        True where the order of the groups matters.
-
-    Examples
-    --------
-    >>> DIVERGENCES["rnod"].ordinal, DIVERGENCES["jsd"].ordinal
-    (True, False)
+    ``function``: Takes achieved and target, shaped (..., groups), and returns the divergence shaped (...).
+    ``ordinal``: True where the order of the groups matters.
     """
 
     function: Callable[[ArrayLike, ArrayLike], Floats]

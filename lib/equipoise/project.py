@@ -11,25 +11,12 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-__all__ = ["data", "note", "root", "sha256", "used_files"]
-
 _used: dict[str, str] = {}
 
 
 @cache
 def root() -> Path:
-    """Top folder of the repository.
-
-    Raises
-    ------
-    FileNotFoundError
-        If neither the working directory nor the library lies in an Equipoise repository.
-
-    Examples
-    --------
-    >>> (root() / "data" / "published").is_dir()
-    True
-    """
+    """Top folder of the repository."""
     here = Path.cwd()
     for folder in (here, *here.parents, *Path(__file__).resolve().parents):
         if (folder / "data" / "published" / "artefacts.csv").is_file() and (folder / "notebooks").is_dir():
@@ -42,20 +29,7 @@ def root() -> Path:
 def data(*parts: str) -> Path:
     """Path of a file under ``data/``, noted as used.
 
-    Parameters
-    ----------
-    *parts : str
-        Folder and file names below ``data/``.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-
-    Examples
-    --------
-    >>> data("published", "artefacts.csv").name
-    'artefacts.csv'
+    ``*parts``: Folder and file names below ``data/``.
     """
     path = root().joinpath("data", *parts)
     if not path.is_file():
@@ -67,41 +41,18 @@ def data(*parts: str) -> Path:
 def note(name: str, digest: str) -> None:
     """Note a file as used.
 
-    Parameters
-    ----------
-    name : str
-        A name that is the same on every machine, never an absolute path.
-    digest : str
-        Its sha256, in hexadecimal digits.
-
-    Examples
-    --------
-    >>> note("data/example.csv", "00" * 32)
-    >>> used_files()["data/example.csv"][:4]
-    '0000'
+    ``name``: A name that is the same on every machine, never an absolute path. ``digest``: Its sha256, in
+    hexadecimal digits.
     """
     _used[name] = digest
 
 
 def used_files() -> dict[str, str]:
-    """Every file noted so far, by name, with its sha256.
-
-    Examples
-    --------
-    >>> _ = data("published", "artefacts.csv")
-    >>> "data/published/artefacts.csv" in used_files()
-    True
-    """
+    """Every file noted so far, by name, with its sha256."""
     return dict(sorted(_used.items()))
 
 
 def sha256(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal digits.
-
-    Examples
-    --------
-    >>> len(sha256(data("published", "artefacts.csv")))
-    64
-    """
+    """The sha256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

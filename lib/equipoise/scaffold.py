@@ -19,10 +19,8 @@ from pathlib import Path
 import nbformat
 
 from equipoise import project
-from equipoise.build import Notebook, find_notebooks
-from equipoise.reporting import MANIFEST, REPORT_FOLDER_VARIABLE
-
-__all__ = ["Scaffold", "check_topic", "copyable", "new_topic"]
+from equipoise.reports.notebooks import Notebook, find_notebooks
+from equipoise.reports.report import MANIFEST, REPORT_FOLDER_VARIABLE
 
 _TEST = '''"""The notebook {name}: it runs on its data files, and its report holds scores."""
 
@@ -42,17 +40,7 @@ def test_{name}(tmp_path: Path) -> None:
 class Scaffold:
     """What `new_topic` has made.
 
-    Parameters
-    ----------
-    notebook, test : Path
-        The notebook and its test.
-    data : tuple of Path
-        Files to fill in.
-
-    Examples
-    --------
-    >>> Scaffold(Path("notebooks/mine.ipynb"), Path("tests/test_mine.py"), ()).notebook.name
-    'mine.ipynb'
+    ``notebook``, ``test``: the notebook and its test. ``data``: Files to fill in.
     """
 
     notebook: Path
@@ -71,17 +59,7 @@ def _data_parameters(notebook: Notebook) -> dict[str, str]:
 
 
 def copyable() -> list[str]:
-    """Notebooks that a topic of one's own can begin from.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> "own_conversation" in copyable()
-    True
-    """
+    """Notebooks that a topic of one's own can begin from."""
     return [
         name
         for name, notebook in find_notebooks().items()
@@ -105,24 +83,8 @@ def _with_parameters(source: str, values: dict[str, str]) -> str:
 def new_topic(name: str, source: str, topic: str) -> Scaffold:
     """Make a notebook for another topic, with data files and a test of its own.
 
-    Parameters
-    ----------
-    name : str
-        Of the new notebook: lower-case letters, digits and ``_``, a letter first.
-    source : str
-        Notebook to begin from, one of `copyable`.
-    topic : str
-        Id of the topic; one word.
-
-    Returns
-    -------
-    Scaffold
-
-    Raises
-    ------
-    ValueError
-        If the name or the topic is unfit, the notebook cannot be copied, or a file is there already. Nothing is written
-        then.
+    ``name``: of the new notebook: lower-case letters, digits and ``_``, a letter first. ``source``: Notebook to
+    begin from, one of `copyable`. ``topic``: Id of the topic; one word.
     """
     root = project.root()
     notebooks = find_notebooks()
@@ -172,22 +134,8 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
 def check_topic(name: str, folder: Path) -> list[float]:
     """Run a notebook into a folder and return the scores of its report.
 
-    Parameters
-    ----------
-    name : str
-        Notebook, without ending.
-    folder : Path
-        Where its report goes instead of ``reports/``.
-
-    Returns
-    -------
-    list of float
-        The column ``value`` of its table ``scores``.
-
-    Raises
-    ------
-    ValueError
-        If there is no such notebook, or it ends without a report, or without that table.
+    ``name``: Notebook, without ending. ``folder``: where its report goes instead of ``reports/``. Returns: The
+    column ``value`` of its table ``scores``.
     """
     import pandas as pd
     from nbclient import NotebookClient

@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import precision_score, recall_score
 
-from equipoise.measures.attribution import MODES, bias_table, score_answers
+from equipoise.answer_modes import MODES
+from equipoise.measures.attribution import bias_table, score_answers
 
 QUESTIONS, SHOWN, RESAMPLES = 500, 10, 999
 AUTHORS = [("Human", "LLM"), ("LLM", "Human")]

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from equipoise.attributes import AttributeSet
 from equipoise.divergences import rnod
 from equipoise.measures.gfr import gfr_table
-from equipoise.partitions import cluster, score_parts
-from equipoise.tables import AttributeSet
+from equipoise.parquet_folders import cluster, score_parts
 
 TOPICS, DOCUMENTS, RUNS, LOOPED = 1000, 100, 20, 20
 SIZE = AttributeSet("SIZE", "ordinal", ("1", "2", "3", "4"), np.ones(4))

@@ -15,7 +15,7 @@ import pytest
 
 from equipoise.measures.gfrc import gfrc
 from equipoise.measures.gfrc2 import gfrc2
-from equipoise.tables import NuggetTable
+from equipoise.nuggets import NuggetTable
 
 plain = pytest.importorskip("plain_gfrc")
 

@@ -17,8 +17,8 @@ import pytest
 import statsmodels.formula.api as smf
 from statsmodels.stats.anova import anova_lm
 
-from equipoise.permutations import ClassStructure
-from equipoise.statistics import anova
+from equipoise.studies.permutations.structures import ClassStructure
+from equipoise.studies.permutations.variance import anova
 
 TWELVE = ["SE", "FT", "FT", "SE", "PT", "PT", "FT", "SE", "PT", "FT", "SE", "PT"]  # 10,080 valid orders
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.measures.fusion import ALPHAS, interpolate, z_scale
+from equipoise.studies.query_by_example.interpolation import ALPHAS, interpolate, z_scale
+from equipoise.studies.query_by_example.tilde import exact_match, query_likelihood, term_weights, token_counts
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
-from equipoise.systems.tilde import exact_match, query_likelihood, term_weights, token_counts
 
 VOCABULARY, DOCUMENTS, QUERIES, LENGTH = 30_522, 1_000, 34, 200
 
@@ -112,7 +112,7 @@ def test_documents_encoded_a_second(benchmark: Any, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[models]'")
     transformers = pytest.importorskip("transformers", reason="the encoders need transformers")
     tokenizers = pytest.importorskip("tokenizers", reason="the encoders need tokenizers")
-    from equipoise.systems import neural
+    from equipoise.studies.query_by_example import neural
 
     torch.manual_seed(0)
     shape = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512}

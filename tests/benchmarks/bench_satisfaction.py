@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
-from equipoise.measures.satisfaction import MEASURES, binary_scores, correct_counts, robustness_curve
+from equipoise.studies.satisfaction.scores import MEASURES, binary_scores, correct_counts, robustness_curve
 
 CORRECT, SIZE = np.array([789, 19, 14]), np.array([811, 40, 524])
 RATIOS = np.arange(1, 21) * 0.05

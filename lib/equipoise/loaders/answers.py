@@ -6,7 +6,7 @@ One JSON object a line, one line for each answer::
      "answer": "In Wales [2].", "relevant": [2], "documents": 5, "gold": ["Wales"],
      "citations": [{"document": 2, "probability": 0.97}], "model": "my-model"}
 
-(on one line). ``question`` names the question, ``mode`` is one of `equipoise.rag_modes.MODES` or two of them as X/Y,
+(on one line). ``question`` names the question, ``mode`` is one of `equipoise.answer_modes.MODES` or two of them as X/Y,
 the authors are the actual ones, ``relevant`` numbers the relevant documents from 1. Optional: ``documents``, how many
 were shown, on every line or on none; ``gold``, gold answers; ``citations``, the cited documents with the probability
 of their number, or null. Further keys hold a text or a number, the same keys on every line; they tell apart answers
@@ -28,11 +28,11 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise.answer_modes import MODES, mode_name
+from equipoise.files import read_text
 from equipoise.loaders.documents import MOST_PROBLEMS
-from equipoise.rag_modes import MODES, mode_name
-from equipoise.tables import LARGEST_INTEGER, InputError, Problem, read_text
-
-__all__ = ["read_answers"]
+from equipoise.nuggets import LARGEST_INTEGER
+from equipoise.problems import InputError, Problem
 
 
 def _shown(value: object) -> str:
@@ -252,41 +252,15 @@ class _Reader:
 
 
 def read_answers(path: str | Path) -> pd.DataFrame:
-    r"""Read answers with their citations.
+    """Read answers with their citations.
 
-    Parameters
-    ----------
-    path : str or Path
-        JSON Lines as the module describes; empty lines are passed over.
+    ``path``: JSON Lines as the module describes; empty lines are passed over. Returns: One row for each answer, in
+    the order of the file: ``question`` (text), ``mode`` (by its one name), ``relevant_author, nonrelevant_author,
+    answer, relevant`` (tuple of int), ``documents`` (int, where the file has it), ``citations`` (list of mappings
+    with ``document`` and ``probability``, or None), ``gold`` (tuple of str, empty where there is none), then the
+    further keys.
 
-    Returns
-    -------
-    DataFrame
-        One row for each answer, in the order of the file: ``question`` (text), ``mode`` (by its one name),
-        ``relevant_author, nonrelevant_author, answer, relevant`` (tuple of int), ``documents`` (int, where the file has
-        it), ``citations`` (list of mappings with ``document`` and ``probability``, or None), ``gold`` (tuple of str,
-        empty where there is none), then the further keys.
-
-    Raises
-    ------
-    InputError
-        With every line that is no JSON object, every key that is missing or holds something else, an answer that is
-        there twice, a third author, a relevant document beyond those shown. Reading stops after 100 problems.
-
-    Notes
-    -----
     thesis, section 5.3: the modes, and the authors of relevant and non-relevant documents.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> row = {"question": 1, "mode": "Vanilla", "relevant_author": "Human", "nonrelevant_author": "LLM"}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "answers.jsonl")
-    ...     _ = path.write_text(json.dumps(row | {"answer": "In Wales [2].", "relevant": [2], "model": "m"}))
-    ...     read_answers(path)[["question", "answer", "relevant", "gold", "model"]]
-      question         answer relevant gold model
-    0        1  In Wales [2].     (2,)   ()     m
     """
     reader = _Reader(str(path))
     for number, line in enumerate(read_text(path).split("\n"), start=1):

@@ -19,9 +19,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from equipoise.tables import InputError, Problem
-
-__all__ = ["LARGEST_MEMBER", "read_documents", "read_qrels", "read_queries"]
+from equipoise.problems import InputError, Problem
 
 LARGEST_MEMBER = 2**30
 """Bytes beyond which a file within the archive is refused, so that a small archive cannot fill the memory."""
@@ -85,32 +83,8 @@ def _unique(table: pd.DataFrame, column: str, name: str, problems: list[Problem]
 def read_documents(path: str | Path, source: Literal["human", "model"] = "human") -> pd.DataFrame:
     """Read the passages.
 
-    Parameters
-    ----------
-    path : str or Path
-        The archive.
-    source : {"human", "model"}, default "human"
-        Passages as people wrote them, or as the model rewrote them.
-
-    Returns
-    -------
-    DataFrame, columns document, title, text
-        In file order. Both sources use the same ids.
-
-    Raises
-    ------
-    InputError
-        With every line that is no JSON object with an id and a text, and every id that comes twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "set.zip")
-    ...     with zipfile.ZipFile(path, "w") as archive:
-    ...         archive.writestr("corpus/human.jsonl", '{"_id": "d1", "title": "", "text": "She left."}')
-    ...     read_documents(path).values.tolist()
-    [['d1', '', 'She left.']]
+    ``path``: the archive. ``source``: Passages as people wrote them, or as the model rewrote them. Returns
+    DataFrame, columns document, title, text: In file order. Both sources use the same ids.
     """
     text, name = _member(path, _SOURCES[source])
     problems: list[Problem] = []
@@ -125,30 +99,8 @@ def read_documents(path: str | Path, source: Literal["human", "model"] = "human"
 def read_queries(path: str | Path) -> pd.DataFrame:
     """Read the queries.
 
-    Parameters
-    ----------
-    path : str or Path
-        The archive.
-
-    Returns
-    -------
-    DataFrame, columns query, text, answer
-        In file order; ``answer`` is the gold answer of NQ-UTD, empty in other sets.
-
-    Raises
-    ------
-    InputError
-        With every line that is no JSON object with an id and a text, and every id that comes twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "set.zip")
-    ...     with zipfile.ZipFile(path, "w") as archive:
-    ...         archive.writestr("queries.jsonl", '{"_id": "q1", "text": "who left?", "metadata": {"answer": "she"}}')
-    ...     read_queries(path).values.tolist()
-    [['q1', 'who left?', 'she']]
+    ``path``: the archive. Returns DataFrame, columns query, text, answer: In file order; ``answer`` is the gold
+    answer of NQ-UTD, empty in other sets.
     """
     text, name = _member(path, "queries.jsonl")
     problems: list[Problem] = []
@@ -162,34 +114,10 @@ def read_queries(path: str | Path) -> pd.DataFrame:
 
 
 def read_qrels(path: str | Path, split: str = "test") -> pd.DataFrame:
-    r"""Read the relevance judgements.
+    """Read the relevance judgements.
 
-    Parameters
-    ----------
-    path : str or Path
-        The archive.
-    split : str, default "test"
-        Name of the file below ``qrels/``.
-
-    Returns
-    -------
-    DataFrame, columns topic, document, level
-        In file order; NQ-UTD has the levels 0, 1 and 2.
-
-    Raises
-    ------
-    InputError
-        With every line that has not three columns, a level that is no whole number, and every pair that comes twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "set.zip")
-    ...     with zipfile.ZipFile(path, "w") as archive:
-    ...         archive.writestr("qrels/test.tsv", 'query-id\tcorpus-id\tscore\nq1\td1\t2\n')
-    ...     read_qrels(path).values.tolist()
-    [['q1', 'd1', 2]]
+    ``path``: the archive. ``split``: name of the file below ``qrels/``. Returns DataFrame, columns topic, document,
+    level: In file order; NQ-UTD has the levels 0, 1 and 2.
     """
     text, name = _member(path, f"qrels/{split}.tsv")
     problems: list[Problem] = []

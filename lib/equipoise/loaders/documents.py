@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from equipoise.tables import InputError, Problem
-
-__all__ = ["MOST_PROBLEMS", "is_file_source", "stream_documents"]
+from equipoise.problems import InputError, Problem
 
 MOST_PROBLEMS = 100
 """Problems after which reading a file stops."""
@@ -26,20 +24,7 @@ _FIELDS = ("text", "body", "passage", "contents")
 def is_file_source(source: str) -> bool:
     """Whether a source of documents is meant as a file, rather than as a name of ir_datasets.
 
-    Parameters
-    ----------
-    source : str
-        As the user gave it.
-
-    Returns
-    -------
-    bool
-        True where such a file exists or the name ends like one.
-
-    Examples
-    --------
-    >>> is_file_source("passages.jsonl"), is_file_source("msmarco-passage")
-    (True, False)
+    Returns: True where such a file exists or the name ends like one.
     """
     return Path(source).exists() or source.removesuffix(".gz").endswith((".jsonl", ".tsv", ".json", ".txt", ".csv"))
 
@@ -126,32 +111,11 @@ def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
 
 
 def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
-    r"""Yield the documents of a collection as id and text.
+    """Yield the documents of a collection as id and text.
 
-    Parameters
-    ----------
-    source : str or Path
-        A file with one document a line: JSON objects with ``id`` (or ``_id``) and ``text`` where the name says
-        ``.jsonl``, else an id, a tab and a text; ``.gz`` too. Or a name that ir_datasets knows, such as
-        ``msmarco-passage``.
-
-    Yields
-    ------
-    tuple of str and str
-
-    Raises
-    ------
-    InputError
-        At the end, with every bad line by its number; at once for a source that cannot be read at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "documents.tsv")
-    ...     _ = path.write_text("d1\tShe left.\nd2\tHe stayed.\n")
-    ...     list(stream_documents(path))
-    [('d1', 'She left.'), ('d2', 'He stayed.')]
+    ``source``: A file with one document a line: JSON objects with ``id`` (or ``_id``) and ``text`` where the name
+    says ``.jsonl``, else an id, a tab and a text; ``.gz`` too. Or a name that ir_datasets knows, such as
+    ``msmarco-passage``.
     """
     if is_file_source(str(source)):
         yield from _stream_file(Path(source))

@@ -21,11 +21,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from equipoise.attributes import AttributeSet
+from equipoise.files import parse_number
 from equipoise.loaders import registry
 from equipoise.loaders.trec import read_qrels, read_run, text_lines
-from equipoise.tables import AttributeSet, InputError, Problem, parse_number
-
-__all__ = ["KINDS", "Pack", "read_memberships", "read_pack", "read_target"]
+from equipoise.problems import InputError, Problem
 
 KINDS: Mapping[str, Literal["nominal", "ordinal"]] = MappingProxyType(
     {
@@ -65,36 +65,11 @@ def _probability(text: str) -> float:
 
 
 def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
-    r"""Read a target distribution.
+    """Read a target distribution.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file: one probability a line, in the order of the groups.
-    name : str
-        What to call the attribute set.
-    kind : {"nominal", "ordinal"}
-        Whether the order of the groups matters.
-
-    Returns
-    -------
-    AttributeSet
-        Its target is divided by its sum, which is 1 but for the digits printed. The files name no groups: they are
-        ``group 1`` and so on.
-
-    Raises
-    ------
-    InputError
-        With every line that is no probability, or if they do not sum to 1 or are fewer than two.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "target")
-    ...     _ = path.write_text("0.5\n0.25\n0.25\n")
-    ...     read_target(path, "SIZE", "ordinal").target
-    array([0.5 , 0.25, 0.25])
+    ``path``: the file: one probability a line, in the order of the groups. ``name``: what to call the attribute
+    set. ``kind``: whether the order of the groups matters. Returns: Its target is divided by its sum, which is 1
+    but for the digits printed. The files name no groups: they are ``group 1`` and so on.
     """
     problems: list[Problem] = []
     numbers: list[float] = []
@@ -115,36 +90,11 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
 
 
 def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
-    r"""Read group memberships.
+    """Read group memberships.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file, a line ``topic document p1 p2 ...`` for each document; ``.gz`` too.
-    attribute : AttributeSet
-        Whose groups the probabilities are for, in that order.
-
-    Returns
-    -------
-    DataFrame, columns topic, document and one per group
-        In file order; the probabilities as they stand in the file.
-
-    Raises
-    ------
-    InputError
-        With every line that has not one probability per group, whose probabilities do not sum to 1, or whose document
-        its topic has already.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> size = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "memberships")
-    ...     _ = path.write_text("M002 doc7 0.25 0.75\n")
-    ...     read_memberships(path, size)
-      topic document  small  large
-    0  M002     doc7   0.25   0.75
+    ``path``: the file, a line ``topic document p1 p2 ...`` for each document; ``.gz`` too. ``attribute``: Whose
+    groups the probabilities are for, in that order. Returns DataFrame, columns topic, document and one per group:
+    In file order; the probabilities as they stand in the file.
     """
     problems: list[Problem] = []
     seen: set[tuple[str, str]] = set()
@@ -178,20 +128,7 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Pack:
-    """A small test collection for group fairness.
-
-    Attributes
-    ----------
-    runs : DataFrame, columns run, topic, document, rank, score
-    qrels : DataFrame, columns topic, document, level
-    memberships : dict of str to DataFrame, columns topic, document and one per group
-    attributes : dict of str to AttributeSet
-
-    Examples
-    --------
-    >>> Pack(pd.DataFrame(), pd.DataFrame(), {}, {}).attributes
-    {}
-    """
+    """A small test collection for group fairness."""
 
     runs: pd.DataFrame
     qrels: pd.DataFrame
@@ -202,28 +139,7 @@ class Pack:
 def read_pack(name: Literal["pilot", "toy"]) -> Pack:
     """Read the FairWeb-1 pilot pack, or its toy set.
 
-    Parameters
-    ----------
-    name : {"pilot", "toy"}
-
-    Returns
-    -------
-    Pack
-        Attribute sets are called as in `KINDS`; the runs of the pilot pack bm25, qld and qljm.
-
-    Raises
-    ------
-    KeyError
-        If there is no such pack.
-    DataUnreachable
-        If a file is not on this machine and cannot be fetched.
-
-    Examples
-    --------
-    >>> read_pack("none")
-    Traceback (most recent call last):
-        ...
-    KeyError: 'none'
+    Returns: Attribute sets are called as in `KINDS`; the runs of the pilot pack bm25, qld and qljm.
     """
     folder, stem, qrels, runs = _PACKS[name]
     attributes = {

@@ -12,42 +12,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from equipoise.tables import InputError, Problem, read_text
-
-__all__ = ["QUERY_LABELS", "read_annotated_queries", "read_pairs", "read_sensitive_queries", "read_terms"]
+from equipoise.files import read_text
+from equipoise.problems import InputError, Problem
 
 QUERY_LABELS = {"n": "non-gendered", "f": "female", "m": "male", "o": "other or several genders"}
 """What the labels of `read_annotated_queries` mean."""
 
 
 def read_terms(path: str | Path) -> pd.DataFrame:
-    r"""Read a term list, one ``term,group`` a line.
+    """Read a term list, one ``term,group`` a line.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file. Blank lines are left out.
-
-    Returns
-    -------
-    DataFrame, columns term, group
-        In file order, as they are written: a capital first letter tells a name in the upstream lists.
-
-    Raises
-    ------
-    InputError
-        With every line that is not a term, a comma and a group, a term that comes twice in its group, and where the
-        file holds fewer than two groups. A term in two groups is no error: `equipoise.measures.ranking_bias.TermGroups`
-        names and counts it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "terms.txt")
-    ...     _ = path.write_text("he,m\nshe,f\n")
-    ...     read_terms(path).values.tolist()
-    [['he', 'm'], ['she', 'f']]
+    ``path``: the file. Blank lines are left out. Returns DataFrame, columns term, group: In file order, as they are
+    written: a capital first letter tells a name in the upstream lists.
     """
     problems: list[Problem] = []
     rows: list[tuple[str, str]] = []
@@ -84,33 +60,9 @@ def read_terms(path: str | Path) -> pd.DataFrame:
 def read_pairs(path: str | Path) -> pd.DataFrame:
     """Read pairs of counterparts, a JSON list of two-element lists.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
+    ``path``: the file. Returns DataFrame, columns male, female: In file order.
 
-    Returns
-    -------
-    DataFrame, columns male, female
-        In file order.
-
-    Raises
-    ------
-    InputError
-        If the file is no JSON list, with every element that is not two terms, and every term that stands in two pairs.
-
-    Notes
-    -----
     Item cds puts the male term first.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "pairs.json")
-    ...     _ = path.write_text('[["he", "she"]]')
-    ...     read_pairs(path).values.tolist()
-    [['he', 'she']]
     """
     try:
         content = json.loads(read_text(path))
@@ -155,31 +107,9 @@ def _queries(rows: list[tuple[int, str, str]], path: str | Path, problems: list[
 
 
 def read_sensitive_queries(path: str | Path) -> pd.DataFrame:
-    r"""Read bias-sensitive queries, one ``id<TAB>text`` a line (the thesis's QS2).
+    """Read bias-sensitive queries, one ``id<TAB>text`` a line (the thesis's QS2).
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    DataFrame, columns query, text
-        In file order.
-
-    Raises
-    ------
-    InputError
-        With every line that has not two columns, and every query that comes twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "queries.tsv")
-    ...     _ = path.write_text("361240\thow to get big thighs\n")
-    ...     read_sensitive_queries(path).values.tolist()
-    [['361240', 'how to get big thighs']]
+    ``path``: the file. Returns DataFrame, columns query, text: In file order.
     """
     problems: list[Problem] = []
     rows = []
@@ -193,32 +123,10 @@ def read_sensitive_queries(path: str | Path) -> pd.DataFrame:
 
 
 def read_annotated_queries(path: str | Path) -> pd.DataFrame:
-    r"""Read queries annotated for gender, one ``id,text,label`` a line (the non-gendered ones are the thesis's QS1).
+    """Read queries annotated for gender, one ``id,text,label`` a line (the non-gendered ones are the thesis's QS1).
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    DataFrame, columns query, text, label
-        In file order; ``label`` is a key of `QUERY_LABELS`. The text is what stands between the first and the last
-        comma.
-
-    Raises
-    ------
-    InputError
-        With every line that has not three columns, an unknown label, and every query that comes twice.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "queries.csv")
-    ...     _ = path.write_text("801288,what is a surrogate, exactly,n\n")
-    ...     read_annotated_queries(path).values.tolist()
-    [['801288', 'what is a surrogate, exactly', 'n']]
+    ``path``: the file. Returns DataFrame, columns query, text, label: In file order; ``label`` is a key of
+    `QUERY_LABELS`. The text is what stands between the first and the last comma.
     """
     problems: list[Problem] = []
     rows, labels = [], []

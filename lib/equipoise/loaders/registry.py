@@ -15,8 +15,6 @@ import pooch
 
 from equipoise import project
 
-__all__ = ["DataUnreachable", "cache_folder", "entries", "fetch", "mirror_folder", "verify"]
-
 MIRROR_VARIABLE = "EQUIPOISE_MIRROR"
 CACHE_VARIABLE = "EQUIPOISE_CACHE"
 TIMEOUT_SECONDS = 20
@@ -29,29 +27,12 @@ class DataUnreachable(RuntimeError):  # noqa: N818 - it names a state of the wor
 
 
 def cache_folder() -> Path:
-    """Folder of downloaded files: ``EQUIPOISE_CACHE``, else the user's cache.
-
-    Examples
-    --------
-    >>> cache_folder().is_absolute()
-    True
-    """
+    """Folder of downloaded files: ``EQUIPOISE_CACHE``, else the user's cache."""
     return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_path("equipoise")).absolute()
 
 
 def mirror_folder() -> Path | None:
-    """Folder named by ``EQUIPOISE_MIRROR``, or None; a relative one is taken from the top of the repository.
-
-    Raises
-    ------
-    NotADirectoryError
-        If the variable names no folder.
-
-    Examples
-    --------
-    >>> mirror_folder() is None or mirror_folder().is_dir()
-    True
-    """
+    """Folder named by ``EQUIPOISE_MIRROR``, or None; a relative one is taken from the top of the repository."""
     named = os.environ.get(MIRROR_VARIABLE)
     if not named:
         return None
@@ -64,15 +45,7 @@ def mirror_folder() -> Path | None:
 def entries() -> pd.DataFrame:
     """Every registered file.
 
-    Returns
-    -------
-    DataFrame, columns item, path, url, sha256, bytes, licence
-        As text.
-
-    Examples
-    --------
-    >>> entries().columns.tolist()
-    ['item', 'path', 'url', 'sha256', 'bytes', 'licence']
+    Returns DataFrame, columns item, path, url, sha256, bytes, licence: As text.
     """
     path = project.root() / "data" / "registry.tsv"
     table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
@@ -109,33 +82,7 @@ def _local(entry: pd.Series) -> tuple[str, Path] | None:
 
 
 def fetch(item: str, path: str) -> Path:
-    """Path of an upstream file on this machine, fetched if need be and noted as used.
-
-    Parameters
-    ----------
-    item, path : str
-        As in ``data/registry.tsv``.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    KeyError
-        If the registry has no such file.
-    ValueError
-        If a file is there but its sha256 is another.
-    DataUnreachable
-        If the file is not on this machine and its url does not answer.
-
-    Examples
-    --------
-    >>> fetch("fairweb", "NTCIR/no such file")
-    Traceback (most recent call last):
-    ...
-    KeyError: 'fairweb/NTCIR/no such file is not in data/registry.tsv; there are 38, such as NTCIR/...
-    """
+    """Path of an upstream file on this machine, fetched if need be and noted as used."""
     entry = _entry(item, path)
     local = _local(entry)
     if local is None:
@@ -161,20 +108,7 @@ def fetch(item: str, path: str) -> Path:
 def verify(entry: pd.Series) -> str:
     """Where a registered file is on this machine, after checking its sha256.
 
-    Parameters
-    ----------
-    entry : Series
-        A row of `entries`.
-
-    Returns
-    -------
-    str
-        ``cache``, ``mirror``, ``damaged`` or ``not here``.
-
-    Examples
-    --------
-    >>> verify(entries().iloc[0]) in ("cache", "mirror", "not here")
-    True
+    ``entry``: A row of `entries`. Returns: ``cache``, ``mirror``, ``damaged`` or ``not here``.
     """
     try:
         local = _local(entry)

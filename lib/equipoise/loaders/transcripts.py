@@ -45,21 +45,9 @@ from typing import Literal
 
 import pandas as pd
 
-from equipoise.tables import CORE_COLUMNS, AttributeSet, InputError, Problem, parse_number, read_text
-
-__all__ = [
-    "Annotation",
-    "Line",
-    "Transcript",
-    "Turn",
-    "format_transcripts",
-    "nugget_frame",
-    "parse_fairweb",
-    "parse_transcripts",
-    "read_fairweb",
-    "read_transcripts",
-    "turn_frame",
-]
+from equipoise.attributes import CORE_COLUMNS, AttributeSet
+from equipoise.files import parse_number, read_text
+from equipoise.problems import InputError, Problem
 
 SUM_TOLERANCE = 1e-6
 
@@ -78,21 +66,9 @@ _OPENING = re.compile(r"<([A-Za-z0-9_.-]+)>")
 class Annotation:
     """What an annotator says of the nugget at the end of a line.
 
-    Parameters
-    ----------
-    level : int
-        Relevance level; 0 for a nonrelevant entity.
-    words : int
-        Number of words of the nugget.
-    entity : str
-        Name of the entity; equal names in a conversation are duplicates. Empty where none is given.
-    memberships : mapping of str to tuple of str
-        Membership probabilities as written, per attribute set.
-
-    Examples
-    --------
-    >>> Annotation(2, memberships={"SIZE": ("1/2", "1/2")}).words
-    1
+    ``level``: Relevance level; 0 for a nonrelevant entity. ``words``: number of words of the nugget. ``entity``:
+    name of the entity; equal names in a conversation are duplicates. Empty where none is given. ``memberships``:
+    Membership probabilities as written, per attribute set.
     """
 
     level: int
@@ -105,19 +81,7 @@ class Annotation:
 class Line:
     """A line of a turn, and its annotation if it has one.
 
-    Parameters
-    ----------
-    text : str
-        Without white space around it.
-    annotation : Annotation or None
-        Of the nugget that the line ends with.
-
-    Examples
-    --------
-    >>> Line("Tenet (2020): https://example.org/").words
-    3
-    >>> Line("[A 452-word response that does not follow the above format]").words
-    452
+    ``text``: Without white space around it. ``annotation``: of the nugget that the line ends with.
     """
 
     text: str
@@ -134,21 +98,8 @@ class Line:
 class Turn:
     """A turn of a conversation.
 
-    Parameters
-    ----------
-    speaker : {"user", "system"}
-        Who speaks.
-    number : int
-        From 1; the system turn has the number of the user turn that it answers.
-    lines : tuple of Line
-        The text.
-    mark : str
-        ``o`` or ``x`` where a system turn was judged by its look, else empty.
-
-    Examples
-    --------
-    >>> Turn("user", 1, (Line("More please."),)).lines[0].words
-    2
+    ``speaker``: Who speaks. ``number``: From 1; the system turn has the number of the user turn that it answers.
+    ``lines``: the text. ``mark``: ``o`` or ``x`` where a system turn was judged by its look, else empty.
     """
 
     speaker: Literal["user", "system"]
@@ -161,17 +112,8 @@ class Turn:
 class Transcript:
     """A conversation.
 
-    Parameters
-    ----------
-    run, topic : str
-        Whose conversation it is, and about what.
-    turns : tuple of Turn
-        User and system turns by turns; the user begins.
-
-    Examples
-    --------
-    >>> Transcript("bing-1", "M002", (Turn("user", 1, (Line("More please."),)),)).topic
-    'M002'
+    ``run``, ``topic``: Whose conversation it is, and about what. ``turns``: User and system turns by turns; the
+    user begins.
     """
 
     run: str
@@ -352,35 +294,11 @@ class _Parser:
 def parse_transcripts(
     text: str, run: str, attributes: Mapping[str, AttributeSet], name: str = "transcript"
 ) -> list[Transcript]:
-    r"""Parse annotated transcripts.
+    """Parse annotated transcripts.
 
-    Parameters
-    ----------
-    text : str
-        One conversation or more, in the format that the module describes.
-    run : str
-        Run of the conversations that name none.
-    attributes : mapping of str to AttributeSet
-        The attribute sets; every relevant entity has memberships in each.
-    name : str
-        What error messages call the text.
-
-    Returns
-    -------
-    list of Transcript
-        In their order.
-
-    Raises
-    ------
-    InputError
-        With every problem: turns out of order, unknown or repeated annotations, memberships that do not fit, a ``wc=``
-        that the text contradicts, a conversation that comes twice.
-
-    Examples
-    --------
-    >>> (conversation,) = parse_transcripts("##### T1\n### U1\nMore?\n### S1 o\nTenet\n#L1\nwc= 2\n", "r", {})
-    >>> conversation.turns[1].lines
-    (Line(text='Tenet', annotation=Annotation(level=1, words=1, entity='', memberships={})),)
+    ``text``: one conversation or more, in the format that the module describes. ``run``: Run of the conversations
+    that name none. ``attributes``: the attribute sets; every relevant entity has memberships in each. ``name``:
+    what error messages call the text. Returns: In their order.
     """
     parser = _Parser(name, run, attributes)
     parser.read(text)
@@ -392,65 +310,18 @@ def parse_transcripts(
 def read_transcripts(
     path: str | Path, attributes: Mapping[str, AttributeSet], run: str | None = None
 ) -> list[Transcript]:
-    r"""Read annotated transcripts from a file.
+    """Read annotated transcripts from a file.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    attributes : mapping of str to AttributeSet
-        The attribute sets.
-    run : str, optional
-        Run of the conversations that name none; the default is the file's name without its ending.
-
-    Returns
-    -------
-    list of Transcript
-        In their order.
-
-    Raises
-    ------
-    InputError
-        As for `parse_transcripts`, or if the file cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "bing-1.txt")
-    ...     _ = path.write_text("##### T1\n### U1\nMore?\n### S1 x\nNo.\n")
-    ...     read_transcripts(path, {})[0].run
-    'bing-1'
+    ``path``: the file. ``attributes``: the attribute sets. ``run``: Run of the conversations that name none; the
+    default is the file's name without its ending. Returns: In their order.
     """
     return parse_transcripts(read_text(path), run if run is not None else Path(path).stem, attributes, str(path))
 
 
 def format_transcripts(transcripts: Iterable[Transcript]) -> str:
-    r"""Write transcripts in the annotated format, with the word counts of their nuggets.
+    """Write transcripts in the annotated format, with the word counts of their nuggets.
 
-    Parameters
-    ----------
-    transcripts : iterable of Transcript
-        What to write.
-
-    Returns
-    -------
-    str
-        Text that `parse_transcripts` reads back.
-
-    Examples
-    --------
-    >>> nugget = Line("# Tenet", Annotation(1, memberships={"SIZE": ("1/2", "1/2")}))
-    >>> turns = (Turn("user", 1, (Line("A film?"),)), Turn("system", 1, (nugget,), "o"))
-    >>> print(format_transcripts([Transcript("r", "T1", turns)]), end="")
-    ##### T1 r
-    ### U1
-    A film?
-    ### S1 o
-    \# Tenet
-    #L1
-    wc= 4
-    #SIZE: (1/2,1/2)
+    ``transcripts``: what to write. Returns: Text that `parse_transcripts` reads back.
     """
     parts: list[str] = []
     for transcript in transcripts:
@@ -472,29 +343,13 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
 
 
 def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -> pd.DataFrame:
-    r"""Nugget table of transcripts, as a data frame in the columns of the file format.
+    """Nugget table of transcripts, as a data frame in the columns of the file format.
 
-    Parameters
-    ----------
-    transcripts : iterable of Transcript
-        Annotated conversations.
-    attributes : iterable of str
-        Names of the attribute sets.
-
-    Returns
-    -------
-    DataFrame, columns run, topic, turn, start, end, level, entity and one per attribute set
-        A row per annotated line, start and end being word positions from 1; system turns without any have a row of
-        level 0 without positions. `equipoise.tables.nugget_table` checks it and makes arrays of it. Without an
-        ``entity`` named in any transcript the column is left out.
-
-    Examples
-    --------
-    >>> text = "##### T1\n### U1\nA film?\n### S1 o\nTenet (2020)\n#L1\n#WORDS: 2\n### U2\nMore?\n### S2 x\nNo.\n"
-    >>> nugget_frame(parse_transcripts(text, "r", {}), [])
-      run topic turn start end level
-    0   r    T1    1     3   4     1
-    1   r    T1    2                0
+    ``transcripts``: Annotated conversations. ``attributes``: names of the attribute sets. Returns DataFrame,
+    columns run, topic, turn, start, end, level, entity and one per attribute set: A row per annotated line, start
+    and end being word positions from 1; system turns without any have a row of level 0 without positions.
+    `equipoise.files.nugget_table` checks it and makes arrays of it. Without an ``entity`` named in any transcript
+    the column is left out.
     """
     names = list(attributes)
     rows: list[list[str]] = []
@@ -513,25 +368,10 @@ def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -
 
 
 def turn_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
-    r"""Turn boundaries of transcripts.
+    """Turn boundaries of transcripts.
 
-    Parameters
-    ----------
-    transcripts : iterable of Transcript
-        Conversations, annotated or not.
-
-    Returns
-    -------
-    DataFrame, columns run, topic, turn, speaker, start, end
-        Word positions of the first and the last word of each turn; an empty turn ends before it starts.
-
-    Examples
-    --------
-    >>> text = "##### T1\n### U1\nA film?\n### S1 o\nTenet (2020)\n"
-    >>> turn_frame(parse_transcripts(text, "r", {}))
-      run topic  turn speaker  start  end
-    0   r    T1     1    user      1    2
-    1   r    T1     1  system      3    4
+    ``transcripts``: Conversations, annotated or not. Returns DataFrame, columns run, topic, turn, speaker, start,
+    end: Word positions of the first and the last word of each turn; an empty turn ends before it starts.
     """
     rows: list[tuple[str, str, int, str, int, int]] = []
     for transcript in transcripts:
@@ -545,41 +385,14 @@ def turn_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
 def parse_fairweb(
     text: str, run: str, *, marks: Literal["line", "word"] = "line", name: str = "conversation run"
 ) -> list[Transcript]:
-    r"""Parse a FairWeb conversation run.
+    """Parse a FairWeb conversation run.
 
-    Parameters
-    ----------
-    text : str
-        Conversations between ``<topic>`` and ``</topic>``.
-    run : str
-        The run's name.
-    marks : {"line", "word"}
-        Where ``U:`` and ``S:`` open a turn: at the beginning of a line (or behind the topic), or at the beginning of
-        any word at which it is that speaker's turn.
-    name : str
-        What error messages call the text.
+    ``text``: Conversations between ``<topic>`` and ``</topic>``. ``run``: the run's name. ``marks``: where ``U:``
+    and ``S:`` open a turn: at the beginning of a line (or behind the topic), or at the beginning of any word at
+    which it is that speaker's turn. ``name``: what error messages call the text. Returns: In their order, without
+    annotations. ``U:`` and ``S:`` stay in the text, for they were counted with their word.
 
-    Returns
-    -------
-    list of Transcript
-        In their order, without annotations. ``U:`` and ``S:`` stay in the text, for they were counted with their word.
-
-    Raises
-    ------
-    InputError
-        With every topic that is not closed or comes twice, text outside topics, and turns out of order.
-    ValueError
-        If `marks` is neither.
-
-    Notes
-    -----
     gfrc2, Figures 2 and 3 and footnote 11.
-
-    Examples
-    --------
-    >>> (conversation,) = parse_fairweb("<R112>\nU:Please list.\nS:Here are two:\nA\nB\n</R112>\n", "ORG")
-    >>> turn_frame([conversation])["end"].tolist()
-    [2, 7]
     """
     if marks not in ("line", "word"):
         raise ValueError(f"marks must be line or word, found {marks!r}")
@@ -642,34 +455,9 @@ def parse_fairweb(
 def read_fairweb(
     path: str | Path, run: str | None = None, *, marks: Literal["line", "word"] = "line"
 ) -> list[Transcript]:
-    r"""Read a FairWeb conversation run from a file.
+    """Read a FairWeb conversation run from a file.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    run : str, optional
-        The run's name; the default is the file's name without its ending.
-    marks : {"line", "word"}
-        As for `parse_fairweb`.
-
-    Returns
-    -------
-    list of Transcript
-        In their order, without annotations.
-
-    Raises
-    ------
-    InputError
-        As for `parse_fairweb`, or if the file cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "ORG.txt")
-    ...     _ = path.write_text("<R112> U:Please list.\nS:Here are two: A B </R112>")
-    ...     read_fairweb(path)[0].turns[1].lines
-    (Line(text='S:Here are two: A B', annotation=None),)
+    ``path``: the file. ``run``: the run's name; the default is the file's name without its ending. Returns: In
+    their order, without annotations.
     """
     return parse_fairweb(read_text(path), run if run is not None else Path(path).stem, marks=marks, name=str(path))

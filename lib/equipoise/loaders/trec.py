@@ -19,9 +19,8 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
-from equipoise.tables import InputError, Problem, read_text
-
-__all__ = ["read_qrels", "read_run", "read_runs", "text_lines"]
+from equipoise.files import read_text
+from equipoise.problems import InputError, Problem
 
 LARGEST_FILE = 2**31
 """Bytes of decompressed text beyond which a file is refused."""
@@ -49,31 +48,9 @@ def _decompressed(path: Path) -> str:
 
 
 def text_lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    r"""Yield the lines of a text file, plain or .gz, as line number and columns; blank lines are left out.
+    """Yield the lines of a text file, plain or .gz, as line number and columns; blank lines are left out.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Yields
-    ------
-    tuple of int and list of str
-        Line number from 1, and the columns between white space.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is empty or is not UTF-8.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "lines.txt")
-    ...     _ = path.write_text("a  b\n\nc\n")
-    ...     list(text_lines(path))
-    [(1, ['a', 'b']), (3, ['c'])]
+    ``path``: the file. Yields Line number from 1, and the columns between white space.
     """
     file = Path(path)
     text = _decompressed(file) if file.suffix == ".gz" else read_text(file)
@@ -135,36 +112,11 @@ def _is_parquet(file: Path) -> bool:
 
 
 def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
-    r"""Read a run.
+    """Read a run.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; ``.gz`` and Parquet too.
-    name : str, optional
-        What to call the run; the default is the file's name without ``.gz`` or ``.parquet``. The tag in the last column
-        is not used, for files of different runs often share it.
-
-    Returns
-    -------
-    DataFrame, columns run, topic, document, rank, score
-        In file order; rank is the stated one.
-
-    Raises
-    ------
-    InputError
-        With every line that has not six columns, a rank that is no whole number, a score that is no finite number,
-        another tag than the first line, or a document that its topic has already.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "run.bm25")
-    ...     _ = path.write_text("<SYSDESC>BM25</SYSDESC>\nM002 Q0 doc7 1 12.5 bm25\n")
-    ...     read_run(path)
-            run topic document  rank  score
-    0  run.bm25  M002     doc7     1   12.5
+    ``path``: the file; ``.gz`` and Parquet too. ``name``: what to call the run; the default is the file's name
+    without ``.gz`` or ``.parquet``. The tag in the last column is not used, for files of different runs often share
+    it. Returns DataFrame, columns run, topic, document, rank, score: In file order; rank is the stated one.
     """
     file = Path(path)
     label = name if name is not None else _label(file)
@@ -210,31 +162,10 @@ def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
 
 
 def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
-    r"""Read several runs into one table.
+    """Read several runs into one table.
 
-    Parameters
-    ----------
-    paths : iterable of str or Path
-        The files; each run is called like its file.
-
-    Returns
-    -------
-    DataFrame, columns run, topic, document, rank, score
-        The runs one after the other.
-
-    Raises
-    ------
-    InputError
-        With every problem of every file, or if two files have the same name.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in "ab":
-    ...         _ = Path(folder, name).write_text("t Q0 d 1 0.5 x\n")
-    ...     len(read_runs([Path(folder, "a"), Path(folder, "b")]))
-    2
+    ``paths``: the files; each run is called like its file. Returns DataFrame, columns run, topic, document, rank,
+    score: The runs one after the other.
     """
     problems: list[Problem] = []
     tables: dict[str, pd.DataFrame] = {}
@@ -254,34 +185,10 @@ def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
 
 
 def read_qrels(path: str | Path) -> pd.DataFrame:
-    r"""Read relevance judgements, in four columns (TREC) or three (NTCIR).
+    """Read relevance judgements, in four columns (TREC) or three (NTCIR).
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; ``.gz`` too.
-
-    Returns
-    -------
-    DataFrame, columns topic, document, level
-        In file order. ``L2`` and ``2`` are level 2; levels below 0 (spam, in some TREC tracks) are level 0.
-
-    Raises
-    ------
-    InputError
-        With every line whose number of columns is neither three nor four or not that of the first line, whose level is
-        none, or whose document its topic has already.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "qrels")
-    ...     _ = path.write_text("M002 doc7 L2\nM002 doc8 L0\n")
-    ...     read_qrels(path)
-      topic document  level
-    0  M002     doc7      2
-    1  M002     doc8      0
+    ``path``: the file; ``.gz`` too. Returns DataFrame, columns topic, document, level: In file order. ``L2`` and
+    ``2`` are level 2; levels below 0 (spam, in some TREC tracks) are level 0.
     """
     problems: list[Problem] = []
     rows: list[tuple[int, str, str, int]] = []

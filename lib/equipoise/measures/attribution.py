@@ -2,7 +2,7 @@
 
 An answer to a question is written from k numbered documents, of which some are relevant, and cites them by numbers in
 square brackets. `score_answers` gives precision and recall of its citations. The same question is answered in several
-modes (`equipoise.rag_modes`): `cas` measures how far naming the authors moves the scores, `cab` in whose favour, and
+modes (`equipoise.answer_modes`): `cas` measures how far naming the authors moves the scores, `cab` in whose favour, and
 `bias_table` gives both for a whole table of answers, with intervals and tests. `attribution_confidence` compares the
 probabilities with which relevant and non-relevant documents are cited.
 
@@ -28,32 +28,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from equipoise.rag_modes import MODES, mode_name
+from equipoise.answer_modes import MODES, mode_name
+from equipoise.arrays import Floats, Integers
 from equipoise.statistics import bootstrap_interval, compare_pairs
 
-__all__ = [
-    "AUTHORS",
-    "LARGEST_NUMBER",
-    "LONGEST_RANGE",
-    "MODES",
-    "Citations",
-    "attribution_confidence",
-    "bias_table",
-    "cab",
-    "cas",
-    "citation_rows",
-    "citations",
-    "compare_modes",
-    "exact_match",
-    "normalised_answer",
-    "position_bias",
-    "quality_table",
-    "score_answers",
-    "score_attribution",
-]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 OutOfRange: TypeAlias = Literal["wrong", "ignored"]
 Match: TypeAlias = Literal["substring", "words"]
 CitationMarks: TypeAlias = Literal["removed", "kept"]
@@ -87,21 +65,9 @@ _PAIR = ("relevant_author", "nonrelevant_author")
 class Citations:
     """The citations of an answer.
 
-    Parameters
-    ----------
-    cited : tuple of int
-        Distinct numbers in range, in the order of first mention.
-    out_of_range : tuple of int
-        Distinct numbers of documents that were not there, likewise.
-    repeated : int
-        Mentions of a number beyond its first, in range or not.
-    malformed : int
-        Brackets that look like a citation but are none.
-
-    Examples
-    --------
-    >>> Citations(cited=(2, 1), out_of_range=(), repeated=1, malformed=0).cited
-    (2, 1)
+    ``cited``: Distinct numbers in range, in the order of first mention. ``out_of_range``: Distinct numbers of
+    documents that were not there, likewise. ``repeated``: Mentions of a number beyond its first, in range or not.
+    ``malformed``: Brackets that look like a citation but are none.
     """
 
     cited: tuple[int, ...]
@@ -142,31 +108,11 @@ def citations(answer: str, documents: int | None = None) -> Citations:
     brackets of other scripts (【5】). Brackets without any digit are prose, and so are numbers in parentheses, which
     mostly are years.
 
-    Parameters
-    ----------
-    answer : str
-    documents : int, optional
-        Number of documents shown; numbers from 1 to it are in range. Without it, every number from 1 is.
+    ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every number from 1 is.
+    Returns: In time that is linear in the length of the answer.
 
-    Returns
-    -------
-    Citations
-        In time that is linear in the length of the answer.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than one document.
-
-    Notes
-    -----
     thesis, Figure 5.2: the prompt asks to cite "using [1] [2] [3] etc."; section 5.3.3 counts cited documents, so
     that a repeated number is one. What else counts as a citation the thesis does not say.
-
-    Examples
-    --------
-    >>> citations("In Wales [2], says [1, 2]; also [7] and [Document 3].", documents=5)
-    Citations(cited=(2, 1), out_of_range=(7,), repeated=1, malformed=1)
     """
     if documents is not None and documents < 1:
         raise ValueError(f"at least one document is wanted, found {documents}")
@@ -191,22 +137,7 @@ def citations(answer: str, documents: int | None = None) -> Citations:
 def normalised_answer(text: str) -> str:
     """A text as answers are compared: lower case, without ASCII punctuation and articles, single spaces.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-
-    Notes
-    -----
     Rajpurkar et al. (2016), SQuAD.
-
-    Examples
-    --------
-    >>> normalised_answer("The  Bay of Plenty, N.Z.")
-    'bay of plenty nz'
     """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
@@ -622,40 +553,16 @@ def bias_table(
     CF-informed/Informed, and CAS each of these two, and Informed, with Vanilla; Informed and CF-informed then give all
     documents one label and have no CAB. A comparison is there where both its modes are.
 
-    Parameters
-    ----------
-    scored : DataFrame
-        As `score_answers` gives it, with the columns ``question, mode, relevant_author, nonrelevant_author`` (the
-        actual authors).
-    by : sequence of str
-        Further columns to group by, such as the model.
-    measures : sequence of str
-        Columns of scores.
-    authors : (str, str)
-        The two authors; a positive CAB says that the first is favoured.
-    level : float
-        Of the bootstrap percentile interval over questions.
-    resamples : int
-        Bootstrap samples, and random exchanges of the randomisation test.
-    rng : numpy.random.Generator
-        One seed is drawn from it, with which every comparison begins: a row does not depend on the other groups.
+    ``by``: Further columns to group by, such as the model. ``measures``: Columns of scores. ``authors``: the two
+    authors; a positive CAB says that the first is favoured. ``level``: of the bootstrap percentile interval over
+    questions. ``resamples``: Bootstrap samples, and random exchanges of the randomisation test. ``rng``: one seed
+    is drawn from it, with which every comparison begins: a row does not depend on the other groups. Returns: Sorted
+    by group: by, ``relevant_author, nonrelevant_author, measure, quantity`` ("CAS" or "CAB"), ``base_mode,
+    counterfactual_mode, questions`` (answered in both modes), ``left_out`` (answered in one of them, or without a
+    score), ``changed`` (questions whose score differs), ``value, low, high`` (0 to 1, CAB from -1), ``t, p_t``
+    (paired t-test), ``p_permutation`` (paired randomisation test, two-sided). Intervals and tests are NaN for fewer
+    than two questions, the value for none.
 
-    Returns
-    -------
-    DataFrame
-        Sorted by group: by, ``relevant_author, nonrelevant_author, measure, quantity`` ("CAS" or "CAB"), ``base_mode,
-        counterfactual_mode, questions`` (answered in both modes), ``left_out`` (answered in one of them, or without a
-        score), ``changed`` (questions whose score differs), ``value, low, high`` (0 to 1, CAB from -1), ``t, p_t``
-        (paired t-test), ``p_permutation`` (paired randomisation test, two-sided). Intervals and tests are NaN for
-        fewer than two questions, the value for none.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, a mode is unknown, an answer is there twice, or an author is neither of the two.
-
-    Notes
-    -----
     thesis, Eqs. 5.1 to 5.3 and 5.5; Tables 5.2, 5.3, 5.5 and 5.7 to 5.9. The tests are of the signed difference, with
     the sign of t: for CAB that of CAB; for CAS that of Informed minus Vanilla. The thesis does not say what the mark of
     a CAS rests on; a mean of absolute differences can only be tested against 0 by way of the signed ones. It can be
@@ -663,17 +570,6 @@ def bias_table(
 
     Where few questions change, look at ``changed`` and not at the interval: the bootstrap only draws what it has seen,
     and its interval has no width where no question changed.
-
-    Examples
-    --------
-    >>> scored = pd.DataFrame({"question": [*"abc"] * 3, "mode": np.repeat(MODES, 3)})
-    >>> scored = scored.assign(relevant_author="LLM", nonrelevant_author="Human")
-    >>> scored["recall"] = [1, 0, 1, 0, 0, 1, 1, 1, 1]
-    >>> table = bias_table(scored, measures=["recall"], rng=np.random.default_rng(1))
-    >>> table[["quantity", "base_mode", "counterfactual_mode", "questions", "value", "t"]].round(3)
-      quantity base_mode counterfactual_mode  questions  value    t
-    0      CAS   Vanilla            Informed          3  0.333 -1.0
-    1      CAB  Informed         CF-informed          3  0.667  2.0
     """
     table = _grouped(scored, by, measures)
     strange = sorted({str(author) for column in _PAIR for author in table[column].unique()} - set(authors))
@@ -707,37 +603,14 @@ def bias_table(
 def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     """One row for each citation whose probability was asked for.
 
-    Parameters
-    ----------
-    answers : DataFrame
-        With the columns ``question``; ``relevant``, the numbers of the relevant documents; ``citations``, for each
-        answer a list of mappings with ``document`` and ``probability`` (None where it is not known), or None.
-        Optional: ``documents``, how many were shown.
+    ``answers``: with the columns ``question``; ``relevant``, the numbers of the relevant documents; ``citations``,
+    for each answer a list of mappings with ``document`` and ``probability`` (None where it is not known), or None.
+    Optional: ``documents``, how many were shown. Returns The other columns of the answer without its text and gold
+    answers, then ``document``, ``relevant`` (bool) and ``probability`` (NaN where it is not known), in the order of
+    the answers. Every mention counts; numbers of documents that were not shown are left out, since such a document
+    is neither relevant nor not.
 
-    Returns
-    -------
-    DataFrame
-        The other columns of the answer without its text and gold answers, then ``document``, ``relevant`` (bool) and
-        ``probability`` (NaN where it is not known), in the order of the answers. Every mention counts; numbers of
-        documents that were not shown are left out, since such a document is neither relevant nor not.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or an answer has no relevant document or one that is not there.
-
-    Notes
-    -----
     thesis, Eq. 5.4: the sets C_q.
-
-    Examples
-    --------
-    >>> cited = [[{"document": 2, "probability": 0.9}, {"document": 1, "probability": None}], None]
-    >>> answers = pd.DataFrame({"question": ["a", "b"], "relevant": [(2,), (1,)], "citations": cited})
-    >>> citation_rows(answers)
-      question  document  relevant  probability
-    0        a         2      True          0.9
-    1        a         1     False          NaN
     """
     _need(answers, ("question", "relevant", "citations"))
     documents = _shown_documents(answers)
@@ -856,37 +729,13 @@ def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 
     .. math:: \bar M = \frac{1}{|Q|} \sum_{q \in Q} M^q
 
-    Parameters
-    ----------
-    scored : DataFrame
-        As `score_answers` gives it, with the columns ``question, mode, relevant_author, nonrelevant_author``.
-    by : sequence of str
-        Further columns to group by, such as the model.
+    ``by``: Further columns to group by, such as the model. Returns: Sorted by group, modes in the order of `MODES`,
+    then mixed ones: by, ``relevant_author, nonrelevant_author, mode, answers``; means over answers ``precision,
+    recall, exact_match`` (0 to 1), ``cited, cited_relevant`` (documents an answer); ``with_gold``, the answers that
+    exact match is a mean of (it is NaN for none); and totals ``uncited`` (answers), ``out_of_range, repeated,
+    malformed``.
 
-    Returns
-    -------
-    DataFrame
-        Sorted by group, modes in the order of `MODES`, then mixed ones: by, ``relevant_author, nonrelevant_author,
-        mode, answers``; means over answers ``precision, recall, exact_match`` (0 to 1), ``cited, cited_relevant``
-        (documents an answer); ``with_gold``, the answers that exact match is a mean of (it is NaN for none); and
-        totals ``uncited`` (answers), ``out_of_range, repeated, malformed``.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, a mode is unknown, or an answer is there twice.
-
-    Notes
-    -----
     thesis, Tables 5.1, 5.4 and 5.11 to 5.15.
-
-    Examples
-    --------
-    >>> answers = pd.DataFrame({"question": ["a", "b"], "answer": ["In Wales [1][3].", "Wales."]})
-    >>> answers = answers.assign(relevant=[(3,), (2,)], mode="Vanilla", relevant_author="LLM", nonrelevant_author="LLM")
-    >>> quality_table(score_answers(answers))[["mode", "answers", "precision", "recall", "cited", "uncited"]]
-          mode  answers  precision  recall  cited  uncited
-    0  Vanilla        2       0.25     0.5    1.0        1
     """
     table = _grouped(scored, by, _SCORES)
     keys = [*by, *_PAIR, "mode"]
@@ -918,44 +767,14 @@ def compare_modes(
 
     .. math:: \Delta = \frac{1}{|Q|} \sum_{q \in Q} (M^q_{X} - M^q_{Y})
 
-    Parameters
-    ----------
-    scored : DataFrame
-        As for `bias_table`; any authors.
-    by : sequence of str
-        Further columns to group by.
-    measures : sequence of str
-        Columns of scores.
-    resamples : int
-        Random exchanges of the randomisation test.
-    rng : numpy.random.Generator
-        One seed is drawn from it, as in `bias_table`.
+    ``by``: Further columns to group by. ``measures``: Columns of scores. ``resamples``: Random exchanges of the
+    randomisation test. ``rng``: one seed is drawn from it, as in `bias_table`. Returns: Sorted by group, each pair
+    once in the order of `MODES`: by, ``relevant_author, nonrelevant_author, measure, mode, against, questions,
+    left_out, difference`` (of mode from against, in the unit of the score), ``t, p_t, p_permutation``, two-sided
+    and not corrected for the number of comparisons. NaN as in `bias_table`.
 
-    Returns
-    -------
-    DataFrame
-        Sorted by group, each pair once in the order of `MODES`: by, ``relevant_author, nonrelevant_author, measure,
-        mode, against, questions, left_out, difference`` (of mode from against, in the unit of the score), ``t, p_t,
-        p_permutation``, two-sided and not corrected for the number of comparisons. NaN as in `bias_table`.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, a mode is unknown, or an answer is there twice.
-
-    Notes
-    -----
     thesis, Tables 5.1, 5.4, 5.11: a mark says that a mode is significantly better than the others (paired t-test, p
     below 0.05, section 5.5).
-
-    Examples
-    --------
-    >>> scored = pd.DataFrame({"question": [*"abc"] * 2, "mode": np.repeat(MODES[:2], 3), "recall": [1, 0, 1, 0, 0, 1]})
-    >>> scored = scored.assign(relevant_author="LLM", nonrelevant_author="Human")
-    >>> table = compare_modes(scored, measures=["recall"], rng=np.random.default_rng(1))
-    >>> table[["mode", "against", "difference", "p_t", "p_permutation"]].round(3)
-          mode   against  difference    p_t  p_permutation
-    0  Vanilla  Informed       0.333  0.423            1.0
     """
     table = _grouped(scored, by, measures)
     seed = int(rng.integers(2**63))
@@ -988,43 +807,13 @@ def position_bias(
 
     with the mean over the answers to a question first, since these are not independent.
 
-    Parameters
-    ----------
-    scored : DataFrame
-        As `score_answers` gives it.
-    by : sequence of str
-        Columns to group by, such as the mode.
-    position : str, optional
-        Column of the position; without it, the number of the relevant document, of which there must be one.
-    measures : sequence of str
-        Columns of scores, without gaps.
-    level, resamples
-        Of the bootstrap percentile interval over questions.
-    rng : numpy.random.Generator
-        One seed is drawn from it, as in `bias_table`.
+    ``by``: Columns to group by, such as the mode. ``position``: Column of the position; without it, the number of
+    the relevant document, of which there must be one. ``measures``: Columns of scores, without gaps. ``level``,
+    ``resamples``: of the bootstrap percentile interval over questions. ``rng``: one seed is drawn from it, as in
+    `bias_table`. Returns: Sorted: by, ``position, measure, questions, answers, value, low, high`` (0 to 1); the
+    interval is NaN for fewer than two questions.
 
-    Returns
-    -------
-    DataFrame
-        Sorted: by, ``position, measure, questions, answers, value, low, high`` (0 to 1); the interval is NaN for fewer
-        than two questions.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, a score is not finite, or an answer has several relevant documents and no `position`.
-
-    Notes
-    -----
     Beyond the thesis, which puts the relevant document at random (section 5.D).
-
-    Examples
-    --------
-    >>> scored = pd.DataFrame({"question": [*"abc"], "relevant": [(1,), (1,), (3,)], "recall": [1, 0, 0]})
-    >>> position_bias(scored, measures=["recall"], rng=np.random.default_rng(1))
-       position measure  questions  answers  value  low  high
-    0         1  recall          2        2    0.5  0.0   1.0
-    1         3  recall          1        1    0.0  NaN   NaN
     """
     _need(scored, (*by, "question", *measures, "relevant" if position is None else position))
     seed = int(rng.integers(2**63))
@@ -1077,53 +866,17 @@ def score_attribution(
         CAS = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|, \quad
         CAB = \frac{\omega}{|Q|} \sum_{q \in Q} (M^q_{Informed} - M^q_{CF-informed})
 
-    Parameters
-    ----------
-    answers : DataFrame
-        As `equipoise.loaders.answers.read_answers` gives it.
-    by : sequence of str
-        Further columns to group by, such as the model.
-    run : str
-        Name of the answers.
-    authors : (str, str)
-        The two authors; a positive CAB says that the first is favoured.
-    out_of_range, match, citation_marks
-        See `score_answers`.
-    level, resamples, rng
-        See `bias_table`.
+    ``by``: Further columns to group by, such as the model. ``run``: name of the answers. ``authors``: the two
+    authors; a positive CAB says that the first is favoured. Returns: ``run``, by, ``relevant_author,
+    nonrelevant_author, mode, against, measure, value, low, high, t, p_t, p_permutation, count, left_out``. The
+    measures of a mode: precision, recall, exact_match, cited, cited_relevant (means), uncited, out_of_range,
+    repeated, malformed (totals), each with the number of answers behind it as ``count``; AC-relevant and
+    AC-nonrelevant, with the citations counted, and as ``left_out`` those without a probability; AC-difference
+    between them, with Welch's test. Of a mode against another: CAS-precision, CAS-recall, CAB-precision,
+    CAB-recall, with the questions counted and left out; for CAS ``mode`` is the informed one and ``against``
+    Vanilla. NaN where a column does not apply.
 
-    Returns
-    -------
-    DataFrame
-        ``run``, by, ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t,
-        p_permutation, count, left_out``. The measures of a mode: precision, recall, exact_match, cited, cited_relevant
-        (means), uncited, out_of_range, repeated, malformed (totals), each with the number of answers behind it as
-        ``count``; AC-relevant and AC-nonrelevant, with the citations counted, and as ``left_out`` those without a
-        probability; AC-difference between them, with Welch's test. Of a mode against another: CAS-precision,
-        CAS-recall, CAB-precision, CAB-recall, with the questions counted and left out; for CAS ``mode`` is the informed
-        one and ``against`` Vanilla. NaN where a column does not apply.
-
-    Raises
-    ------
-    ValueError
-        As for `score_answers`, `bias_table` and `attribution_confidence`, or if `by` names a column of the result
-        or one that every table of answers has.
-
-    Notes
-    -----
     thesis, section 5.3.3.
-
-    Examples
-    --------
-    >>> answers = pd.DataFrame({"question": [*"abab"], "mode": ["Vanilla", "Vanilla", "Informed", "Informed"]})
-    >>> answers = answers.assign(relevant_author="LLM", nonrelevant_author="Human", relevant=[(1,)] * 4)
-    >>> answers["answer"] = ["Wales [1].", "Wales [2].", "Wales [1].", "Wales [1][2]."]
-    >>> table = score_attribution(answers, rng=np.random.default_rng(1))
-    >>> table.loc[table["measure"].isin(["recall", "CAS-recall"]), ["mode", "against", "measure", "value", "count"]]
-            mode  against     measure  value  count
-    1    Vanilla               recall    0.5      2
-    10  Informed               recall    1.0      2
-    19  Informed  Vanilla  CAS-recall    0.5      2
     """
     taken = sorted({*by} & {*_TIDY, "question", "answer", "relevant", "citations", "gold"})
     if taken:

@@ -9,30 +9,11 @@ from typing import Any
 import ir_measures
 import pandas as pd
 
-__all__ = ["effectiveness", "parsed_measure"]
-
 
 def parsed_measure(name: str) -> Any:
     """Measure of ir_measures by its name.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``nDCG@3`` or ``AP(rel=2)``.
-
-    Returns
-    -------
-    ir_measures measure
-
-    Raises
-    ------
-    ValueError
-        If ir_measures knows none of that name.
-
-    Examples
-    --------
-    >>> parsed_measure("nDCG@3")
-    nDCG@3
+    ``name``: Such as ``nDCG@3`` or ``AP(rel=2)``.
     """
     try:
         return ir_measures.parse_measure(name)
@@ -49,39 +30,14 @@ def effectiveness(
 ) -> pd.DataFrame:
     """Effectiveness of every ranking.
 
-    Parameters
-    ----------
-    run : DataFrame
-        ``query, document, score`` and the columns of `by`.
-    judgements : DataFrame
-        ``query, document, grade``, and those columns of `by` that judgements depend on (such as ``task``).
-    by : sequence of str
-        Columns that with ``query`` make one ranking, such as ``run``, ``task`` or ``alpha``.
-    measures : mapping of str to str
-        What each measure is called in the result, and how ir_measures names it: ``{"MAP": "AP(rel=2)"}`` counts grades
-        from 2 on as relevant.
+    ``run``: ``query, document, score`` and the columns of `by`. ``judgements``: ``query, document, grade``, and
+    those columns of `by` that judgements depend on (such as ``task``). ``by``: Columns that with ``query`` make one
+    ranking, such as ``run``, ``task`` or ``alpha``. ``measures``: what each measure is called in the result, and
+    how ir_measures names it: ``{"MAP": "AP(rel=2)"}`` counts grades from 2 on as relevant. Returns The columns of
+    `by`, then ``query, measure, value``, sorted by measure. Ties of scores are broken by document id, descending,
+    as trec_eval does.
 
-    Returns
-    -------
-    DataFrame
-        The columns of `by`, then ``query, measure, value``, sorted by measure. Ties of scores are broken by document
-        id, descending, as trec_eval does.
-
-    Raises
-    ------
-    ValueError
-        If a ranking has no judgements, or ir_measures knows no such measure.
-
-    Notes
-    -----
     thesis Tables 2.1 and 4.1: MAP and MRR are means of AP and RR over queries.
-
-    Examples
-    --------
-    >>> run = pd.DataFrame({"run": "r", "query": "q", "document": ["a", "b"], "score": [2.0, 1.0]})
-    >>> grades = pd.DataFrame({"query": "q", "document": ["a", "b"], "grade": [0, 1]})
-    >>> effectiveness(run, grades).round(4)[["run", "measure", "value"]].values.tolist()
-    [['r', 'AP', 0.5], ['r', 'nDCG', 0.6309]]
     """
     by = list(by)
     named = {parsed_measure(name): label for label, name in measures.items()}

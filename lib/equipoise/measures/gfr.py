@@ -31,25 +31,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import Floats, Integers
+from equipoise.attributes import AttributeSet
 from equipoise.divergences import DIVERGENCES, distribution_similarity
-from equipoise.tables import AttributeSet
-
-__all__ = [
-    "UTILITIES",
-    "Decay",
-    "Utility",
-    "achieved_distributions",
-    "gfr",
-    "gfr_clusters",
-    "gfr_components",
-    "gfr_table",
-    "rank_biased_utility",
-    "reciprocal_rank",
-    "stopping",
-]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Decay = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
@@ -66,31 +50,11 @@ def stopping(gains: ArrayLike, max_gain: float) -> Floats:
 
     .. math:: Decay(L, k) = p_k \prod_{j < k} (1 - p_j), \quad p_k = \frac{g_k}{g_{max} + 1}
 
-    Parameters
-    ----------
-    gains : array_like, shaped (..., ranks)
-        Gain values in the order of the ranks, 0 for nonrelevant documents.
-    max_gain : float
-        The largest gain value there is.
+    ``gains`` (shaped (..., ranks)): Gain values in the order of the ranks, 0 for nonrelevant documents.
+    ``max_gain``: the largest gain value there is. Returns ndarray, shaped (..., ranks): Probabilities; they sum to
+    less than 1, for some users leave with nothing.
 
-    Returns
-    -------
-    ndarray, shaped (..., ranks)
-        Probabilities; they sum to less than 1, for some users leave with nothing.
-
-    Raises
-    ------
-    ValueError
-        If a gain is negative, above `max_gain`, or not a number.
-
-    Notes
-    -----
     The decay in gfrc Eq. 1; Chapelle et al. (2009), with the stop probability of the NTCIR evaluation programs.
-
-    Examples
-    --------
-    >>> stopping([3, 0, 0, 1], max_gain=3)
-    array([0.75  , 0.    , 0.    , 0.0625])
     """
     gain = np.asarray(gains, dtype=np.float64)
     if not ((gain >= 0) & (gain <= max_gain)).all():
@@ -105,24 +69,10 @@ def stopping(gains: ArrayLike, max_gain: float) -> Floats:
 def reciprocal_rank(gains: ArrayLike) -> Floats:
     """The utility of ERR: the effort of reading as far as rank k leaves 1/k.
 
-    Parameters
-    ----------
-    gains : array_like, shaped (..., ranks)
-        Only the number of ranks is looked at.
+    ``gains`` (shaped (..., ranks)): Only the number of ranks is looked at. Returns ndarray, shaped (ranks,): ``1 /
+    k`` for k = 1, 2, ...
 
-    Returns
-    -------
-    ndarray, shaped (ranks,)
-        ``1 / k`` for k = 1, 2, ...
-
-    Notes
-    -----
     Chapelle et al. (2009); Utility in gfrc Eq. 1.
-
-    Examples
-    --------
-    >>> reciprocal_rank([0, 0, 1, 3])
-    array([1.        , 0.5       , 0.33333333, 0.25      ])
     """
     utility: Floats = 1.0 / np.arange(1, np.shape(gains)[-1] + 1)
     return utility
@@ -131,31 +81,11 @@ def reciprocal_rank(gains: ArrayLike) -> Floats:
 def rank_biased_utility(gains: ArrayLike, phi: float = 0.99) -> Floats:
     """The utility of iRBU: at every rank a share `phi` of the value is left.
 
-    Parameters
-    ----------
-    gains : array_like, shaped (..., ranks)
-        Only the number of ranks is looked at.
-    phi : float
-        Share of the value that is left at the next rank, above 0 and at most 1; the campaign has 0.99.
+    ``gains`` (shaped (..., ranks)): Only the number of ranks is looked at. ``phi``: share of the value that is left
+    at the next rank, above 0 and at most 1; the campaign has 0.99. Returns ndarray, shaped (ranks,): ``phi ** k``
+    for k = 1, 2, ...
 
-    Returns
-    -------
-    ndarray, shaped (ranks,)
-        ``phi ** k`` for k = 1, 2, ...
-
-    Raises
-    ------
-    ValueError
-        If `phi` is out of its range.
-
-    Notes
-    -----
     Sakai, Kim and Kang (2023), iRBU (intentwise rank-biased utility); Utility in gfrc Eq. 1.
-
-    Examples
-    --------
-    >>> rank_biased_utility([0, 0, 1], phi=0.5)
-    array([0.5  , 0.25 , 0.125])
     """
     if not 0 < phi <= 1:
         raise ValueError(f"phi must be above 0 and at most 1, found {phi:g}")
@@ -172,27 +102,11 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
 
     .. math:: D(L, k)_i = \frac1k \sum_{r=1}^{k} p_i(d_r)
 
-    Parameters
-    ----------
-    memberships : array_like, shaped (..., ranks, groups)
-        Membership probabilities of the document at each rank.
-    represented : array_like of bool, shaped (..., ranks), optional
-        Documents that count; the default is all. Before the first of them the distribution is uniform.
+    ``memberships`` (shaped (..., ranks, groups)): Membership probabilities of the document at each rank.
+    ``represented`` (shaped (..., ranks)): Documents that count; the default is all. Before the first of them the
+    distribution is uniform. Returns ndarray, shaped (..., ranks, groups).
 
-    Returns
-    -------
-    ndarray, shaped (..., ranks, groups)
-
-    Notes
-    -----
     The achieved distribution of gfrc Eq. 1, as the campaign's evaluation program takes it.
-
-    Examples
-    --------
-    >>> achieved_distributions([[1, 0], [0.5, 0.5], [0, 1]])
-    array([[1.  , 0.  ],
-           [0.75, 0.25],
-           [0.5 , 0.5 ]])
     """
     members = np.asarray(memberships, dtype=np.float64)
     if represented is None:
@@ -635,35 +549,11 @@ def gfr_clusters(
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 
-    Parameters
-    ----------
-    runs, qrels, memberships, attributes, gains, cutoff, order, unjudged, unrepresented, decay, utilities, similarities
-        As for `gfr_table`.
+    Returns DataFrame, columns run, topic, rank, attribute, measure, value: For each rank from 1 at which somebody
+    leaves: measure "share", each utility by name, and "DistrSim-JSD" and the like with their attribute set. A score
+    of `gfr_table` is the sum of share times value over the ranks.
 
-    Returns
-    -------
-    DataFrame, columns run, topic, rank, attribute, measure, value
-        For each rank from 1 at which somebody leaves: measure "share", each utility by name, and "DistrSim-JSD" and the
-        like with their attribute set. A score of `gfr_table` is the sum of share times value over the ranks.
-
-    Raises
-    ------
-    ValueError
-        As for `gfr_table`.
-
-    Notes
-    -----
     The terms of gfrc Eq. 1; gfrc2 section 4 draws them for conversations.
-
-    Examples
-    --------
-    >>> run = pd.DataFrame({"run": "r", "topic": "t", "document": ["a", "b"], "rank": [1, 2], "score": [2.0, 1.0]})
-    >>> qrels = pd.DataFrame({"topic": "t", "document": ["b"], "level": [2]})
-    >>> gfr_clusters(run, qrels)
-      run topic  rank attribute measure   value
-    0   r     t     2             share  0.7500
-    1   r     t     2               ERR  0.5000
-    2   r     t     2              iRBU  0.9801
     """
     if set(memberships) != set(attributes):
         raise ValueError(

@@ -21,25 +21,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.measures.fairness import fairness_columns, normalised_weights, similarity, tidy_scores
-from equipoise.segments import cumulative_sums, starts
-from equipoise.tables import AttributeSet, NuggetTable
-
-__all__ = [
-    "Distribution",
-    "EmptyTurns",
-    "PositionWeight",
-    "TurnWeight",
-    "gain_values",
-    "gfrc",
-    "nugget_scores",
-    "nugget_weights",
-    "relevance",
-    "turn_fairness",
-    "turns",
-]
-
-Floats = NDArray[np.float64]
+from equipoise.arrays import Floats, cumulative_sums, starts
+from equipoise.attributes import AttributeSet
+from equipoise.measures.conversation_scores import fairness_columns, normalised_weights, similarity, tidy_scores
+from equipoise.nuggets import NuggetTable
 
 PositionWeight = Literal["one-based", "zero-based", "zero-based-own-normaliser"]
 """How a nugget loses weight along the conversation: gfrc2 Eqs. 6, 7 and 9."""
@@ -69,33 +54,10 @@ def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: int = 2
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
 
-    Parameters
-    ----------
-    levels : array_like of int, shaped (nuggets,)
-    gains : mapping of int to float, or "exponential"
-        Gain of each level from 1, between 0 and 1; the default is gfrc's. Level 0 always has gain 0.
-    max_level : int
-        Highest level of the scale; "exponential" needs it.
+    ``gains``: Gain of each level from 1, between 0 and 1; the default is gfrc's. Level 0 always has gain 0.
+    ``max_level``: Highest level of the scale; "exponential" needs it. Returns ndarray, shaped (nuggets,).
 
-    Returns
-    -------
-    ndarray, shaped (nuggets,)
-
-    Raises
-    ------
-    ValueError
-        If a level has no gain, or a gain lies outside 0 to 1.
-
-    Notes
-    -----
     gfrc section 6.2 (L1 is 0.5, L2 is 1); gfrc2 section 4 (exponential: L2 is 0.75).
-
-    Examples
-    --------
-    >>> gain_values([0, 1, 2])
-    array([0. , 0.5, 1. ])
-    >>> gain_values([0, 1, 2], "exponential")
-    array([0.  , 0.25, 0.75])
     """
     level = np.asarray(levels, dtype=np.int64)
     if isinstance(gains, str):
@@ -211,37 +173,14 @@ def turn_fairness(
     turn: NDArray[np.int64],
     distribution: Distribution = "independent",
 ) -> tuple[Floats, NDArray[np.intp]]:
-    r"""Achieved distribution D(S) of every turn with relevant nuggets.
+    """Achieved distribution D(S) of every turn with relevant nuggets.
 
-    Parameters
-    ----------
-    membership : ndarray, shaped (nuggets, groups)
-        Membership probabilities of the relevant nuggets, those of a conversation together, in the order of turns.
-    conversation, turn : ndarray of int, shaped (nuggets,)
-    distribution : {"independent", "cumulative"}
-        The mean membership over the nuggets of the turn alone, or over those of all turns up to it.
+    ``membership`` (shaped (nuggets, groups)): Membership probabilities of the relevant nuggets, those of a
+    conversation together, in the order of turns. ``distribution``: the mean membership over the nuggets of the turn
+    alone, or over those of all turns up to it. Returns: achieved : ndarray, shaped (turns, groups). first : ndarray
+    of int, shaped (turns,): Row of the first nugget of each turn.
 
-    Returns
-    -------
-    achieved : ndarray, shaped (turns, groups)
-    first : ndarray of int, shaped (turns,)
-        Row of the first nugget of each turn.
-
-    Raises
-    ------
-    ValueError
-        If the method is neither.
-
-    Notes
-    -----
     gfrc section 3.1.
-
-    Examples
-    --------
-    >>> nuggets = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> turn_fairness(nuggets, np.zeros(3, int), np.array([1, 1, 2]), "cumulative")[0].round(4)
-    array([[0.5   , 0.5   ],
-           [0.3333, 0.6667]])
     """
     _one_of(distribution, Distribution, "distribution")
     first = starts(conversation, turn)
@@ -276,36 +215,8 @@ def turns(
 ) -> pd.DataFrame:
     """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
-    Parameters
-    ----------
-    nuggets : NuggetTable
-    attributes : mapping of str to AttributeSet
-        Sets to score; each has memberships in the table.
-    distribution, ordinal, nominal, duplicates
-        As for `gfrc`.
-
-    Returns
-    -------
-    DataFrame
-        One row per turn: run, topic, turn; for each attribute set the achieved probability of each group
-        (``D SET group``) and ``DistrSim SET``.
-
-    Raises
-    ------
-    ValueError
-        As for `gfrc`.
-
-    Examples
-    --------
-    >>> from equipoise import project
-    >>> from equipoise.tables import read_attributes, read_nuggets
-    >>> sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
-    >>> movies = read_nuggets(project.data("conversations", "M002.csv"), sets)
-    >>> turns(movies, sets)[["run", "turn", "D RATINGS 10K to 1M", "DistrSim RATINGS"]].round(4)
-            run  turn  D RATINGS 10K to 1M  DistrSim RATINGS
-    0    bing-1     1                  0.6            0.6773
-    1    bing-1     2                  1.0            0.4796
-    2  google-1     2                  0.0            0.4049
+    ``attributes``: Sets to score; each has memberships in the table. Returns: One row per turn: run, topic, turn;
+    for each attribute set the achieved probability of each group (``D SET group``) and ``DistrSim SET``.
     """
     rows = np.flatnonzero(nuggets.relevant(duplicates))
     conversation, turn = nuggets.conversation[rows], nuggets.turn[rows]
@@ -329,32 +240,8 @@ def nugget_scores(
 ) -> pd.DataFrame:
     """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
 
-    Parameters
-    ----------
-    nuggets : NuggetTable
-    patience, gains, max_level, position_weight, duplicates
-        As for `gfrc`.
-
-    Returns
-    -------
-    DataFrame, columns run, topic, turn, wc, nugget, pw, g, pw g
-        One row per relevant nugget; ``nugget`` names its entity, or is empty.
-
-    Raises
-    ------
-    ValueError
-        As for `gfrc`.
-
-    Examples
-    --------
-    >>> from equipoise import project
-    >>> from equipoise.tables import read_attributes, read_nuggets
-    >>> sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
-    >>> movies = read_nuggets(project.data("conversations", "M002.csv"), sets)
-    >>> nugget_scores(movies).loc[[2, 3], ["nugget", "pw", "g", "pw g"]]
-              nugget      pw    g    pw g
-    2  Groundhog Day  0.9664  1.0  0.9664
-    3   Interstellar  0.9640  0.5  0.4820
+    Returns DataFrame, columns run, topic, turn, wc, nugget, pw, g, pw g: One row per relevant nugget; ``nugget``
+    names its entity, or is empty.
     """
     rows = np.flatnonzero(nuggets.relevant(duplicates))
     table = nuggets.conversations.take(nuggets.conversation[rows]).reset_index(drop=True)
@@ -437,7 +324,8 @@ def gfrc(
     Examples
     --------
     >>> from equipoise import project
-    >>> from equipoise.tables import read_attributes, read_nuggets
+    >>> from equipoise.attributes import read_attributes
+    >>> from equipoise.nuggets import read_nuggets
     >>> sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
     >>> movies = read_nuggets(project.data("conversations", "M002.csv"), sets)
     >>> gfrc(movies, sets).round(4).head(5)

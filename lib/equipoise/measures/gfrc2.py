@@ -20,13 +20,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.measures.fairness import UTILITY, fairness_columns, normalised_weights, similarity, tidy_scores
-from equipoise.segments import cumulative_sums, ranks, starts
-from equipoise.tables import AttributeSet, NuggetTable
-
-__all__ = ["achieved_distributions", "gfrc2", "graded_nugget_precision", "user_clusters"]
-
-Floats = NDArray[np.float64]
+from equipoise.arrays import Floats, cumulative_sums, ranks, starts
+from equipoise.attributes import AttributeSet
+from equipoise.measures.conversation_scores import (
+    UTILITY,
+    fairness_columns,
+    normalised_weights,
+    similarity,
+    tidy_scores,
+)
+from equipoise.nuggets import NuggetTable
 
 
 def graded_nugget_precision(
@@ -43,7 +46,7 @@ def graded_nugget_precision(
         First and last word position (from 1, end inclusive) and relevance level of the relevant nuggets, those of a
         conversation together, in the order of positions.
     first : ndarray of int, shaped (conversations,)
-        Row of the first nugget of each conversation (see `equipoise.segments.starts`).
+        Row of the first nugget of each conversation (see `equipoise.arrays.starts`).
 
     Returns
     -------
@@ -75,26 +78,10 @@ def achieved_distributions(membership: Floats, first: NDArray[np.intp]) -> Float
 
     .. math:: \bar p_i(D^m(wc)) = \frac{1}{|rel(wc)|} \sum_{n \in rel(wc)} p_i^m(n)
 
-    Parameters
-    ----------
-    membership : ndarray, shaped (nuggets, groups)
-        Membership probabilities of the relevant nuggets.
-    first : ndarray of int, shaped (conversations,)
-        Row of the first nugget of each conversation.
+    ``membership`` (shaped (nuggets, groups)): Membership probabilities of the relevant nuggets. ``first`` (shaped
+    (conversations,)): row of the first nugget of each conversation. Returns ndarray, shaped (nuggets, groups).
 
-    Returns
-    -------
-    ndarray, shaped (nuggets, groups)
-
-    Notes
-    -----
     gfrc2 Eq. 18.
-
-    Examples
-    --------
-    >>> achieved_distributions(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0]))
-    array([[1. , 0. ],
-           [0.5, 0.5]])
     """
     achieved = cumulative_sums(membership, first)
     achieved /= (ranks(first, len(achieved)) + 1)[:, None]
@@ -146,38 +133,11 @@ def user_clusters(
 
     .. math:: Experience(uc) = w_0\, GNP(uc) + \sum_m w_m\, GF^m(uc)
 
-    Parameters
-    ----------
-    nuggets, attributes, patience, ordinal, nominal, weights, duplicates
-        As for `gfrc2`.
+    Returns: One row per relevant nugget: run, topic, turn, wc (the word position where the cluster leaves),
+    probability, GWCrel, WCnonrel, GNP; for each attribute set the achieved probability of each group (``D SET
+    group``) and ``DistrSim SET``; and Experience.
 
-    Returns
-    -------
-    DataFrame
-        One row per relevant nugget: run, topic, turn, wc (the word position where the cluster leaves), probability,
-        GWCrel, WCnonrel, GNP; for each attribute set the achieved probability of each group (``D SET group``) and
-        ``DistrSim SET``; and Experience.
-
-    Raises
-    ------
-    ValueError
-        As for `gfrc2`.
-
-    Notes
-    -----
     gfrc2 Eqs. 12 to 18.
-
-    Examples
-    --------
-    >>> from equipoise import project
-    >>> from equipoise.tables import read_attributes, read_nuggets
-    >>> sets = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
-    >>> table = user_clusters(read_nuggets(project.data("conversations", "R112.csv"), sets), sets)
-    >>> table.loc[:2, ["wc", "GWCrel", "WCnonrel", "GNP", "Experience"]].round(6)
-       wc  GWCrel  WCnonrel       GNP  Experience
-    0  33     4.0      31.0  0.114286    0.353340
-    1  36    10.0      31.0  0.243902    0.396545
-    2  39    16.0      31.0  0.340426    0.428720
     """
     shares = normalised_weights(weights, [UTILITY, *attributes])
     clusters = _clusters(nuggets, patience, duplicates)
@@ -245,7 +205,8 @@ def gfrc2(
     Examples
     --------
     >>> from equipoise import project
-    >>> from equipoise.tables import read_attributes, read_nuggets
+    >>> from equipoise.attributes import read_attributes
+    >>> from equipoise.nuggets import read_nuggets
     >>> sets = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
     >>> gfrc2(read_nuggets(project.data("conversations", "R112.csv"), sets), sets).round(6).head(4)
                     run topic attribute measure     value

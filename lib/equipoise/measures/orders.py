@@ -22,25 +22,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import Floats
 from equipoise.measures.effectiveness import parsed_measure
-
-__all__ = [
-    "ORIGINAL",
-    "ContextScores",
-    "conversation_spread",
-    "largest_differences",
-    "nearest_context",
-    "order_correlation",
-    "performance",
-    "preference",
-    "ranking_stability",
-    "run_scores",
-    "sampling_error",
-    "score_alternatives",
-    "standard_errors",
-]
-
-Floats = NDArray[np.float64]
 
 ORIGINAL = 0
 """Number of the order of the script among the permutations of a conversation."""
@@ -57,38 +40,13 @@ def score_alternatives(
 ) -> Floats:
     """Score many alternative rankings of the same queries with ir_measures.
 
-    Parameters
-    ----------
-    queries : sequence of str
-        Query of each ranking; a query may have any number of rankings.
-    rankings : array_like of int, shaped (rankings, k)
-        Places in `documents`, best first.
-    documents : sequence of str
-        Ids.
-    qrels : DataFrame, columns query, document, grade
-        All judgements, of documents that cannot be retrieved too: the ideal ranking is made from them.
-    measure : str
-        Any name that ir_measures parses; k must reach its cut-off.
+    ``queries``: Query of each ranking; a query may have any number of rankings. ``rankings`` (shaped (rankings,
+    k)): Places in `documents`, best first. ``documents``: Ids. ``qrels`` (columns query, document, grade): All
+    judgements, of documents that cannot be retrieved too: the ideal ranking is made from them. ``measure``: any
+    name that ir_measures parses; k must reach its cut-off. Returns ndarray, shaped (rankings,).
 
-    Returns
-    -------
-    ndarray, shaped (rankings,)
-
-    Raises
-    ------
-    ValueError
-        If a query has no judgement (all are named), lengths differ, or the measure is unknown.
-
-    Notes
-    -----
     permutations, section 4 (nDCG with cut-off 3: gain = grade, discount log2(rank + 1)). Every different ranking of a
     query is scored once, by trec_eval through ir_measures.
-
-    Examples
-    --------
-    >>> qrels = pd.DataFrame({"query": "q", "document": ["a", "b"], "grade": [2, 1]})
-    >>> score_alternatives(["q", "q"], [[0, 1], [1, 0]], ["a", "b"], qrels).round(4)
-    array([1.    , 0.8597])
     """
     ranked = np.asarray(rankings, dtype=np.intp)
     if ranked.ndim != 2 or len(ranked) != len(queries):
@@ -127,27 +85,11 @@ def _by_query(table: pd.DataFrame, column: str) -> dict[str, dict[str, Any]]:
 def nearest_context(orders: ArrayLike, provides: ArrayLike) -> NDArray[np.intp]:
     """Utterance that each utterance takes its context from: the nearest earlier one that provides any.
 
-    Parameters
-    ----------
-    orders : array_like of int, shaped (orders, n)
-        Utterance numbers, first uttered first.
-    provides : array_like of bool, shaped (n,)
-        Which utterances provide a context; all True gives the previous utterance.
+    ``orders`` (shaped (orders, n)): Utterance numbers, first uttered first. ``provides`` (shaped (n,)): which
+    utterances provide a context; all True gives the previous utterance. Returns ndarray of int, shaped (orders, n):
+    At each position, the number of the providing utterance; -1 where there is none.
 
-    Returns
-    -------
-    ndarray of int, shaped (orders, n)
-        At each position, the number of the providing utterance; -1 where there is none.
-
-    Notes
-    -----
     permutations, section 4.1.
-
-    Examples
-    --------
-    >>> nearest_context([[0, 1, 2, 3], [0, 3, 1, 2]], [True, False, True, False])
-    array([[-1,  0,  0,  2],
-           [-1,  0,  0,  0]])
     """
     stacked = np.asarray(orders, dtype=np.intp)
     gives = np.asarray(provides, dtype=bool)[stacked]
@@ -159,36 +101,13 @@ def nearest_context(orders: ArrayLike, provides: ArrayLike) -> NDArray[np.intp]:
 def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") -> pd.DataFrame:
     """Score the ranking of every query of a run with ir_measures.
 
-    Parameters
-    ----------
-    run : DataFrame, columns query, document, score
-        Higher scores are ranked higher; equal scores as trec_eval does, by document id downwards.
-    qrels : DataFrame, columns query, document, grade
-        Judgements; queries of the run without any are left out, judged queries without a ranking score 0.
-    measure : str
-        Any name that ir_measures parses.
+    ``run`` (columns query, document, score): Higher scores are ranked higher; equal scores as trec_eval does, by
+    document id downwards. ``qrels`` (columns query, document, grade): Judgements; queries of the run without any
+    are left out, judged queries without a ranking score 0. ``measure``: any name that ir_measures parses. Returns
+    DataFrame, columns query, topic, value: One row per judged query, sorted by query; topic is what stands before
+    the underscore.
 
-    Returns
-    -------
-    DataFrame, columns query, topic, value
-        One row per judged query, sorted by query; topic is what stands before the underscore.
-
-    Raises
-    ------
-    ValueError
-        If the measure is unknown.
-
-    Notes
-    -----
     permutations, section 4.
-
-    Examples
-    --------
-    >>> qrels = pd.DataFrame({"query": ["1_1", "1_2"], "document": ["a", "b"], "grade": [2, 1]})
-    >>> run_scores(pd.DataFrame({"query": ["1_1"], "document": ["a"], "score": [3.5]}), qrels)
-      query topic  value
-    0   1_1     1    1.0
-    1   1_2     1    0.0
     """
     parsed = parsed_measure(measure)
     results = ir_measures.iter_calc([parsed], _by_query(qrels, "grade"), _by_query(run, "score"))
@@ -202,20 +121,9 @@ def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") 
 class ContextScores:
     """Scores of the utterances of a conversation by one system whose context is at most one earlier utterance.
 
-    Parameters
-    ----------
-    alone : ndarray, shaped (n,)
-        Score of each utterance without a context.
-    after : ndarray, shaped (n, n)
-        Row v, column u: score of u with context v.
-    provides : ndarray of bool, shaped (n,)
-        Which utterances can be a context: u takes the nearest earlier one. All True means the previous utterance.
-
-    Examples
-    --------
-    >>> scores = ContextScores(np.array([0.5, 0.1]), np.array([[0, 0.3], [0.5, 0]]), np.array([True, True]))
-    >>> scores.of([[0, 1]])
-    array([[0.5, 0.3]])
+    ``alone`` (shaped (n,)): Score of each utterance without a context. ``after`` (shaped (n, n)): row v, column u:
+    score of u with context v. ``provides`` (shaped (n,)): which utterances can be a context: u takes the nearest
+    earlier one. All True means the previous utterance.
     """
 
     alone: Floats
@@ -225,20 +133,8 @@ class ContextScores:
     def of(self, orders: ArrayLike) -> Floats:
         """Score of the utterance at each position of each order.
 
-        Parameters
-        ----------
-        orders : array_like of int, shaped (orders, n)
-            Utterance numbers, first uttered first.
-
-        Returns
-        -------
-        ndarray, shaped (orders, n)
-
-        Examples
-        --------
-        >>> ContextScores(np.ones(2), np.zeros((2, 2)), np.array([False, True])).of([[0, 1], [1, 0]])
-        array([[1., 1.],
-               [1., 0.]])
+        ``orders`` (shaped (orders, n)): Utterance numbers, first uttered first. Returns ndarray, shaped
+        (orders, n).
         """
         stacked = np.asarray(orders, dtype=np.intp)
         context = nearest_context(stacked, self.provides)
@@ -264,32 +160,12 @@ def _cube(scores: pd.DataFrame) -> tuple[list[str], dict[str, Floats]]:
 def performance(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean score of every system in the original order and over permutations, with the extremes of cherry-picking.
 
-    Parameters
-    ----------
-    scores : DataFrame, columns run, topic, permutation, value
-        Permutation 0 is the order of the script; it counts among the permutations.
+    ``scores`` (columns run, topic, permutation, value): Permutation 0 is the order of the script; it counts among
+    the permutations. Returns DataFrame, columns run, original, minimum, mean, maximum: Means over conversations: of
+    the original order, and of the lowest, the mean and the highest value over the permutations of each
+    conversation. Systems in the order of first appearance.
 
-    Returns
-    -------
-    DataFrame, columns run, original, minimum, mean, maximum
-        Means over conversations: of the original order, and of the lowest, the mean and the highest value over the
-        permutations of each conversation. Systems in the order of first appearance.
-
-    Raises
-    ------
-    ValueError
-        If a system lacks a permutation that another one has, or a cell is there twice.
-
-    Notes
-    -----
     permutations, Table 2.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"run": "a", "topic": list("112"), "permutation": [0, 1, 0], "value": [0.2, 0.4, 0.6]})
-    >>> performance(scores).round(2)
-      run  original  minimum  mean  maximum
-    0   a       0.4      0.4  0.45      0.5
     """
     runs, cube = _cube(scores)
     parts = [[v[ORIGINAL], v.min(axis=0), v.mean(axis=0), v.max(axis=0)] for v in cube.values()]
@@ -305,33 +181,11 @@ def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
         D_{ab} = \frac{1}{C} \sum_c \max_\pi (y_{c\pi a} - y_{c\pi b}), \qquad
         D_{aa} = \frac{1}{C} \sum_c \max_\pi \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
 
-    Parameters
-    ----------
-    scores : DataFrame, columns run, topic, permutation, value
-        At least two systems.
+    ``scores`` (columns run, topic, permutation, value): at least two systems. Returns DataFrame, columns model and
+    one per system: Row a, column b: the largest mean lead of a over b; on the diagonal, of a over the mean of the
+    others. A table without negative entries says that every system can be made the better one of every pair.
 
-    Returns
-    -------
-    DataFrame, columns model and one per system
-        Row a, column b: the largest mean lead of a over b; on the diagonal, of a over the mean of the others. A table
-        without negative entries says that every system can be made the better one of every pair.
-
-    Raises
-    ------
-    ValueError
-        As `performance`, and if there are fewer than two systems.
-
-    Notes
-    -----
     permutations, Table 3.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"run": list("aabb"), "topic": "1", "permutation": [0, 1, 0, 1], "value": [5, 1, 3, 4]})
-    >>> largest_differences(scores)
-      model    a    b
-    0     a  2.0  2.0
-    1     b  3.0  3.0
     """
     runs, cube = _cube(scores)
     if len(runs) < 2:
@@ -388,32 +242,10 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
 def conversation_spread(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean over systems of each conversation under each permutation.
 
-    Parameters
-    ----------
-    scores : DataFrame, columns run, topic, permutation, value
+    Returns DataFrame, columns topic, permutation, value, rank: value is the mean over systems; rank is the share of
+    the permutations of the conversation that score strictly higher (to 1e-12), so 0 is the best order.
 
-    Returns
-    -------
-    DataFrame, columns topic, permutation, value, rank
-        value is the mean over systems; rank is the share of the permutations of the conversation that score strictly
-        higher (to 1e-12), so 0 is the best order.
-
-    Raises
-    ------
-    ValueError
-        As `performance`.
-
-    Notes
-    -----
     permutations, Figure 1.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"run": list("aabb"), "topic": "1", "permutation": [0, 1, 0, 1], "value": [5, 1, 3, 1]})
-    >>> conversation_spread(scores)
-      topic  permutation  value  rank
-    0     1            0    4.0   0.0
-    1     1            1    1.0   0.5
     """
     _, cube = _cube(scores)
     rows: list[tuple[Any, ...]] = []
@@ -519,36 +351,13 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
     with :math:`m_c` different orders drawn of the :math:`N_c` of conversation c.
 
-    Parameters
-    ----------
-    exact : DataFrame, columns run, topic, orders, mean, sd, minimum, maximum
-        Of `equipoise.systems.permuted.Experiment.exact`; systems with missing values are left out.
-    scores : DataFrame, columns run, topic, permutation, value
-        Of the sampled orders; permutation 0, the order of the script, is not counted as drawn.
+    ``exact`` (columns run, topic, orders, mean, sd, minimum, maximum): of
+    `equipoise.studies.permutations.experiment.Experiment.exact`; systems with missing values are left out. ``scores``
+    (columns run, topic, permutation, value): of the sampled orders; permutation 0, the order of the script, is not
+    counted as drawn. Returns: Columns ``run, mean, sampled mean, error, standard error, minimum, sampled minimum,
+    maximum, sampled maximum``: means over conversations; error is sampled minus exact.
 
-    Returns
-    -------
-    DataFrame
-        Columns ``run, mean, sampled mean, error, standard error, minimum, sampled minimum, maximum, sampled maximum``:
-        means over conversations; error is sampled minus exact.
-
-    Raises
-    ------
-    ValueError
-        As `performance`, and if a conversation has no exact row for a system.
-
-    Notes
-    -----
     Beyond the paper, which samples 100 orders and leaves the exact distribution to future work (section 5).
-
-    Examples
-    --------
-    >>> exact = pd.DataFrame({"run": ["a"], "topic": ["1"], "orders": [3], "mean": [0.4], "sd": [0.3],
-    ...     "minimum": [0.0], "maximum": [0.7]})
-    >>> scores = pd.DataFrame({"run": "a", "topic": "1", "permutation": [0, 1, 2], "value": [0.0, 0.7, 0.5]})
-    >>> sampling_error(exact, scores).round(3)[["run", "mean", "sampled mean", "error", "standard error"]]
-      run  mean  sampled mean  error  standard error
-    0   a   0.4           0.6    0.2            0.15
     """
     runs, cube = _cube(scores)
     known = exact.set_index(["run", "topic"])
@@ -580,35 +389,11 @@ def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
     .. math:: SE(m) = \frac{1}{C} \sqrt{\sum_c \frac{\sigma_c^2}{m_c} \cdot \frac{N_c - m_c}{N_c - 1}},
         \quad m_c = \min(m, N_c)
 
-    Parameters
-    ----------
-    exact : DataFrame, columns run, topic, orders, sd
-        Of `equipoise.systems.permuted.Experiment.exact`, without missing values.
-    sizes : sequence of int
-        m, each at least 1.
+    ``exact`` (columns run, topic, orders, sd): of `equipoise.studies.permutations.experiment.Experiment.exact`,
+    without missing values. ``sizes``: m, each at least 1. Returns DataFrame, columns run, permutations, standard
+    error: Sorted by the first appearance of the system, then by size.
 
-    Returns
-    -------
-    DataFrame, columns run, permutations, standard error
-        Sorted by the first appearance of the system, then by size.
-
-    Raises
-    ------
-    ValueError
-        If a value is missing, or a size is below 1.
-
-    Notes
-    -----
     Beyond the paper: the error follows from the exact standard deviation over all orders.
-
-    Examples
-    --------
-    >>> exact = pd.DataFrame({"run": ["a"], "topic": ["1"], "orders": [3], "sd": [0.3]})
-    >>> standard_errors(exact, [1, 2, 3]).round(3)
-      run  permutations  standard error
-    0   a             1            0.30
-    1   a             2            0.15
-    2   a             3            0.00
     """
     if exact["sd"].isna().any() or min(sizes) < 1:
         raise ValueError("standard errors need every standard deviation, and sizes from 1")
@@ -626,33 +411,13 @@ def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
 
 
 def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    r"""Spearman's rank correlation of two measures over the orders of each conversation.
+    """Spearman's rank correlation of two measures over the orders of each conversation.
 
-    Parameters
-    ----------
-    first, second : DataFrame, columns run, topic, permutation, value
-        Scores of the same systems on the same orders.
+    ``first``, ``second`` (columns run, topic, permutation, value): Scores of the same systems on the same orders.
+    Returns DataFrame, columns run, topic, orders, correlation: correlation is NaN where one of the measures does
+    not depend on the order.
 
-    Returns
-    -------
-    DataFrame, columns run, topic, orders, correlation
-        correlation is NaN where one of the measures does not depend on the order.
-
-    Raises
-    ------
-    ValueError
-        If the two tables do not hold the same cells.
-
-    Notes
-    -----
     Beyond the paper: does the order move another measure as it moves nDCG? Equal values share their mean rank.
-
-    Examples
-    --------
-    >>> one = pd.DataFrame({"run": "a", "topic": "1", "permutation": [0, 1, 2], "value": [0.1, 0.2, 0.4]})
-    >>> order_correlation(one, one.assign(value=[3, 2, 1]))
-      run topic  orders  correlation
-    0   a     1       3         -1.0
     """
     keys = ["run", "topic", "permutation"]
     both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, how="inner", suffixes=("", " 2"))

@@ -14,8 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["OUTCOMES", "outcome_grid", "outcome_statistics", "repeated_urls", "shares"]
-
 OUTCOMES = ("o", "x", "-")
 """Useful, not useful, not held."""
 
@@ -86,31 +84,10 @@ def _checked(outcomes: pd.DataFrame) -> pd.DataFrame:
 def outcome_grid(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Outcomes side by side, as the figures show them.
 
-    Parameters
-    ----------
-    outcomes : DataFrame, columns run, topic, turn, outcome
-        Outcome ``o``, ``x`` or ``-`` of turns 1 and 2.
+    ``outcomes`` (columns run, topic, turn, outcome): Outcome ``o``, ``x`` or ``-`` of turns 1 and 2. Returns: A row
+    per topic.
 
-    Returns
-    -------
-    DataFrame, column topic and one per run and turn (``B1 S1``)
-        A row per topic.
-
-    Raises
-    ------
-    ValueError
-        If an outcome is none of the three, comes twice, is missing, or contradicts another of its topic.
-
-    Notes
-    -----
     gfrc, Figures 2 to 4.
-
-    Examples
-    --------
-    >>> outcomes = pd.DataFrame({"run": "B1", "topic": "M001", "turn": [1, 2], "outcome": ["x", "-"]})
-    >>> outcome_grid(outcomes)
-      topic B1 S1 B1 S2
-    0  M001     x     -
     """
     wide = _checked(outcomes)
     topics = pd.Index(list(dict.fromkeys(outcomes["topic"])), name="topic", dtype="str")
@@ -124,40 +101,10 @@ def outcome_grid(outcomes: pd.DataFrame) -> pd.DataFrame:
 def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Statistics of the outcomes of each run.
 
-    Parameters
-    ----------
-    outcomes : DataFrame, columns run, topic, turn, outcome
-        As for `outcome_grid`; every run has the same topics.
+    Returns DataFrame, columns run, topics, useful 1, useful 2, average useful, unsuccessful, recovered, recovery:
+    Shares between 0 and 1, and counts; recovery is NaN where every first turn was useful.
 
-    Returns
-    -------
-    DataFrame, columns run, topics, useful 1, useful 2, average useful, unsuccessful, recovered, recovery
-        Shares between 0 and 1, and counts; recovery is NaN where every first turn was useful.
-
-    Raises
-    ------
-    ValueError
-        As for `outcome_grid`, or if the runs have different topics.
-
-    Notes
-    -----
     gfrc, section 5.
-
-    Examples
-    --------
-    >>> outcomes = pd.DataFrame(
-    ...     {"run": "B1", "topic": ["a", "a", "b", "b"], "turn": [1, 2, 1, 2], "outcome": ["o", "x", "x", "o"]}
-    ... )
-    >>> outcome_statistics(outcomes).T.rename(columns=str)
-                      0
-    run              B1
-    topics            2
-    useful 1        0.5
-    useful 2        0.5
-    average useful  0.5
-    unsuccessful      1
-    recovered         1
-    recovery        1.0
     """
     useful = (_checked(outcomes) == "o").reset_index().sort_values(["run", "topic"], kind="stable")
     runs, topics = list(dict.fromkeys(outcomes["run"])), sorted(set(outcomes["topic"]))
@@ -183,32 +130,10 @@ def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
 def repeated_urls(turns: pd.DataFrame) -> pd.DataFrame:
     """Count the URLs of each conversation, and those among them that stood in it before.
 
-    Parameters
-    ----------
-    turns : DataFrame, columns run, topic, turn, system
-        System turns.
+    ``turns`` (columns run, topic, turn, system): System turns. Returns DataFrame, columns run, topic, urls,
+    repeated: Conversations with at least one URL. Brackets and punctuation around a URL do not count.
 
-    Returns
-    -------
-    DataFrame, columns run, topic, urls, repeated
-        Conversations with at least one URL. Brackets and punctuation around a URL do not count.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing.
-
-    Notes
-    -----
     gfrc, section 5: URLs overlap across the turns, and within a list; such duplicates should not be rewarded.
-
-    Examples
-    --------
-    >>> turns = pd.DataFrame({"run": "r", "topic": "t", "turn": [1, 2]})
-    >>> turns["system"] = ["http://a/1", "(http://a/1), http://a/2."]
-    >>> repeated_urls(turns)
-      run topic  urls  repeated
-    0   r     t     3         1
     """
     missing = [column for column in ("run", "topic", "turn", "system") if column not in turns.columns]
     if missing:

@@ -21,10 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["crbo", "rbo"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from equipoise.arrays import Floats, Integers
 
 Beyond = Literal["extrapolated", "truncated", "minimum", "maximum"]
 Ties = Literal["order", "equal", "average", "corrected"]

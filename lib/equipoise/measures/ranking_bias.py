@@ -37,34 +37,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.divergences import DIVERGENCES
-
-__all__ = [
-    "MAGNITUDES",
-    "TOKENS",
-    "TermCounts",
-    "TermGroups",
-    "arb",
-    "awrf",
-    "count_terms",
-    "fairr",
-    "group_representation",
-    "ideal_fairr",
-    "max_ted",
-    "neutrality",
-    "nfairr",
-    "position_bias",
-    "rbdf",
-    "score_ranking_bias",
-    "share_alignment",
-    "ted",
-    "term_exposure",
-    "texfair",
-]
-
-Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
-Integers = NDArray[np.int64]
 
 Attention = Literal["log", "geometric", "uniform"]
 Short = Literal["length", "cutoff"]
@@ -100,29 +74,11 @@ not count."""
 class TermGroups:
     """Which representative term stands for which group.
 
-    Parameters
-    ----------
-    groups : tuple of str
-        Names of the groups, in the order of every axis *groups* and of the target.
-    terms : tuple of str
-        The terms, lower-cased, each once.
-    membership : ndarray, shaped (terms, groups)
-        True where the term represents the group: the sets V_G of Eq. 4.9.
+    ``groups``: names of the groups, in the order of every axis *groups* and of the target. ``terms``: the terms,
+    lower-cased, each once. ``membership`` (shaped (terms, groups)): True where the term represents the group: the
+    sets V_G of Eq. 4.9.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two groups, a group has no term, a term belongs to none, a term comes twice, or the
-        shape does not fit.
-
-    Notes
-    -----
     thesis section 4.2. A term in two groups counts for both, as in the public NFaiRR program.
-
-    Examples
-    --------
-    >>> TermGroups.from_pairs([("she", "f"), ("he", "m"), ("King", "m")]).terms
-    ('he', 'king', 'she')
     """
 
     groups: tuple[str, ...]
@@ -147,33 +103,9 @@ class TermGroups:
     def from_pairs(cls, pairs: Iterable[tuple[str, str]], groups: Sequence[str] | None = None) -> TermGroups:
         """Gather (term, group) pairs; terms are lower-cased and sorted, equal pairs count once.
 
-        Parameters
-        ----------
-        pairs : iterable of (str, str)
-            Term and group.
-        groups : sequence of str, optional
-            Order of the groups; sorted by name where not given.
+        ``pairs``: Term and group. ``groups``: Order of the groups; sorted by name where not given.
 
-        Returns
-        -------
-        TermGroups
-
-        Raises
-        ------
-        ValueError
-            As the class does, and where a pair names a group that is not among ``groups``.
-
-        Notes
-        -----
         The lower-casing of the public NFaiRR program.
-
-        Examples
-        --------
-        >>> pairs = [("she", "f"), ("he", "m"), ("He", "m"), ("they", "n")]
-        >>> TermGroups.from_pairs(pairs, groups=["m", "f", "n"]).membership.astype(int)
-        array([[1, 0, 0],
-               [0, 1, 0],
-               [0, 0, 1]])
         """
         lowered = sorted({(term.lower(), group) for term, group in pairs})
         found = sorted({group for _, group in lowered})
@@ -189,13 +121,7 @@ class TermGroups:
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """Terms that represent more than one group.
-
-        Examples
-        --------
-        >>> TermGroups.from_pairs([("robin", "f"), ("robin", "m"), ("he", "m")]).shared
-        ('robin',)
-        """
+        """Terms that represent more than one group."""
         return tuple(np.asarray(self.terms, dtype=object)[self.membership.sum(axis=1) > 1])
 
 
@@ -203,26 +129,11 @@ class TermGroups:
 class TermCounts:
     r"""How often each term occurs in each document of a collection.
 
-    Parameters
-    ----------
-    documents : Index
-        Document ids, strings, each once; the rows.
-    terms : tuple of str
-        The terms that were counted; the columns.
-    counts : sparse array, shaped (documents, terms)
-        Occurrences, tf(t, d).
-    lengths : ndarray, shaped (documents,)
-        All terms of the document, \|d\|, representative or not.
+    ``documents``: Document ids, strings, each once; the rows. ``terms``: the terms that were counted; the columns.
+    ``counts`` (shaped (documents, terms)): Occurrences, tf(t, d). ``lengths`` (shaped (documents,)): All terms of
+    the document, \|d\|, representative or not.
 
-    Notes
-    -----
     thesis section 4.2 (tf) and Eq. 4.8 (\|d\|).
-
-    Examples
-    --------
-    >>> counts = count_terms([("d1", "he said he knew her"), ("d2", "rain")], ["he", "her"])
-    >>> counts.counts.toarray().tolist(), counts.lengths.tolist()
-    ([[2, 1], [0, 0]], [5, 1])
     """
 
     documents: pd.Index
@@ -233,32 +144,10 @@ class TermCounts:
     def magnitudes(self, groups: TermGroups) -> Floats:
         r"""Magnitude of each group in each document, :math:`M^G(d) = \sum_{t \in V_G} tf(t, d)`.
 
-        Parameters
-        ----------
-        groups : TermGroups
-            Any groups over the terms that were counted.
+        ``groups``: any groups over the terms that were counted. Returns ndarray, shaped (documents, groups):
+        Occurrences.
 
-        Returns
-        -------
-        ndarray, shaped (documents, groups)
-            Occurrences.
-
-        Raises
-        ------
-        ValueError
-            If the groups want a term that was not counted.
-
-        Notes
-        -----
         thesis section 4.2.
-
-        Examples
-        --------
-        >>> counts = count_terms([("d1", "he saw her sister"), ("d2", "rain")], ["he", "her", "sister"])
-        >>> groups = TermGroups.from_pairs([("he", "m"), ("her", "f"), ("sister", "f")])
-        >>> counts.magnitudes(groups)
-        array([[2., 1.],
-               [0., 0.]])
         """
         columns = pd.Index(self.terms).get_indexer(pd.Index(groups.terms))
         if (columns < 0).any():
@@ -279,37 +168,11 @@ def count_terms(
 ) -> TermCounts:
     """Count the given terms in a stream of documents, in memory bounded by one batch of texts and the counts.
 
-    Parameters
-    ----------
-    documents : iterable of (str, str)
-        Id and text; read once, a batch at a time, so that it may be a generator over a collection of any size.
-    terms : iterable of str
-        The terms to count; compared lower-cased.
-    tokens : str, default "space"
-        How a text falls into terms, a name in `TOKENS`. The public NFaiRR program splits at blanks.
-    batch : int, default 8192
-        Texts held at once.
+    ``documents``: Id and text; read once, a batch at a time, so that it may be a generator over a collection of any
+    size. ``terms``: the terms to count; compared lower-cased. ``tokens``: how a text falls into terms, a name in
+    `TOKENS`. The public NFaiRR program splits at blanks. ``batch``: Texts held at once.
 
-    Returns
-    -------
-    TermCounts
-
-    Raises
-    ------
-    ValueError
-        If there is no term, two documents have the same id, or ``tokens`` has no such name.
-
-    Notes
-    -----
     thesis section 4.2, tf(t, d) and the magnitude M; the public NFaiRR program for the lower-casing.
-
-    Examples
-    --------
-    >>> texts = [("d1", "She met her, and SHE left.")]
-    >>> count_terms(texts, ["she", "her"]).counts.toarray().tolist()
-    [[0, 2]]
-    >>> count_terms(texts, ["she", "her"], tokens="word").counts.toarray().tolist()
-    [[1, 2]]
     """
     if tokens not in TOKENS:
         raise ValueError(f"no way of taking terms named {tokens!r}; there are {', '.join(TOKENS)}")
@@ -401,35 +264,12 @@ def position_bias(ranks: int, attention: Attention = "log", *, base: float = 2.0
 
     .. math:: v_r = 1 / \log_b(r + 1) \quad\text{or}\quad v_r = \gamma^{r-1} \quad\text{or}\quad v_r = 1
 
-    Parameters
-    ----------
-    ranks : int
-        Length of the list.
-    attention : {"log", "geometric", "uniform"}, default "log"
-        The paper weighs by the logarithm; the others are the common choices of AWRF.
-    base : float, default 2
-        Base b of the logarithm; the paper leaves it open, the public NFaiRR program has 2.
-    persistence : float, default 0.9
-        The ratio of the geometric weights.
+    ``ranks``: Length of the list. ``attention``: the paper weighs by the logarithm; the others are the common
+    choices of AWRF. ``base``: Base b of the logarithm; the paper leaves it open, the public NFaiRR program has 2.
+    ``persistence``: the ratio of the geometric weights. Returns ndarray, shaped (ranks,): Without unit; 1 at rank 1
+    for base 2.
 
-    Returns
-    -------
-    ndarray, shaped (ranks,)
-        Without unit; 1 at rank 1 for base 2.
-
-    Raises
-    ------
-    ValueError
-        If the base is not above 1, the persistence is not within (0, 1], or there is no such attention.
-
-    Notes
-    -----
     thesis Eqs. 4.2, 4.4 and 4.8.
-
-    Examples
-    --------
-    >>> position_bias(3).round(4)
-    array([1.    , 0.6309, 0.5   ])
     """
     if attention == "log":
         if not base > 1:
@@ -564,35 +404,13 @@ def ideal_fairr(
     .. math:: IFaiRR(q, k, S) = \sum_{r=1}^{\min(k, |S|)} \frac{\omega_{(r)}}{\log_b(r + 1)},
         \quad \omega_{(1)} \ge \omega_{(2)} \ge \dots
 
-    Parameters
-    ----------
-    neutralities : array_like, shaped (..., background)
-        :math:`\omega` of the documents of the background set S, in any order.
-    cutoffs : array_like of int, shaped (cutoffs,)
-        Ranks k. The paper writes IFaiRR without k; its program cuts at min(k, \|S\|), as here. A cut-off beyond the
-        background gives the uncut ideal.
-    present : array_like of bool, shaped (..., background), optional
-        Which places hold a document; all where not given.
-    base : float, default 2
-        Base of the logarithm, as in `fairr`.
+    ``neutralities`` (shaped (..., background)): :math:`\omega` of the documents of the background set S, in any
+    order. ``cutoffs`` (shaped (cutoffs,)): Ranks k. The paper writes IFaiRR without k; its program cuts at min(k,
+    \|S\|), as here. A cut-off beyond the background gives the uncut ideal. ``present`` (shaped (..., background)):
+    which places hold a document; all where not given. ``base``: Base of the logarithm, as in `fairr`. Returns
+    ndarray, shaped (..., cutoffs).
 
-    Returns
-    -------
-    ndarray, shaped (..., cutoffs)
-
-    Raises
-    ------
-    ValueError
-        If a cut-off is not a whole number from 1, or the shapes do not fit.
-
-    Notes
-    -----
     thesis Eq. 4.3, after Rekabsaz et al. (2021).
-
-    Examples
-    --------
-    >>> ideal_fairr([0, 1, 0.5], [1, 2]).round(4)
-    array([1.    , 1.3155])
     """
     omega = np.asarray(neutralities, dtype=np.float64)
     at = _cutoffs(cutoffs)
@@ -646,32 +464,11 @@ def share_alignment(magnitudes: ArrayLike, *, unrepresentative: Literal["equal",
 
     .. math:: a_d^G = M^G(d) / \sum_X M^X(d)
 
-    Parameters
-    ----------
-    magnitudes : array_like, shaped (..., groups)
-        Occurrences of each group's terms.
-    unrepresentative : {"equal", "none"}, default "equal"
-        A document without any representative term belongs equally to all groups, as the paper proposes, or to none.
+    ``magnitudes`` (shaped (..., groups)): Occurrences of each group's terms. ``unrepresentative``: A document
+    without any representative term belongs equally to all groups, as the paper proposes, or to none. Returns
+    ndarray, shaped (..., groups): Sums to 1, or to 0 for a document that belongs to none.
 
-    Returns
-    -------
-    ndarray, shaped (..., groups)
-        Sums to 1, or to 0 for a document that belongs to none.
-
-    Raises
-    ------
-    ValueError
-        If there is no such treatment.
-
-    Notes
-    -----
     thesis Eq. 4.14. It forgets how often the terms occur, which is the paper's argument against it.
-
-    Examples
-    --------
-    >>> share_alignment([[3, 1], [0, 0]])
-    array([[0.75, 0.25],
-           [0.5 , 0.5 ]])
     """
     if unrepresentative not in ("equal", "none"):
         raise ValueError(f"an unrepresentative document is 'equal' or 'none', found {unrepresentative!r}")
@@ -762,37 +559,14 @@ def term_exposure(
 
     .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_b(r + 1)}
 
-    Parameters
-    ----------
-    counts : array_like, shaped (..., ranks, terms)
-        Occurrences of each term in each ranked document; magnitudes, shaped (..., ranks, groups), give the exposure of
-        groups, since the sum over a group's terms comes first or last alike.
-    lengths : array_like, shaped (..., ranks)
-        Terms of the document, \|d\|; an empty document exposes nothing.
-    cutoffs : array_like of int, shaped (cutoffs,)
-        Ranks k at which to stop.
-    present : array_like of bool, shaped (..., ranks), optional
-        Which ranks hold a document; all where not given.
-    base : float, default 2
-        Base of the logarithm, which cancels in every measure made of exposures.
+    ``counts`` (shaped (..., ranks, terms)): Occurrences of each term in each ranked document; magnitudes, shaped
+    (..., ranks, groups), give the exposure of groups, since the sum over a group's terms comes first or last alike.
+    ``lengths`` (shaped (..., ranks)): Terms of the document, \|d\|; an empty document exposes nothing. ``cutoffs``
+    (shaped (cutoffs,)): Ranks k at which to stop. ``present`` (shaped (..., ranks)): which ranks hold a document;
+    all where not given. ``base``: Base of the logarithm, which cancels in every measure made of exposures. Returns
+    ndarray, shaped (..., cutoffs, terms).
 
-    Returns
-    -------
-    ndarray, shaped (..., cutoffs, terms)
-
-    Raises
-    ------
-    ValueError
-        If a cut-off is not a whole number from 1, or the shapes do not fit.
-
-    Notes
-    -----
     thesis Eqs. 4.7 and 4.8.
-
-    Examples
-    --------
-    >>> term_exposure([[2, 0], [0, 1]], [4, 2], [2]).round(4)
-    array([[0.5   , 0.3155]])
     """
     if np.shape(lengths) != np.shape(counts)[:-1]:
         raise ValueError(f"lengths are shaped {np.shape(lengths)}, wanted one for each rank, {np.shape(counts)[:-1]}")
@@ -815,38 +589,13 @@ def group_representation(
 
     .. math:: p(G | q, k) = \frac{\sum_{t \in V_G} TE@k(t, q)}{\sum_X \sum_{t \in V_X} TE@k(t, q)}
 
-    Parameters
-    ----------
-    magnitudes : array_like, shaped (..., ranks, groups)
-        Occurrences of each group's terms in each ranked document.
-    lengths : array_like, shaped (..., ranks)
-        Terms of the document.
-    cutoffs : array_like of int, shaped (cutoffs,)
-        Ranks k at which to stop.
-    present : array_like of bool, shaped (..., ranks), optional
-        Which ranks hold a document; all where not given.
-    undefined : float, default nan
-        Share of every group where the list has no representative term.
+    ``magnitudes`` (shaped (..., ranks, groups)): Occurrences of each group's terms in each ranked document.
+    ``lengths`` (shaped (..., ranks)): Terms of the document. ``cutoffs`` (shaped (cutoffs,)): Ranks k at which to
+    stop. ``present`` (shaped (..., ranks)): which ranks hold a document; all where not given. ``undefined``: share
+    of every group where the list has no representative term. Returns ndarray, shaped (..., cutoffs, groups): Sums
+    to 1 over the groups.
 
-    Returns
-    -------
-    ndarray, shaped (..., cutoffs, groups)
-        Sums to 1 over the groups.
-
-    Raises
-    ------
-    ValueError
-        As `term_exposure`.
-
-    Notes
-    -----
     thesis Eq. 4.9.
-
-    Examples
-    --------
-    >>> group_representation([[1, 0], [0, 1]], [10, 10], [1, 2]).round(4)
-    array([[1.    , 0.    ],
-           [0.6131, 0.3869]])
     """
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
     return _ratio(exposure, exposure.sum(axis=-1, keepdims=True), undefined)
@@ -904,31 +653,10 @@ def max_ted(target: ArrayLike | None = None, groups: int = 2) -> float:
 
     .. math:: \max(TED) = 2 (1 - \min_G \hat p_G)
 
-    Parameters
-    ----------
-    target : array_like, shaped (groups,), optional
-        Wanted share of each group; equal shares of ``groups`` groups where not given.
-    groups : int, default 2
-        Number of groups where no target is given.
+    ``target`` (shaped (groups,)): Wanted share of each group; equal shares of ``groups`` groups where not given.
+    ``groups``: number of groups where no target is given. Returns: 1 for two groups with equal targets.
 
-    Returns
-    -------
-    float
-        1 for two groups with equal targets.
-
-    Raises
-    ------
-    ValueError
-        If the target is no distribution.
-
-    Notes
-    -----
     thesis Eq. 4.13, which states it for two groups with equal targets only.
-
-    Examples
-    --------
-    >>> max_ted(), max_ted([0.5, 0.3, 0.2])
-    (1.0, 1.6)
     """
     wanted = _target(target, groups if target is None else int(np.size(target)))
     return float(2 * (1 - wanted.min()))
@@ -1193,66 +921,22 @@ def score_ranking_bias(
 ) -> pd.DataFrame:
     """Every measure of this module for every run, topic and cut-off.
 
-    Parameters
-    ----------
-    runs : DataFrame
-        Columns ``run, topic, document, rank``: one row for each ranked document, rank 1 best.
-    counts : TermCounts
-        The counted collection.
-    groups : TermGroups
-        The groups and their terms.
-    cutoffs : sequence of int, default (10,)
-        Ranks k at which to stop.
-    target : array_like, shaped (groups,), optional
-        Wanted share of each group; equal shares where not given.
-    background : DataFrame, "own" or "collection", default "collection"
-        The background set of NFaiRR: a table with columns ``topic, document``; the documents of each list itself; or
-        the whole collection, as the thesis has it.
-    attribute : str
-        Name of the attribute set, for the column ``attribute``.
-    threshold : float, default 1
-        Occurrences up to which a document is neutral (Eq. 4.1).
-    decimals : int, optional
-        Places that the `neutrality` of documents is rounded to; the public program has 6.
-    base : float, default 2
-        Base of the logarithm, which only FaiRR depends on.
-    short : {"length", "cutoff"}, default "length"
-        How `rbdf` takes a list shorter than the cut-off.
-    magnitude : str, default "log"
-        How `arb` takes a count.
-    towards, against : int, default 1 and 0
-        Groups that `arb` compares.
-    missing : {"neutral", "refuse"}, default "neutral"
-        A document that the collection does not hold counts as one without representative terms, as in the public
-        program, and a warning says how many there are; or it is an error.
-    undefined : float, default nan
-        NFaiRR where its ideal is zero.
+    ``runs``: Columns ``run, topic, document, rank``: one row for each ranked document, rank 1 best. ``counts``: the
+    counted collection. ``groups``: the groups and their terms. ``cutoffs``: Ranks k at which to stop. ``target``
+    (shaped (groups,)): Wanted share of each group; equal shares where not given. ``background``: the background set
+    of NFaiRR: a table with columns ``topic, document``; the documents of each list itself; or the whole collection,
+    as the thesis has it. ``attribute``: name of the attribute set, for the column ``attribute``. ``threshold``:
+    Occurrences up to which a document is neutral (Eq. 4.1). ``decimals``: Places that the `neutrality` of documents
+    is rounded to; the public program has 6. ``base``: Base of the logarithm, which only FaiRR depends on.
+    ``short``: how `rbdf` takes a list shorter than the cut-off. ``magnitude``: how `arb` takes a count.
+    ``towards``, ``against``: Groups that `arb` compares. ``missing``: A document that the collection does not hold
+    counts as one without representative terms, as in the public program, and a warning says how many there are; or
+    it is an error. ``undefined``: NFaiRR where its ideal is zero. Returns: Columns ``run, topic, attribute,
+    measure, value``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``, ``TED(proportional=False)@k``, ``TExFAIR@k``,
+    ``TExFAIR(proportional=False)@k`` and ``ARB@k``. Topic ``all`` is the mean over the topics; one undefined topic
+    makes it undefined.
 
-    Returns
-    -------
-    DataFrame
-        Columns ``run, topic, attribute, measure, value``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
-        ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k`` and ``ARB@k``. Topic ``all`` is
-        the mean over the topics; one undefined topic makes it undefined.
-
-    Raises
-    ------
-    ValueError
-        If the runs hold no document or one twice, the background lacks a topic of the runs, a document is missing and
-        shall be refused, a topic is called ``all``, or an argument is out of its bounds.
-
-    Notes
-    -----
     thesis Eqs. 4.1 to 4.13.
-
-    Examples
-    --------
-    >>> counts = count_terms([("d1", "he left"), ("d2", "she and he left"), ("d3", "rain")], ["he", "she"])
-    >>> runs = pd.DataFrame({"run": "bm25", "topic": "1", "document": ["d1", "d2"], "rank": [1, 2]})
-    >>> groups = TermGroups.from_pairs([("he", "m"), ("she", "f")])
-    >>> table = score_ranking_bias(runs, counts, groups, cutoffs=[2], attribute="gender")
-    >>> table[table["topic"] == "1"].set_index("measure")["value"].round(4)[["NFaiRR@2", "TExFAIR@2"]].to_dict()
-    {'NFaiRR@2': 1.0, 'TExFAIR@2': 0.3869}
     """
     if runs.empty:
         raise ValueError("the runs hold no document")

@@ -19,20 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-__all__ = [
-    "ConversationTrees",
-    "conversation_trees",
-    "expected_scores",
-    "leaving_trees",
-    "nuggets_by_round",
-    "path_nuggets",
-    "reach",
-]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from equipoise.arrays import Floats, Integers
 
 TREE_COLUMNS = ("run", "topic", "node", "parent", "probability", "words")
 _ROUND = ["run", "topic", "turn"]
@@ -42,37 +31,13 @@ SUM_TOLERANCE = 1e-9
 def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tuple[Floats, Integers, Integers]:
     """How each node is reached: with what probability, after how many words, in which round.
 
-    Parameters
-    ----------
-    parents : array_like of int, shaped (nodes,)
-        Index of each node's parent, -1 for a root.
-    probabilities : array_like, shaped (nodes,)
-        Of taking the node, given its parent.
-    words : array_like of int, shaped (nodes,)
-        Number of words of the node's turns.
+    ``parents`` (shaped (nodes,)): Index of each node's parent, -1 for a root. ``probabilities`` (shaped (nodes,)):
+    of taking the node, given its parent. ``words`` (shaped (nodes,)): number of words of the node's turns. Returns:
+    probability : ndarray, shaped (nodes,): Product of the probabilities from the root to the node. before : ndarray
+    of int, shaped (nodes,): Number of words of the rounds before the node. round : ndarray of int, shaped (nodes,):
+    1 for a root.
 
-    Returns
-    -------
-    probability : ndarray, shaped (nodes,)
-        Product of the probabilities from the root to the node.
-    before : ndarray of int, shaped (nodes,)
-        Number of words of the rounds before the node.
-    round : ndarray of int, shaped (nodes,)
-        1 for a root.
-
-    Raises
-    ------
-    ValueError
-        If nodes hang on each other in a circle.
-
-    Notes
-    -----
     One pass per level of the tree, over all nodes at once.
-
-    Examples
-    --------
-    >>> reach([-1, 0, 0], [1, 0.25, 0.75], [10, 5, 5])
-    (array([1.  , 0.25, 0.75]), array([ 0, 10, 10]), array([1, 2, 2]))
     """
     parent = np.asarray(parents, dtype=np.int64)
     given = np.asarray(probabilities, dtype=np.float64)
@@ -98,21 +63,10 @@ def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tup
 class ConversationTrees:
     """Conversation trees, laid out node by node and path by path. Made by `conversation_trees`.
 
-    Attributes
-    ----------
-    nodes : DataFrame, columns run, topic, node, parent, probability, words, before, round
-        With the words before each node and its round, from 1.
-    paths : DataFrame, columns run, topic, path, leaf, probability
-        One row per leaf. ``path`` is the topic's id of the path as a conversation, ``topic/leaf``.
-    steps : DataFrame, columns path, node
-        Row numbers: which nodes a path goes through, from the leaf to the root.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"run": "r", "topic": "t", "node": ["1", "1a"], "parent": ["", "1"]})
-    >>> table = table.assign(probability=1.0, words=5)
-    >>> conversation_trees(table).paths["path"].tolist()
-    ['t/1a']
+    ``nodes`` (columns run, topic, node, parent, probability, words, before, round): with the words before each node
+    and its round, from 1. ``paths`` (columns run, topic, path, leaf, probability): one row per leaf. ``path`` is
+    the topic's id of the path as a conversation, ``topic/leaf``. ``steps`` (columns path, node): row numbers: which
+    nodes a path goes through, from the leaf to the root.
     """
 
     nodes: pd.DataFrame
@@ -123,37 +77,11 @@ class ConversationTrees:
 def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
     """Lay conversation trees out by their paths.
 
-    Parameters
-    ----------
-    table : DataFrame, columns run, topic, node, parent, probability, words
-        One row per round. ``parent`` is "" for the first round; ``probability`` is that of taking the node given its
-        parent (1 for a first round), and sums to 1 over the children of a node; ``words`` counts the words of both its
-        turns.
+    ``table`` (columns run, topic, node, parent, probability, words): one row per round. ``parent`` is "" for the
+    first round; ``probability`` is that of taking the node given its parent (1 for a first round), and sums to 1
+    over the children of a node; ``words`` counts the words of both its turns.
 
-    Returns
-    -------
-    ConversationTrees
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, a node comes twice or has no parent in its tree, a tree has not one root, probabilities
-        are out of range or do not sum to 1, or nodes hang in a circle.
-
-    Notes
-    -----
     gfrc, section 7.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame(
-    ...     [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]],
-    ...     columns=["run", "topic", "node", "parent", "probability", "words"],
-    ... )
-    >>> conversation_trees(table).paths
-      run topic      path    leaf  probability
-    0   r     t    t/more    more         0.75
-    1   r     t  t/adhere  adhere         0.25
     """
     missing = [column for column in TREE_COLUMNS if column not in table.columns]
     if missing:
@@ -201,33 +129,12 @@ def leaving_trees(turns: pd.DataFrame, persistence: float) -> ConversationTrees:
 
     .. math:: P(\text{leaves after round } k) = p^{k-1} (1 - p) \text{ for } k < n, \quad p^{n-1} \text{ for } k = n
 
-    Parameters
-    ----------
-    turns : DataFrame, columns run, topic, turn, start, end
-        Turn boundaries of conversations, as `equipoise.loaders.transcripts.turn_frame` gives them: positions of the
-        first and the last word of each user and system turn; those of one number are a round.
-    persistence : float
-        p, the probability that a user asks on after a round, 0 to 1.
+    ``turns`` (columns run, topic, turn, start, end): Turn boundaries of conversations, as
+    `equipoise.loaders.transcripts.turn_frame` gives them: positions of the first and the last word of each user and
+    system turn; those of one number are a round. ``persistence``: p, the probability that a user asks on after a
+    round, 0 to 1. Returns: A round is a node of its number; leaving after it is a node without words.
 
-    Returns
-    -------
-    ConversationTrees
-        A round is a node of its number; leaving after it is a node without words.
-
-    Raises
-    ------
-    ValueError
-        If the probability is out of range, a column is missing, or the rounds of a conversation are not 1, 2, ...
-
-    Notes
-    -----
     gfrc, section 7, with one probability for every transition.
-
-    Examples
-    --------
-    >>> turns = pd.DataFrame({"run": "r", "topic": "t", "turn": [1, 1, 2], "start": [1, 4, 9], "end": [3, 8, 20]})
-    >>> leaving_trees(turns, 0.75).paths[["path", "probability"]].values.tolist()
-    [['t/2', 0.75], ['t/left after 1', 0.25]]
     """
     if not 0 <= persistence <= 1:
         raise ValueError(f"persistence is a probability, found {persistence}")
@@ -250,34 +157,12 @@ def leaving_trees(turns: pd.DataFrame, persistence: float) -> ConversationTrees:
 def nuggets_by_round(nuggets: pd.DataFrame, turns: pd.DataFrame) -> pd.DataFrame:
     """Nuggets with positions that count the words of their round, as `path_nuggets` wants them.
 
-    Parameters
-    ----------
-    nuggets : DataFrame, columns run, topic, turn, start, end, level and any others
-        In the columns of a nugget table, positions counted from the beginning of the conversation; rows without
-        positions are left out.
-    turns : DataFrame, columns run, topic, turn, start
-        Turn boundaries, as in `leaving_trees`.
+    ``nuggets`` (columns run, topic, turn, start, end, level and any others): in the columns of a nugget table,
+    positions counted from the beginning of the conversation; rows without positions are left out. ``turns``
+    (columns run, topic, turn, start): Turn boundaries, as in `leaving_trees`. Returns DataFrame, columns run,
+    topic, start, end, level, the others, and node: The node is the number of the round.
 
-    Returns
-    -------
-    DataFrame, columns run, topic, start, end, level, the others, and node
-        The node is the number of the round.
-
-    Raises
-    ------
-    ValueError
-        If a nugget stands in a turn that has no boundaries.
-
-    Notes
-    -----
     gfrc, section 7.
-
-    Examples
-    --------
-    >>> turns = pd.DataFrame({"run": "r", "topic": "t", "turn": [1, 1, 2], "start": [1, 4, 9], "end": [3, 8, 20]})
-    >>> found = pd.DataFrame({"run": "r", "topic": "t", "turn": ["1", "2"], "start": ["", "11"], "end": ["", "12"]})
-    >>> nuggets_by_round(found.assign(level=["0", "1"]), turns)[["node", "start", "end"]].values.tolist()
-    [['2', 3, 4]]
     """
     placed = nuggets[nuggets["start"].astype("str") != ""].astype({"turn": int, "start": int, "end": int, "level": int})
     begins = turns.groupby(_ROUND, sort=False)["start"].min()
@@ -294,42 +179,13 @@ def nuggets_by_round(nuggets: pd.DataFrame, turns: pd.DataFrame) -> pd.DataFrame
 def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFrame:
     """Nugget table of every path.
 
-    Parameters
-    ----------
-    trees : ConversationTrees
-        From `conversation_trees`.
-    nuggets : DataFrame, columns run, topic, node, start, end, level and any others
-        Nuggets by the round they stand in; ``start`` and ``end`` count the words of that round, the first being 1.
+    ``trees``: From `conversation_trees`. ``nuggets`` (columns run, topic, node, start, end, level and any others):
+    Nuggets by the round they stand in; ``start`` and ``end`` count the words of that round, the first being 1.
+    Returns DataFrame, columns run, topic, turn, start, end, level and the others: In the columns of a nugget table:
+    ``topic`` is the path, positions count from the beginning of the conversation. Rounds without nuggets have a row
+    of level 0 without positions. For `equipoise.files.nugget_table`.
 
-    Returns
-    -------
-    DataFrame, columns run, topic, turn, start, end, level and the others
-        In the columns of a nugget table: ``topic`` is the path, positions count from the beginning of the conversation.
-        Rounds without nuggets have a row of level 0 without positions. For `equipoise.tables.nugget_table`.
-
-    Raises
-    ------
-    ValueError
-        If a nugget stands in no node, or reaches beyond its words.
-
-    Notes
-    -----
     gfrc2, footnote 8: the paths of a tree are sequences of turns.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame(
-    ...     [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]],
-    ...     columns=["run", "topic", "node", "parent", "probability", "words"],
-    ... )
-    >>> found = pd.DataFrame({"run": "r", "topic": "t", "node": ["1", "more"], "start": [9, 8]})
-    >>> found = found.assign(end=found["start"], level=1)
-    >>> path_nuggets(conversation_trees(table), found)
-      run     topic  turn start end level
-    0   r    t/more     1     9   9     1
-    1   r    t/more     2    28  28     1
-    2   r  t/adhere     1     9   9     1
-    3   r  t/adhere     2                0
     """
     nodes = trees.nodes
     keys = pd.MultiIndex.from_frame(nodes[["run", "topic", "node"]])

@@ -15,7 +15,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from equipoise.tables import AttributeSet, NuggetTable
+from equipoise.attributes import AttributeSet
+from equipoise.nuggets import NuggetTable
 
 __all__ = [
     "COLOURS",
@@ -36,14 +37,7 @@ _USER_TURN, _SYSTEM_TURN = "#D9D9D9", "#F4F4F4"
 
 
 def use_style() -> None:
-    """Set the style of every figure that follows.
-
-    Examples
-    --------
-    >>> use_style()
-    >>> mpl.rcParams["axes.spines.top"]
-    False
-    """
+    """Set the style of every figure that follows."""
     mpl.rcParams.update(
         {
             "axes.axisbelow": True,
@@ -66,19 +60,7 @@ def use_style() -> None:
 def group_colours(attribute: AttributeSet) -> list[str]:
     """Colours of the groups of an attribute set: a ramp from light to dark where they are ordered, else categories.
 
-    Parameters
-    ----------
-    attribute : AttributeSet
-
-    Returns
-    -------
-    list of str
-        Hexadecimal colours.
-
-    Examples
-    --------
-    >>> group_colours(AttributeSet("A", "nominal", ("x", "y"), [1, 1]))
-    ['#0072B2', '#D55E00']
+    Returns: Hexadecimal colours.
     """
     count = len(attribute.groups)
     if attribute.kind == "nominal":
@@ -110,28 +92,8 @@ def _turn_bands(ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True
 def position_weight(ax: Axes, patience: float, turns: pd.DataFrame, weights: pd.DataFrame) -> Axes:
     """Draw the weight of a nugget over its position, under the turns of a conversation (gfrc Figure 1).
 
-    Parameters
-    ----------
-    ax : Axes
-    patience : float
-        L, in words.
-    turns : DataFrame, columns turn, speaker, start, end
-        Word positions of each turn of one conversation.
-    weights : DataFrame, columns WC, pw
-        The weighting function at the positions to connect.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> turns = pd.DataFrame({"turn": 1, "speaker": ["user", "system"], "start": [1, 11], "end": [10, 60]})
-    >>> weights = pd.DataFrame({"WC": [1, 101], "pw": [1.0, 0.0]})
-    >>> ax = position_weight(Figure().subplots(), 100, turns, weights)
-    >>> [text.get_text() for text in ax.texts if "pw" in text.get_text()]
-    ['pw = 1 at WC = 1', 'pw = 0 at WC = 101']
+    ``patience``: L, in words. ``turns`` (columns turn, speaker, start, end): Word positions of each turn of one
+    conversation. ``weights`` (columns WC, pw): the weighting function at the positions to connect.
     """
     _turn_bands(ax, turns, patience)
     ax.plot(weights["WC"], weights["pw"], color=COLOURS[0])
@@ -156,39 +118,9 @@ def annotated_conversation(
 ) -> Sequence[Axes]:
     """Draw the nuggets of one conversation over word positions: level and words above, group memberships below.
 
-    Parameters
-    ----------
-    axes : sequence of Axes
-        One for the levels and one per attribute set, sharing their x axis.
-    nuggets : NuggetTable
-    conversation : int
-        Index of the conversation.
-    turns : DataFrame, columns turn, speaker, start, end
-        Word positions of its turns; an empty end reaches to the last nugget.
-    attributes : mapping of str to AttributeSet
-    names : sequence of str
-        Name of each nugget, in the order of the table; may be empty.
-
-    Returns
-    -------
-    sequence of Axes
-
-    Raises
-    ------
-    ValueError
-        If there are not as many axes as tracks.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from equipoise.tables import attribute_sets, nugget_table
-    >>> sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
-    >>> row = {"run": "r", "topic": "t", "turn": 1, "start": [15], "end": [16], "level": 1, "A": "1 0"}
-    >>> nuggets = nugget_table(pd.DataFrame(row), sets)
-    >>> turns = pd.DataFrame({"turn": 1, "speaker": ["user", "system"], "start": [1, 11], "end": [10, 60]})
-    >>> levels, memberships = annotated_conversation(Figure().subplots(2, 1), nuggets, 0, turns, sets)
-    >>> levels.get_ylabel(), memberships.get_ylabel()
-    ('Level', 'A')
+    ``axes``: one for the levels and one per attribute set, sharing their x axis. ``conversation``: Index of the
+    conversation. ``turns`` (columns turn, speaker, start, end): Word positions of its turns; an empty end reaches
+    to the last nugget. ``names``: name of each nugget, in the order of the table; may be empty.
     """
     if len(axes) != 1 + len(attributes):
         raise ValueError(f"{len(axes)} axes for {1 + len(attributes)} tracks")
@@ -237,24 +169,7 @@ def annotated_conversation(
 def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
     """Draw each run's relevance R against its group fairness GF, one marker per attribute set.
 
-    Parameters
-    ----------
-    ax : Axes
-    scores : DataFrame, columns run, topic, attribute, measure, value
-        Tidy scores of one topic.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> scores = pd.DataFrame({"run": "r", "topic": "t", "attribute": ["", "A"], "measure": ["R", "GF"]})
-    >>> scores["value"] = [0.1, 0.5]
-    >>> ax = relevance_against_fairness(Figure().subplots(), scores)
-    >>> ax.get_xlabel(), ax.get_ylabel()
-    ('Relevance score R', 'Group fairness score GF')
+    ``scores`` (columns run, topic, attribute, measure, value): Tidy scores of one topic.
     """
     across = scores[scores["measure"] == "R"].set_index("run")["value"]
     upwards = scores[(scores["measure"] == "GF") & (scores["attribute"] != "")]
@@ -283,30 +198,7 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
 def user_clusters(ax: Axes, clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet], end: float) -> Axes:
     """Draw utility and group fairness of the user clusters of one conversation (gfrc2 Figures 4 and 5).
 
-    Parameters
-    ----------
-    ax : Axes
-    clusters : DataFrame
-        As `equipoise.measures.gfrc2.user_clusters` returns it, for one conversation.
-    attributes : mapping of str to AttributeSet
-    end : float
-        Right end of the axis, in words, so that conversations can be held beside each other.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from equipoise.tables import attribute_sets, nugget_table
-    >>> sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
-    >>> row = {"run": "r", "topic": "t", "turn": 1, "start": [15], "end": [16], "level": 1, "A": "1 0"}
-    >>> nuggets = nugget_table(pd.DataFrame(row), sets)
-    >>> clusters = pd.DataFrame({"wc": [16, 30], "GNP": [0.1, 0.2], "DistrSim A": 0.5, "Experience": [0.3, 0.35]})
-    >>> ax = user_clusters(Figure().subplots(), clusters, sets, 40)
-    >>> [line.get_label() for line in ax.lines]
-    ['GNP (utility)', 'GF A']
+    ``end``: Right end of the axis, in words, so that conversations can be held beside each other.
     """
     lines = {"GNP (utility)": "GNP", **{f"GF {name}": f"DistrSim {name}" for name in attributes}}
     for index, (label, column) in enumerate(lines.items()):
@@ -325,32 +217,7 @@ def user_clusters(ax: Axes, clusters: pd.DataFrame, attributes: Mapping[str, Att
 def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversation: int, turns: pd.DataFrame) -> Axes:
     """Draw the user model of GFRC2: the words of a conversation, and the clusters that leave it (gfrc2 Figure 1).
 
-    Parameters
-    ----------
-    ax : Axes
-    clusters : DataFrame
-        User clusters of the conversation.
-    nuggets : NuggetTable
-    conversation : int
-        Index of the conversation.
-    turns : DataFrame, columns turn, speaker, start, end
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from equipoise.tables import attribute_sets, nugget_table
-    >>> sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
-    >>> row = {"run": "r", "topic": "t", "turn": 1, "start": [15], "end": [16], "level": 1, "A": "1 0"}
-    >>> nuggets = nugget_table(pd.DataFrame(row), sets)
-    >>> turns = pd.DataFrame({"turn": 1, "speaker": ["user", "system"], "start": [1, 11], "end": [10, 60]})
-    >>> clusters = pd.DataFrame({"wc": [16, 30], "GNP": [0.1, 0.2], "DistrSim A": 0.5, "Experience": [0.3, 0.35]})
-    >>> ax = user_model(Figure().subplots(), clusters, nuggets, 0, turns)
-    >>> [text.get_text() for text in ax.texts if "uc" in text.get_text()]
-    ['$uc_{1}$', '$uc_{2}$']
+    ``clusters``: User clusters of the conversation. ``conversation``: Index of the conversation.
     """
     rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
     right = float(turns["end"].max()) if turns["end"].notna().all() else float(nuggets.end[rows].max()) + 5

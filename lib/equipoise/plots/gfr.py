@@ -11,8 +11,6 @@ from matplotlib.patches import Patch, Rectangle
 
 from equipoise.plots import COLOURS, MARKERS
 
-__all__ = ["PATTERNS", "outcomes", "user_groups"]
-
 PATTERNS: Mapping[str, tuple[str, str]] = {
     "oo": ("#6BBF8A", "useful, useful"),
     "ox": ("#CDE8C5", "useful, then not"),
@@ -24,26 +22,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
 
 
 def outcomes(ax: Axes, grid: pd.DataFrame) -> Axes:
-    """Draw the outcomes of system turns 1 and 2, one row per topic (gfrc Figures 2 to 4).
-
-    Parameters
-    ----------
-    ax : Axes
-    grid : DataFrame
-        As `equipoise.measures.protocol.outcome_grid` returns it.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> grid = pd.DataFrame({"topic": ["M001"], "B1 S1": ["x"], "B1 S2": ["-"]})
-    >>> [text.get_text() for text in outcomes(plt.figure().subplots(), grid).texts]
-    ['x', '-', 'B1']
-    >>> plt.close("all")
-    """
+    """Draw the outcomes of system turns 1 and 2, one row per topic (gfrc Figures 2 to 4)."""
     runs = list(dict.fromkeys(column.rsplit(" ", 1)[0] for column in grid.columns[1:]))
     seen = set()
     for column, run in enumerate(runs):
@@ -75,27 +54,9 @@ def outcomes(ax: Axes, grid: pd.DataFrame) -> Axes:
 def user_groups(ax: Axes, clusters: pd.DataFrame, utility: str, similarities: Mapping[str, str]) -> Axes:
     """Draw what users have had who leave a ranked list at the same rank, and how many they are.
 
-    Parameters
-    ----------
-    ax : Axes
-    clusters : DataFrame, columns rank, attribute, measure, value
-        Of one run and topic, as `equipoise.measures.gfr.gfr_clusters` returns it.
-    utility : str
-        The utility to draw.
-    similarities : mapping of str to str
-        The measure to draw, such as ``DistrSim-RNOD``, by attribute set; those without values are left out.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> rows = {"rank": [1, 1], "attribute": "", "measure": ["share", "ERR"], "value": [0.75, 1.0]}
-    >>> user_groups(plt.figure().subplots(), pd.DataFrame(rows), "ERR", {}).get_xlabel()
-    'Rank at which users leave'
-    >>> plt.close("all")
+    ``clusters`` (columns rank, attribute, measure, value): of one run and topic, as
+    `equipoise.measures.gfr.gfr_clusters` returns it. ``utility``: the utility to draw. ``similarities``: the
+    measure to draw, such as ``DistrSim-RNOD``, by attribute set; those without values are left out.
     """
     share = clusters[clusters["measure"] == "share"]
     ax.bar(share["rank"], share["value"], color="#D9D9D9", width=0.8, label="share of the users")

@@ -24,21 +24,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
+from equipoise.arrays import Floats
 from equipoise.systems.tokenisation import porter
 
-__all__ = [
-    "Collection",
-    "bm25",
-    "english_terms",
-    "jelinek_mercer",
-    "query_likelihood",
-    "relevance_model",
-    "rm3",
-    "top",
-    "unit_mass",
-]
-
-Floats = NDArray[np.float64]
 Sparse = Any  # scipy.sparse.csr_array of float64: SciPy ships no types
 
 _WORD = re.compile(r"[^\W_]+")
@@ -48,24 +36,10 @@ _MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit int
 def english_terms(text: str) -> list[str]:
     """Terms of an English text: lower-cased words without stop words, stemmed by Porter's algorithm.
 
-    Parameters
-    ----------
-    text : str
-        Any text; a word is a run of letters and digits.
+    ``text``: any text; a word is a run of letters and digits. Returns: In the order of the text. Stop words are
+    scikit-learn's English list.
 
-    Returns
-    -------
-    list of str
-        In the order of the text. Stop words are scikit-learn's English list.
-
-    Notes
-    -----
     Stop words and Porter's stemmer are also what Terrier, the paper's engine, applies by default; its list is another.
-
-    Examples
-    --------
-    >>> english_terms("What are the symptoms of lung cancer?")
-    ['symptom', 'lung', 'cancer']
     """
     words = [word for word in _WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
     return [stem for stem in porter(words) if stem]  # of a lone s nothing is left
@@ -75,20 +49,8 @@ def english_terms(text: str) -> list[str]:
 class Collection:
     """Documents as term counts.
 
-    Parameters
-    ----------
-    documents : tuple of str
-        Ids, one a row.
-    counts : scipy.sparse.csr_array, shaped (documents, terms)
-        How often each term occurs.
-    vectorizer : sklearn.feature_extraction.text.CountVectorizer
-        What made the counts; it makes queries too.
-
-    Examples
-    --------
-    >>> collection = Collection.from_texts({"d1": "a tiger shark", "d2": "the white shark, a shark"})
-    >>> collection.terms.tolist(), collection.counts.toarray().tolist()
-    (['shark', 'tiger', 'white'], [[1.0, 1.0, 0.0], [2.0, 0.0, 1.0]])
+    ``documents``: Ids, one a row. ``counts`` (shaped (documents, terms)): how often each term occurs.
+    ``vectorizer``: what made the counts; it makes queries too.
     """
 
     documents: tuple[str, ...]
@@ -99,30 +61,9 @@ class Collection:
     def from_texts(cls, texts: dict[str, str], tokenise: Callable[[str], Sequence[str]] = english_terms) -> Collection:
         """Count the terms of documents.
 
-        Parameters
-        ----------
-        texts : dict
-            Text by document id; rows are sorted by id.
-        tokenise : callable
-            Takes a text and returns its terms.
+        ``texts``: Text by document id; rows are sorted by id. ``tokenise``: Takes a text and returns its terms.
 
-        Returns
-        -------
-        Collection
-
-        Raises
-        ------
-        ValueError
-            If there are no documents, or no document has a term.
-
-        Notes
-        -----
         Documents without a term stay in the collection; nothing retrieves them.
-
-        Examples
-        --------
-        >>> Collection.from_texts({"d": "Sharks! Sharks!"}, tokenise=str.split).terms.tolist()
-        ['Sharks!']
         """
         if not texts:
             raise ValueError("a collection needs at least one document")
@@ -136,44 +77,19 @@ class Collection:
 
     @property
     def terms(self) -> NDArray[np.object_]:
-        """The vocabulary in the order of the columns, sorted.
-
-        Examples
-        --------
-        >>> Collection.from_texts({"d": "white shark"}).terms.tolist()
-        ['shark', 'white']
-        """
+        """The vocabulary in the order of the columns, sorted."""
         names: NDArray[np.object_] = self.vectorizer.get_feature_names_out()
         return names
 
     @property
     def lengths(self) -> Floats:
-        """Number of terms of each document, shaped (documents,).
-
-        Examples
-        --------
-        >>> Collection.from_texts({"d": "white shark, shark"}).lengths
-        array([3.])
-        """
+        """Number of terms of each document, shaped (documents,)."""
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
 
     def queries(self, texts: Sequence[str]) -> Sparse:
         """Queries as term counts; terms that no document has are left out.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            One text a query.
-
-        Returns
-        -------
-        scipy.sparse.csr_array, shaped (queries, terms)
-
-        Examples
-        --------
-        >>> Collection.from_texts({"d": "white shark"}).queries(["sharks and shark", "whale"]).toarray()
-        array([[2., 0.],
-               [0., 0.]])
+        ``texts``: one text a query. Returns scipy.sparse.csr_array, shaped (queries, terms).
         """
         if not len(texts):
             return sparse.csr_array((0, self.counts.shape[1]))
@@ -193,39 +109,12 @@ def bm25(
     .. math::
         s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}{tf_{td} + k_1 (1 - b + b\, |d| / \overline{|d|})}
 
-    Parameters
-    ----------
-    collection : Collection
-        The documents.
-    queries : csr_array, shaped (queries, terms)
-        Non-negative term weights; the score is linear in them.
-    k1 : float
-        Saturation of the term frequency, at least 0.
-    b : float
-        Normalisation by document length, 0 to 1.
-    idf : {"positive", "robertson"}
-        log(1 + (N - n + 0.5) / (n + 0.5)), never negative, or log((N - n + 0.5) / (n + 0.5)), negative for terms in
-        more than half of the documents.
+    ``collection``: the documents. ``queries`` (shaped (queries, terms)): Non-negative term weights; the score is
+    linear in them. ``k1``: Saturation of the term frequency, at least 0. ``b``: Normalisation by document length, 0
+    to 1. ``idf``: log(1 + (N - n + 0.5) / (n + 0.5)), never negative, or log((N - n + 0.5) / (n + 0.5)), negative
+    for terms in more than half of the documents. Returns ndarray, shaped (queries, documents).
 
-    Returns
-    -------
-    ndarray, shaped (queries, documents)
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or the queries have another vocabulary.
-
-    Notes
-    -----
     permutations, section 4.1 (k1 = 1.2, b = 0.75); thesis chapter 2. The factor k1 + 1 does not change a ranking.
-
-    Examples
-    --------
-    >>> collection = Collection.from_texts({"d1": "tiger shark", "d2": "white shark", "d3": "white whale"})
-    >>> bm25(collection, collection.queries(["a tiger", "white sharks"])).round(3)
-    array([[0.981, 0.   , 0.   ],
-           [0.47 , 0.94 , 0.47 ]])
     """
     if k1 < 0 or not 0 <= b <= 1:
         raise ValueError(f"k1 is at least 0 and b between 0 and 1, found k1={k1} and b={b}")
@@ -249,34 +138,11 @@ def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 250
     .. math::
         s(q, d) = \sum_t q_t \log\frac{tf_{td} + \mu\, p(t|C)}{|d| + \mu} - \sum_t q_t \log p(t|C)
 
-    Parameters
-    ----------
-    collection : Collection
-        The documents; p(t|C) is the share of t among all their terms.
-    queries : csr_array, shaped (queries, terms)
-        Non-negative term weights.
-    mu : float
-        Mass of the smoothing, in terms; above 0.
+    ``collection``: the documents; p(t|C) is the share of t among all their terms. ``queries`` (shaped (queries,
+    terms)): Non-negative term weights. ``mu``: Mass of the smoothing, in terms; above 0. Returns ndarray, shaped
+    (queries, documents): In nats; larger is better, negative values are usual.
 
-    Returns
-    -------
-    ndarray, shaped (queries, documents)
-        In nats; larger is better, negative values are usual.
-
-    Raises
-    ------
-    ValueError
-        If mu is not above 0, or the queries have another vocabulary.
-
-    Notes
-    -----
     permutations, section 4.1 (mu = 2500); Zhai and Lafferty (2001).
-
-    Examples
-    --------
-    >>> collection = Collection.from_texts({"d1": "tiger shark", "d2": "white shark", "d3": "white whale"})
-    >>> query_likelihood(collection, collection.queries(["tiger"]), mu=10).round(3)
-    array([[ 0.288, -0.182, -0.182]])
     """
     if mu <= 0:
         raise ValueError(f"mu is above 0, found {mu}")
@@ -296,38 +162,13 @@ def jelinek_mercer(collection: Collection, queries: Sparse, *, smoothing: float 
         s(q, d) = \sum_t q_t \ln \Bigl( 1 + \frac{(1 - \lambda) \, tf_{td} / |d|}{\lambda \, p(t | C)} \Bigr), \quad
         p(t | C) = \frac{cf_t + a}{|C| + a}
 
-    Parameters
-    ----------
-    collection : Collection
-        The documents; cf counts a term in all of them, \|C\| is the number of all their terms.
-    queries : csr_array, shaped (queries, terms)
-        Non-negative term weights.
-    smoothing : float
-        Weight of the collection, strictly between 0 and 1; 0.1 is Elasticsearch's default, which the thesis does not
-        say to have changed.
-    added : float
-        Added to the collection frequencies: 1 in Lucene (default), 0 in the textbook.
+    ``collection``: the documents; cf counts a term in all of them, \|C\| is the number of all their terms.
+    ``queries`` (shaped (queries, terms)): Non-negative term weights. ``smoothing``: Weight of the collection,
+    strictly between 0 and 1; 0.1 is Elasticsearch's default, which the thesis does not say to have changed.
+    ``added``: Added to the collection frequencies: 1 in Lucene (default), 0 in the textbook. Returns ndarray,
+    shaped (queries, documents): In nats; 0 where no term is shared.
 
-    Returns
-    -------
-    ndarray, shaped (queries, documents)
-        In nats; 0 where no term is shared.
-
-    Raises
-    ------
-    ValueError
-        If the smoothing lies outside (0, 1), `added` is negative, or the queries have another vocabulary.
-
-    Notes
-    -----
     thesis section 2.2.1; Zhai and Lafferty (2001).
-
-    Examples
-    --------
-    >>> collection = Collection.from_texts({"d1": "tiger", "d2": "tiger shark"})
-    >>> jelinek_mercer(collection, collection.queries(["tiger", "shark"]), smoothing=0.5, added=0).round(4)
-    array([[0.9163, 0.5596],
-           [0.    , 0.9163]])
     """
     if not 0 < smoothing < 1:
         raise ValueError(f"the smoothing must lie strictly between 0 and 1, found {smoothing}")
@@ -354,32 +195,11 @@ def _product(queries: Sparse, weights: Sparse) -> Floats:
 def top(scores: Floats, k: int) -> NDArray[np.intp]:
     """Best k documents of every query; equal scores in the order of the columns (the document ids, ascending).
 
-    Parameters
-    ----------
-    scores : ndarray, shaped (queries, documents)
-        Larger is better.
-    k : int
-        At least 1; all documents where there are fewer.
+    ``scores`` (shaped (queries, documents)): Larger is better. ``k``: at least 1; all documents where there are
+    fewer. Returns ndarray of int, shaped (queries, min(k, documents)): Column numbers, best first.
 
-    Returns
-    -------
-    ndarray of int, shaped (queries, min(k, documents))
-        Column numbers, best first.
-
-    Raises
-    ------
-    ValueError
-        If k is below 1.
-
-    Notes
-    -----
     Scores that differ by rounding only (relative 1e-12) count as equal, so that the order in which a sum was computed
     cannot change a ranking.
-
-    Examples
-    --------
-    >>> top(np.array([[0.1, 0.5, 0.5, 0.2]]), 3)
-    array([[1, 2, 3]])
     """
     if k < 1:
         raise ValueError(f"k is at least 1, found {k}")
@@ -406,20 +226,7 @@ def _steps(scores: Floats) -> Floats:
 def unit_mass(queries: Sparse) -> Sparse:
     """Queries scaled so that the weights of each sum to one; empty queries stay empty.
 
-    Parameters
-    ----------
-    queries : csr_array, shaped (queries, terms)
-        Non-negative term weights.
-
-    Returns
-    -------
-    csr_array, shaped (queries, terms)
-
-    Examples
-    --------
-    >>> unit_mass(sparse.csr_array([[3.0, 1.0], [0.0, 0.0]])).toarray()
-    array([[0.75, 0.25],
-           [0.  , 0.  ]])
+    ``queries`` (shaped (queries, terms)): Non-negative term weights. Returns csr_array, shaped (queries, terms).
     """
     mass = np.asarray(queries.sum(axis=1), dtype=np.float64)
     return sparse.csr_array(sparse.diags_array(1 / np.where(mass > 0, mass, 1.0)) @ queries)
@@ -430,35 +237,13 @@ def relevance_model(collection: Collection, scores: Floats, *, documents: int = 
 
     .. math:: p(t|R) \propto \sum_{d \in top} \frac{s(q, d)}{\sum_{d'} s(q, d')} \frac{tf_{td}}{|d|}
 
-    Parameters
-    ----------
-    collection : Collection
-        The documents.
-    scores : ndarray, shaped (queries, documents)
-        First-stage scores, BM25 in the paper; documents with a score of 0 or less are not feedback.
-    documents, terms : int
-        How many of the highest ranked documents, and of their terms; equal probabilities in alphabetical order.
+    ``collection``: the documents. ``scores`` (shaped (queries, documents)): First-stage scores, BM25 in the paper;
+    documents with a score of 0 or less are not feedback. ``documents``, ``terms``: how many of the highest ranked
+    documents, and of their terms; equal probabilities in alphabetical order. Returns csr_array, shaped (queries,
+    terms of the collection): Term weights that sum to one; empty where no document scores above 0.
 
-    Returns
-    -------
-    csr_array, shaped (queries, terms of the collection)
-        Term weights that sum to one; empty where no document scores above 0.
-
-    Raises
-    ------
-    ValueError
-        If a number is below 1, or the scores have another shape.
-
-    Notes
-    -----
     permutations, section 4.1 (10 terms of 10 documents); Lavrenko and Croft (2001), RM1, with documents weighted by
     their share of the first-stage score.
-
-    Examples
-    --------
-    >>> collection = Collection.from_texts({"d1": "tiger shark", "d2": "white shark", "d3": "white whale"})
-    >>> relevance_model(collection, np.array([[3.0, 1.0, 0.0]]), terms=2).toarray()
-    array([[0.57142857, 0.42857143, 0.        , 0.        ]])
     """
     if documents < 1 or terms < 1:
         raise ValueError(f"at least one feedback document and term are wanted, found {documents} and {terms}")
@@ -493,38 +278,12 @@ def rm3(
 
     .. math:: q' = \lambda\, q / |q| + (1 - \lambda)\, p(\cdot | R)
 
-    Parameters
-    ----------
-    collection : Collection
-        The documents.
-    queries : csr_array, shaped (queries, terms)
-        Non-negative term weights.
-    documents, terms : int
-        See `relevance_model`.
-    original_weight : float
-        Lambda, 0 to 1. The paper does not give it; 0.6 is the default of the engine that it used.
-    k1, b : float
-        Of the first-stage BM25.
+    ``collection``: the documents. ``queries`` (shaped (queries, terms)): Non-negative term weights.
+    ``original_weight``: Lambda, 0 to 1. The paper does not give it; 0.6 is the default of the engine that it used.
+    ``k1``, ``b``: of the first-stage BM25. Returns csr_array, shaped (queries, terms): Expanded queries, to be
+    scored by any ranking function; a query that retrieves nothing keeps its weights.
 
-    Returns
-    -------
-    csr_array, shaped (queries, terms)
-        Expanded queries, to be scored by any ranking function; a query that retrieves nothing keeps its weights.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
-    Notes
-    -----
     permutations, section 4.1; Abdul-Jaleel et al. (2004).
-
-    Examples
-    --------
-    >>> collection = Collection.from_texts({"d1": "tiger shark", "d2": "white shark", "d3": "white whale"})
-    >>> rm3(collection, collection.queries(["tiger"])).toarray()
-    array([[0.2, 0.8, 0. , 0. ]])
     """
     if not 0 <= original_weight <= 1:
         raise ValueError(f"original_weight is between 0 and 1, found {original_weight}")

@@ -20,16 +20,6 @@ from typing import Any
 import regex
 import Stemmer
 
-__all__ = [
-    "ANALYSERS",
-    "Tokenisation",
-    "domain_wordpiece",
-    "porter",
-    "standard_analyser",
-    "standard_words",
-    "wordpiece",
-]
-
 Tokenisation = Callable[[str], list[str]]
 """From a text to the list of its terms."""
 
@@ -46,24 +36,9 @@ _STEMMER = Stemmer.Stemmer("porter", 100_000)
 def standard_words(text: str) -> list[str]:
     """Words between the default word boundaries of Unicode, those without a letter or digit left out.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
+    ``text``: any text. Returns: In their order and case.
 
-    Returns
-    -------
-    list of str
-        In their order and case.
-
-    Notes
-    -----
     Elasticsearch's standard tokeniser; thesis section 2.3.2.
-
-    Examples
-    --------
-    >>> standard_words("The n-gram's 3.5 O'Neill (2019).")
-    ['The', 'n', "gram's", '3.5', "O'Neill", '2019']
     """
     words = [piece for piece in _BOUNDARY.split(text) if piece and _WORD.search(piece)]
     return [word[at : at + LONGEST] for word in words for at in range(0, len(word), LONGEST)]
@@ -72,23 +47,9 @@ def standard_words(text: str) -> list[str]:
 def porter(words: Iterable[str]) -> list[str]:
     """Porter stems of lower-case words.
 
-    Parameters
-    ----------
-    words : iterable of str
-        Lower-case.
+    ``words``: Lower-case.
 
-    Returns
-    -------
-    list of str
-
-    Notes
-    -----
     Elasticsearch's Porter stemmer; thesis section 2.3.2. The algorithm of 1980, as the Snowball project keeps it.
-
-    Examples
-    --------
-    >>> porter(["retrieval", "retrieves", "relational"])
-    ['retriev', 'retriev', 'relat']
     """
     stems: list[str] = _STEMMER.stemWords(list(words))
     return stems
@@ -97,14 +58,7 @@ def porter(words: Iterable[str]) -> list[str]:
 def standard_analyser(text: str) -> list[str]:
     """Standard analyser (SA): standard words, lower-cased; no stop words are left out, as is Elasticsearch's default.
 
-    Notes
-    -----
     thesis section 2.3.2.
-
-    Examples
-    --------
-    >>> standard_analyser("Ranking, by Example")
-    ['ranking', 'by', 'example']
     """
     return [word.lower() for word in standard_words(text)]
 
@@ -146,25 +100,8 @@ def _tokens_of(tokenizer: Any) -> Tokenisation:
 def wordpiece(path: Path) -> Tokenisation:
     """A WordPiece tokenisation from its ``tokenizer.json``.
 
-    Parameters
-    ----------
-    path : Path
-        Such as the one beside a BERT checkpoint.
+    ``path``: Such as the one beside a BERT checkpoint. Returns: From text to word pieces.
 
-    Returns
-    -------
-    callable
-        From text to word pieces.
-
-    Raises
-    ------
-    ImportError
-        If tokenizers is not installed.
-    FileNotFoundError
-        If there is no such file.
-
-    Notes
-    -----
     thesis section 2.3.2, "BERT-Token".
     """
     if not path.is_file():
@@ -175,27 +112,9 @@ def wordpiece(path: Path) -> Tokenisation:
 def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisation:
     """A WordPiece tokenisation whose vocabulary is learned from texts of the domain.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        The collection, lower-cased here.
-    size : int
-        Largest vocabulary; the default is that of SciBERT, whose own vocabulary this replaces.
+    ``texts``: the collection, lower-cased here. ``size``: Largest vocabulary; the default is that of SciBERT, whose
+    own vocabulary this replaces. Returns: From text to word pieces.
 
-    Returns
-    -------
-    callable
-        From text to word pieces.
-
-    Raises
-    ------
-    ImportError
-        If tokenizers is not installed.
-    ValueError
-        If the size is not positive.
-
-    Notes
-    -----
     thesis section 2.3.2, "SciBERT-Token": SciBERT learned its vocabulary from 1.14 million papers; this one is learned
     from the collection at hand, with pieces that occur at least twice.
     """

@@ -1,0 +1,591 @@
+"""Guards the measures of attribution: Eqs. 5.1 to 5.5 of the thesis, and what counts as a citation."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import precision_score, recall_score
+
+from equipoise.answer_modes import MODES, mode_name, mode_parts
+from equipoise.measures.attribution import (
+    LARGEST_NUMBER,
+    Citations,
+    attribution_confidence,
+    bias_table,
+    cab,
+    cas,
+    citation_rows,
+    citations,
+    compare_modes,
+    exact_match,
+    normalised_answer,
+    position_bias,
+    quality_table,
+    score_answers,
+    score_attribution,
+)
+
+MIXED = ("Informed/CF-informed", "CF-informed/Informed")
+scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=8)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def scored(
+    by_mode: dict[str, list[float]], relevant: str = "Human", nonrelevant: str = "LLM", name: str = "recall"
+) -> pd.DataFrame:
+    """Scores of the questions q0, q1, ... in some modes."""
+    rows = [(f"q{place}", mode, value) for mode, values in by_mode.items() for place, value in enumerate(values)]
+    table = pd.DataFrame(rows, columns=["question", "mode", name])
+    return table.assign(relevant_author=relevant, nonrelevant_author=nonrelevant)
+
+
+def bias(table: pd.DataFrame, by: tuple[str, ...] = (), **options: Any) -> pd.DataFrame:
+    defaults: dict[str, Any] = {"measures": ["recall"], "resamples": 99, "rng": rng()}
+    return bias_table(table, **{"by": by} | defaults | options)
+
+
+# --- citations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "cited", "out_of_range", "repeated", "malformed"),
+    [
+        ("", (), (), 0, 0),
+        ("No source is named.", (), (), 0, 0),
+        ("In Wales [2], and [1].", (2, 1), (), 0, 0),
+        ("[1][2] [1, 2] [1,2] [1; 2] [ 3 ]", (1, 2, 3), (), 6, 0),
+        ("[1-3] [4–5]", (1, 2, 3, 4, 5), (), 0, 0),
+        ("[2-4, 1] [4-4]", (2, 3, 4, 1), (), 1, 0),
+        ("[3-1] [0-2] [4-6] [2015-2019]", (), (), 0, 4),
+        ("[6] [0] [6] [007]", (), (6, 0, 7), 1, 0),
+        ("[05]", (5,), (), 0, 0),
+        ("[5", (), (), 0, 1),
+        ("[5 and [3]", (3,), (), 0, 1),
+        ("[[5]]", (5,), (), 0, 0),
+        ("[Document 5] [5a] [1.5] [-1] [1 2] [1,] [1 and 2]", (), (), 0, 7),
+        ("[x] [] [sic] [citation needed] [", (), (), 0, 0),
+        ("In 1977 (2) and (2015)", (), (), 0, 0),
+        ("[٣] [５] 【5】 ［5］", (), (), 0, 4),
+        ("[²]", (), (), 0, 0),
+        ("[1,\n2]", (1, 2), (), 0, 0),
+        ("array[4](5)", (4,), (), 0, 0),
+    ],
+)
+def test_what_is_a_citation(
+    answer: str, cited: tuple[int, ...], out_of_range: tuple[int, ...], repeated: int, malformed: int
+) -> None:
+    assert citations(answer, 5) == Citations(cited, out_of_range, repeated, malformed)
+
+
+def test_without_a_number_of_documents_only_zero_is_out_of_range() -> None:
+    assert citations("[0] [1] [4000] [7-8]") == Citations((1, 4000, 7, 8), (0,), 0, 0)
+    with pytest.raises(ValueError, match="at least one document"):
+        citations("[1]", 0)
+
+
+def test_hostile_answers_are_read_in_one_pass() -> None:
+    many = 10**5
+    assert citations("[1]" * many, 5) == Citations((1,), (), many - 1, 0)
+    assert citations("[" * many, 5) == Citations((), (), 0, 0)
+    assert citations("[1" * many, 5) == Citations((), (), 0, many)
+    assert citations("[" + "1," * many + "1]", 5) == Citations((1,), (), many, 0)
+    assert citations("[" + "1 " * many + "]", 5) == Citations((), (), 0, 1)
+    assert citations(f"[{'9' * many}] [{'8' * many}]", 5) == Citations((), (LARGEST_NUMBER,), 1, 0)
+    assert citations(f"[{'0' * many}1]", 5).cited == (1,)
+    assert citations("[1-100]" * 1000, 10**12).repeated == 99_900
+    assert citations("[1-101] [1-999999999999]", 10**12) == Citations((), (), 0, 2)
+    assert citations("\x00\ud800[1]\u2028[2]", 5).cited == (1, 2)
+
+
+@given(st.text(alphabet="[]0123, -;x\n１", max_size=30))
+def test_citations_of_any_text_keep_their_bounds(text: str) -> None:
+    found = citations(text, 3)
+    assert set(found.cited) <= {1, 2, 3}
+    assert not set(found.out_of_range) & {1, 2, 3}
+    assert len(set(found.cited)) == len(found.cited)
+    assert found.repeated >= 0
+    assert found.malformed <= text.count("[")
+    brackets = citations(text + "][2]", 3)
+    assert 2 in brackets.cited
+
+
+# --- scores of answers --------------------------------------------------------------------------------------------
+
+
+@st.composite
+def cited_answers(draw: st.DrawFn) -> tuple[list[int], list[int], int]:
+    documents = draw(st.integers(1, 8))
+    numbers = st.integers(1, documents)
+    return draw(st.lists(numbers, max_size=10)), draw(st.lists(numbers, min_size=1, unique=True)), documents
+
+
+@given(st.lists(cited_answers(), min_size=1, max_size=6))
+def test_precision_and_recall_are_scikit_learn_s(rows: list[tuple[list[int], list[int], int]]) -> None:
+    answers = pd.DataFrame(
+        {
+            "question": [str(place) for place in range(len(rows))],
+            "answer": ["So " + "".join(f"[{number}]" for number in cited) for cited, _, _ in rows],
+            "relevant": [tuple(relevant) for _, relevant, _ in rows],
+            "documents": [documents for _, _, documents in rows],
+        }
+    )
+    ours = score_answers(answers)
+    for place, (cited, relevant, documents) in enumerate(rows):
+        truth = np.isin(np.arange(1, documents + 1), relevant)
+        said = np.isin(np.arange(1, documents + 1), cited)
+        assert ours["precision"][place] == precision_score(truth, said, zero_division=0)
+        assert ours["recall"][place] == recall_score(truth, said, zero_division=0)
+    assert ours["cited"].tolist() == [len(set(cited)) for cited, _, _ in rows]
+    assert ours["repeated"].tolist() == [len(cited) - len(set(cited)) for cited, _, _ in rows]
+    assert ours["uncited"].tolist() == [not cited for cited, _, _ in rows]
+
+
+def test_a_document_that_is_not_there_is_a_wrong_citation_unless_ignored() -> None:
+    answers = pd.DataFrame({"question": [*"abc"], "answer": ["[2][9]", "[9][0]", "none [4"], "documents": 5})
+    answers["relevant"] = [(2,), (1,), (4, 5)]
+    wrong, ignored = score_answers(answers), score_answers(answers, out_of_range="ignored")
+    assert wrong["precision"].tolist() == [0.5, 0.0, 0.0]
+    assert ignored["precision"].tolist() == [1.0, 0.0, 0.0]
+    for found in (wrong, ignored):
+        assert found["recall"].tolist() == [1.0, 0.0, 0.0]
+        assert found["out_of_range"].tolist() == [1, 2, 0]
+        assert found["cited"].tolist() == [1, 0, 0]
+        assert found["malformed"].tolist() == [0, 0, 1]
+        assert found["uncited"].tolist() == [False, False, True]
+    assert score_answers(answers.drop(columns="documents"))["precision"].tolist() == [0.5, 0.0, 0.0]
+
+
+def test_other_columns_and_the_order_are_kept_and_the_input_is_left_alone() -> None:
+    answers = pd.DataFrame(
+        {"question": ["b", "a"], "answer": ["[1]", "x"], "relevant": [[1], [2]], "model": "m", "gold": [None, ["X"]]},
+        index=[5, 3],
+    )
+    found = score_answers(answers)
+    assert found.index.tolist() == [5, 3]
+    assert found["model"].tolist() == ["m", "m"]
+    assert found["exact_match"].tolist() == pytest.approx([np.nan, 1.0], nan_ok=True)
+    assert "precision" not in answers
+    assert len(score_answers(answers[:0])) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"relevant": [()]}, "relevant: at least one document"),
+        ({"relevant": [(0,)]}, "relevant: at least one document"),
+        ({"relevant": [(6,)]}, "relevant: at least one document"),
+        ({"relevant": [(2, 2)]}, "each once"),
+        ({"relevant": [(1.5,)]}, "relevant: whole numbers"),
+        ({"relevant": [(True,)]}, "relevant: whole numbers"),
+        ({"documents": 0}, "documents: whole numbers"),
+        ({"documents": np.nan}, "documents: whole numbers"),
+        ({"answer": [None]}, "answer: a text is wanted, not so for 1 answers, the first to question 'a'"),
+        ({"recall": 1.0}, "columns recall would be overwritten"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(change: dict[str, Any], said: str) -> None:
+    answers = pd.DataFrame({"question": ["a"], "answer": ["[1]"], "relevant": [(1,)], "documents": 5})
+    with pytest.raises(ValueError, match=said):
+        score_answers(answers.assign(**change))
+
+
+def test_choices_and_columns_are_named() -> None:
+    answers = pd.DataFrame({"question": ["a"], "answer": ["[1]"], "relevant": [(1,)]})
+    with pytest.raises(ValueError, match="out_of_range is"):
+        score_answers(answers, out_of_range="other")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="columns relevant wanted, found question, answer"):
+        score_answers(answers.drop(columns="relevant"))
+    with pytest.raises(ValueError, match="match is"):
+        exact_match("a", ["a"], match="other")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a list of gold answers"):
+        exact_match("a", "a")
+    with pytest.raises(ValueError, match="at least one"):
+        exact_match("a", [])
+
+
+# --- exact match --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "found"),
+    [
+        ("It was filmed in the Bay of Plenty.", ["bay of plenty"], True),
+        ("Filmed at  Bay, of\nPlenty!", ["The Bay of Plenty"], True),
+        ("Elsewhere.", ["Wales", "elsewhere"], True),
+        ("Elsewhere.", ["Wales"], False),
+        ("A party.", ["art"], True),
+        ("In 1977[2] it began.", ["1977"], True),
+        ("It began [5].", ["5"], False),
+        ("It began in 5 [5].", ["5"], True),
+        ("Anything.", ["The", "!?"], False),
+        ("", ["Wales"], False),
+    ],
+)
+def test_exact_match_is_a_substring_after_normalisation(answer: str, gold: list[str], found: bool) -> None:
+    assert exact_match(answer, gold) is found
+
+
+def test_exact_match_by_words_and_with_citations() -> None:
+    assert not exact_match("A party.", ["art"], match="words")
+    assert exact_match("Modern art.", ["art"], match="words")
+    assert exact_match("It began [5].", ["5"], citation_marks="kept")
+    assert not exact_match("In [5]7.", ["57"])
+
+
+@given(st.text(max_size=40), st.text(max_size=10), st.text(max_size=10))
+def test_a_text_holds_what_it_is_made_of(middle: str, before: str, after: str) -> None:
+    normal = normalised_answer(middle)
+    assert normalised_answer(f" {normal} ") == normalised_answer(normal)
+    if normalised_answer(normal):
+        assert exact_match(f"{before} {middle} {after}", [middle], citation_marks="kept")
+        assert exact_match(f"{before} {middle} {after}", [middle], citation_marks="kept", match="words")
+
+
+# --- modes, sensitivity and bias ----------------------------------------------------------------------------------
+
+
+def test_modes_are_named_once() -> None:
+    assert mode_parts("CF-informed/Vanilla") == ("CF-informed", "Vanilla")
+    assert {mode_name(f"{mode}/{mode}") for mode in MODES} == set(MODES)
+    for wrong in ("informed", "", "/", "Informed/", "Informed/Informed/Informed", "x" * 10**5):
+        with pytest.raises(ValueError, match="is no mode"):
+            mode_parts(wrong)
+
+
+def test_a_hand_worked_example_of_each_mode() -> None:
+    """Two questions, five documents, the relevant one is [1]; precision by hand from the answers."""
+    texts = {
+        "Vanilla": ["[1]", "[2]"],  # 1, 0
+        "Informed": ["[1][2]", "[1]"],  # 1/2, 1
+        "CF-informed": ["[3]", "none"],  # 0, 0
+        "Informed/CF-informed": ["[1]", "[1]"],  # 1, 1
+        "CF-informed/Informed": ["[1][2][3][4]", "[2]"],  # 1/4, 0
+    }
+    rows = [(f"q{place}", mode, text) for mode, both in texts.items() for place, text in enumerate(both)]
+    answers = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(documents=5)
+    answers["relevant"] = [(1,)] * len(answers)
+    plain = answers[answers["mode"].isin(MODES)]
+    authorships = [
+        (plain, "Human", "LLM"),
+        (plain, "LLM", "Human"),
+        (answers, "Human", "Human"),
+        (answers, "LLM", "LLM"),
+    ]
+    whole = pd.concat([part.assign(relevant_author=r, nonrelevant_author=n) for part, r, n in authorships])
+    found = bias_table(score_answers(whole), measures=["precision"], resamples=99, rng=rng())
+    values = {tuple(row[:4]): row[4] for row in found[[
+        "relevant_author", "nonrelevant_author", "quantity", "counterfactual_mode", "value"
+    ]].to_numpy()}  # fmt: skip
+    here, there = MIXED
+    assert values == {
+        ("Human", "LLM", "CAS", "Informed"): (1 / 2 + 1) / 2,
+        ("Human", "LLM", "CAB", "CF-informed"): (1 / 2 + 1) / 2,
+        ("LLM", "Human", "CAS", "Informed"): (1 / 2 + 1) / 2,
+        ("LLM", "Human", "CAB", "CF-informed"): -(1 / 2 + 1) / 2,
+        ("Human", "Human", "CAS", "Informed"): (1 / 2 + 1) / 2,
+        ("Human", "Human", "CAS", here): (0 + 1) / 2,
+        ("Human", "Human", "CAS", there): (3 / 4 + 0) / 2,
+        ("Human", "Human", "CAB", there): (3 / 4 + 1) / 2,
+        ("LLM", "LLM", "CAS", "Informed"): (1 / 2 + 1) / 2,
+        ("LLM", "LLM", "CAS", here): (0 + 1) / 2,
+        ("LLM", "LLM", "CAS", there): (3 / 4 + 0) / 2,
+        ("LLM", "LLM", "CAB", there): -(3 / 4 + 1) / 2,
+    }
+    assert found["left_out"].eq(0).all()
+    assert found["questions"].eq(2).all()
+
+
+@settings(max_examples=20)
+@given(scores, st.data())
+def test_cab_changes_sign_when_labels_swap_and_cas_does_not(first: list[float], data: st.DataObject) -> None:
+    second = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=len(first), max_size=len(first)))
+    assert cab(first, second, "Human") == -cab(first, second, "LLM") == cab(second, first, "LLM")
+    assert cas(first, second) == cas(second, first)
+    assert abs(cab(first, second, "LLM")) <= cas(first, second) + 1e-15
+    modes = {"Vanilla": second, "Informed": first, "CF-informed": second}
+    here, there = (bias(scored(modes, *pair)) for pair in (("Human", "LLM"), ("LLM", "Human")))
+    signs = np.where(here["quantity"] == "CAS", 1.0, -1.0)
+    for column in ("value", "t"):
+        assert there[column].to_numpy() == pytest.approx(signs * here[column].to_numpy())
+    assert there["p_t"].tolist() == here["p_t"].tolist()
+    assert there["p_permutation"].tolist() == here["p_permutation"].tolist()
+
+
+def test_cas_and_cab_broadcast() -> None:
+    informed = np.random.default_rng(1).random((2, 3, 5))
+    other = np.random.default_rng(2).random(5)
+    assert cas(informed, other).shape == (2, 3)
+    assert cas(informed, other, axis=0) == pytest.approx(np.abs(informed - other).mean(axis=0))
+    labels = np.array(["Human", "LLM", "Human"])
+    expected = (informed - other).mean(axis=-1) * [1, -1, 1]
+    assert cab(informed, other, labels) == pytest.approx(expected)
+    assert cab(informed, other, [["a"], ["b"]], authors=("b", "a"))[0] == pytest.approx(-expected[0] * [1, -1, 1])
+
+
+def test_bad_scores_and_labels_are_refused() -> None:
+    for pair in (([], []), ([np.nan], [1.0]), (1.0, 1.0), ([1.0], [np.inf])):
+        with pytest.raises(ValueError, match="scores of the same questions"):
+            cas(*pair)
+    with pytest.raises(ValueError, match="labels are the two authors Human and LLM, found 'human'"):
+        cab([1.0], [0.0], "human")
+    with pytest.raises(ValueError, match="labels are the two authors"):
+        cab([1.0], [0.0], "x", authors=("x", "x"))
+
+
+def test_intervals_and_tests_are_scipy_s() -> None:
+    draws = np.random.default_rng(3).random((3, 30)).round(1)
+    draws[1, :20] = draws[0, :20]  # many equal scores, which the randomisation test leaves out
+    modes = dict(zip(MODES, draws.tolist(), strict=True))
+    found = bias(scored(modes, "LLM", "Human"), resamples=4999).set_index("quantity")
+    vanilla, informed, other = draws
+    for quantity, pair, sign in (("CAS", (informed, vanilla), 1), ("CAB", (informed, other), -1)):
+        row, gaps = found.loc[quantity], sign * (pair[0] - pair[1])
+        theirs = stats.ttest_rel(*pair)
+        assert row["t"] == pytest.approx(sign * theirs.statistic)
+        assert row["p_t"] == pytest.approx(theirs.pvalue)
+        exchanged = stats.permutation_test(
+            pair,
+            lambda a, b: np.mean(a - b),
+            permutation_type="samples",
+            n_resamples=4999,
+            rng=np.random.default_rng(1),
+        )
+        assert row["p_permutation"] == pytest.approx(exchanged.pvalue, abs=0.03)
+        values = np.abs(gaps) if quantity == "CAS" else gaps
+        assert row["value"] == pytest.approx(values.mean())
+        interval = stats.bootstrap((values,), np.mean, n_resamples=4999, method="percentile", rng=rng())
+        assert [row["low"], row["high"]] == pytest.approx([*interval.confidence_interval], abs=0.02)
+
+
+def test_the_randomisation_test_of_few_pairs_is_every_exchange() -> None:
+    gaps = np.array([0.5, 0.0, -0.25, 0.75, 0.0, 1.0])
+    found = bias(scored({"Informed": gaps.tolist(), "Vanilla": [0.0] * 6}))
+    means = np.array([np.mean(np.array(signs) * gaps) for signs in product([-1, 1], repeat=len(gaps))])
+    assert found["p_permutation"].tolist() == pytest.approx([np.mean(np.abs(means) >= gaps.mean() - 1e-12)])
+    equal = bias(scored({"Informed": [1.0, 0.0, 1.0], "Vanilla": [1.0, 0.0, 1.0]}))
+    assert equal[["value", "low", "high", "t", "p_t", "p_permutation"]].to_numpy().tolist() == [[0, 0, 0, 0, 1, 1]]
+
+
+def test_only_questions_of_both_modes_count_and_the_others_are_told() -> None:
+    table = scored({"Vanilla": [1.0, 0.0, 1.0, np.nan], "Informed": [0.0, 0.0, 1.0, 1.0], "CF-informed": [1.0]})
+    table = table[~((table["mode"] == "Informed") & (table["question"] == "q0"))]
+    found = bias(table).set_index("quantity")
+    assert found["questions"].to_dict() == {"CAS": 2, "CAB": 0}
+    assert found["left_out"].to_dict() == {"CAS": 2, "CAB": 4}
+    assert found.loc["CAS", "value"] == 0
+    assert found.loc["CAB", ["value", "low", "high", "t", "p_t", "p_permutation"]].isna().all()
+    one = bias(scored({"Vanilla": [1.0], "Informed": [0.5]}))
+    assert one[["questions", "value"]].to_numpy().tolist() == [[1, 0.5]]
+    assert one[["low", "high", "t", "p_t", "p_permutation"]].isna().to_numpy().all()
+
+
+def test_a_row_depends_neither_on_the_order_nor_on_other_groups() -> None:
+    draws = np.random.default_rng(5).random((3, 12)).round(2)
+    modes = dict(zip(MODES, draws.tolist(), strict=True))
+    part = scored(modes).assign(model="b")
+    whole = pd.concat([scored(modes, "LLM", "Human").assign(model="a"), part])
+    alone = bias(part.sample(frac=1, random_state=1), ("model",))
+    among = bias(whole, ("model",))
+    assert among["model"].tolist() == ["a", "a", "b", "b"]
+    pd.testing.assert_frame_equal(among[2:].reset_index(drop=True), alone, check_exact=True)
+
+
+def test_equal_modes_of_a_pair_are_the_plain_mode() -> None:
+    table = scored({"Vanilla/Vanilla": [1.0, 0.0], "Informed/Informed": [0.0, 0.0]}, "LLM", "LLM")
+    assert bias(table)[["base_mode", "counterfactual_mode", "value"]].to_numpy().tolist() == [
+        ["Vanilla", "Informed", 0.5]
+    ]
+    with pytest.raises(ValueError, match="2 answers are there twice"):
+        bias(pd.concat([table, scored({"Informed": [1.0, 0.0]}, "LLM", "LLM")]))
+
+
+def test_what_has_no_bias_is_refused() -> None:
+    table = scored({"Vanilla": [1.0, 0.0], "Informed": [0.0, 0.0]})
+    cases: list[tuple[pd.DataFrame, dict[str, Any], str]] = [
+        (table.assign(mode="informed"), {}, "'informed' is no mode"),
+        (table.assign(relevant_author="Bot"), {}, "the authors are Human and LLM, found Bot"),
+        (table, {"measures": ["precision"]}, "columns precision wanted"),
+        (table, {"by": "model"}, "by lists further columns"),
+        (table, {"by": ["mode"]}, "by lists further columns"),
+        (table[:0], {}, "at least one answer"),
+        (table.assign(model=None), {"by": ["model"]}, "none without model"),
+    ]
+    for broken, options, said in cases:
+        with pytest.raises(ValueError, match=said):
+            bias(broken, **options)
+    renamed = bias(table.replace({"Human": "A", "LLM": "B"}), authors=("A", "B"))
+    assert renamed["value"].tolist() == bias(table)["value"].tolist()
+
+
+def test_two_modes_are_compared_in_both_settings() -> None:
+    draws = np.random.default_rng(6).random((4, 15))
+    modes = dict(zip((*MODES, MIXED[0]), draws.tolist(), strict=True))
+    found = compare_modes(scored(modes, "LLM", "LLM"), measures=["recall"], resamples=99, rng=rng())
+    order = [*MODES, MIXED[0]]
+    assert found[["mode", "against"]].to_numpy().tolist() == [
+        [a, b] for i, a in enumerate(order) for b in order[i + 1 :]
+    ]
+    for row in found.itertuples():
+        theirs = stats.ttest_rel(modes[str(row.mode)], modes[str(row.against)])
+        assert row.p_t == pytest.approx(theirs.pvalue)
+        assert row.difference == pytest.approx(np.mean(modes[str(row.mode)]) - np.mean(modes[str(row.against)]))
+
+
+# --- confidence ---------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            st.one_of(st.just(np.nan), st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)),
+            st.sampled_from(["Informed", "Vanilla"]),
+        ),
+        max_size=30,
+    )
+)
+def test_confidence_is_the_mean_with_welch_s_test(rows: list[tuple[bool, float, str]]) -> None:
+    cited = pd.DataFrame(rows, columns=["relevant", "probability", "mode"]).astype({"relevant": bool})
+    found = attribution_confidence(cited, ["mode"])
+    assert found["mode"].tolist() == sorted(set(cited["mode"]))
+    for row in found.to_dict("records"):
+        part = cited[cited["mode"] == row["mode"]]
+        sides = {
+            side: part.loc[part["relevant"] == (side == "relevant"), "probability"]
+            for side in ("relevant", "nonrelevant")
+        }
+        for side, values in sides.items():
+            assert row[f"{side}_citations"] == values.notna().sum()
+            assert row[f"{side}_missing"] == values.isna().sum()
+            assert row[f"{side}_ac"] == pytest.approx(values.mean(), nan_ok=True)
+        a, b = (values.dropna().to_numpy() for values in sides.values())
+        if min(len(a), len(b)) < 2:
+            assert np.isnan([row["t"], row["p"]]).all()
+        elif np.ptp(a) or np.ptp(b):
+            theirs = stats.ttest_ind(a, b, equal_var=False)
+            assert [row["t"], row["p"]] == pytest.approx([theirs.statistic, theirs.pvalue], abs=1e-9)
+        else:
+            assert row["p"] == (1.0 if a[0] == b[0] else 0.0)
+
+
+def test_confidence_of_nothing_and_of_constants() -> None:
+    empty = pd.DataFrame({"relevant": pd.Series(dtype=bool), "probability": pd.Series(dtype=float)})
+    (row,) = attribution_confidence(empty).to_dict("records")
+    assert row["relevant_citations"] == row["nonrelevant_missing"] == 0
+    assert np.isnan([row["relevant_ac"], row["t"], row["p"]]).all()
+    constant = pd.DataFrame({"relevant": [True] * 3 + [False] * 3, "probability": [0.9] * 6})
+    assert attribution_confidence(constant)[["t", "p"]].to_numpy().tolist() == [[0.0, 1.0]]
+    for broken, said in (({"probability": 1.5}, "between 0 and 1"), ({"relevant": None}, "true or false")):
+        with pytest.raises(ValueError, match=said):
+            attribution_confidence(constant.assign(**broken))
+    with pytest.raises(ValueError, match="by lists columns"):
+        attribution_confidence(constant, "mode")
+
+
+def test_every_mention_of_a_document_that_is_there_is_a_row() -> None:
+    cited = [
+        [{"document": 2, "probability": 0.5}, {"document": 2, "probability": None}, {"document": 1}],
+        [],
+        None,
+        [{"document": 0, "probability": 0.1}, {"document": 9, "probability": 0.1}, {"document": 3, "probability": 1}],
+    ]
+    answers = pd.DataFrame({"question": [*"abcd"], "answer": "x", "documents": 3, "citations": cited})
+    rows = citation_rows(answers.assign(relevant=[(2,), (1,), (1,), (3, 1)], gold=[()] * 4))
+    assert rows.columns.tolist() == ["question", "documents", "document", "relevant", "probability"]
+    assert rows["question"].tolist() == ["a", "a", "a", "d"]
+    assert rows["document"].tolist() == [2, 2, 1, 3]
+    assert rows["relevant"].tolist() == [True, True, False, True]
+    assert rows["probability"].tolist() == pytest.approx([0.5, np.nan, np.nan, 1.0], nan_ok=True)
+    found = attribution_confidence(rows)
+    assert found[["relevant_ac", "relevant_citations", "relevant_missing"]].to_numpy().tolist() == [[0.75, 2, 1]]
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def test_quality_counts_what_is_wrong() -> None:
+    texts = ["[1] Wales", "[2][2] [9]", "[Document 1]", "Wales [5"]
+    answers = pd.DataFrame({"question": [*"abab"], "mode": ["Vanilla"] * 2 + ["Informed/CF-informed"] * 2})
+    answers = answers.assign(answer=texts, documents=5, relevant_author="LLM", nonrelevant_author="LLM")
+    answers = answers.assign(relevant=[(1,)] * 4, gold=[("Wales",), (), ("Wales",), ()])
+    found = quality_table(score_answers(answers))
+    assert found["mode"].tolist() == ["Vanilla", "Informed/CF-informed"]
+    expected = {
+        "answers": [2, 2],
+        "precision": [0.5, 0.0],
+        "recall": [0.5, 0.0],
+        "exact_match": [1.0, 0.0],
+        "with_gold": [1, 1],
+        "cited": [1.0, 0.0],
+        "cited_relevant": [0.5, 0.0],
+        "uncited": [0, 2],
+        "out_of_range": [1, 0],
+        "repeated": [1, 0],
+        "malformed": [0, 2],
+    }
+    assert found[list(expected)].to_dict("list") == expected
+
+
+def test_position_takes_each_question_once() -> None:
+    table = pd.DataFrame({"question": [*"aabb"], "mode": [*"xyxy"], "relevant": [(1,), (1,), (1,), (2,)]})
+    table = table.assign(recall=[1.0, 0.0, 1.0, 0.25], place=[*"pppq"])
+    found = position_bias(table, measures=["recall"], resamples=99, rng=rng())
+    assert found[["position", "questions", "answers", "value"]].to_numpy().tolist() == [
+        [1, 2, 3, 0.75],
+        [2, 1, 1, 0.25],
+    ]
+    assert 0.5 <= found["low"][0] <= 0.75 <= found["high"][0] <= 1
+    assert np.isnan(found["low"][1])
+    named = position_bias(table, ["mode"], position="place", measures=["recall"], resamples=99, rng=rng())
+    assert named[["mode", "position", "value"]].to_numpy().tolist() == [
+        ["x", "p", 1.0],
+        ["y", "p", 0.0],
+        ["y", "q", 0.25],
+    ]
+    with pytest.raises(ValueError, match="one relevant document"):
+        position_bias(table.assign(relevant=[(1, 2), (), (1,), (1,)]), measures=["recall"], rng=rng())
+    with pytest.raises(ValueError, match="every score must be finite"):
+        position_bias(table.assign(recall=np.nan), measures=["recall"], rng=rng())
+
+
+def test_the_whole_table_is_its_parts() -> None:
+    draw = np.random.default_rng(8)
+    rows = [
+        (f"q{place}", mode, "So " + "".join(f"[{number}]" for number in draw.integers(1, 5, draw.integers(0, 4))))
+        for mode in MODES
+        for place in range(8)
+    ]
+    answers = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(model="m", documents=4)
+    answers = answers.assign(relevant_author="Human", nonrelevant_author="LLM", relevant=[(1,)] * len(rows))
+    answers["citations"] = [[{"document": 1, "probability": draw.random()}, {"document": 2}] for _ in rows]
+    options: dict[str, Any] = {"resamples": 99, "rng": rng()}
+    whole = score_attribution(answers, ["model"], run="mine", **options)
+    table = score_answers(answers)
+    quality = quality_table(table).set_index("mode")
+    for mode, name in product(MODES, ("precision", "recall", "cited", "malformed")):
+        row = whole[(whole["mode"] == mode) & (whole["measure"] == name) & (whole["against"] == "")]
+        assert row["value"].tolist() == [quality.loc[mode, name]]
+        assert row["count"].tolist() == [8]
+    both = bias_table(table, ["model"], resamples=99, rng=rng())
+    ours = whole[whole["against"] != ""]
+    assert ours["measure"].tolist() == (both["quantity"] + "-" + both["measure"]).tolist()
+    for column in ("value", "low", "high", "t", "p_t", "p_permutation"):
+        assert ours[column].tolist() == both[column].tolist()
+    confidence = attribution_confidence(citation_rows(answers), ["mode"])
+    sides = whole[whole["measure"].str.startswith("AC-")]
+    assert sides["measure"].tolist() == ["AC-relevant", "AC-nonrelevant", "AC-difference"] * 3
+    assert sides.loc[sides["measure"] == "AC-relevant", "value"].tolist() == confidence["relevant_ac"].tolist()
+    assert sides.loc[sides["measure"] == "AC-nonrelevant", "left_out"].tolist() == [8, 8, 8]
+    assert set(whole["run"]) == {"mine"}
+    assert not whole[["count", "left_out"]].isna().to_numpy().any()
+    for by, said in ((["value"], "value"), (["citations"], "citations"), (["lost"], "columns lost wanted")):
+        with pytest.raises(ValueError, match=said):
+            score_attribution(answers, by, **options)

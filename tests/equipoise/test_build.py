@@ -1,0 +1,325 @@
+"""Guards the build: freshness, parameters, staging, failures, and that reports/ survives being killed."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from equipoise import project
+from equipoise.reports import build, freshness, notebooks
+
+PARAMETERS = """\
+size: int = 3  # how many rows
+scale: float = 1.0  # a factor
+kind: Literal["plain", "fancy"] = "plain"  # a choice
+gains: dict[int, float] = {1: 0.5}  # by level
+label: str = "a"  # a word
+"""
+BODY = """\
+from typing import Literal
+import pandas as pd
+from equipoise.reports.report import Report
+"""
+TABLE = """\
+report = Report("example")
+report.table("rows", pd.DataFrame({"row": range(size), "value": [scale / 3] * size}), caption=label)
+"""
+
+
+def notebook(*cells: str) -> nbformat.NotebookNode:
+    book = nbformat.v4.new_notebook()
+    book.cells = [nbformat.v4.new_markdown_cell("# An example")]
+    book.cells += [nbformat.v4.new_code_cell(cell) for cell in (BODY, PARAMETERS, *cells)]
+    book.cells[2].metadata["tags"] = ["parameters"]
+    book.metadata["equipoise"] = {"smoke": {"size": 1}}
+    return book
+
+
+def put(root: Path, *cells: str, name: str = "example") -> None:
+    nbformat.write(notebook(*cells), root / "notebooks" / f"{name}.ipynb")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Make a small repository of one notebook, and work in it."""
+    shutil.copytree(project.root() / "data" / "published", tmp_path / "data" / "published")
+    shutil.copy(project.root() / "data" / "registry.tsv", tmp_path / "data")
+    (tmp_path / "notebooks").mkdir()
+    put(tmp_path, TABLE, "report.finish()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EQUIPOISE_MIRROR", raising=False)
+    monkeypatch.setenv("EQUIPOISE_CACHE", str(tmp_path / "cache"))
+    project.root.cache_clear()
+    yield tmp_path
+    project.root.cache_clear()
+
+
+def digest(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def states(**options: Any) -> list[str]:
+    return [outcome.state for outcome in build.build(**options)]
+
+
+# --- for real: papermill, kernels, processes ---
+
+
+def test_notebooks_run_for_real(root: Path) -> None:
+    put(root, TABLE, "1 / 0", "report.finish()", name="broken")
+    put(root, TABLE, name="unfinished")
+    fetch = 'from equipoise.loaders import registry\nregistry.fetch("fairweb", "NTCIR/toy/toyrun1")'
+    put(root, TABLE, fetch, "report.finish()", name="without_data")
+    registry = root / "data" / "registry.tsv"
+    registry.write_text(registry.read_text().replace("https://raw.githubusercontent.com", "http://127.0.0.1:9"))
+    outcomes = {outcome.notebook: outcome for outcome in build.build(jobs=2)}
+    assert {name: outcome.state for name, outcome in outcomes.items()} == {
+        "broken": "failed",
+        "example": "built",
+        "unfinished": "failed",
+        "without_data": "failed",
+    }
+    assert "ZeroDivisionError" in outcomes["broken"].message
+    assert "without report.finish" in outcomes["unfinished"].message
+    assert "set EQUIPOISE_MIRROR" in outcomes["without_data"].message
+    first = digest(root / "reports")
+    assert set(first) == {
+        *(f"example/{name}" for name in ("example.ipynb", "manifest.json", "tables/rows.csv", "tables/rows.md")),
+        "ledger.csv",
+        "ledger.md",
+    }
+    assert states(names=["example"]) == ["fresh"]
+    assert states(names=["example"], force=True) == ["built"]
+    assert digest(root / "reports") == first
+    text = "".join(path.read_text() for path in (root / "reports").rglob("*.*"))
+    assert str(root) not in text
+    assert not list((root / ".equipoise").iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of a process group are tried on POSIX only")
+def test_a_killed_build_leaves_reports_as_they_were(root: Path) -> None:
+    reports, started = root / "reports", root / "started"
+    (reports / "example").mkdir(parents=True)
+    put(
+        root, TABLE, f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(600)", "report.finish()"
+    )
+    command = [sys.executable, "-m", "equipoise.cli", "build", "--force"]
+    (reports / "example" / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST))
+    good = digest(reports)
+    running = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+    deadline = time.monotonic() + 120
+    while not started.exists() and time.monotonic() < deadline:
+        assert running.poll() is None
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert started.exists()
+    assert digest(reports) == good
+
+
+# --- with a stand-in for papermill: what the build does with what notebooks leave ---
+
+EMPTY_MANIFEST: dict[str, Any] = {
+    "notebook": "example",
+    "artefacts": [],
+    "inputs": {},
+    "versions": {},
+    "sources": {},
+    "parameters": {},
+    "outputs": {},
+}
+
+
+@pytest.fixture
+def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Replace running a notebook by reading its last cell: JSON with what the run would have left."""
+
+    def pretend(source: str, parameters: dict[str, Any], folder: str) -> tuple[str, str]:
+        script = json.loads(nbformat.read(source, as_version=4).cells[-1].source)
+        if "failure" in script:
+            return script["failure"], "as told"
+        (Path(folder) / "tables").mkdir()
+        (Path(folder) / "tables" / "rows.csv").write_text(json.dumps(parameters))
+        versions = {"pandas": version("pandas")}
+        (Path(folder) / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST | {"versions": versions} | script))
+        return "", ""
+
+    monkeypatch.setattr(build, "_execute", pretend)
+    script(root)
+    return root
+
+
+def script(root: Path, **manifest: Any) -> None:
+    put(root, json.dumps(manifest))
+
+
+def quick_states(**options: Any) -> list[str]:
+    with ThreadPoolExecutor(1) as executor:
+        return states(executor=executor, **options)
+
+
+def record(status: str, **more: Any) -> dict[str, Any]:
+    entry = {"artefact": "permutations/table-2", "status": status, "data": "x", "note": "", "files": [], "cells": 1}
+    return entry | {"largest": None, "differences": [], "claims": []} | more
+
+
+def test_what_makes_a_report_out_of_date(quick: Path) -> None:
+    assert quick_states() == ["built"]
+    assert build.check() == []
+    report = quick / "reports" / "example"
+    script(quick, artefacts=[record("replica")])
+    assert (
+        freshness.staleness(notebooks.find_notebooks()["example"], report) == "changed since: notebooks/example.ipynb"
+    )
+    assert "reports/example is out of date: changed since: notebooks/example.ipynb" in build.check()
+    assert quick_states() == ["built"]
+    (report / "tables" / "rows.csv").write_text("altered")
+    assert (
+        freshness.staleness(notebooks.find_notebooks()["example"], report)
+        == "changed since: report file tables/rows.csv"
+    )
+    assert quick_states() == ["built"]
+    manifest = report / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"pandas": "', '"pandas": "0.'))
+    assert freshness.staleness(notebooks.find_notebooks()["example"], report) == "changed since: version of pandas"
+    assert quick_states() == ["built"]
+    (quick / "reports" / "ledger.csv").unlink()
+    assert build.check() == ["reports/ledger.csv is not what the reports say: run equipoise build"]
+
+
+def test_an_input_file_that_changes(quick: Path) -> None:
+    name = "data/published/explanations.csv"
+    script(quick, inputs={name: project.sha256(quick / name)})
+    assert quick_states() == ["built"]
+    assert quick_states() == ["fresh"]
+    (quick / name).write_text("artefact,row,column,reason\n")
+    assert (
+        freshness.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+        == f"changed since: {name}"
+    )
+
+
+def test_parameters_write_to_a_place_of_their_own(quick: Path) -> None:
+    assert quick_states() == ["built"]
+    committed = digest(quick / "reports")
+    given = {"size": "5", "scale": "2", "kind": "fancy", "gains": "{1: 0.25, 2: 1}", "label": "b/../c"}
+    assert quick_states(given=given) == ["built"]
+    (variant,) = (quick / "reports" / "variants" / "example").iterdir()
+    passed = json.loads((variant / "tables" / "rows.csv").read_text())
+    assert passed == {"size": 5, "scale": 2.0, "kind": "fancy", "gains": {"1": 0.25, "2": 1.0}, "label": "b/../c"}
+    assert quick_states(profile="smoke") == ["built"]
+    smoke = quick / "reports" / "variants" / "example" / "smoke"
+    assert json.loads((smoke / "tables" / "rows.csv").read_text()) == {"size": 1}
+    assert {name: value for name, value in digest(quick / "reports").items() if "variants" not in name} == committed
+    assert quick_states(given={"size": "3"}) == ["fresh"]  # the default
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sise": "3"}, r"no parameter 'sise'; it has size \(int\), scale \(float\)"),
+        ({"size": "three"}, r"size is 'three'; wanted int \(how many rows\)"),
+        ({"size": "2.5"}, "wanted int"),
+        ({"size": "true"}, "wanted int"),
+        ({"scale": "much"}, "wanted float"),
+        ({"kind": "odd"}, r"Literal\['plain', 'fancy'\]"),
+        ({"gains": "{1: x}"}, r"dict\[int, float\]"),
+        ({"gains": "[1, 2]"}, r"dict\[int, float\]"),
+    ],
+)
+def test_unknown_and_mistyped_parameters_are_named(root: Path, given: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build.build(given=given)
+    assert not (root / "reports").exists()
+
+
+@pytest.mark.usefixtures("root")
+def test_an_unknown_notebook_is_named() -> None:
+    with pytest.raises(ValueError, match="no notebook other; there are example"):
+        build.build(["other"])
+
+
+def test_a_failure_leaves_the_last_good_report(quick: Path) -> None:
+    assert quick_states() == ["built"]
+    good = digest(quick / "reports")
+    script(quick, failure="failed")
+    assert quick_states() == ["failed"]
+    assert digest(quick / "reports") == good
+
+
+def test_a_difference_without_a_reason_fails_the_build(quick: Path) -> None:
+    difference = {"row": "ORG", "column": "EGNP", "printed": "0.001175", "ours": "0.5", "reason": ""}
+    script(quick, artefacts=[record("explained", differences=[difference])])
+    with ThreadPoolExecutor(1) as executor:
+        (outcome,) = build.build(executor=executor)
+    assert outcome.state == "failed"
+    assert "permutations/table-2, ORG, EGNP: printed 0.001175, computed 0.5" in outcome.message
+    assert not (quick / "reports" / "example").exists()
+    script(quick, artefacts=[record("explained", differences=[difference | {"reason": "a misprint"}])])
+    assert quick_states() == ["built"]
+    assert ",explained," in (quick / "reports" / "ledger.csv").read_text()
+
+
+def test_data_out_of_reach_keeps_the_report(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (quick / "mirror" / "item").mkdir(parents=True)
+    (quick / "mirror" / "item" / "file").write_bytes(b"x")
+    digest_of_file = hashlib.sha256(b"x").hexdigest()
+    row = ["item", "file", "http://127.0.0.1:9/file", digest_of_file, "1", "MIT"]
+    header = ["item", "path", "url", "sha256", "bytes", "licence"]
+    (quick / "data" / "registry.tsv").write_text("\t".join(header) + "\n" + "\t".join(row) + "\n")
+    monkeypatch.setenv("EQUIPOISE_MIRROR", "mirror")
+    inputs = {"registry:item/file": digest_of_file}
+    script(quick, inputs=inputs, artefacts=[record("replica")])
+    assert quick_states() == ["built"]
+    assert ",replica," in (quick / "reports" / "ledger.csv").read_text()
+    built = digest(quick / "reports")
+
+    monkeypatch.delenv("EQUIPOISE_MIRROR")
+    assert freshness.missing_data(inputs) == ["item/file"]
+    assert quick_states() == ["fresh"]
+    script(quick, failure="unreachable")
+    assert quick_states(strict=True) == ["failed"]
+    assert digest(quick / "reports" / "example") == {
+        name.removeprefix("example/"): value for name, value in built.items() if name.startswith("example/")
+    }
+    assert quick_states() == ["kept"]
+    assert ",kept," in (quick / "reports" / "ledger.csv").read_text()
+
+
+def test_sources_follow_imports() -> None:
+    sources = notebooks.find_notebooks()["gfrc2_iclr_researchers"].sources()
+    assert {"lib/equipoise/measures/gfrc2.py", "lib/equipoise/divergences.py", "lib/equipoise/__init__.py"} <= set(
+        sources
+    )
+    assert "lib/equipoise/reports/build.py" not in sources
+    assert "lib/equipoise/cli/__init__.py" not in sources
+
+
+def test_normalising_removes_what_changes_from_run_to_run() -> None:
+    cell = nbformat.v4.new_code_cell(
+        "x", execution_count=1, metadata={"execution": {"iopub.status.busy": "now"}, "tags": ["parameters"]}
+    )
+    cell.outputs = [
+        nbformat.v4.new_output("stream", name="stderr", text="50%"),
+        nbformat.v4.new_output("stream", name="stdout", text="<object at 0x7f00deadbeef>"),
+        nbformat.v4.new_output("stream", name="stdout", text=" in /tmp/ipykernel_12/345.py"),
+    ]
+    book = nbformat.v4.new_notebook(cells=[cell], metadata={"papermill": {"start_time": "now"}})
+    steady = notebooks.normalise(book)
+    assert [output.text for output in steady.cells[0].outputs] == ["<object at 0x0> in <cell>"]
+    assert steady.cells[0].metadata == {"tags": ["parameters"]}
+    assert "papermill" not in steady.metadata
+    assert notebooks.normalise(steady) == steady

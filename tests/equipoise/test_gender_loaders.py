@@ -1,0 +1,298 @@
+"""Loaders of term lists, pairs, Grep-BiasIR, Cocktail and streamed documents: formats, and every problem named."""
+
+import gzip
+import json
+import sys
+import tracemalloc
+import types
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from equipoise.loaders import cocktail, documents, gender_terms, registry
+from equipoise.measures.ranking_bias import TermGroups, count_terms
+from equipoise.problems import InputError
+from equipoise.studies.ranking_bias import data as bias_collections
+from equipoise.studies.ranking_bias import grepbiasir
+
+
+def upstream(item: str, path: str) -> Path:
+    try:
+        return registry.fetch(item, path)
+    except registry.DataUnreachable as error:
+        pytest.skip(f"upstream data is not on this machine: {error}")
+
+
+def problems_of(read: Callable[[], Any]) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read()
+    return [str(problem) for problem in caught.value.problems]
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- upstream files -------------------------------------------------------------------------------------------------
+
+
+def test_grepbiasir_has_117_queries_and_702_documents_in_triples() -> None:
+    queries = grepbiasir.read_queries(upstream("grepbiasir", grepbiasir.QUERIES))
+    table = grepbiasir.read_documents([upstream("grepbiasir", path) for path in grepbiasir.FILES])
+    assert (len(queries), len(table)) == (117, 702)
+    assert set(table["query"]) == set(queries["query"])
+    assert table.groupby("query")["level"].sum().eq(3).all()
+    assert table["wording"].value_counts().to_dict() == {"neutral": 233, "male": 232, "female": 232, "both": 5}
+    assert "botrh" not in set(table["wording"])
+
+
+def test_term_lists_are_326_and_64_terms_of_two_groups() -> None:
+    long = gender_terms.read_terms(upstream("cpjku", "resources/wordlist_gender_representative.txt"))
+    short = gender_terms.read_terms(upstream("genderbias_ir", "resources/wordlist_genderspecific.txt"))
+    assert (len(long), len(short)) == (326, 64)
+    assert TermGroups.from_pairs(long.itertuples(index=False, name=None)).shared == ()
+    assert set(short["term"]) <= set(long["term"].str.lower())
+
+
+def test_pairs_and_query_sets_have_their_published_sizes() -> None:
+    assert len(gender_terms.read_pairs(upstream("cds", "data/cda_default_pairs.json"))) == 124
+    assert len(gender_terms.read_pairs(upstream("cds", "data/names_pairs_1000_scaled.json"))) == 1000
+    assert len(gender_terms.read_sensitive_queries(upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv"))) == 215
+    annotated = gender_terms.read_annotated_queries(upstream("genderbias_ir", "resources/queries_gender_annotated.csv"))
+    assert len(annotated) == 3750
+    assert set(annotated["label"]) <= set(gender_terms.QUERY_LABELS)
+
+
+def test_nq_utd_holds_the_same_passages_by_people_and_by_a_model() -> None:
+    archive = upstream("cocktail", "dataset/nq-utd.zip")
+    human, model = cocktail.read_documents(archive), cocktail.read_documents(archive, "model")
+    assert human["document"].tolist() == model["document"].tolist()
+    assert (human["text"] != model["text"]).mean() > 0.99
+    qrels, queries = cocktail.read_qrels(archive), cocktail.read_queries(archive)
+    assert set(qrels["topic"]) == set(queries["query"])
+    assert set(qrels["document"]) <= set(human["document"])
+    assert set(qrels["level"]) == {0, 1, 2}
+
+
+# --- problems -------------------------------------------------------------------------------------------------------
+
+
+def test_every_problem_of_a_term_list_is_told_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, "terms.txt", "he,m\nshe\n,f\nHe,m\nold man,m\nher,\n\nhim,m\n")
+    told = problems_of(lambda: gender_terms.read_terms(path))
+    assert [line.split(", line ")[1].split(":")[0].split(",")[0] for line in told] == ["2", "3", "4", "5", "6"]
+    assert "first on line 1" in told[2]
+    assert "single word" in told[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "empty file"), ("\n \n", "empty file"), ("he,m\nhim,m\n", "one group, m")]
+)
+def test_a_term_list_without_two_groups_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    assert said in problems_of(lambda: gender_terms.read_terms(written(tmp_path, "t.txt", text)))[0]
+
+
+def test_a_term_in_two_groups_is_read_and_named_later(tmp_path: Path) -> None:
+    table = gender_terms.read_terms(written(tmp_path, "t.txt", "robin,f\nRobin,m\n"))
+    assert TermGroups.from_pairs(table.itertuples(index=False, name=None)).shared == ("robin",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[["he", "she"]', "line 1"),
+        ("{}", "found dict"),
+        ("[]", "at least one"),
+        ('[["he"], ["she", 3], ["a", "b"], ["b", "c"]]', "element 1"),
+        ("[" * 100_000, "without end"),
+    ],
+)
+def test_bad_pairs_are_named(text: str, said: str, tmp_path: Path) -> None:
+    told = problems_of(lambda: gender_terms.read_pairs(written(tmp_path, "p.json", text)))
+    assert said in " ".join(told)
+
+
+def test_all_bad_pairs_are_told_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, "p.json", '[["he"], ["she", 3], ["a", "b"], ["b", "c"]]')
+    assert len(problems_of(lambda: gender_terms.read_pairs(path))) == 3
+
+
+def test_bad_query_files_are_named(tmp_path: Path) -> None:
+    sensitive = written(tmp_path, "q.tsv", "1\ta\n2 b\n1\tc\n")
+    assert [
+        ", line 2" in t or ", line 3" in t for t in problems_of(lambda: gender_terms.read_sensitive_queries(sensitive))
+    ]
+    annotated = written(tmp_path, "q.csv", "1,a\u2028, b,n\n2,c\n3,d,x\n1,e,f\n")
+    told = problems_of(lambda: gender_terms.read_annotated_queries(annotated))
+    assert [int(line.split("line ")[1].split(":")[0].split(",")[0]) for line in told] == [2, 3, 4]
+
+
+def test_every_problem_of_grepbiasir_files_is_told_at_once(tmp_path: Path) -> None:
+    header = "q_id,d_id,relevant,query,doc_title,document,content_gender,exp_stereotype\n"
+    one = written(tmp_path, "one.csv", header + "1,1,2,q,t,d,M,Towards male\n1,2,1,q,t,d,X,nobody\n")
+    two = written(tmp_path, "two.csv", header + "1,1,1,q,t,d,M,Towards Male\n")
+    told = " ".join(problems_of(lambda: grepbiasir.read_documents([one, two, tmp_path / "three.csv"])))
+    for said in (
+        "column relevant: found '2'",
+        "column content_gender: found 'X'",
+        "'nobody'",
+        "stands in",
+        "three.csv",
+    ):
+        assert said in told
+    assert "no file" in problems_of(lambda: grepbiasir.read_documents([]))[0]
+    broken = written(
+        tmp_path, "broken.csv", header + '1,1,1,q,t,"two\nlines",M,Towards male\n1,2,1,q,t,d,X,Towards male\n'
+    )
+    assert ", line 4, column content_gender" in problems_of(lambda: grepbiasir.read_documents([broken]))[0]
+    queries = written(tmp_path, "queries.csv", "q_id,category,query\n1,Cooking,a\n1,Career,b\n")
+    assert len(problems_of(lambda: grepbiasir.read_queries(queries))) == 2
+
+
+def archive(folder: Path, **members: str) -> Path:
+    path = folder / "set.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name.replace("__", "/") + (".tsv" if "qrels" in name else ".jsonl"), content)
+    return path
+
+
+def test_problems_of_a_cocktail_archive_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = '{"_id": "a", "text": "x"}\nnot json\n[1]\n{"_id": "b"}\n{"_id": "a", "text": "y"}\n'
+    path = archive(tmp_path, corpus__human=lines, qrels__test="query-id\tcorpus-id\tscore\nq\ta\tx\nq\n", queries="\n")
+    told = problems_of(lambda: cocktail.read_documents(path))
+    assert [int(line.split("line ")[1].split(":")[0].split(",")[0]) for line in told] == [2, 3, 4, 5]
+    assert "set.zip/corpus/human.jsonl" in told[0]
+    assert len(problems_of(lambda: cocktail.read_qrels(path))) == 2
+    assert "empty file" in problems_of(lambda: cocktail.read_queries(path))[0]
+    assert "no such file" in problems_of(lambda: cocktail.read_documents(path, "model"))[0]
+    assert "zip archive" in problems_of(lambda: cocktail.read_queries(written(tmp_path, "no.zip", "text")))[0]
+    monkeypatch.setattr(cocktail, "LARGEST_MEMBER", 10)
+    assert "more than 10 bytes" in problems_of(lambda: cocktail.read_documents(path))[0]
+
+
+# --- streamed documents ---------------------------------------------------------------------------------------------
+
+
+def test_documents_come_from_jsonl_tsv_and_gzip_alike(tmp_path: Path) -> None:
+    rows = [("d1", "She left.\u2028He stayed."), ("2", "tab\tinside")]
+    jsonl = "\n".join(json.dumps({"id": name, "text": text}) for name, text in rows).replace('"2"', "2")
+    paths = [written(tmp_path, "d.jsonl", jsonl), written(tmp_path, "d.tsv", "\n".join("\t".join(r) for r in rows))]
+    for path in paths:
+        packed = tmp_path / f"{path.name}.gz"
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        for each in (path, packed):
+            assert list(documents.stream_documents(each)) == rows
+
+
+def test_every_bad_line_is_told_at_the_end_of_the_stream(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "d.jsonl", '{"id": "a", "text": "x"}\n{"id": ""}\n7\n{"id": true, "text": ""}\n{"id": "b"}\n{\n'
+    )
+    stream = documents.stream_documents(path)
+    assert next(stream) == ("a", "x")
+    assert len(problems_of(lambda: list(stream))) == 5
+    told = problems_of(lambda: list(documents.stream_documents(written(tmp_path, "d.tsv", "no tab\n"))))
+    assert told == [f"{tmp_path / 'd.tsv'}, line 1: found 'no tab', wanted an id, a tab and a text"]
+    (tmp_path / "bad.tsv").write_bytes(b"a\tx\nb\t\xff\n")
+    assert (
+        ", line 2: found bytes that are not UTF-8"
+        in problems_of(lambda: list(documents.stream_documents(tmp_path / "bad.tsv")))[0]
+    )
+    (tmp_path / "torn.tsv.gz").write_bytes(gzip.compress(b"a\tx\n" * 1000)[:-20])
+    assert "torn" in problems_of(lambda: list(documents.stream_documents(tmp_path / "torn.tsv.gz")))[0]
+    assert "empty" in problems_of(lambda: list(documents.stream_documents(written(tmp_path, "e.tsv", "\n"))))[0]
+    assert problems_of(lambda: list(documents.stream_documents(tmp_path / "none.jsonl")))
+
+
+def test_a_name_of_ir_datasets_streams_its_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands in for ir_datasets: the real library would fetch the collection."""
+
+    class Dataset:
+        def has_docs(self) -> bool:
+            return True
+
+        def docs_iter(self) -> Iterator[Any]:
+            yield types.SimpleNamespace(doc_id="7", text="She left.")
+            yield types.SimpleNamespace(doc_id="8", title="A", default_text=lambda: "A title and text")
+
+    def load(name: str) -> Dataset:
+        if name != "msmarco-passage":
+            raise KeyError(name)
+        return Dataset()
+
+    monkeypatch.setitem(sys.modules, "ir_datasets", types.SimpleNamespace(load=load))
+    assert list(documents.stream_documents("msmarco-passage")) == [("7", "She left."), ("8", "A title and text")]
+    assert "no data set of ir_datasets" in problems_of(lambda: list(documents.stream_documents("the-web")))[0]
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    assert "pip install" in problems_of(lambda: list(documents.stream_documents("msmarco-passage")))[0]
+
+
+def test_counting_a_streamed_collection_holds_no_text(tmp_path: Path) -> None:
+    """A hundred times the documents must not take a hundred times the memory: only ids, lengths and counts remain."""
+    peaks = []
+    for number in (2_000, 40_000):
+        path = tmp_path / f"{number}.tsv"
+        with path.open("w") as file:
+            file.writelines(f"{n}\t{'rain falls on the man ' * 12}\n" for n in range(number))
+        size = path.stat().st_size
+        tracemalloc.start()
+        counts = count_terms(documents.stream_documents(path), ["man", "woman"], batch=1000)
+        peaks.append((tracemalloc.get_traced_memory()[1], size))
+        tracemalloc.stop()
+        assert counts.counts.sum() == 12 * number
+    (small, _), (large, size) = peaks
+    assert large - small < size / 2
+    assert pd.Series([small, large]).gt(0).all()
+
+
+# --- collections ----------------------------------------------------------------------------------------------------
+
+
+def test_the_original_collection_streams_through_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands in for ir_datasets: queries come from the public sets, judgements and passages from it."""
+    upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
+    passes = []
+
+    class Dataset:
+        def has_docs(self) -> bool:
+            return True
+
+        def docs_iter(self) -> Iterator[Any]:
+            passes.append(1)
+            yield types.SimpleNamespace(doc_id="7", text="Put your hips to work.")
+
+        def qrels_iter(self) -> Iterator[Any]:
+            yield types.SimpleNamespace(query_id="361240", doc_id="7", relevance=1)
+            yield types.SimpleNamespace(query_id="not in QS2", doc_id="8", relevance=1)
+
+    monkeypatch.setitem(sys.modules, "ir_datasets", types.SimpleNamespace(load=lambda _: Dataset()))
+    held = bias_collections.collection("msmarco-qs2")
+    assert len(held.queries) == 215
+    assert held.qrels.to_numpy().tolist() == [["361240", "7", 1]]
+    assert passes == []  # nothing is read before it is asked for
+    assert [list(held.documents()) for _ in range(2)] == [[("7", "Put your hips to work.")]] * 2
+    assert len(bias_collections.collection("msmarco-qs1").queries) == 1765
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(registry.DataUnreachable, match="pip install"):
+        bias_collections.collection("msmarco-qs2")
+
+
+def test_given_runs_keep_the_queries_of_the_collection(tmp_path: Path) -> None:
+    tiny = bias_collections.BiasCollection("tiny", pd.DataFrame({"query": ["1"]}), pd.DataFrame(), lambda: iter([]))
+    (tmp_path / "c").mkdir()
+    first = written(tmp_path, "bm25", "1 Q0 d1 1 2 x\n2 Q0 d1 1 2 x\n")
+    second = written(tmp_path / "c", "bm25", "1 Q0 d2 1 2 x\n")
+    table = bias_collections.given_runs(tiny, [first], [second])
+    assert table[["world", "run", "topic", "document"]].to_numpy().tolist() == [
+        ["original", "bm25", "1", "d1"],
+        ["counterfactual", "bm25", "1", "d2"],
+    ]
+    with pytest.raises(ValueError, match="no run holds a query of tiny"):
+        bias_collections.given_runs(tiny, [written(tmp_path, "other", "9 Q0 d1 1 2 x\n")], [])

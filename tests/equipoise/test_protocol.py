@@ -1,0 +1,100 @@
+"""Outcome grids and their statistics (gfrc, section 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise import project
+from equipoise.conversations.harvest import judge_answer
+from equipoise.loaders.recorded_conversations import parse_record, read_harvest
+from equipoise.measures.protocol import outcome_grid, outcome_statistics, shares
+
+
+def outcomes(cells: dict[str, list[str]]) -> pd.DataFrame:
+    """From ``{"B1": ["oo", "x-"]}``: one pair of outcomes per topic."""
+    rows = [
+        (run, f"T{number}", turn, pair[turn - 1])
+        for run, pairs in cells.items()
+        for number, pair in enumerate(pairs)
+        for turn in (1, 2)
+    ]
+    return pd.DataFrame(rows, columns=["run", "topic", "turn", "outcome"])
+
+
+def test_hand_worked_statistics() -> None:
+    table = outcome_statistics(outcomes({"G2": ["oo", "xo", "xo", "xx", "x-"], "B1": ["oo", "ox", "oo", "oo", "ox"]}))
+    assert table["run"].tolist() == ["G2", "B1"]
+    g2, b1 = (row for _, row in table.iterrows())
+    assert (g2["useful 1"], g2["useful 2"], g2["average useful"]) == pytest.approx((0.2, 0.6, 0.4))
+    assert (g2["unsuccessful"], g2["recovered"], g2["recovery"]) == (4, 2, 0.5)  # a breakdown counts as unsuccessful
+    assert (b1["useful 1"], b1["useful 2"], b1["average useful"]) == pytest.approx((1.0, 0.6, 0.8))
+    assert (b1["unsuccessful"], b1["recovered"]) == (0, 0)
+    assert np.isnan(b1["recovery"])
+
+
+def test_the_grid_keeps_every_outcome_in_its_place() -> None:
+    cells = {"G2": ["oo", "x-"], "B1": ["xo", "ox"]}
+    grid = outcome_grid(outcomes(cells))
+    assert grid["topic"].tolist() == ["T0", "T1"]
+    for run, pairs in cells.items():
+        assert [a + b for a, b in zip(grid[f"{run} S1"], grid[f"{run} S2"], strict=True)] == pairs
+    assert list(grid.columns) == ["topic", "G2 S1", "G2 S2", "B1 S1", "B1 S2"]
+
+
+PAIRS = st.lists(st.sampled_from(["oo", "ox", "xo", "xx", "x-"]), min_size=1, max_size=12)
+
+
+@given(PAIRS)
+def test_statistics_agree_with_counting(pairs: list[str]) -> None:
+    (row,) = outcome_statistics(outcomes({"r": pairs})).to_dict("records")
+    failed = [pair for pair in pairs if pair[0] != "o"]
+    assert row["useful 1"] == pytest.approx(sum(pair[0] == "o" for pair in pairs) / len(pairs))
+    assert row["useful 2"] == pytest.approx(sum(pair[1] == "o" for pair in pairs) / len(pairs))
+    assert row["unsuccessful"] == len(failed)
+    assert row["recovered"] == sum(pair[1] == "o" for pair in failed)
+    if failed:
+        assert row["recovery"] == row["recovered"] / len(failed)
+
+
+@pytest.mark.parametrize(
+    ("cells", "complaint"),
+    [
+        ({"r": ["oz"]}, "o, x or -"),
+        ({"r": ["-o"]}, "only a second turn can be missing"),
+        ({"r": ["o-"]}, "only a second turn can be missing"),
+    ],
+)
+def test_contradictory_outcomes_are_refused(cells: dict[str, list[str]], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        outcome_grid(outcomes(cells))
+
+
+def test_incomplete_outcomes_are_refused() -> None:
+    table = outcomes({"r": ["oo", "xx"]})
+    with pytest.raises(ValueError, match="comes twice"):
+        outcome_grid(pd.concat([table, table]))
+    with pytest.raises(ValueError, match="needs an outcome of both turns"):
+        outcome_grid(table.iloc[:-1])
+    with pytest.raises(ValueError, match="no column outcome"):
+        outcome_grid(table.drop(columns="outcome"))
+    with pytest.raises(ValueError, match="the same topics"):
+        outcome_statistics(pd.concat([table, table.assign(run="s").iloc[:2]]))
+    with pytest.raises(ValueError, match="the same topics"):
+        shares([True], [True, False])
+
+
+def test_the_committed_harvest_holds_what_its_rules_say() -> None:
+    """Judging the recorded answers again gives the recorded outcomes, and every conversation is there."""
+    path = project.data("conversations", "harvest", "qwen-1.5b.jsonl")
+    settings, turns = parse_record(path)
+    sites = {topic["topic"]: topic["site"] for topic in settings["topics"]}
+    for turn in turns:
+        judgement = judge_answer(turn["system"], sites[turn["topic"]], settings["protocol"]["refusals"])
+        assert (judgement.mark, judgement.breakdown) == (turn["outcome"], turn["breakdown"])
+    table = read_harvest(path)
+    assert len(outcome_statistics(table)) == 2
+    assert len(table) == 2 * 2 * len(sites)

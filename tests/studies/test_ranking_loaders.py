@@ -1,0 +1,245 @@
+"""Runs, qrels, memberships and targets: what is read, what is refused, and the toy set worked by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.attributes import AttributeSet
+from equipoise.loaders import registry
+from equipoise.loaders.fairweb import Pack, read_memberships, read_pack, read_target
+from equipoise.loaders.trec import read_qrels, read_run, read_runs
+from equipoise.measures.gfr import gfr_table
+from equipoise.problems import InputError
+
+RUN = "M002 Q0 d1 1 12.5 bm25\nM002 Q0 d2 2 1e-3 bm25\nM003 Q0 d1 1 -4 bm25\n"
+SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
+
+
+def written(folder: Path, text: str | bytes, name: str = "file") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def complaints(read: Any, *arguments: Any) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read(*arguments)
+    return [f"{problem.line} {problem.column}: {problem.found}" for problem in caught.value.problems]
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("opening", ["", "<SYSDESC>BM25, as it comes</SYSDESC>\n", "\ufeff", "\n\n"])
+def test_a_run_is_read_with_or_without_description_and_compressed(opening: str, tmp_path: Path) -> None:
+    plain = read_run(written(tmp_path, opening + RUN, "a.run"))
+    assert plain["document"].tolist() == ["d1", "d2", "d1"]
+    assert plain["score"].tolist() == [12.5, 0.001, -4.0]
+    assert plain["rank"].tolist() == [1, 2, 1]
+    assert set(plain["run"]) == {"a.run"}
+    packed = read_run(written(tmp_path, gzip.compress((opening + RUN).encode()), "a.run.gz"))
+    assert packed.equals(plain)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("M002 Q0 d2 2 1e-3 bm25", "M002 Q0 d2 2 1e-3", "2 None: 5 columns"),
+        ("2 1e-3", "two 1e-3", "2 rank: 'two'"),
+        ("2 1e-3", "2 nan", "2 score: 'nan'"),
+        ("2 1e-3", "2 inf", "2 score: 'inf'"),
+        ("2 1e-3", "2 1e999", "2 score: '1e999'"),
+        ("2 1e-3", "2 0x10", "2 score: '0x10'"),
+        ("M002 Q0 d2", "M002 Q0 d1", "2 document: d1 again for topic M002"),
+        ("1e-3 bm25", "1e-3 bm52", "2 tag: 'bm52'"),
+    ],
+)
+def test_a_bad_line_of_a_run_is_named(old: str, new: str, found: str, tmp_path: Path) -> None:
+    assert old in RUN
+    assert complaints(read_run, written(tmp_path, RUN.replace(old, new, 1))) == [found]
+
+
+def test_a_run_in_parquet(tmp_path: Path) -> None:
+    plain = read_run(written(tmp_path, RUN, "a"))
+    plain.drop(columns="run").to_parquet(tmp_path / "a.parquet")
+    assert read_run(tmp_path / "a.parquet").equals(plain)
+    bad = plain.assign(rank=[1.0, 2.5, None], score=[1.0, float("inf"), 2.0], document=["d1", "d1", None])
+    bad.to_parquet(tmp_path / "bad.parquet")
+    found = complaints(read_run, tmp_path / "bad.parquet")
+    places = ["2 rank", "2 score", "2 document", "3 document", "3 rank"]
+    assert sorted(complaint.split(":")[0] for complaint in found) == sorted(places)
+    plain.drop(columns=["run", "score"]).to_parquet(tmp_path / "less.parquet")
+    assert complaints(read_run, tmp_path / "less.parquet") == ["None score: no such column"]
+    assert len(complaints(read_run, written(tmp_path, b"PAR1 and no more", "torn.parquet"))) == 1
+
+
+def test_files_that_are_no_runs(tmp_path: Path) -> None:
+    assert complaints(read_run, written(tmp_path, "<SYSDESC>only that</SYSDESC>\n")) == [
+        "None None: no ranked document"
+    ]
+    assert "1 None: <SYSDESC> without its end" in complaints(read_run, written(tmp_path, f"<SYSDESC>\n{RUN}"))
+    assert len(complaints(read_run, tmp_path / "none")) == 1
+    assert "an empty file" in complaints(read_run, written(tmp_path, ""))[0]
+    packed = gzip.compress(RUN.encode() * 50)
+    assert "no whole gzip file" in complaints(read_run, written(tmp_path, packed[:-20], "torn.gz"))[0]
+    assert len(complaints(read_run, written(tmp_path, RUN, "plain.gz"))) == 1
+    assert "not UTF-8" in complaints(read_run, written(tmp_path, gzip.compress(b"\xff\xfe"), "odd.gz"))[0]
+
+
+def test_problems_of_all_runs_are_told_together(tmp_path: Path) -> None:
+    first = written(tmp_path, RUN.replace(" 2 1e-3", " x y"), "a")
+    second = written(tmp_path, RUN.replace("d2", "d1"), "b")
+    assert complaints(read_runs, [first, second]) == [
+        "2 rank: 'x'",
+        "2 score: 'y'",
+        "2 document: d1 again for topic M002",
+    ]
+    again = tmp_path / "again"
+    again.mkdir()
+    assert "a second run called a" in complaints(read_runs, [written(tmp_path, RUN, "a"), written(again, RUN, "a")])[0]
+
+
+# --- qrels --------------------------------------------------------------------------------------------------------
+
+
+def test_both_forms_of_qrels(tmp_path: Path) -> None:
+    ntcir = read_qrels(written(tmp_path, "M002 d1 L2\nM002 d2 L0\n"))
+    trec = read_qrels(written(tmp_path, "M002 0 d1 2\nM002 0 d2 -1\n"))
+    assert ntcir.equals(trec)
+    assert ntcir["level"].tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("M002 d1\n", ["1 None: 2 columns"]),
+        ("M002 d1 L2\nM002 0 d2 2\n", ["2 None: 4 columns"]),
+        ("M002 d1 high\nM002 d2 L\nM002 d3 1.5\n", ["1 level: 'high'", "2 level: 'L'", "3 level: '1.5'"]),
+        ("M002 d1 L2\nM002 d1 L0\n", ["2 document: d1 again for topic M002"]),
+    ],
+)
+def test_bad_qrels_are_refused(text: str, found: list[str], tmp_path: Path) -> None:
+    assert complaints(read_qrels, written(tmp_path, text)) == found
+
+
+# --- memberships and targets --------------------------------------------------------------------------------------
+
+
+def test_memberships_and_targets_printed_with_few_digits_are_taken(tmp_path: Path) -> None:
+    target = read_target(written(tmp_path, "0.333333\n0.333333\n0.333333\n"), "THIRDS", "nominal")
+    np.testing.assert_allclose(target.target, 1 / 3, rtol=1e-15)
+    assert target.groups == ("group 1", "group 2", "group 3")
+    table = read_memberships(written(tmp_path, "t d 0.333333 0.333333 0.333333\n"), target)
+    assert table[list(target.groups)].to_numpy().tolist() == [[0.333333] * 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("t d 0.5\n", "1 SIZE: 3 columns"),
+        ("t d 0.5 half\n", "1 SIZE: 'half', not a number"),
+        ("t d 0.5 0.4\n", "1 SIZE: probabilities that sum to 0.9"),
+        ("t d 1.5 -0.5\n", "1 SIZE: 1.5 is not between 0 and 1"),
+        ("t d nan 0.5\n", "1 SIZE: 'nan', not a number"),
+        ("t d 1 0\nt d 0 1\n", "2 document: d again for topic t"),
+    ],
+)
+def test_bad_memberships_are_refused(text: str, found: str, tmp_path: Path) -> None:
+    (complaint,) = complaints(read_memberships, written(tmp_path, text), SIZE)
+    assert complaint.startswith(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("0.5 0.5\n", "1 None: '0.5 0.5'"),
+        ("1\n", "None None: 1 probabilities"),
+        ("0.5\n0.4\n", "None None: probabilities that sum to 0.9"),
+        ("0.5\n-0.5\n", "2 None: '-0.5'"),
+    ],
+)
+def test_bad_targets_are_refused(text: str, found: str, tmp_path: Path) -> None:
+    assert complaints(read_target, written(tmp_path, text), "SIZE", "ordinal") == [found]
+
+
+@given(st.binary(max_size=120))
+def test_no_bytes_break_the_readers(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), content)
+        for read in (
+            read_run,
+            read_qrels,
+            lambda p: read_memberships(p, SIZE),
+            lambda p: read_target(p, "A", "nominal"),
+        ):
+            with contextlib.suppress(InputError):
+                assert read(path) is not None
+
+
+# --- the toy set, worked by hand ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def toy() -> Pack:
+    try:
+        return read_pack("toy")
+    except registry.DataUnreachable as error:
+        pytest.skip(f"the toy set cannot be reached: {error}")
+
+
+def test_toy_set_by_hand(toy: Pack) -> None:
+    """Topic P001 of toyrun1: doc01 (L2), unjudged, doc02 (L0), doc04 (L1), unjudged.
+
+    Users leave at rank 1 (3/4) and 4 (1/4 * 1/4). HINDEX (ordinal, uniform target): (1,0,0,0) at rank 1; at rank 4
+    the mean of (1,0,0,0), uniform, uniform and (0,0,0,1), (3/8, 1/8, 1/8, 3/8). GENDER: (1,0,0), (5/12, 2/12, 5/12).
+    """
+    table = gfr_table(toy.runs, toy.qrels, toy.memberships, toy.attributes)
+    scores = table[(table["run"] == "toyrun1") & (table["topic"] == "P001")].set_index(["attribute", "measure"])[
+        "value"
+    ]
+    leave, later = 3 / 4, 1 / 16
+
+    def match_distance(cumulated: list[float]) -> float:
+        return sum(abs(c - (i + 1) / 4) for i, c in enumerate(cumulated)) / 3
+
+    def order_aware(p: list[float]) -> float:
+        return float(np.sqrt(sum(abs(i - j) * (p[j] - 0.25) ** 2 for i in range(4) for j in range(4)) / 4 / 3))
+
+    def shannon(p: list[float]) -> float:
+        pairs = [(x, (x + 1 / 3) / 2) for x in p] + [(1 / 3, (x + 1 / 3) / 2) for x in p]
+        return float(sum(x * np.log2(x / m) for x, m in pairs if x) / 2)
+
+    mean = [3 / 8, 1 / 8, 1 / 8, 3 / 8]
+    expected = {
+        ("", "ERR"): leave + later / 4,
+        ("", "iRBU"): leave * 0.99 + later * 0.99**4,
+        ("R-HINDEX", "GF-NMD"): leave * (1 - match_distance([1, 1, 1]))
+        + later * (1 - match_distance([3 / 8, 1 / 2, 5 / 8])),
+        ("R-HINDEX", "GF-RNOD"): leave * (1 - order_aware([1, 0, 0, 0])) + later * (1 - order_aware(mean)),
+        ("R-GENDER", "GF-JSD"): leave * (1 - shannon([1, 0, 0])) + later * (1 - shannon([5 / 12, 2 / 12, 5 / 12])),
+    }
+    for key, value in expected.items():
+        assert scores[key] == pytest.approx(value, abs=2e-6), key  # the files print thirds with six digits
+    parts = [expected["", "iRBU"], expected["R-GENDER", "GF-JSD"], expected["R-HINDEX", "GF-RNOD"]]
+    assert scores["", "GFR-iRBU+JSD+RNOD"] == pytest.approx(sum(parts) / 3, abs=2e-6)
+
+
+def test_the_pilot_pack_is_whole() -> None:
+    try:
+        pack = read_pack("pilot")
+    except registry.DataUnreachable as error:
+        pytest.skip(f"the pilot pack cannot be reached: {error}")
+    assert len(pack.qrels) == 393
+    assert pack.runs.groupby(["run", "topic"]).size().tolist() == [100] * 12
+    judged = set(map(tuple, pack.qrels[["topic", "document"]].to_numpy().tolist()))
+    for members in pack.memberships.values():
+        assert set(map(tuple, members[["topic", "document"]].to_numpy().tolist())) <= judged

@@ -1,0 +1,246 @@
+"""Guards the systems of permutations section 4.1 and their exact scores: restatements, brute force, ir_measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from equipoise.attributes import attribute_sets
+from equipoise.measures.orders import score_alternatives
+from equipoise.nuggets import nugget_table
+from equipoise.studies.permutations.experiment import Experiment, by_order, sampled_orders
+from equipoise.studies.permutations.rewriters import (
+    SYSTEMS,
+    Conversation,
+    Settings,
+    context_rankings,
+    noun_phrases,
+    sequential_rankings,
+    utterance_blocks,
+)
+from equipoise.studies.permutations.structures import ClassStructure, GraphStructure
+from equipoise.systems.lexical import Collection, bm25, query_likelihood, relevance_model, rm3, top, unit_mass
+
+PASSAGES = {
+    "CAR_1": "Throat cancer grows in the throat, the larynx or the tonsils.",
+    "CAR_2": "Lung cancer symptoms are a cough and chest pain.",
+    "CAR_3": "Symptoms of throat cancer are a sore throat and a hoarse voice.",
+    "CAR_4": "Lung cancer can be treated by surgery, radiation and drugs.",
+    "MARCO_1": "Throat cancer is treatable when it is found early, by radiation or surgery.",
+    "MARCO_2": "Lung cancer is caused by smoking; smoking also causes throat cancer.",
+    "MARCO_3": "A cough without fever is seldom cancer.",
+}
+TEXTS = (
+    "What is throat cancer?",
+    "Is it treatable?",
+    "Tell me about lung cancer.",
+    "What are its symptoms?",
+    "What causes cancer of the throat?",
+)
+CLASSES = ["SE", "FT", "SE", "PT", "SE"]
+QUERIES = tuple(f"7_{turn}" for turn in range(1, 6))
+QRELS = pd.DataFrame(
+    [
+        ("7_1", "CAR_1", 4),
+        ("7_1", "CAR_3", 1),
+        ("7_2", "MARCO_1", 3),
+        ("7_3", "CAR_2", 1),
+        ("7_3", "CAR_4", 2),
+        ("7_4", "CAR_2", 4),
+        ("7_4", "CAR_3", 1),
+        ("7_5", "MARCO_2", 2),
+        ("7_5", "elsewhere", 4),
+    ],
+    columns=["query", "document", "grade"],
+)
+
+
+@pytest.fixture(scope="module")
+def conversation() -> Conversation:
+    return Conversation("7", QUERIES, TEXTS, ClassStructure.from_classes(CLASSES))
+
+
+@pytest.fixture(scope="module")
+def experiment(conversation: Conversation) -> Experiment:
+    return Experiment(Collection.from_texts(PASSAGES), [conversation], QRELS)
+
+
+def restated(collection: Collection, system: str, order: list[int], settings: Settings) -> list[list[int]]:
+    """Rank a conversation in one order, utterance by utterance, as section 4.1 says it in words."""
+    found: list[list[int]] = []
+    bags = {text: collection.queries([text]) for text in TEXTS}
+    model = sparse.csr_array((1, len(collection.terms)))
+    nouns = noun_phrases(TEXTS)
+    for place, current in enumerate(order):
+        now, first = bags[TEXTS[current]], bags[TEXTS[order[0]]]
+        before = bags[TEXTS[order[place - 1]]]
+        query: Any = now
+        if system == "FU" and place > 0:
+            query = collection.queries([f"{TEXTS[current]} {TEXTS[order[0]]}"])
+        elif system == "CU" and place == 1:
+            query = now + first
+        elif system == "CU" and place > 1:
+            query = now + first + before
+        elif system == "LP" and place > 0:
+            query = settings.current_weight * now + (1 - settings.current_weight) * before
+        elif system == "RM3":
+            query = rm3(collection, now)
+        elif system == "RM3p" and place > 0:
+            query = unit_mass(now) + rm3(collection, before)
+        elif system == "RM3s" and place > 0:
+            query = settings.original_weight * unit_mass(now) + (1 - settings.original_weight) * model
+        elif system == "Antecedent" and nouns["anaphoric"][current]:
+            named = [u for u in order[:place] if nouns["phrase"][u] and not nouns["anaphoric"][u]]
+            query = collection.queries([f"{TEXTS[current]} {nouns['phrase'][named[-1]] if named else ''}"])
+        query = sparse.csr_array(query)
+        if system == "RM3s" and place == 0:
+            query = unit_mass(query)
+        scores = query_likelihood(collection, query) if system == "DLM" else bm25(collection, query)
+        model = relevance_model(collection, scores)
+        found.append(top(scores, 3)[0].tolist())
+    return found
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_ranks_as_the_paper_words_it(
+    system: str, experiment: Experiment, conversation: Conversation
+) -> None:
+    orders = conversation.structure.orders()
+    ranked = experiment.rankings(conversation, system, orders)
+    for order, rankings in zip(orders.tolist(), ranked.tolist(), strict=True):
+        assert rankings == restated(experiment.collection, system, order, Settings())
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_exact_values_agree_with_scoring_every_order(system: str, experiment: Experiment) -> None:
+    exact = experiment.exact([system]).iloc[0]
+    structure = experiment.conversations[0].structure
+    totals = []
+    for order in structure.orders().tolist():
+        rankings = restated(experiment.collection, system, order, Settings())
+        queries = [QUERIES[utterance] for utterance in order]
+        totals.append(score_alternatives(queries, rankings, experiment.collection.documents, QRELS).mean())
+    assert exact["orders"] == len(totals) == 6
+    assert exact["how"] == ("enumeration" if SYSTEMS[system].context in ("antecedent", "everything") else "adjacency")
+    expected = [np.mean(totals), np.std(totals), np.min(totals), np.max(totals)]
+    np.testing.assert_allclose(exact[["mean", "sd", "minimum", "maximum"]].astype(float), expected, atol=1e-9)
+
+
+def test_some_system_depends_on_the_order(experiment: Experiment) -> None:
+    exact = experiment.exact().set_index("run")
+    depends = exact["maximum"] - exact["minimum"] > 1e-9
+    assert not depends[["BM25", "DLM", "RM3", "FU"]].any()
+    assert depends[["CU", "LP", "RM3p", "RM3s", "Antecedent"]].any()
+
+
+def test_scores_are_those_of_ir_measures_on_the_official_qrels(experiment: Experiment) -> None:
+    conversation = experiment.conversations[0]
+    script = [list(range(5))]
+    ranked = experiment.rankings(conversation, "CU", script)[0]
+    run = [
+        ir_measures.ScoredDoc(query, experiment.collection.documents[document], 3.0 - place)
+        for query, documents in zip(QUERIES, ranked, strict=True)
+        for place, document in enumerate(documents)
+    ]
+    qrels = [ir_measures.Qrel(*row) for row in QRELS.itertuples(index=False)]
+    expected = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.nDCG @ 3], qrels, run)}
+    found = experiment.utterance_scores(conversation, "CU", script)[0]
+    assert dict(zip(QUERIES, found, strict=True)) == pytest.approx(expected)
+    table = experiment.scores({"7": script}, ["CU"])
+    assert table["value"].tolist() == pytest.approx([np.mean(list(expected.values()))])
+
+
+def test_an_unlisted_order_is_said_to_be_too_many(experiment: Experiment) -> None:
+    table = experiment.exact(["RM3s", "LP"], limit=5).set_index("run")
+    assert table.loc["RM3s", "how"] == "too many orders"
+    assert table.loc["RM3s", ["mean", "maximum"]].isna().all()
+    assert table.loc["LP", "how"] == "adjacency"
+
+
+def test_a_missing_judgement_is_an_error(conversation: Conversation) -> None:
+    fewer = QRELS[~QRELS["query"].isin(["7_2", "7_4"])]
+    experiment = Experiment(Collection.from_texts(PASSAGES), [conversation], fewer)
+    for system in ("BM25", "RM3s"):
+        with pytest.raises(ValueError, match="no judgement for 7_2, 7_4: leave these queries out, or judge them"):
+            experiment.exact([system])
+
+
+def test_sampled_orders_start_with_the_script_and_repeat_nothing(conversation: Conversation) -> None:
+    orders = sampled_orders([conversation], 3, seed=5)["7"]
+    assert orders[0].tolist() == [0, 1, 2, 3, 4]
+    assert len(np.unique(orders, axis=0)) == 4
+    np.testing.assert_array_equal(orders, sampled_orders([conversation], 3, seed=5)["7"])
+    assert len(sampled_orders([conversation], 100, seed=5)["7"]) == conversation.structure.count
+    broken = Conversation("8", QUERIES, TEXTS, ClassStructure([[0, 2], [1], [3], [4]]))
+    with pytest.raises(ValueError, match="topic 8: the order of the script is not valid"):
+        sampled_orders([broken], 3, seed=5)
+
+
+def test_answers_are_nuggets_at_the_words_of_the_conversation(experiment: Experiment) -> None:
+    passages = pd.DataFrame(
+        {"document": PASSAGES.keys(), "text": PASSAGES.values(), "source": [d.partition("_")[0] for d in PASSAGES]}
+    )
+    answers = experiment.answers({"7": [[0, 1, 2, 3, 4]]}, passages, ["BM25"])
+    best = experiment.rankings(experiment.conversations[0], "BM25", [[0, 1, 2, 3, 4]])[0, :, 0]
+    names = [experiment.collection.documents[column] for column in best]
+    grades = QRELS.set_index(["query", "document"])["grade"].to_dict()
+    words = 0
+    for row, text, query, name in zip(answers.to_dict("records"), TEXTS, QUERIES, names, strict=True):
+        start = words + len(text.split()) + 1
+        words += len(text.split()) + len(PASSAGES[name].split())
+        grade = grades.get((query, name), 0)
+        expected = (str(start), str(words), "1" if grade < 3 else "2", name) if grade else ("", "", "0", "")
+        assert (row["start"], row["end"], row["level"], row["entity"]) == expected
+        assert row["SOURCE"] == ("" if not grade else "1 0" if name.startswith("CAR") else "0 1")
+    sets = attribute_sets({"SOURCE": {"kind": "nominal", "groups": ["CAR", "MARCO"], "target": "uniform"}})
+    assert len(nugget_table(answers, sets)) == 5
+    with pytest.raises(ValueError, match="no text for passage MARCO_3"):
+        experiment.answers({"7": [[0, 1, 2, 3, 4]]}, passages.iloc[:-1], ["BM25"])
+
+
+def test_a_perfect_ranking_bounds_every_system(experiment: Experiment) -> None:
+    ceiling = experiment.ceiling().set_index("query")["value"]
+    assert ceiling[["7_1", "7_2", "7_3", "7_4"]].tolist() == pytest.approx([1, 1, 1, 1])
+    assert ceiling["7_5"] < 1  # the best judged passage is not in the collection
+    fixed = experiment.fixed_scores(dict(zip(QUERIES, TEXTS, strict=True)))
+    alone = experiment.utterance_scores(experiment.conversations[0], "BM25", [[0, 1, 2, 3, 4]])[0]
+    assert fixed["value"].tolist() == pytest.approx(alone)
+    assert (fixed.set_index("query")["value"] <= ceiling + 1e-12).all()
+    with pytest.raises(ValueError, match="no text for 7_2, 7_3"):
+        experiment.fixed_scores({query: "x" for query in QUERIES if query not in ("7_2", "7_3")})
+
+
+def test_the_rule_for_antecedents_sees_pronouns_and_nouns() -> None:
+    nouns = noun_phrases(["Tell me about the Bronze Age collapse.", "What is the evidence for it?", "And then?"])
+    assert nouns["anaphoric"].tolist() == [False, True, False]
+    assert nouns["phrase"].tolist()[0] == "the Bronze Age collapse"
+    assert nouns["phrase"].tolist()[2] == ""
+
+
+def test_refuses_what_is_not_there(experiment: Experiment, conversation: Conversation) -> None:
+    with pytest.raises(ValueError, match="no system named 'T5'; there are BM25"):
+        experiment.exact(["T5"])
+    with pytest.raises(ValueError, match="no system 'RM3s' with a context of one utterance"):
+        context_rankings(experiment.collection, conversation, "RM3s")
+    with pytest.raises(ValueError, match="orders of 5 utterances"):
+        sequential_rankings(experiment.collection, conversation, [[0, 1]])
+    with pytest.raises(ValueError, match="current_weight is between 0 and 1, found 2"):
+        Settings(current_weight=2)
+    with pytest.raises(ValueError, match="4 ids, 5 texts"):
+        Conversation("7", QUERIES[:4], TEXTS, conversation.structure)
+    with pytest.raises(ValueError, match="topics 7 come twice"):
+        Experiment(experiment.collection, [conversation, conversation], QRELS)
+    with pytest.raises(ValueError, match="topics named topic#permutation"):
+        by_order(pd.DataFrame({"run": "a", "topic": ["7"], "measure": ["EGF"], "value": [0.0]}), "EGF")
+
+
+def test_only_class_structures_have_blocks() -> None:
+    graph = Conversation("7", QUERIES, TEXTS, GraphStructure(5, [(1, 2)]))
+    table = pd.DataFrame({"query": QUERIES, "turn": range(1, 6), "class": CLASSES})
+    with pytest.raises(TypeError, match="GraphStructure, which has no blocks"):
+        utterance_blocks(table, [graph])

@@ -1,0 +1,289 @@
+"""Scores, robustness, agreement and shared contexts of satisfaction estimators (thesis chapter 3)."""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    cohen_kappa_score,
+    f1_score,
+    jaccard_score,
+    precision_score,
+    recall_score,
+)
+
+from equipoise.reports.printed import printed_table
+from equipoise.studies.satisfaction.scores import (
+    MEASURES,
+    agreement,
+    balanced_threshold,
+    binary_scores,
+    correct_counts,
+    counter_satisfaction_status,
+    jaccard_bounds,
+    jaccard_interval,
+    recovered_counts,
+    robustness_curve,
+    robustness_table,
+    sampled_intervals,
+    score_predictions,
+    shared_context_jaccard,
+)
+
+labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
+
+
+def plain(satisfied_right: int, satisfied: int, dissatisfied_right: int, dissatisfied: int) -> list[float]:
+    truth = [0] * satisfied + [1] * dissatisfied
+    said = [0] * satisfied_right + [1] * (satisfied - satisfied_right)
+    said += [1] * dissatisfied_right + [0] * (dissatisfied - dissatisfied_right)
+    options = {"labels": [0, 1], "average": "macro", "zero_division": 0}
+    return [
+        accuracy_score(truth, said),
+        precision_score(truth, said, **options),
+        recall_score(truth, said, **options),
+        f1_score(truth, said, **options),
+        recall_score(truth, said, pos_label=1, zero_division=0),
+    ]
+
+
+@given(labels)
+def test_scores_are_those_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
+    truth, said = (np.array(side) for side in zip(*pairs, strict=True))
+    counts = correct_counts(truth, said)
+    assert binary_scores(*counts) == pytest.approx(plain(*counts.tolist()))
+    table = score_predictions(pd.DataFrame({"run": "a", "dissatisfied": truth, "predicted": said}))
+    assert table[list(MEASURES)].to_numpy()[0] == pytest.approx(plain(*counts.tolist()))
+
+
+def test_scores_refuse_more_correct_than_there_are_and_missing_predictions() -> None:
+    with pytest.raises(ValueError, match="as many as there are"):
+        binary_scores(3, 2, 0, 1)
+    with pytest.raises(ValueError, match="label and a prediction"):
+        score_predictions(pd.DataFrame({"run": ["a"], "dissatisfied": [True], "predicted": [None]}))
+
+
+# --- robustness
+
+
+def drawn_one_by_one(correct: list[int], size: list[int], satisfied: int, added: int) -> list[list[float]]:
+    """Scores of every way to draw the test set, sample by sample."""
+    main = [True] * correct[0] + [False] * (size[0] - correct[0])
+    extra = [True] * correct[2] + [False] * (size[2] - correct[2])
+    return [
+        plain(sum(main[i] for i in kept), satisfied, correct[1] + sum(extra[i] for i in more), size[1] + added)
+        for kept in combinations(range(size[0]), satisfied)
+        for more in combinations(range(size[2]), added)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "satisfied", "added"), [(1 / 6, 5, 0), (0.5, 5, 4), (4 / 9, 5, 3), (0.75, 2, 5), (1.0, 0, 5)]
+)
+def test_curve_is_the_mean_over_every_draw(ratio: float, satisfied: int, added: int) -> None:
+    correct, size = [3, 1, 2], [5, 1, 5]
+    curve = robustness_curve(correct, size, [ratio])[0]
+    assert curve[:, 0] == pytest.approx(np.mean(drawn_one_by_one(correct, size, satisfied, added), axis=0))
+
+
+def test_interval_is_of_the_quantiles_of_the_draws() -> None:
+    correct, size = [6, 1, 3], [9, 1, 8]
+    draws = np.array(drawn_one_by_one(correct, size, 9, 4))
+    low, high = np.quantile(draws, [0.1, 0.9], axis=0, method="inverted_cdf")
+    curve = robustness_curve(correct, size, [5 / 14], level=0.8)[0]
+    assert curve[:, 1] == pytest.approx(low)
+    assert curve[:, 2] == pytest.approx(high)
+
+
+@given(st.data())
+def test_ends_of_the_curve_are_main_and_all_dissatisfied(data: st.DataObject) -> None:
+    size = [data.draw(st.integers(1, 60)), data.draw(st.integers(0, 20)), data.draw(st.integers(1, 60))]
+    correct = [data.draw(st.integers(0, n)) for n in size]
+    share = size[1] / (size[0] + size[1])
+    curve = robustness_curve(correct, size, [share, (1 + share) / 2, 1.0])
+    assert curve[0, :, 0] == pytest.approx(binary_scores(correct[0], size[0], correct[1], size[1]))
+    assert curve[-1, :, 0] == pytest.approx(binary_scores(0, 0, correct[1] + correct[2], size[1] + size[2]))
+    assert (curve[..., 1] <= curve[..., 0] + 1e-9).all()
+    assert (curve[..., 0] <= curve[..., 2] + 1e-9).all()
+    assert ((curve >= 0) & (curve <= 1 + 1e-12)).all()
+
+
+@given(st.integers(0, 40), st.integers(1, 40), st.integers(0, 40))
+def test_accuracy_is_linear_so_that_both_methods_agree(first: int, second: int, third: int) -> None:
+    correct, size = [first, 1, third], [40, second, 40]
+    ratios = np.linspace(second / (40 + second), 1, 7)
+    exact = robustness_curve(correct, size, ratios)[..., 0]
+    expected = robustness_curve(correct, size, ratios, method="expected counts")[..., 0]
+    linear = [MEASURES.index("Acc"), MEASURES.index("sensitivity")]
+    assert exact[:, linear] == pytest.approx(expected[:, linear])
+
+
+def test_curve_takes_many_estimators_at_once() -> None:
+    correct = np.array([[811, 0, 0], [789, 19, 14], [613, 15, 465]])
+    size = [811, 40, 524]
+    ratios = np.array([0.05, 0.3, 0.41, 0.7, 1.0])
+    together = robustness_curve(correct, size, ratios)
+    assert together.shape == (3, 5, 5, 3)
+    for row, counts in enumerate(correct):
+        assert together[row] == pytest.approx(robustness_curve(counts, size, ratios))
+
+
+def test_constant_classifier_has_the_accuracy_of_the_share() -> None:
+    ratios = np.array([0.2, 0.5, 1.0])
+    curve = robustness_curve([80, 0, 0], [80, 20, 60], ratios)
+    assert curve[:, MEASURES.index("Acc"), 0] == pytest.approx(1 - ratios, abs=0.005)
+    assert (curve[:, MEASURES.index("sensitivity")] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("correct", "ratios", "message"),
+    [([8, 1, 3], [0.05], "between Main's share"), ([8, 1, 3], [1.1], "and 1"), ([99, 1, 3], [1.0], "three counts"),
+     ([7.5, 1, 3], [1.0], "whole counts")],
+)  # fmt: skip
+def test_curve_refuses_what_does_not_fit(correct: list[float], ratios: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        robustness_curve(correct, [9, 1, 9], ratios)
+
+
+def test_bootstrap_covers_the_estimate_and_repeats() -> None:
+    arguments = ([50, 5, 30], [60, 10, 50], [0.2, 0.5, 1.0])
+    first = sampled_intervals(*arguments, np.random.default_rng(4))
+    assert (first == sampled_intervals(*arguments, np.random.default_rng(4))).all()
+    assert ((first[..., 1] <= first[..., 0] + 1e-12) & (first[..., 0] <= first[..., 2] + 1e-12)).all()
+    assert (first[:, 0, 2] > first[:, 0, 1]).all()
+    # the same rates in a larger population: the same sensitivity of the two sets together only if they weigh the same
+    scaled = sampled_intervals(*arguments, np.random.default_rng(4), population=[600, 100, 500])
+    assert scaled[..., 0] == pytest.approx(first[..., 0], abs=0.01)
+    with pytest.raises(ValueError, match="no labelled sample"):
+        sampled_intervals([1, 0, 1], [1, 0, 1], [1.0], np.random.default_rng(4), population=[9, 9, 9])
+
+
+COUNTS = pd.DataFrame(
+    [("b", "Main", 7, 8, 1, 2), ("b", "CF", 0, 1, 3, 5), ("a", "CF", 1, 1, 4, 5), ("a", "Main", 8, 8, 0, 2)],
+    columns=["run", "world", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"],
+)
+
+
+def test_table_of_curves_is_the_curve_of_each_estimator() -> None:
+    table = robustness_table(COUNTS, step=0.25)
+    assert table["run"].drop_duplicates().tolist() == ["a", "b"]
+    for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
+        part = table[table["run"] == run]
+        assert part["ratio"].drop_duplicates().tolist() == [0.2, 0.25, 0.5, 0.75, 1.0]
+        curve = robustness_curve(correct, [8, 2, 5], [0.2, 0.25, 0.5, 0.75, 1.0])
+        np.testing.assert_array_equal(part[["value", "low", "high"]].to_numpy().reshape(5, 5, 3), curve)
+
+
+def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
+    whole = pd.DataFrame({"world": ["Main", "CF"], "satisfied": [30, 3], "dissatisfied": [10, 20]})
+    table = robustness_table(COUNTS, step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50)
+    rng = np.random.default_rng(3)
+    for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
+        ratios = [0.25, 0.25, 0.5, 0.75, 1.0]
+        curve = sampled_intervals(correct, [8, 2, 5], ratios, rng, population=[30, 10, 20], resamples=50)
+        part = table.loc[table["run"] == run, ["value", "low", "high"]]
+        np.testing.assert_array_equal(part.to_numpy().reshape(5, 5, 3), curve)
+    with pytest.raises(ValueError, match="need a bootstrap"):
+        robustness_table(COUNTS, population=whole)
+    with pytest.raises(ValueError, match="one row of Main and one of CF"):
+        robustness_table(COUNTS.iloc[:3])
+
+
+@given(labels, st.integers(0, 100))
+def test_interval_of_the_jaccard_index_repeats_and_lies_between_0_and_1(
+    pairs: list[tuple[bool, bool]], seed: int
+) -> None:
+    before, after = np.array(pairs).T
+    low, high = jaccard_interval(before, after, np.random.default_rng(seed), resamples=50)
+    assert 0 <= low <= high <= 1
+    assert (low, high) == jaccard_interval(before, after, np.random.default_rng(seed), resamples=50)
+    if before.all() and after.all():
+        assert (low, high) == (1, 1)
+
+
+def test_interval_of_the_jaccard_index_widens_with_the_level_and_needs_contexts() -> None:
+    before, after = np.random.default_rng(1).random((2, 40)) < 0.5
+    ends = [jaccard_interval(before, after, np.random.default_rng(2), level=level) for level in (0.5, 0.95)]
+    assert ends[1][0] < ends[0][0] < shared_context_jaccard(before, after) < ends[0][1] < ends[1][1]
+    with pytest.raises(ValueError, match="found 0 originals"):
+        jaccard_interval([], [], np.random.default_rng(2))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=2, max_size=25))
+def test_threshold_has_the_best_balanced_accuracy(rows: list[tuple[bool, int]]) -> None:
+    truth = np.array([label for label, _ in rows])
+    scores = np.array([score / 10 for _, score in rows])
+    if truth.all() or not truth.any():
+        with pytest.raises(ValueError, match="both labels"):
+            balanced_threshold(truth, scores)
+        return
+    best = balanced_accuracy_score(truth, scores >= balanced_threshold(truth, scores))
+    cuts = np.concatenate([scores, scores + 0.05])
+    assert best >= max(balanced_accuracy_score(truth, scores >= cut) for cut in cuts) - 1e-12 or best == 0.5
+
+
+# --- annotators, shared contexts, counts behind printed scores
+
+
+@given(labels)
+def test_agreement_and_jaccard_are_those_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
+    first, second = (np.array(side) for side in zip(*pairs, strict=True))
+    found = agreement(first, second)
+    assert found["PA"] == pytest.approx(accuracy_score(first, second))
+    if len(set(first) | set(second)) == 1:
+        assert np.isnan(found["kappa"])
+    else:
+        assert found["kappa"] == pytest.approx(cohen_kappa_score(first, second))
+    if first.any() or second.any():
+        assert shared_context_jaccard(first, second) == pytest.approx(jaccard_score(first, second))
+    else:
+        assert np.isnan(shared_context_jaccard(first, second))
+
+
+def test_estimator_that_always_says_the_same_shares_no_context() -> None:
+    truth = np.array([True, False, False])
+    said = np.zeros(3, dtype=bool)
+    assert shared_context_jaccard(said == truth, said == ~truth) == 0
+
+
+def test_counter_satisfaction_status_by_hand() -> None:
+    status = counter_satisfaction_status([False, False, False, True], [True, True, False, True])
+    assert status == pytest.approx({"Satisfaction": 2 / 3, "Dissatisfaction": 0.0, "Overall": 0.5})
+    assert np.isnan(counter_satisfaction_status([False], [True])["Dissatisfaction"])
+    with pytest.raises(ValueError, match="1 originals and 2"):
+        counter_satisfaction_status([True], [True, False])
+
+
+@given(st.integers(1, 60), st.integers(1, 30), st.data())
+def test_counts_are_among_those_recovered_from_their_scores(
+    satisfied: int, dissatisfied: int, data: st.DataObject
+) -> None:
+    right = data.draw(st.integers(0, satisfied)), data.draw(st.integers(0, dissatisfied))
+    printed = np.round(binary_scores(right[0], satisfied, right[1], dissatisfied)[:4], 4)
+    assert list(right) in recovered_counts(printed.tolist(), satisfied, dissatisfied).tolist()
+
+
+def test_table_3_6_rows_without_up_sampling_are_the_constant_classifier_on_multiwoz() -> None:
+    table = printed_table("thesis/table-3.6")
+    sizes = printed_table("thesis/table-3.5").set_index("label").drop(index="Total").astype(int)
+    rows = table[(table["model"] == "BERT") & (table["setup"] == "w/o up-sampling")].set_index("test data")
+    for world in ("Main", "CF"):
+        there = sizes[f"MultiWOZ {world}"]
+        printed = [float(rows.loc[world, f"MultiWOZ {score}"]) / 100 for score in MEASURES[:4]]
+        solutions = recovered_counts(printed, there["Satisfaction"], there["Dissatisfaction"])
+        assert solutions.tolist() == [[there["Satisfaction"], 0]]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8), st.lists(st.booleans(), max_size=4))
+def test_jaccard_lies_between_its_bounds(pairs: list[tuple[bool, bool]], others: list[bool]) -> None:
+    before, after = (np.array(side) for side in zip(*pairs, strict=True))
+    index = shared_context_jaccard(before, after)
+    if np.isnan(index):
+        return
+    low, high = jaccard_bounds(int(before.sum()) + sum(others), len(before) + len(others), int(after.sum()), len(after))
+    assert low - 1e-12 <= index <= high + 1e-12
