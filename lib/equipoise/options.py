@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from equipoise.declare import Option
@@ -74,3 +74,10 @@ Weights = Annotated[
     Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
 ]
 Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)]
+
+# --- permutations of conversations --------------------------------------------------------------------------------
+
+PermutationNumbers = Annotated[
+    Sequence[int], Option("Numbers of permutations of each conversation to try.", least=1, form="3,10,30")
+]
+Repeats = Annotated[int, Option("Draws for each number of permutations.", least=1)]

