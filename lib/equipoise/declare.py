@@ -15,9 +15,8 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar
-
-import numpy as np
 
 Direction = Literal["higher is better", "lower is better", "neither"]
 P = ParamSpec("P")
@@ -58,7 +57,7 @@ class Option:
             return all(map(self.admits, value.values()))
         if isinstance(value, (list, tuple)):
             return all(map(self.admits, value))
-        if not isinstance(value, (int, float, np.number)):
+        if not isinstance(value, Real):
             return True
         return bool(
             (not self.finite or math.isfinite(value))
@@ -89,10 +88,10 @@ class _MisfitError(ValueError):
 
 
 _KINDS: dict[Any, tuple[tuple[Any, ...], str]] = {
-    float: ((int, float, np.integer, np.floating), "a number"),
-    int: ((int, np.integer), "a whole number"),
+    float: ((Real,), "a number"),
+    int: ((Integral,), "a whole number"),
     str: ((str,), "text"),
-    bool: ((bool, np.bool_), "true or false"),
+    bool: ((bool,), "true or false"),
     type(None): ((type(None),), "nothing"),
 }
 
@@ -121,10 +120,11 @@ def _fit(value: Any, hint: Any) -> Any:
             raise _MisfitError
         return float(value) if hint is float else value
     if origin in (list, Sequence):
-        if not isinstance(value, (list, tuple, range, np.ndarray)):
+        items = value.tolist() if hasattr(value, "tolist") else value  # of an array
+        if not isinstance(items, (list, tuple, range)):
             raise _MisfitError
-        items = [_fit(item.item() if isinstance(item, np.generic) else item, arms[0]) for item in value]
-        return items if origin is list else value
+        fitted_items = [_fit(item, arms[0]) for item in items]
+        return fitted_items if origin is list else value
     if origin in (dict, Mapping):
         if not isinstance(value, Mapping):
             raise _MisfitError
