@@ -59,12 +59,13 @@ class Option:
             return all(map(self.admits, value))
         if not isinstance(value, Real):
             return True
-        return bool(
-            (not self.finite or math.isfinite(value))
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-            and (self.least is None or value >= self.least)
-            and (self.most is None or value <= self.most)
+        number = float(value)
+        return (
+            (not self.finite or math.isfinite(number))
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+            and (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
         )
 
 
