@@ -1,0 +1,37 @@
+"""The modes of retrieval-augmented generation under which one question is answered: what is said about authors.
+
+Vanilla says nothing, Informed names each document's author, CF-informed (counterfactual) names the other one. A mixed
+mode has one of them for the relevant and another for the non-relevant documents.
+
+References
+----------
+thesis, sections 5.3.1 and 5.5 (Mixed RAG Mode).
+"""
+
+from __future__ import annotations
+
+MODES = ("Vanilla", "Informed", "CF-informed")
+"""The plain modes; a mixed one is written X/Y, X for the relevant and Y for the non-relevant documents."""
+
+
+def mode_parts(mode: str) -> tuple[str, str]:
+    """Mode of the relevant and of the non-relevant documents.
+
+    ``mode``: one of `MODES`, or two of them with a slash between.
+
+    thesis, Eq. 5.5.
+    """
+    relevant, slash, nonrelevant = mode.partition("/")
+    parts = (relevant, nonrelevant if slash else relevant)
+    if not set(parts) <= set(MODES):
+        raise ValueError(f"{mode[:60]!r} is no mode; there are {', '.join(MODES)}, and two of them as X/Y")
+    return parts
+
+
+def mode_name(mode: str) -> str:
+    """The one name of a mode: what is the same for all documents is not written twice.
+
+    thesis, Table 5.14, whose rows with equal modes are those of the plain mode.
+    """
+    relevant, nonrelevant = mode_parts(mode)
+    return relevant if relevant == nonrelevant else mode

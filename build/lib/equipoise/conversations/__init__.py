@@ -1,0 +1,1 @@
+"""Holding conversations with a chat system, and the records of them."""

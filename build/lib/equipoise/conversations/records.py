@@ -1,0 +1,90 @@
+"""Records that grow line by line and survive an interruption.
+
+A record is a JSON Lines file: first the settings that it is made with, then one object for each thing recorded. Every
+line is written through to the disk before the next. A last line that an interruption left without its end is cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from equipoise.problems import InputError, Problem
+
+Line = dict[str, Any]
+
+
+def whole_lines(path: str | Path) -> list[bytes]:
+    """Lines of a record, without one that lacks its end.
+
+    ``path``: the record.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
+    return data[: data.rfind(b"\n") + 1].splitlines()
+
+
+def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[Line, list[tuple[int, Line]]]:
+    """Parse a record: settings on line 1, then objects of one kind.
+
+    ``path``: the record. ``kind``: what ``"record"`` says on every line but the first. ``problems``: what is wrong
+    is added to it: lines that are not JSON or say something else. Returns: settings : dict: The first line; empty
+    where the record is. lines : list of (int, dict): The others with their numbers.
+    """
+    settings: Line = {}
+    lines: list[tuple[int, Line]] = []
+    for number, text in enumerate(whole_lines(path), start=1):
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError):
+            problems.append(Problem(str(path), number, None, "a line that is not JSON", "a JSON object"))
+            continue
+        found = line.get("record") if isinstance(line, dict) else None
+        if found != ("settings" if number == 1 else kind):
+            problems.append(Problem(str(path), number, "record", repr(found), f"settings on line 1, then {kind}"))
+        elif number == 1:
+            settings = line
+        else:
+            lines.append((number, line))
+    return settings, lines
+
+
+def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tuple[Line, list[Line]]]) -> list[Line]:
+    """Begin a record, or go on with it.
+
+    ``record``: the file; it is made, with its folder, where it is not there yet. ``settings``: what it is made
+    with, as it will be read back: lists, no tuples. ``parse``: Takes the file and returns its settings and lines.
+    Returns: What the record holds already.
+    """
+    record.parent.mkdir(parents=True, exist_ok=True)
+    if not record.exists() or not whole_lines(record):
+        record.unlink(missing_ok=True)
+        append(record, settings)
+        return []
+    stated, lines = parse(record)
+    differing = sorted(k for k in settings.keys() | stated.keys() if settings.get(k) != stated.get(k))
+    if differing:
+        raise InputError(
+            Problem(str(record), 1, k, json.dumps(stated.get(k)), f"{json.dumps(settings.get(k))}, or another record")
+            for k in differing
+        )
+    whole = sum(len(line) + 1 for line in whole_lines(record))
+    with record.open("r+b") as file:
+        file.truncate(whole)
+    return lines
+
+
+def append(record: Path, line: Mapping[str, Any]) -> None:
+    """Add a line to a record and write it through to the disk.
+
+    ``record``: the file. ``line``: what JSON can hold.
+    """
+    with record.open("ab") as file:
+        file.write(json.dumps(line, sort_keys=True).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())

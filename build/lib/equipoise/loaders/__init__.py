@@ -1,0 +1,1 @@
+"""One module per data set: upstream bytes to a tidy table, and nothing else."""

@@ -1,0 +1,117 @@
+"""The registry of upstream files: where each comes from, its sha256, its licence, and how to get it.
+
+A file is looked for in the local cache, then in the folder named by ``EQUIPOISE_MIRROR`` (laid out as
+``<item>/<path>``), then at its url. The sha256 is checked on every path. Upstream files are never committed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import platformdirs
+import pooch
+
+from equipoise import project
+
+MIRROR_VARIABLE = "EQUIPOISE_MIRROR"
+CACHE_VARIABLE = "EQUIPOISE_CACHE"
+TIMEOUT_SECONDS = 20
+
+_COLUMNS = ["item", "path", "url", "sha256", "bytes", "licence"]
+
+
+class DataUnreachable(RuntimeError):  # noqa: N818 - it names a state of the world, not a mistake
+    """A registered file that is neither cached nor mirrored, and whose url does not answer."""
+
+
+def cache_folder() -> Path:
+    """Folder of downloaded files: ``EQUIPOISE_CACHE``, else the user's cache."""
+    return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_path("equipoise")).absolute()
+
+
+def mirror_folder() -> Path | None:
+    """Folder named by ``EQUIPOISE_MIRROR``, or None; a relative one is taken from the top of the repository."""
+    named = os.environ.get(MIRROR_VARIABLE)
+    if not named:
+        return None
+    folder = project.root() / named
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{MIRROR_VARIABLE} names {named}, which is no folder")
+    return folder
+
+
+def entries() -> pd.DataFrame:
+    """Every registered file.
+
+    Returns DataFrame, columns item, path, url, sha256, bytes, licence: As text.
+    """
+    path = project.root() / "data" / "registry.tsv"
+    table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    if table.columns.tolist() != _COLUMNS or table.duplicated(["item", "path"]).any():
+        raise ValueError(f"data/registry.tsv: wanted the columns {', '.join(_COLUMNS)} and each file once")
+    return table
+
+
+def _entry(item: str, path: str) -> pd.Series:
+    table = entries()
+    found = table[(table["item"] == item) & (table["path"] == path)]
+    if found.empty:
+        known = table.loc[table["item"] == item, "path"].tolist() or sorted(set(table["item"]))
+        raise KeyError(f"{item}/{path} is not in data/registry.tsv; there are {len(known)}, such as {known[0]}")
+    return found.iloc[0]
+
+
+def _local(entry: pd.Series) -> tuple[str, Path] | None:
+    """Place of a file on this machine: in the cache or in the mirror; a damaged one is an error."""
+    folders = {"cache": cache_folder(), "mirror": mirror_folder()}
+    for place, folder in folders.items():
+        if folder is None:
+            continue
+        path = folder / str(entry["item"]) / str(entry["path"])
+        if path.is_file():
+            digest = project.sha256(path)
+            if digest != entry["sha256"]:
+                raise ValueError(
+                    f"{entry['item']}/{entry['path']} in the {place} has sha256 {digest}, wanted {entry['sha256']}: "
+                    f"remove it there and fetch it again"
+                )
+            return place, path
+    return None
+
+
+def fetch(item: str, path: str) -> Path:
+    """Path of an upstream file on this machine, fetched if need be and noted as used."""
+    entry = _entry(item, path)
+    local = _local(entry)
+    if local is None:
+        target = cache_folder() / item / path
+        try:
+            pooch.retrieve(
+                url=entry["url"],
+                known_hash=f"sha256:{entry['sha256']}",
+                path=target.parent,
+                fname=target.name,
+                downloader=pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS),
+            )
+        except OSError as error:  # of which requests' errors are a kind
+            raise DataUnreachable(
+                f"{item}/{path} is not in the cache or the mirror, and its url does not answer "
+                f"({type(error).__name__}): set {MIRROR_VARIABLE} to a folder that has it"
+            ) from None
+        local = "cache", target
+    project.note(f"registry:{item}/{path}", str(entry["sha256"]))
+    return local[1]
+
+
+def verify(entry: pd.Series) -> str:
+    """Where a registered file is on this machine, after checking its sha256.
+
+    ``entry``: A row of `entries`. Returns: ``cache``, ``mirror``, ``damaged`` or ``not here``.
+    """
+    try:
+        local = _local(entry)
+    except ValueError:
+        return "damaged"
+    return "not here" if local is None else local[0]

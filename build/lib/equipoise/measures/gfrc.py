@@ -1,0 +1,340 @@
+"""GFRC: group fairness and relevance of conversations.
+
+A conversation is a series of system turns in which relevant nuggets stand at word positions. R rewards nuggets that
+come early; GF asks, turn by turn, how near the groups of the nuggets come to a target distribution.
+
+References
+----------
+gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. Proceedings of EVIA 2023,
+pp. 5-13, doi:10.20736/0002001350.
+
+gfrc2: Sakai, T., Tao, S. and Song, Y.-I. (2025): Evaluating Group Fairness and Relevance in Conversational Search: An
+Alternative Formulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.arrays import Floats, cumulative_sums, starts
+from equipoise.attributes import AttributeSet
+from equipoise.declare import checked, measure
+from equipoise.measures.conversation_scores import fairness_columns, normalised_weights, similarity, tidy_scores
+from equipoise.nuggets import NuggetTable
+from equipoise.options import (
+    Alpha,
+    Distribution,
+    Duplicates,
+    EmptyTurns,
+    Gains,
+    MaxLevel,
+    Nominal,
+    Ordinal,
+    Patience,
+    PositionWeight,
+    TurnWeight,
+    Weights,
+)
+
+FAMILY = "Conversations: GFRC and GFRC2"
+GFRC_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+
+
+@checked
+def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: MaxLevel = 2) -> Floats:
+    r"""Gain of each nugget from its relevance level.
+
+    .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
+
+    ``gains``: Gain of each level from 1, between 0 and 1; the default is gfrc's. Level 0 always has gain 0.
+    ``max_level``: Highest level of the scale; "exponential" needs it. Returns ndarray, shaped (nuggets,).
+
+    gfrc section 6.2 (L1 is 0.5, L2 is 1); gfrc2 section 4 (exponential: L2 is 0.75).
+    """
+    level = np.asarray(levels, dtype=np.int64)
+    if isinstance(gains, str):
+        gains = {number: (2**number - 1) / 2**max_level for number in range(1, max_level + 1)}
+    without = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
+    if without:
+        raise ValueError(f"no gain for level {', '.join(map(str, without))}; there are gains for {sorted(gains)}")
+    by_level = np.zeros(max([0, *gains]) + 1)
+    by_level[list(gains)] = list(gains.values())
+    by_level[0] = 0.0
+    return by_level[level]
+
+
+@measure("pw", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2"))
+def nugget_weights(end: ArrayLike, patience: Patience, position_weight: PositionWeight = "one-based") -> Floats:
+    r"""Position-based weight pw of each nugget, from the position of its last word.
+
+    .. math:: pw(n) = \max(0, 1 - (WC(n) - 1) / L) \quad\text{(one-based)}, \qquad
+              pw(n) = \max(0, 1 - WC(n) / L) \quad\text{(zero-based)}
+
+    Parameters
+    ----------
+    end : array_like of int, shaped (nuggets,)
+        WC(n), the word position at which each nugget ends, from 1.
+
+    Returns
+    -------
+    ndarray, shaped (nuggets,)
+        From 1 at the first word (one-based) to 0 beyond the patience.
+
+    Raises
+    ------
+    ValueError
+        If the patience is not above 1, or the weight is none of the three.
+
+    Notes
+    -----
+    One-based: gfrc Eq. 6, gfrc2 Eq. 4. Zero-based: gfrc2 Eq. 7, as the FairWeb-2 campaign ran it.
+
+    Examples
+    --------
+    >>> nugget_weights([1, 35, 1251], 1250)
+    array([1.    , 0.9728, 0.    ])
+    """
+    if not patience > 1:
+        raise ValueError(f"a patience of {patience} words; it is above 1")
+    shift = 1 if position_weight == "one-based" else 0
+    return np.maximum(0.0, 1.0 - (np.asarray(end, dtype=np.float64) - shift) / patience)
+
+
+@measure("R", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2"))
+def relevance(
+    end: ArrayLike,
+    gain: ArrayLike,
+    conversation: ArrayLike,
+    conversations: int,
+    patience: Patience,
+    position_weight: PositionWeight = "one-based",
+) -> Floats:
+    r"""R score of every conversation: gains discounted by position, over a normaliser.
+
+    .. math:: R(C) = \frac{1}{\mathcal N} \sum_i \sum_j pw(n_{ij})\, g(n_{ij})
+
+    The normaliser is that of a conversation in which every word is a nugget: (L + 1) / 2, or, with
+    ``zero-based-own-normaliser``, (L - 1) / 2.
+
+    Parameters
+    ----------
+    end, gain, conversation : array_like, shaped (nuggets,)
+        Word position of the last word, gain, and index of the conversation of each relevant nugget.
+    conversations : int
+        Number of conversations.
+
+    Returns
+    -------
+    ndarray, shaped (conversations,)
+        Between 0 and 1; 0 without relevant nuggets.
+
+    Raises
+    ------
+    ValueError
+        As for `nugget_weights`.
+
+    Notes
+    -----
+    gfrc Eqs. 3 and 7 (Eq. 8 leaves the "- 1" out by mistake); gfrc2 Eqs. 6 (one-based), 7 (zero-based) and 9
+    (zero-based-own-normaliser).
+
+    Examples
+    --------
+    >>> relevance([506, 560], [1, 0.5], [0, 0], 1, patience=1250).round(4)
+    array([0.0014])
+    """
+    discounted = nugget_weights(end, patience, position_weight) * np.asarray(gain, dtype=np.float64)
+    total = np.bincount(np.asarray(conversation, dtype=np.intp), weights=discounted, minlength=conversations)
+    return total * 2 / (patience + (-1 if position_weight == "zero-based-own-normaliser" else 1))
+
+
+def turn_fairness(
+    membership: Floats,
+    conversation: NDArray[np.int64],
+    turn: NDArray[np.int64],
+    distribution: Distribution = "independent",
+) -> tuple[Floats, NDArray[np.intp]]:
+    """Achieved distribution D(S) of every turn with relevant nuggets.
+
+    ``membership`` (shaped (nuggets, groups)): Membership probabilities of the relevant nuggets, those of a
+    conversation together, in the order of turns. ``distribution``: the mean membership over the nuggets of the turn
+    alone, or over those of all turns up to it. Returns: achieved : ndarray, shaped (turns, groups). first : ndarray
+    of int, shaped (turns,): Row of the first nugget of each turn.
+
+    gfrc section 3.1.
+    """
+    first = starts(conversation, turn)
+    if len(first) == 0:
+        return membership[:0], first
+    sums, nuggets = np.add.reduceat(membership, first, axis=0), np.diff(first, append=len(turn)).astype(np.float64)
+    if distribution == "cumulative":
+        turns_of = starts(conversation[first])
+        sums, nuggets = cumulative_sums(sums, turns_of), cumulative_sums(nuggets, turns_of)
+    return sums / nuggets[:, None], first
+
+
+def _conversation_fairness(
+    similarities: Floats, conversation: NDArray[np.int64], weight: Floats, conversations: int, empty: Floats | None
+) -> Floats:
+    """Weighted mean over turns; ``empty`` holds the similarity sum of turns without nuggets and their number."""
+    total = np.bincount(conversation, weights=similarities * weight, minlength=conversations)
+    weights = np.bincount(conversation, weights=weight, minlength=conversations)
+    if empty is not None:
+        total, weights = total + empty[0], weights + empty[1]
+    return np.divide(total, weights, out=np.zeros(conversations), where=weights > 0)
+
+
+def turns(
+    nuggets: NuggetTable,
+    attributes: Mapping[str, AttributeSet],
+    *,
+    distribution: Distribution = "independent",
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    duplicates: Duplicates = "nonrelevant",
+) -> pd.DataFrame:
+    """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
+
+    ``attributes``: Sets to score; each has memberships in the table. Returns: One row per turn: run, topic, turn;
+    for each attribute set the achieved probability of each group (``D SET group``) and ``DistrSim SET``.
+    """
+    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    conversation, turn = nuggets.conversation[rows], nuggets.turn[rows]
+    first = starts(conversation, turn)
+    columns: dict[str, Floats] = {}
+    for name, attribute in attributes.items():
+        achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
+        columns |= fairness_columns(attribute, achieved, similarity(achieved, attribute, ordinal, nominal))
+    table = nuggets.conversations.take(conversation[first]).reset_index(drop=True)
+    return pd.concat([table.assign(turn=turn[first]), pd.DataFrame(columns)], axis=1)
+
+
+def nugget_scores(
+    nuggets: NuggetTable,
+    *,
+    patience: Patience = 1250,
+    gains: Gains = GFRC_GAINS,
+    max_level: MaxLevel = 2,
+    position_weight: PositionWeight = "one-based",
+    duplicates: Duplicates = "nonrelevant",
+) -> pd.DataFrame:
+    """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
+
+    Returns DataFrame, columns run, topic, turn, wc, nugget, pw, g, pw g: One row per relevant nugget; ``nugget``
+    names its entity, or is empty.
+    """
+    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    table = nuggets.conversations.take(nuggets.conversation[rows]).reset_index(drop=True)
+    names = np.array([*nuggets.entities, ""], dtype=object)
+    weight = nugget_weights(nuggets.end[rows], patience, position_weight)
+    gain = gain_values(nuggets.level[rows], gains, max_level)
+    nugget = names[nuggets.entity[rows]] if nuggets.entity is not None else ""
+    return table.assign(turn=nuggets.turn[rows], wc=nuggets.end[rows], nugget=nugget, pw=weight, g=gain).assign(
+        **{"pw g": weight * gain}
+    )
+
+
+@measure(
+    "GF and GFRC", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2")
+)
+def gfrc(
+    nuggets: NuggetTable,
+    attributes: Mapping[str, AttributeSet],
+    *,
+    patience: Patience = 1250,
+    gains: Gains = GFRC_GAINS,
+    max_level: MaxLevel = 2,
+    position_weight: PositionWeight = "one-based",
+    distribution: Distribution = "independent",
+    empty_turns: EmptyTurns = "ignore",
+    turn_weight: TurnWeight = "uniform",
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    alpha: Alpha | None = None,
+    duplicates: Duplicates = "nonrelevant",
+) -> pd.DataFrame:
+    r"""R, GF and GFRC of every conversation.
+
+    .. math:: GF(C) = \frac{1}{\mathcal N'} \sum_i PW(S_i) \sum_m w_m DistrSim^m(D^m(S_i) \| D^m_*), \qquad
+              GFRC = \alpha R + (1 - \alpha) GF
+
+    Parameters
+    ----------
+    nuggets : NuggetTable
+    attributes : mapping of str to AttributeSet
+        Sets to score; each has memberships in the table.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, attribute, measure, value
+        Measures R, GF per attribute set, GF with an empty attribute (the weighted mean) and GFRC; each between 0
+        and 1. GF is 0 where no turn counts.
+
+    Raises
+    ------
+    ValueError
+        If an option is not one of its choices, there is no attribute set, a level has no gain, or ``turn_weight``
+        "largest-nugget" meets ``empty_turns`` "uniform": a turn without nuggets has no largest nugget.
+
+    Notes
+    -----
+    gfrc Eqs. 3 to 10, gfrc2 Eqs. 1 to 10. The paper names no normaliser for turn weights other than 1; the sum of the
+    weights keeps GF a mean.
+
+    Examples
+    --------
+    >>> from equipoise import project
+    >>> from equipoise.attributes import read_attributes
+    >>> from equipoise.nuggets import read_nuggets
+    >>> sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
+    >>> movies = read_nuggets(project.data("conversations", "M002.csv"), sets)
+    >>> gfrc(movies, sets).round(4).head(5)
+          run topic attribute measure   value
+    0  bing-1  M002                 R  0.0143
+    1  bing-1  M002   RATINGS      GF  0.5784
+    2  bing-1  M002    ORIGIN      GF  0.4492
+    3  bing-1  M002                GF  0.5138
+    4  bing-1  M002              GFRC  0.3473
+    """
+    if not attributes:
+        raise ValueError("GF needs at least one attribute set")
+    if alpha is None:
+        alpha = 1 / (len(attributes) + 1)
+    if turn_weight == "largest-nugget" and empty_turns == "uniform":
+        raise ValueError("turn_weight largest-nugget needs empty_turns ignore: an empty turn has no largest nugget")
+    shares = normalised_weights(weights, list(attributes))
+
+    count = len(nuggets.conversations)
+    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    conversation, turn, end = nuggets.conversation[rows], nuggets.turn[rows], nuggets.end[rows]
+    gain = gain_values(nuggets.level[rows], gains, max_level)
+    r = relevance(end, gain, conversation, count, patience, position_weight)
+
+    first = starts(conversation, turn)
+    weight = np.ones(len(first))
+    if turn_weight == "largest-nugget" and len(first):
+        weight = np.maximum.reduceat(nugget_weights(end, patience, position_weight), first)
+    of_turn = conversation[first]
+    empty = np.zeros(count)
+    if empty_turns == "uniform":
+        highest = np.zeros(count, dtype=np.int64)
+        np.maximum.at(highest, nuggets.conversation, nuggets.turn)
+        empty = (highest - np.bincount(of_turn, minlength=count)).astype(np.float64)
+
+    fairness: list[tuple[str, str, Floats]] = []
+    mean = np.zeros(count)
+    for name, attribute in attributes.items():
+        achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
+        similarities = similarity(achieved, attribute, ordinal, nominal)
+        uniform = similarity(np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal)
+        score = _conversation_fairness(similarities, of_turn, weight, count, np.stack([empty * uniform, empty]))
+        fairness.append((name, "GF", score))
+        mean += shares[name] * score
+    return tidy_scores(
+        nuggets, [("", "R", r), *fairness, ("", "GF", mean), ("", "GFRC", alpha * r + (1 - alpha) * mean)]
+    )

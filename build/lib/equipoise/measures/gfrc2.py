@@ -1,0 +1,234 @@
+"""GFRC2: group fairness and relevance of conversations as the expected experience of a population of users.
+
+Every relevant nugget is a place where a cluster of users leaves the conversation. What they have read so far has a
+utility (graded nugget precision, GNP) and a group fairness (DistrSim of the groups met so far); GFRC2 is the expected
+mixture of the two over the clusters.
+
+References
+----------
+gfrc2: Sakai, T., Tao, S. and Song, Y.-I. (2025): Evaluating Group Fairness and Relevance in Conversational Search: An
+Alternative Formulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.arrays import Floats, cumulative_sums, ranks, starts
+from equipoise.attributes import AttributeSet
+from equipoise.declare import checked, measure
+from equipoise.measures.conversation_scores import (
+    UTILITY,
+    fairness_columns,
+    normalised_weights,
+    similarity,
+    tidy_scores,
+)
+from equipoise.measures.gfrc import FAMILY
+from equipoise.nuggets import NuggetTable
+from equipoise.options import Duplicates, Nominal, Ordinal, Patience, Weights
+
+
+@measure("GNP", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc2",))
+def graded_nugget_precision(
+    start: ArrayLike, end: ArrayLike, level: ArrayLike, first: NDArray[np.intp]
+) -> tuple[Floats, Floats, Floats]:
+    r"""Graded nugget precision at the end of each relevant nugget.
+
+    .. math:: GNP(wc) = \frac{GWCrel(wc)}{WCnonrel(wc) + GWCrel(wc)}, \qquad
+              GWCrel(wc) = \sum_l l \cdot WCrel_l(wc)
+
+    Parameters
+    ----------
+    start, end, level : array_like of int, shaped (nuggets,)
+        First and last word position (from 1, end inclusive) and relevance level of the relevant nuggets, those of a
+        conversation together, in the order of positions.
+    first : ndarray of int, shaped (conversations,)
+        Row of the first nugget of each conversation (see `equipoise.arrays.starts`).
+
+    Returns
+    -------
+    graded_words : ndarray, shaped (nuggets,)
+        GWCrel, the words of relevant nuggets so far, times their levels.
+    other_words : ndarray, shaped (nuggets,)
+        WCnonrel, the words so far that belong to no relevant nugget.
+    precision : ndarray, shaped (nuggets,)
+        GNP, above 0 and at most 1.
+
+    Notes
+    -----
+    gfrc2 Eqs. 15 and 16.
+
+    Examples
+    --------
+    >>> graded_nugget_precision([32, 34], [33, 36], [2, 2], np.array([0]))[2].round(6)
+    array([0.114286, 0.243902])
+    """
+    last = np.asarray(end, dtype=np.float64)
+    words = last - np.asarray(start, dtype=np.float64) + 1
+    sums = cumulative_sums(np.column_stack([words * np.asarray(level), words]), first)
+    graded, other = sums[:, 0], last - sums[:, 1]
+    return graded, other, graded / (other + graded)
+
+
+def achieved_distributions(membership: Floats, first: NDArray[np.intp]) -> Floats:
+    r"""Achieved distribution at the end of each relevant nugget: the mean membership so far.
+
+    .. math:: \bar p_i(D^m(wc)) = \frac{1}{|rel(wc)|} \sum_{n \in rel(wc)} p_i^m(n)
+
+    ``membership`` (shaped (nuggets, groups)): Membership probabilities of the relevant nuggets. ``first`` (shaped
+    (conversations,)): row of the first nugget of each conversation. Returns ndarray, shaped (nuggets, groups).
+
+    gfrc2 Eq. 18.
+    """
+    achieved = cumulative_sums(membership, first)
+    achieved /= (ranks(first, len(achieved)) + 1)[:, None]
+    return achieved
+
+
+@dataclass(frozen=True)
+class _Clusters:
+    rows: NDArray[np.intp]
+    first: NDArray[np.intp]
+    conversation: NDArray[np.int64]
+    probability: Floats
+    graded_words: Floats
+    other_words: Floats
+    precision: Floats
+
+
+def _clusters(nuggets: NuggetTable, patience: Patience, duplicates: Duplicates) -> _Clusters:
+    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    conversation, end = nuggets.conversation[rows], nuggets.end[rows]
+    first = starts(conversation)
+    probability = np.where(end <= patience, 1 / patience, 0.0)
+    words = graded_nugget_precision(nuggets.start[rows], end, nuggets.level[rows], first)
+    return _Clusters(rows, first, conversation, probability, *words)
+
+
+def _similarities(
+    nuggets: NuggetTable, clusters: _Clusters, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal
+) -> tuple[Floats, Floats]:
+    membership = nuggets.memberships[attribute.name]
+    chosen = membership if len(clusters.rows) == len(membership) else membership[clusters.rows]
+    achieved = achieved_distributions(chosen, clusters.first)
+    return achieved, similarity(achieved, attribute, ordinal, nominal)
+
+
+@checked
+def user_clusters(
+    nuggets: NuggetTable,
+    attributes: Mapping[str, AttributeSet],
+    *,
+    patience: Patience = 1000,
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    duplicates: Duplicates = "nonrelevant",
+) -> pd.DataFrame:
+    r"""Return the user clusters of every conversation, as in gfrc2's Tables 1 and 2.
+
+    .. math:: Experience(uc) = w_0\, GNP(uc) + \sum_m w_m\, GF^m(uc)
+
+    Returns: One row per relevant nugget: run, topic, turn, wc (the word position where the cluster leaves),
+    probability, GWCrel, WCnonrel, GNP; for each attribute set the achieved probability of each group (``D SET
+    group``) and ``DistrSim SET``; and Experience.
+
+    gfrc2 Eqs. 12 to 18.
+    """
+    shares = normalised_weights(weights, [UTILITY, *attributes])
+    clusters = _clusters(nuggets, patience, duplicates)
+    table = nuggets.conversations.take(clusters.conversation).reset_index(drop=True)
+    columns: dict[str, NDArray[np.float64] | NDArray[np.int64]] = {
+        "turn": nuggets.turn[clusters.rows],
+        "wc": nuggets.end[clusters.rows],
+        "probability": clusters.probability,
+        "GWCrel": clusters.graded_words,
+        "WCnonrel": clusters.other_words,
+        "GNP": clusters.precision,
+    }
+    experience = shares[UTILITY] * clusters.precision
+    for name, attribute in attributes.items():
+        achieved, similarities = _similarities(nuggets, clusters, attribute, ordinal, nominal)
+        columns |= fairness_columns(attribute, achieved, similarities)
+        experience += shares[name] * similarities
+    columns["Experience"] = experience
+    return pd.concat([table, pd.DataFrame(columns)], axis=1)
+
+
+@measure(
+    "EGNP, EGF and GFRC2",
+    family=FAMILY,
+    range="0 to 1",
+    ideal="close to 1",
+    direction="higher is better",
+    sources=("gfrc2",),
+)
+def gfrc2(
+    nuggets: NuggetTable,
+    attributes: Mapping[str, AttributeSet],
+    *,
+    patience: Patience = 1000,
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    duplicates: Duplicates = "nonrelevant",
+) -> pd.DataFrame:
+    r"""EGNP, EGF and GFRC2 of every conversation: the expected utility, group fairness and experience.
+
+    .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a relevant nugget ends}
+
+    Parameters
+    ----------
+    nuggets : NuggetTable
+    attributes : mapping of str to AttributeSet
+        Sets to score; each has memberships in the table.
+
+    Returns
+    -------
+    DataFrame, columns run, topic, attribute, measure, value
+        Measures EGNP, EGF per attribute set, GFRC2; each between 0 and 1, and 0 without relevant nuggets.
+
+    Raises
+    ------
+    ValueError
+        If an option is not one of its choices, or a weight is missing.
+
+    Notes
+    -----
+    gfrc2 Eqs. 11 to 21.
+
+    Examples
+    --------
+    >>> from equipoise import project
+    >>> from equipoise.attributes import read_attributes
+    >>> from equipoise.nuggets import read_nuggets
+    >>> sets = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
+    >>> gfrc2(read_nuggets(project.data("conversations", "R112.csv"), sets), sets).round(6).head(4)
+                    run topic attribute measure     value
+    0  COPWA-CS-QD-MN-2  R112              EGNP  0.001728
+    1  COPWA-CS-QD-MN-2  R112   PRONOUN     EGF  0.003875
+    2  COPWA-CS-QD-MN-2  R112    HINDEX     EGF  0.002429
+    3  COPWA-CS-QD-MN-2  R112             GFRC2  0.002677
+    """
+    shares = normalised_weights(weights, [UTILITY, *attributes])
+    clusters = _clusters(nuggets, patience, duplicates)
+    count = len(nuggets.conversations)
+
+    def expected(values: Floats) -> Floats:
+        mass = clusters.probability * values
+        return np.bincount(clusters.conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
+
+    utility = expected(clusters.precision)
+    scores = [("", "EGNP", utility)]
+    total = shares[UTILITY] * utility
+    for name, attribute in attributes.items():
+        fairness = expected(_similarities(nuggets, clusters, attribute, ordinal, nominal)[1])
+        scores.append((name, "EGF", fairness))
+        total += shares[name] * fairness
+    return tidy_scores(nuggets, [*scores, ("", "GFRC2", total)])

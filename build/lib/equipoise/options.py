@@ -1,0 +1,76 @@
+"""The options of measures, each declared once: its type, its bounds, what it decides, how a command line writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from equipoise.declare import Option
+from equipoise.files import parse_number
+
+
+def read_pairs(text: str) -> dict[str, float]:
+    """Read ``name:number,name:number``, each name once."""
+    pairs: dict[str, float] = {}
+    for part in text.split(","):
+        name, colon, number = part.rpartition(":")
+        if not colon or not name.strip() or name.strip() in pairs:
+            raise ValueError(f"written name:number,name:number, each name once; found {text!r}")
+        pairs[name.strip()] = parse_number(number.strip())
+    return pairs
+
+
+def read_levels(text: str) -> dict[int, float]:
+    """Read ``level:gain,level:gain``; levels are whole numbers from 1."""
+    pairs = read_pairs(text)
+    if not all(level.isascii() and level.isdigit() and int(level) > 0 for level in pairs):
+        raise ValueError(f"the levels of gains are whole numbers from 1; found {text!r}")
+    return {int(level): gain for level, gain in pairs.items()}
+
+
+def _read_gains(text: str) -> dict[int, float] | str:
+    return text if text == "exponential" else read_levels(text)
+
+
+def _read_cutoffs(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise ValueError(f"cut-offs are whole numbers from 1, between commas; found {text!r}")
+    return sorted({int(part) for part in parts})
+
+
+# --- conversations ------------------------------------------------------------------------------------------------
+
+Patience = Annotated[float, Option("L, the words that a user is willing to read.", least=1)]
+Gains = Annotated[
+    Mapping[int, float] | Literal["exponential"],
+    Option(
+        "Gain of each level, or (2^l - 1) / 2^max_level.", least=0, most=1, form="level:gain,...", parse=_read_gains
+    ),
+]
+MaxLevel = Annotated[int, Option("Highest level, for exponential gains.", least=1)]
+PositionWeight = Annotated[
+    Literal["one-based", "zero-based", "zero-based-own-normaliser"],
+    Option("How a nugget loses weight along the conversation: gfrc2 Eqs. 6, 7 and 9."),
+]
+Distribution = Annotated[
+    Literal["independent", "cumulative"],
+    Option("Nuggets behind the achieved distribution of a turn: its own, or those of all turns up to it."),
+]
+EmptyTurns = Annotated[
+    Literal["ignore", "uniform"], Option("Turns without relevant nuggets: left out, or taken as uniform.")
+]
+TurnWeight = Annotated[
+    Literal["uniform", "largest-nugget"], Option("PW of a turn: 1, or the largest weight of its nuggets.")
+]
+Ordinal = Annotated[Literal["nmd", "rnod"], Option("Divergence for ordinal groups.")]
+Nominal = Annotated[Literal["jsd", "nvd"], Option("Divergence for nominal groups.")]
+Duplicates = Annotated[
+    Literal["nonrelevant", "relevant"],
+    Option("What naming an entity again within a conversation is, nonrelevant or relevant; needs a column entity."),
+]
+Weights = Annotated[
+    Mapping[str, float],
+    Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
+]
+Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)]

@@ -1,0 +1,58 @@
+"""Where things are, and which of them a computation has used.
+
+The repository is found from the working directory upwards, else from where the library is installed from. `data`
+gives the path of a file under ``data/`` and notes it; `used_files` lists what was noted, so that a report can say
+which data made it and a build can tell when they changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+_used: dict[str, str] = {}
+
+
+@cache
+def root() -> Path:
+    """Top folder of the repository."""
+    here = Path.cwd()
+    for folder in (here, *here.parents, *Path(__file__).resolve().parents):
+        if (folder / "data" / "published" / "artefacts.csv").is_file() and (folder / "notebooks").is_dir():
+            return folder
+    raise FileNotFoundError(
+        f"no Equipoise repository at {here} or above it: run this in a clone, where notebooks/ and data/ are"
+    )
+
+
+def data(*parts: str) -> Path:
+    """Path of a file under ``data/``, noted as used.
+
+    ``*parts``: Folder and file names below ``data/``.
+    """
+    path = root().joinpath("data", *parts)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file data/{'/'.join(parts)} in this repository")
+    note("data/" + "/".join(parts), sha256(path))
+    return path
+
+
+def note(name: str, digest: str) -> None:
+    """Note a file as used.
+
+    ``name``: A name that is the same on every machine, never an absolute path. ``digest``: Its sha256, in
+    hexadecimal digits.
+    """
+    _used[name] = digest
+
+
+def used_files() -> dict[str, str]:
+    """Every file noted so far, by name, with its sha256."""
+    return dict(sorted(_used.items()))
+
+
+def sha256(path: Path) -> str:
+    """The sha256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,145 @@
+"""The ledger: one row per table and figure of the four papers, and its status, which code decides."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from equipoise.files import write_csv
+from equipoise.reports.printed import artefacts
+from equipoise.reports.shown import markdown_cell
+
+
+STATUSES = ("absent", "kept", "replica", "derived", "explained", "exact")
+"""Statuses of an artefact, from the lowest: a step to the left is a fall."""
+
+
+STATUS_MEANINGS = {
+    "exact": "every printed cell equals ours at the printed precision",
+    "explained": "some cells differ, each with its reason",
+    "derived": "computed from, or compared with, other printed numbers",
+    "replica": "computed on other, named data; its claims hold or do not hold there",
+    "kept": "regenerated earlier; its data cannot be reached now",
+    "absent": "not regenerated, with the reason",
+}
+"""What each status says, from the highest."""
+
+
+_LEDGER_COLUMNS = [
+    "paper",
+    "artefact",
+    "title",
+    "status",
+    "notebook",
+    "data",
+    "cells",
+    "differing",
+    "largest_difference",
+    "claims",
+    "claims_that_hold",
+    "remarks",
+    "files",
+]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """One row per table and figure of the four papers, and its status.
+
+    ``table``: Every column as text.
+    """
+
+    table: pd.DataFrame
+
+    @classmethod
+    def of(cls, manifests: Iterable[Mapping[str, Any]], kept: Iterable[str] = ()) -> Ledger:
+        """Ledger of the reports with these manifests.
+
+        ``kept``: Notebooks whose report is out of date and whose data cannot be reached: their artefacts are
+        ``kept``.
+        """
+        kept_notebooks = set(kept)
+        entries: dict[str, dict[str, str]] = {}
+        for manifest in manifests:
+            notebook = str(manifest["notebook"])
+            for record in manifest["artefacts"]:
+                name = record["artefact"]
+                if name in entries:
+                    raise ValueError(f"{name} is reported by both {entries[name]['notebook']} and {notebook}")
+                claims = record["claims"]
+                reasons = dict.fromkeys(difference["reason"] for difference in record["differences"])
+                failed = [f"does not hold: {claim['statement']}" for claim in claims if not claim["holds"]]
+                entries[name] = {
+                    "status": "kept" if notebook in kept_notebooks else record["status"],
+                    "notebook": notebook,
+                    "data": record["data"],
+                    "cells": str(record["cells"] or ""),
+                    "differing": str(len(record["differences"])) if record["cells"] else "",
+                    "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
+                    "claims": str(len(claims) or ""),
+                    "claims_that_hold": str(sum(claim["holds"] for claim in claims)) if claims else "",
+                    "remarks": "; ".join(filter(None, [record["note"], *reasons, *failed])),
+                    "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
+                }
+        rows = []
+        for name, row in artefacts().iterrows():
+            entry = dict.fromkeys(_LEDGER_COLUMNS, "")
+            entry |= {"status": "absent", "remarks": row["absent_because"] or "not regenerated"}
+            entry |= entries.get(str(name), {})
+            rows.append(entry | {column: row[column] for column in ("paper", "artefact", "title")})
+        return cls(pd.DataFrame(rows, columns=_LEDGER_COLUMNS, dtype="str"))
+
+    @classmethod
+    def read(cls, text: str) -> Ledger:
+        """Ledger from the text of a ``ledger.csv``."""
+        return cls(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
+
+    def write(self, folder: Path) -> None:
+        """Write ``ledger.csv`` and ``ledger.md``."""
+        write_csv(self.table, folder / "ledger.csv")
+        (folder / "ledger.md").write_text(self.markdown(), encoding="utf-8")
+
+    def markdown(self) -> str:
+        """Return the ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
+        counts = self.table["status"].value_counts()
+        total = ", ".join(f"{counts[status]} {status}" for status in reversed(STATUSES) if status in counts)
+        lines = ["# Ledger\n\n", f"{len(self.table)} tables and figures of four papers: {total}.\n"]
+        lines.append("\n" + "".join(f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()))
+        for paper, part in self.table.groupby("paper", sort=False):
+            lines.append(f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Claims | Remarks |\n")
+            lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
+            for row in part.to_dict("records"):
+                label = markdown_cell(row["artefact"].replace("-", " "))
+                first = next(
+                    iter(sorted(row["files"].split(), key=lambda file: not file.endswith((".md", ".svg")))), ""
+                )
+                claims = f"{row['claims_that_hold']} of {row['claims']} hold" if row["claims"] else ""
+                remarks = row["remarks"] + (f" (data: {row['data']})" if row["data"] else "")
+                cells = [f"[{label}]({first})" if first else label]
+                cells += map(
+                    markdown_cell, [row["title"], row["status"], row["cells"], row["differing"], claims, remarks]
+                )
+                lines.append(f"| {' | '.join(cells)} |\n")
+        return "".join(lines)
+
+    def falls_from(self, earlier: Ledger) -> list[str]:
+        """Name the artefacts whose status is lower than in an earlier ledger.
+
+        Returns: A line each.
+        """
+
+        def statuses(ledger: Ledger) -> dict[str, str]:
+            return dict(
+                zip(ledger.table["paper"] + "/" + ledger.table["artefact"], ledger.table["status"], strict=True)
+            )
+
+        now, lines = statuses(self), []
+        for name, status in statuses(earlier).items():
+            if STATUSES.index(now.get(name, "absent")) < STATUSES.index(status):
+                lines.append(f"{name} fell from {status} to {now.get(name, 'absent')}")
+        return lines

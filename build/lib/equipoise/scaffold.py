@@ -1,0 +1,153 @@
+"""Start a notebook for a topic of one's own from one that is there.
+
+A notebook can be copied if it has a parameter ``topic`` and takes its data files from parameters: those whose default
+is the path of a file below ``data/``. The copy has files of its own, filled with the example to begin with, a test, and
+a report that no artefact of a paper hangs on; it builds at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import keyword
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from equipoise import project
+from equipoise.reports.notebooks import Notebook, find_notebooks
+from equipoise.reports.report import MANIFEST, REPORT_FOLDER_VARIABLE
+
+_TEST = '''"""The notebook {name}: it runs on its data files, and its report holds scores."""
+
+from pathlib import Path
+
+from equipoise.scaffold import check_topic
+
+
+def test_{name}(tmp_path: Path) -> None:
+    scores = check_topic("{name}", tmp_path)
+    assert scores
+    assert all(0 <= score <= 1 for score in scores)
+'''
+
+
+@dataclass(frozen=True)
+class Scaffold:
+    """What `new_topic` has made.
+
+    ``notebook``, ``test``: the notebook and its test. ``data``: Files to fill in.
+    """
+
+    notebook: Path
+    test: Path
+    data: tuple[Path, ...]
+
+
+def _data_parameters(notebook: Notebook) -> dict[str, str]:
+    """Parameters that name a file below ``data/``, with that file."""
+    folder = project.root() / "data"
+    return {
+        name: parameter.default
+        for name, parameter in notebook.parameters.items()
+        if parameter.type == "str" and "/" in parameter.default and (folder / parameter.default).is_file()
+    }
+
+
+def copyable() -> list[str]:
+    """Notebooks that a topic of one's own can begin from."""
+    return [
+        name
+        for name, notebook in find_notebooks().items()
+        if "topic" in notebook.parameters and _data_parameters(notebook)
+    ]
+
+
+def _with_parameters(source: str, values: dict[str, str]) -> str:
+    """Return the source of a parameters cell with other values, its comments kept."""
+    lines = source.split("\n")
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+            value = statement.value
+            if statement.target.id in values and value.end_col_offset is not None:
+                line = lines[value.lineno - 1].encode()  # offsets count bytes
+                text = json.dumps(values[statement.target.id], ensure_ascii=False).encode()
+                lines[value.lineno - 1] = (line[: value.col_offset] + text + line[value.end_col_offset :]).decode()
+    return "\n".join(lines)
+
+
+def new_topic(name: str, source: str, topic: str) -> Scaffold:
+    """Make a notebook for another topic, with data files and a test of its own.
+
+    ``name``: of the new notebook: lower-case letters, digits and ``_``, a letter first. ``source``: Notebook to
+    begin from, one of `copyable`. ``topic``: Id of the topic; one word.
+    """
+    root = project.root()
+    notebooks = find_notebooks()
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
+        raise ValueError(f"{name!r} is no name for a notebook: lower-case letters, digits and _, a letter first")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
+        raise ValueError(f"{topic!r} is no topic: one word of letters, digits, '.', '_' and '-'")
+    if source not in notebooks:
+        raise ValueError(f"no notebook {source}; a topic can begin from {', '.join(copyable())}")
+    notebook = notebooks[source]
+    files = _data_parameters(notebook)
+    if "topic" not in notebook.parameters or not files:
+        others = ", ".join(copyable())
+        raise ValueError(f"{source} takes no topic and data files from its parameters; a topic can begin from {others}")
+    old_topic = str(notebook.parameters["topic"].default)
+    values, contents = {"topic": topic}, dict[Path, str]()
+    for parameter, old in files.items():
+        path = Path(old).with_name(name + Path(old).suffix)
+        if root / "data" / path in contents:
+            path = path.with_stem(f"{name}_{parameter}")
+        values[parameter] = path.as_posix()
+        text = (root / "data" / old).read_text(encoding="utf-8")
+        word = rf"(?<![A-Za-z0-9._-]){re.escape(old_topic)}(?![A-Za-z0-9._-])"
+        contents[root / "data" / path] = re.sub(word, lambda _: topic, text)
+
+    content = copy.deepcopy(notebook.content)
+    for cell in content.cells:
+        if "parameters" in cell.metadata.get("tags", []):
+            cell.source = _with_parameters(cell.source, values)
+        elif cell.cell_type == "code":
+            cell.source = cell.source.replace(f'Report("{source}")', f'Report("{name}")')
+    title = next((cell for cell in content.cells if cell.cell_type == "markdown"), None)
+    if title is not None:
+        title.source = re.sub(r"\A#[^\n]*", lambda _: f"# {topic}: conversations scored", title.source)
+    made = Scaffold(root / "notebooks" / f"{name}.ipynb", root / "tests" / f"test_{name}.py", tuple(contents))
+    contents[made.notebook] = nbformat.writes(content) + "\n"
+    contents[made.test] = _TEST.format(name=name)
+    there = [str(path.relative_to(root)) for path in contents if path.exists()]
+    if there:
+        raise ValueError(f"there already: {', '.join(there)}; choose another name")
+    for path, text in contents.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return made
+
+
+def check_topic(name: str, folder: Path) -> list[float]:
+    """Run a notebook into a folder and return the scores of its report.
+
+    ``name``: Notebook, without ending. ``folder``: where its report goes instead of ``reports/``. Returns: The
+    column ``value`` of its table ``scores``.
+    """
+    import pandas as pd
+    from nbclient import NotebookClient
+
+    notebooks = find_notebooks()
+    if name not in notebooks:
+        raise ValueError(f"no notebook {name}; there are {', '.join(notebooks)}")
+    environment = os.environ | {REPORT_FOLDER_VARIABLE: str(folder), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    resources = {"metadata": {"path": str(project.root() / "notebooks")}}
+    client = NotebookClient(copy.deepcopy(notebooks[name].content), kernel_name="python3", resources=resources)
+    client.execute(env=environment)
+    table = folder / "tables" / "scores.csv"
+    if not (folder / MANIFEST).is_file() or not table.is_file():
+        raise ValueError(f"{name} ends without report.finish(), or without a table named scores")
+    return [float(value) for value in pd.read_csv(table)["value"]]

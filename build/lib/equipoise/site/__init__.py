@@ -1,0 +1,1 @@
+"""The site: the reports as pages that a browser opens from disk."""

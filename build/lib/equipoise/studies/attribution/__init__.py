@@ -1,0 +1,1 @@
+"""Attribution bias of retrieval-augmented language models (thesis, chapter 5)."""

@@ -1,0 +1,109 @@
+"""What a model is told about the authors of documents, truly or against the facts.
+
+Documents belong to one of two groups (written by a human or by a language model, by a woman or by a man, ...). A mode
+(`equipoise.answer_modes`) says which group a model is shown: none, the true one, or the other one. A set of labels
+says by which words a group is shown.
+
+References
+----------
+thesis: chapter 5, section 5.3.1, appendix 5.C (extended set of labels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from equipoise.answer_modes import MODES
+from equipoise.files import read_yaml
+from equipoise.problems import InputError, Problem
+
+
+def stable_generator(seed: int, *words: str) -> np.random.Generator:
+    """Generator of random numbers that depends on a seed and on words only, not on the order of calls."""
+    digest = hashlib.sha256("\x1f".join([str(seed), *words]).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """Words by which groups of authors are shown.
+
+    ``groups``: Two groups, each with the labels that may stand for it. ``notice``: the sentence that tells a model
+    of the labels.
+    """
+
+    name: str
+    groups: Mapping[str, tuple[str, ...]]
+    notice: str
+
+    def __post_init__(self) -> None:
+        first, *rest = (set(labels) for labels in self.groups.values())
+        if len(rest) != 1 or not first or not rest[0] or first & rest[0]:
+            raise ValueError(f"labels {self.name}: two groups with labels of their own are wanted")
+        object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
+
+    def shown(self, mode: str, group: str) -> str | None:
+        """Group that a document is shown to be of.
+
+        ``mode``: one of `MODES`. ``group``: the group it is of. Returns: None in mode Vanilla.
+        """
+        if group not in self.groups:
+            raise ValueError(f"labels {self.name} know the groups {', '.join(self.groups)}, not {group!r}")
+        if mode not in MODES:
+            raise ValueError(f"no mode {mode!r}: one of {', '.join(MODES)}")
+        if mode == "Vanilla":
+            return None
+        return group if mode == "Informed" else next(other for other in self.groups if other != group)
+
+    def label(self, mode: str, group: str, seed: int, *words: str) -> str | None:
+        """Label that a document carries.
+
+        ``*words``: what identifies the document; where a group has several labels, the same words draw the same
+        one.
+        """
+        shown = self.shown(mode, group)
+        if shown is None:
+            return None
+        labels = self.groups[shown]
+        return labels[int(stable_generator(seed, self.name, shown, *words).integers(len(labels)))]
+
+
+def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, LabelSet]:
+    """Read sets of labels from a YAML file.
+
+    The file maps the name of each set to ``notice`` (a sentence), ``groups`` (two, each with a list of labels, or the
+    word ``pool``) and ``source``.
+
+    ``pool``: Labels that ``pool`` stands for; sets that need one are left out where it is empty. Returns: In the
+    order of the file.
+    """
+    content = read_yaml(path)
+    wanted = "notice (a sentence) and groups (two, each with labels of its own)"
+    if not isinstance(content, dict) or not content:
+        raise InputError([Problem(str(path), None, None, type(content).__name__, "sets of labels by name")])
+    sets: dict[str, LabelSet] = {}
+    problems: list[Problem] = []
+    for name, entry in content.items():
+        groups = entry.get("groups") if isinstance(entry, dict) else None
+        if not isinstance(groups, dict) or not isinstance(entry.get("notice"), str):
+            problems.append(Problem(str(path), None, str(name), "something else", wanted))
+            continue
+        listed = {group: tuple(pool) if labels == "pool" else labels for group, labels in groups.items()}
+        if not pool and "pool" in groups.values():
+            continue
+        if not all(isinstance(labels, list | tuple) for labels in listed.values()):
+            problems.append(Problem(str(path), None, str(name), "a group without a list", wanted))
+            continue
+        try:
+            sets[name] = LabelSet(name, {group: tuple(labels) for group, labels in listed.items()}, entry["notice"])
+        except (ValueError, TypeError) as error:
+            problems.append(Problem(str(path), None, str(name), str(error), wanted))
+    if problems:
+        raise InputError(problems)
+    return sets

@@ -1,0 +1,131 @@
+"""Figures of attribution: modes, prompts, sensitivity and bias."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+from equipoise.plots import COLOURS, MARKERS
+
+_RELEVANT, _OTHER = "#dbe9f6", "#f1f1f1"
+
+
+def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
+    """Draw what each mode says of the author of each document.
+
+    ``shown`` (columns mode, document, relevant, author, label): one row for each mode and document; ``author``
+    wrote it, ``label`` is what a model is told, missing for nothing.
+
+    thesis, Figures 5.3 and 5.4.
+    """
+    modes = shown["mode"].drop_duplicates().tolist()
+    for line, mode in enumerate(modes):
+        for place, row in enumerate(shown[shown["mode"] == mode].itertuples()):
+            told = row.label is not None and not pd.isna(row.label)
+            face, edge = (_RELEVANT, COLOURS[0]) if row.relevant else (_OTHER, "#888888")
+            place_of_box = (place + 0.06, -line - 0.8)
+            ax.add_patch(FancyBboxPatch(place_of_box, 0.86, 0.62, boxstyle="round,pad=0.02", lw=1.2, fc=face, ec=edge))
+            ax.text(
+                place + 0.49,
+                -line - 0.4,
+                f"Document [{row.document}]\nby {row.author}",
+                ha="center",
+                va="center",
+                fontsize=8,
+            )
+            tag = {"fc": COLOURS[4] if told else "white", "ec": "none", "pad": 2}
+            ax.text(
+                place + 0.49,
+                -line - 0.68,
+                f"[{row.label}]" if told else "no label",
+                ha="center",
+                va="center",
+                fontsize=8,
+                bbox=tag,
+            )
+        ax.text(-0.1, -line - 0.5, mode, ha="right", va="center", fontweight="bold")
+    ax.set_xlim(-1.6, shown.groupby("mode").size().max() + 0.05)
+    ax.set_ylim(-len(modes) - 0.05, 0)
+    ax.axis("off")
+    return ax
+
+
+def text_panel(ax: Axes, parts: Sequence[tuple[str, str]], *, width: int = 100, longest: int = 600) -> Axes:
+    """Draw headed texts under each other; nothing in them is markup.
+
+    ``parts``: Heading and text. ``width``: Signs in a line. ``longest``: Signs after which a text is cut, with a
+    mark. Returns: With the panel's height in text lines as upper limit of y.
+
+    thesis, Figures 5.1, 5.2 and 5.6 to 5.8.
+    """
+    top = 0.0
+    for heading, text in parts:
+        cut = text if len(text) <= longest else text[:longest].rsplit(" ", 1)[0] + " …"
+        lines = [part for piece in cut.split("\n") for part in textwrap.wrap(piece, width) or [""]]
+        ax.text(0, -top, heading, va="top", fontsize=9, fontweight="bold", parse_math=False)
+        ax.text(0.02, -top - 1.2, "\n".join(lines), va="top", fontsize=8, parse_math=False, linespacing=1.25)
+        top += 2.0 + len(lines)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(-top, 0.3)
+    ax.axis("off")
+    return ax
+
+
+def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
+    """Draw values with their intervals under each other, and the line of zero.
+
+    ``table`` (columns name, value, low, high, group): From top to bottom; groups have a colour and a marker each.
+    ``label``: of the x axis.
+    """
+    places = -np.arange(len(table), dtype=np.float64)
+    ax.axvline(0, color="#444444", lw=1)
+    for number, group in enumerate(table["group"].drop_duplicates()):
+        part = (table["group"] == group).to_numpy()
+        chosen = table[part]
+        reach = np.abs(chosen[["low", "high"]].to_numpy().T - chosen["value"].to_numpy())
+        ax.errorbar(
+            chosen["value"],
+            places[part],
+            xerr=reach,
+            fmt=MARKERS[number % len(MARKERS)],
+            color=COLOURS[number % len(COLOURS)],
+            capsize=3,
+            label=str(group),
+        )
+    ax.set_yticks(places, table["name"])
+    ax.set_xlabel(label)
+    ax.grid(visible=False, axis="y")
+    return ax
+
+
+def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
+    """Draw values with their intervals over a number, a line for each group.
+
+    ``x``: Column of the x axis; it names it. ``label``: of the y axis.
+
+    thesis, Figure 5.9.
+    """
+    width = 0.12 * max(len(table["group"].unique()) - 1, 0)
+    for number, (group, part) in enumerate(table.groupby("group", sort=False)):
+        line = part.sort_values(x)
+        moved = line[x].to_numpy(dtype=np.float64) + number * 0.12 - width / 2
+        reach = np.abs(line[["low", "high"]].to_numpy().T - line["value"].to_numpy())
+        ax.errorbar(
+            moved,
+            line["value"],
+            yerr=reach,
+            marker=MARKERS[number % len(MARKERS)],
+            color=COLOURS[number % len(COLOURS)],
+            capsize=3,
+            label=str(group),
+        )
+    ax.axhline(0, color="#444444", lw=1)
+    ax.set_xticks(sorted(table[x].unique()))
+    ax.set_xlabel(x)
+    ax.set_ylabel(label)
+    return ax

@@ -1,0 +1,242 @@
+"""Analysis of variance of conversations and their orders: the models MD0 and MD1, Tukey's test, tiers.
+
+Tables 4 and 5 of the study (Faggioli et al., section 3.2); see also Rutherford (2011), ANOVA and ANCOVA: A GLM
+Approach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from equipoise.arrays import Floats
+from equipoise.problems import need_columns
+from equipoise.statistics import finite
+
+Codes = NDArray[np.intp]
+
+
+def _codes(table: pd.DataFrame, names: Sequence[str]) -> tuple[Codes, int]:
+    """Number the combinations of some columns."""
+    codes = np.asarray(table.groupby(list(names), sort=True, observed=True).ngroup(), dtype=np.intp)
+    return codes, int(codes.max()) + 1
+
+
+def _squares_between(values: Floats, codes: Codes, groups: int) -> float:
+    """Sum over groups of size times squared group mean; values are centred on the grand mean."""
+    size, total = np.bincount(codes, minlength=groups), np.bincount(codes, values, minlength=groups)
+    return float((total**2 / size).sum())
+
+
+def anova_from_sums(
+    sums: pd.DataFrame,
+    observations: int,
+    *,
+    alpha: float = 0.05,
+    topic_against: Literal["residual", "permutation"] = "residual",
+) -> pd.DataFrame:
+    r"""Complete an analysis of variance from its sums of squares and degrees of freedom.
+
+    .. math::
+        MS = SS / DF, \quad F = MS / MS_{error}, \quad p = P(F_{DF, DF_{error}} \ge F), \quad
+        \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}
+
+    ``sums``: Columns ``source, SS, DF``; the row "Error" is the residual, a row "Total" is passed through.
+    ``observations``: N, the number of observations. ``alpha``: Partial omega squared is given for factors with p
+    below alpha only, NaN for the others: the paper calls it ill-defined there. ``topic_against``: the mean square
+    that tests "topic": the residual, as in the paper, or that of "permutation(topic)", as a random nested factor
+    would ask for. Returns: Columns ``source, SS, DF, MS, F, p, omega_squared``; NaN where a source has none.
+
+    permutations, Tables 4 and 5.
+    """
+    need_columns(sums, ["source", "SS", "DF"])
+    table = sums[["source", "SS", "DF"]].reset_index(drop=True)
+    rows = {str(name): place for place, name in enumerate(table["source"])}
+    if "Error" not in rows or table["DF"][rows["Error"]] < 1:
+        raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
+    if topic_against not in ("residual", "permutation"):
+        raise ValueError(f"topic_against is 'residual' or 'permutation', found {topic_against!r}")
+    if topic_against == "permutation" and "permutation(topic)" not in rows:
+        raise ValueError("topic_against='permutation' needs the source permutation(topic)")
+    ss, df = table["SS"].to_numpy(dtype=np.float64), table["DF"].to_numpy(dtype=np.float64)
+    mean_square = np.where(table["source"] == "Total", np.nan, ss / np.maximum(df, 1))
+    mean_square[df == 0] = np.nan
+    against = np.full(len(table), rows["Error"])
+    if topic_against == "permutation":
+        against[(table["source"] == "topic").to_numpy()] = rows["permutation(topic)"]
+    is_factor = ~table["source"].isin(["Error", "Total"]).to_numpy() & (df > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        f = np.where(is_factor, mean_square / mean_square[against], np.nan)
+    p = stats.f.sf(f, np.maximum(df, 1), df[against])
+    surplus = df * (f - 1)
+    table["MS"], table["F"], table["p"] = mean_square, f, p
+    with np.errstate(invalid="ignore"):
+        table["omega_squared"] = np.where(p < alpha, surplus / (surplus + observations), np.nan)
+    return table
+
+
+def anova(
+    scores: pd.DataFrame,
+    *,
+    permutation: str | None = None,
+    alpha: float = 0.05,
+    topic_against: Literal["residual", "permutation"] = "residual",
+) -> pd.DataFrame:
+    r"""Analysis of variance of system scores, models MD0 and MD1.
+
+    .. math::
+        y_{ik} = \mu + \tau_i + \alpha_k + \varepsilon_{ik} \quad (MD0) \qquad
+        y_{i(j)k} = \mu + \tau_i + \nu_{j(i)} + \alpha_k + \varepsilon_{ijk} \quad (MD1)
+
+    Sums of squares are sequential (type I) in the order topic, permutation(topic), model: exact from group means for
+    the nested part, and from a system of one equation per model for the models. Where every permutation is scored by
+    every model the order does not matter.
+
+    ``scores``: Columns ``run, topic, value``: one row per observation; topics may have different numbers of
+    permutations and cells may be missing. ``permutation``: name of the column of the permutation, which counts
+    within its topic; without it, the model is MD0. Returns: Columns ``source, SS, DF, MS, F, p, omega_squared``;
+    rows topic, permutation(topic) (MD1), model, Error, Total.
+
+    permutations, section 3.2, models MD0 and MD1; Tables 4 and 5.
+    """
+    blocks = ["topic"] if permutation is None else ["topic", permutation]
+    need_columns(scores, ["value", "run", *blocks])
+    repeated = scores.duplicated([*blocks, "run"])
+    if repeated.any():
+        cell = scores.loc[repeated, [*blocks, "run"]].iloc[0].to_dict()
+        raise ValueError(f"{int(repeated.sum())} cells have more than one score; the first is {cell}")
+    y = finite(scores["value"], "scores in column value")
+    y = y - y.mean()
+    n = len(y)
+    model_codes, models = _codes(scores, ["run"])
+    if models < 2:
+        raise ValueError(f"a comparison needs at least two systems in column run, found {models}")
+    topic_codes, topics = _codes(scores, ["topic"])
+    block_codes, block_count = _codes(scores, blocks)
+
+    # Models within blocks: both sides are centred on their block, which leaves one normal equation per model
+    sizes = np.bincount(block_codes, minlength=block_count)
+    centred = y - (np.bincount(block_codes, y, minlength=block_count) / sizes)[block_codes]
+    cells = np.zeros((block_count, models))
+    np.add.at(cells, (block_codes, model_codes), 1.0)
+    normal = np.diag(cells.sum(axis=0)) - cells.T @ (cells / sizes[:, None])
+    right = np.bincount(model_codes, centred, minlength=models)
+    effects, _, rank, _ = np.linalg.lstsq(normal, right, rcond=1e-9)
+
+    among_topics = _squares_between(y, topic_codes, topics)
+    among_blocks = _squares_between(y, block_codes, block_count)
+    among_models = float(effects @ right)
+    total = float(y @ y)
+    rows: list[tuple[str, float, int]] = [("topic", among_topics, topics - 1)]
+    if permutation is not None:
+        rows.append(("permutation(topic)", max(among_blocks - among_topics, 0.0), block_count - topics))
+    rows.append(("model", among_models, int(rank)))
+    rows.append(("Error", max(total - among_blocks - among_models, 0.0), n - block_count - int(rank)))
+    rows.append(("Total", total, n - 1))
+    sums = pd.DataFrame(rows, columns=["source", "SS", "DF"])
+    return anova_from_sums(sums, n, alpha=alpha, topic_against=topic_against)
+
+
+def f_bounds(sums: pd.DataFrame, half_unit: float) -> pd.DataFrame:
+    r"""Bounds of F when the sums of squares are known only as printed.
+
+    .. math::
+        \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
+        \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
+
+    ``sums``: Columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out. ``half_unit``:
+    h, half a unit of the last printed place: 0.0005 for three decimals. Smaller than the residual. Returns
+    DataFrame, columns source, lowest F, highest F.
+
+    Checks permutations, Tables 4 and 5, against themselves.
+    """
+    need_columns(sums, ["source", "SS", "DF"])
+    error = sums[sums["source"] == "Error"]
+    if len(error) != 1 or float(error["SS"].iloc[0]) <= half_unit:
+        raise ValueError(f"one row Error with a sum of squares above {half_unit} is wanted, found {len(error)}")
+    residual, freedom = float(error["SS"].iloc[0]), float(error["DF"].iloc[0])
+    factors = sums[~sums["source"].isin(["Error", "Total"])].reset_index(drop=True)
+    low = np.maximum(factors["SS"] - half_unit, 0) / factors["DF"] / ((residual + half_unit) / freedom)
+    high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
+    return pd.DataFrame({"source": factors["source"], "lowest F": low, "highest F": high})
+
+
+def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
+    r"""Tukey's honestly significant differences between systems, with the residual of a fitted analysis of variance.
+
+    .. math::
+        q_{ab} = \frac{|\bar y_a - \bar y_b|}{\sqrt{\tfrac12 MS_{error} (1/n_a + 1/n_b)}}, \quad
+        p_{ab} = P(Q_{k, DF_{error}} \ge q_{ab})
+
+    with Q the studentised range over k systems; with unequal numbers of scores this is the Tukey-Kramer form.
+
+    ``scores``: Columns ``run, value``: the scores that `table` was fitted on. ``table``: the result of `anova`: its
+    row "Error" is used. ``alpha``: Family-wise level of the intervals and of ``different``. Returns: One row per
+    pair, sorted by name: ``a, b, difference, low, high, p, different``; difference is mean of a minus mean of b.
+
+    permutations, section 4.4. Means are raw means: with missing cells they are not adjusted for the topics.
+    """
+    need_columns(scores, ["value", "run"])
+    finite(scores["value"], "scores in column value")
+    groups = scores.groupby("run", sort=True, observed=True)["value"]
+    means, sizes = groups.mean(), groups.size()
+    if len(means) < 2:
+        raise ValueError(f"a comparison needs at least two systems in column run, found {len(means)}")
+    error = table.loc[table["source"] == "Error"].iloc[0]
+    first, second = (np.array(side, dtype=np.intp) for side in zip(*combinations(range(len(means)), 2), strict=True))
+    mean, size = means.to_numpy(dtype=np.float64), sizes.to_numpy(dtype=np.float64)
+    difference = mean[first] - mean[second]
+    spread = np.sqrt(float(error["MS"]) / 2 * (1 / size[first] + 1 / size[second]))
+    freedom = float(error["DF"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q = np.where(difference == 0, 0.0, np.abs(difference) / spread)
+    p = stats.studentized_range.sf(q, len(means), freedom)
+    reach = stats.studentized_range.isf(alpha, len(means), freedom) * spread
+    return pd.DataFrame(
+        {
+            "a": means.index[first].astype(str),
+            "b": means.index[second].astype(str),
+            "difference": difference,
+            "low": difference - reach,
+            "high": difference + reach,
+            "p": p,
+            "different": p < alpha,
+        }
+    )
+
+
+def tiers(means: pd.Series, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Systems in tiers, from the best mean downwards.
+
+    A tier holds the best system not yet placed and every system not yet placed that does not differ from it
+    significantly. Tiers do not overlap; two members of a tier can differ from each other.
+
+    ``means``: Mean score by system. ``pairs``: Columns ``a, b, different`` with every pair once, as `tukey_hsd`
+    gives it. Returns: Columns ``run, mean, tier`` (from 1), best first; equal means are sorted by name.
+
+    permutations, section 4.4.
+    """
+    need_columns(pairs, ["a", "b", "different"])
+    differ = {
+        frozenset((str(a), str(b))): bool(d) for a, b, d in pairs[["a", "b", "different"]].itertuples(index=False)
+    }
+    ordered = means.rename_axis("run").reset_index(name="mean")
+    ordered = ordered.sort_values(["mean", "run"], ascending=[False, True], ignore_index=True)
+    ordered["run"] = ordered["run"].astype(str)
+    missing = [pair for pair in combinations(ordered["run"], 2) if frozenset(pair) not in differ]
+    if missing:
+        raise ValueError(f"no comparison of {missing[0][0]} with {missing[0][1]}")
+    waiting, tier, placed = list(ordered["run"]), 0, {}
+    while waiting:
+        tier += 1
+        members = [run for run in waiting if run == waiting[0] or not differ[frozenset((waiting[0], run))]]
+        placed.update(dict.fromkeys(members, tier))
+        waiting = [run for run in waiting if run not in placed]
+    ordered["tier"] = ordered["run"].map(placed)
+    return ordered

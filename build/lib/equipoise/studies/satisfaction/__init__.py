@@ -1,0 +1,1 @@
+"""Satisfaction estimators under counterfactual dialogues (thesis, chapter 3)."""

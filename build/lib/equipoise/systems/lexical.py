@@ -1,0 +1,291 @@
+"""Lexical ranking of a collection: BM25, query likelihood with two kinds of smoothing, and RM3 feedback.
+
+A `Collection` holds the term counts of its documents as a sparse matrix. Queries are rows of a sparse matrix over the
+same terms, with any non-negative weights, so that concatenated, weighted and expanded queries are all the same thing
+and many are scored at once by one sparse product. Text becomes terms through a tokeniser that the caller can exchange;
+scikit-learn counts, Snowball's Porter stemmer stems.
+
+References
+----------
+permutations, section 4.1 (parameters). Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and
+Beyond. Zhai and Lafferty (2001) for both kinds of smoothing. Lavrenko and Croft (2001), Abdul-Jaleel et al. (2004)
+for RM3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+from equipoise.arrays import Floats
+from equipoise.systems.tokenisation import porter
+
+Sparse = Any  # scipy.sparse.csr_array of float64: SciPy ships no types
+
+_WORD = re.compile(r"[^\W_]+")
+_MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit integer
+
+
+def english_terms(text: str) -> list[str]:
+    """Terms of an English text: lower-cased words without stop words, stemmed by Porter's algorithm.
+
+    ``text``: any text; a word is a run of letters and digits. Returns: In the order of the text. Stop words are
+    scikit-learn's English list.
+
+    Stop words and Porter's stemmer are also what Terrier, the paper's engine, applies by default; its list is another.
+    """
+    words = [word for word in _WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
+    return [stem for stem in porter(words) if stem]  # of a lone s nothing is left
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Documents as term counts.
+
+    ``documents``: Ids, one a row. ``counts`` (shaped (documents, terms)): how often each term occurs.
+    ``vectorizer``: what made the counts; it makes queries too.
+    """
+
+    documents: tuple[str, ...]
+    counts: Sparse
+    vectorizer: Any
+
+    @classmethod
+    def from_texts(cls, texts: dict[str, str], tokenise: Callable[[str], Sequence[str]] = english_terms) -> Collection:
+        """Count the terms of documents.
+
+        ``texts``: Text by document id; rows are sorted by id. ``tokenise``: Takes a text and returns its terms.
+
+        Documents without a term stay in the collection; nothing retrieves them.
+        """
+        if not texts:
+            raise ValueError("a collection needs at least one document")
+        documents = tuple(sorted(texts))
+        vectorizer = CountVectorizer(analyzer=tokenise, dtype=np.float64)
+        try:
+            counts = vectorizer.fit_transform([texts[name] for name in documents])
+        except ValueError as error:
+            raise ValueError(f"no document has a term that the tokeniser keeps ({error})") from None
+        return cls(documents, sparse.csr_array(counts), vectorizer)
+
+    @property
+    def terms(self) -> NDArray[np.object_]:
+        """The vocabulary in the order of the columns, sorted."""
+        names: NDArray[np.object_] = self.vectorizer.get_feature_names_out()
+        return names
+
+    @property
+    def lengths(self) -> Floats:
+        """Number of terms of each document, shaped (documents,)."""
+        return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
+
+    def queries(self, texts: Sequence[str]) -> Sparse:
+        """Queries as term counts; terms that no document has are left out.
+
+        ``texts``: one text a query. Returns scipy.sparse.csr_array, shaped (queries, terms).
+        """
+        if not len(texts):
+            return sparse.csr_array((0, self.counts.shape[1]))
+        return sparse.csr_array(self.vectorizer.transform(texts))
+
+
+def bm25(
+    collection: Collection,
+    queries: Sparse,
+    *,
+    k1: float = 1.2,
+    b: float = 0.75,
+    idf: Literal["positive", "robertson"] = "positive",
+) -> Floats:
+    r"""BM25 scores of all documents for many queries at once.
+
+    .. math::
+        s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}{tf_{td} + k_1 (1 - b + b\, |d| / \overline{|d|})}
+
+    ``collection``: the documents. ``queries`` (shaped (queries, terms)): Non-negative term weights; the score is
+    linear in them. ``k1``: Saturation of the term frequency, at least 0. ``b``: Normalisation by document length, 0
+    to 1. ``idf``: log(1 + (N - n + 0.5) / (n + 0.5)), never negative, or log((N - n + 0.5) / (n + 0.5)), negative
+    for terms in more than half of the documents. Returns ndarray, shaped (queries, documents).
+
+    permutations, section 4.1 (k1 = 1.2, b = 0.75); thesis chapter 2. The factor k1 + 1 does not change a ranking.
+    """
+    if k1 < 0 or not 0 <= b <= 1:
+        raise ValueError(f"k1 is at least 0 and b between 0 and 1, found k1={k1} and b={b}")
+    if idf not in ("positive", "robertson"):
+        raise ValueError(f"idf is 'positive' or 'robertson', found {idf!r}")
+    _same_terms(collection, queries)
+    counts = collection.counts.tocoo()
+    lengths = collection.lengths
+    size = len(lengths)
+    holders = np.bincount(counts.col, minlength=counts.shape[1])
+    odds = (size - holders + 0.5) / (holders + 0.5)
+    rarity = np.log1p(odds) if idf == "positive" else np.log(odds)
+    norm = k1 * (1 - b + b * lengths / lengths.mean())
+    weights = rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row])
+    return _product(queries, sparse.csr_array((weights, (counts.row, counts.col)), shape=counts.shape))
+
+
+def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 2500.0) -> Floats:
+    r"""Log-likelihood of queries under Dirichlet-smoothed document models, less what does not depend on the document.
+
+    .. math::
+        s(q, d) = \sum_t q_t \log\frac{tf_{td} + \mu\, p(t|C)}{|d| + \mu} - \sum_t q_t \log p(t|C)
+
+    ``collection``: the documents; p(t|C) is the share of t among all their terms. ``queries`` (shaped (queries,
+    terms)): Non-negative term weights. ``mu``: Mass of the smoothing, in terms; above 0. Returns ndarray, shaped
+    (queries, documents): In nats; larger is better, negative values are usual.
+
+    permutations, section 4.1 (mu = 2500); Zhai and Lafferty (2001).
+    """
+    if mu <= 0:
+        raise ValueError(f"mu is above 0, found {mu}")
+    _same_terms(collection, queries)
+    counts = collection.counts.tocoo()
+    share = np.asarray(collection.counts.sum(axis=0)) / collection.counts.sum()
+    gain = np.log1p(counts.data / (mu * share[counts.col]))
+    scores = _product(queries, sparse.csr_array((gain, (counts.row, counts.col)), shape=counts.shape))
+    mass = np.asarray(queries.sum(axis=1), dtype=np.float64)
+    return scores + np.outer(mass, np.log(mu / (collection.lengths + mu)))
+
+
+def jelinek_mercer(collection: Collection, queries: Sparse, *, smoothing: float = 0.1, added: float = 1.0) -> Floats:
+    r"""Log-likelihood of queries under Jelinek-Mercer smoothing, less what does not depend on the document.
+
+    .. math::
+        s(q, d) = \sum_t q_t \ln \Bigl( 1 + \frac{(1 - \lambda) \, tf_{td} / |d|}{\lambda \, p(t | C)} \Bigr), \quad
+        p(t | C) = \frac{cf_t + a}{|C| + a}
+
+    ``collection``: the documents; cf counts a term in all of them, \|C\| is the number of all their terms.
+    ``queries`` (shaped (queries, terms)): Non-negative term weights. ``smoothing``: Weight of the collection,
+    strictly between 0 and 1; 0.1 is Elasticsearch's default, which the thesis does not say to have changed.
+    ``added``: Added to the collection frequencies: 1 in Lucene (default), 0 in the textbook. Returns ndarray,
+    shaped (queries, documents): In nats; 0 where no term is shared.
+
+    thesis section 2.2.1; Zhai and Lafferty (2001).
+    """
+    if not 0 < smoothing < 1:
+        raise ValueError(f"the smoothing must lie strictly between 0 and 1, found {smoothing}")
+    if added < 0:
+        raise ValueError(f"what is added to frequencies cannot be negative, found {added}")
+    _same_terms(collection, queries)
+    counts = collection.counts.tocoo()
+    frequencies = np.asarray(collection.counts.sum(axis=0), dtype=np.float64)
+    share = (frequencies + added) / (frequencies.sum() + added)
+    gain = np.log1p((1 - smoothing) * counts.data / collection.lengths[counts.row] / (smoothing * share[counts.col]))
+    return _product(queries, sparse.csr_array((gain, (counts.row, counts.col)), shape=counts.shape))
+
+
+def _same_terms(collection: Collection, queries: Sparse) -> None:
+    if queries.ndim != 2 or queries.shape[1] != collection.counts.shape[1]:
+        raise ValueError(f"queries over {collection.counts.shape[1]} terms are wanted, found shape {queries.shape}")
+
+
+def _product(queries: Sparse, weights: Sparse) -> Floats:
+    scores: Floats = (sparse.csr_array(queries) @ weights.T).toarray()
+    return scores
+
+
+def top(scores: Floats, k: int) -> NDArray[np.intp]:
+    """Best k documents of every query; equal scores in the order of the columns (the document ids, ascending).
+
+    ``scores`` (shaped (queries, documents)): Larger is better. ``k``: at least 1; all documents where there are
+    fewer. Returns ndarray of int, shaped (queries, min(k, documents)): Column numbers, best first.
+
+    Scores that differ by rounding only (relative 1e-12) count as equal, so that the order in which a sum was computed
+    cannot change a ranking.
+    """
+    if k < 1:
+        raise ValueError(f"k is at least 1, found {k}")
+    size = scores.shape[1]
+    if k >= size:
+        return np.argsort(-_steps(scores), axis=1, kind="stable")
+    if size > _MOST_COLUMNS:
+        return np.argsort(-_steps(scores), axis=1, kind="stable")[:, :k]
+    keys = -_steps(scores).astype(np.int64) * size + np.arange(size)  # all different: ties are broken by column
+    best = np.argpartition(keys, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
+    return np.take_along_axis(best, order, axis=1)
+
+
+def _steps(scores: Floats) -> Floats:
+    """Scores of each query in whole steps of 1e-12 of the power of ten above its largest."""
+    largest = np.abs(scores).max(initial=0.0, axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        digits = 11 - np.floor(np.log10(largest))
+    steps: Floats = np.rint(scores * 10.0 ** np.where(np.isfinite(digits), digits, 0.0))
+    return steps
+
+
+def unit_mass(queries: Sparse) -> Sparse:
+    """Queries scaled so that the weights of each sum to one; empty queries stay empty.
+
+    ``queries`` (shaped (queries, terms)): Non-negative term weights. Returns csr_array, shaped (queries, terms).
+    """
+    mass = np.asarray(queries.sum(axis=1), dtype=np.float64)
+    return sparse.csr_array(sparse.diags_array(1 / np.where(mass > 0, mass, 1.0)) @ queries)
+
+
+def relevance_model(collection: Collection, scores: Floats, *, documents: int = 10, terms: int = 10) -> Sparse:
+    r"""Relevance models: the most probable terms of the highest ranked documents.
+
+    .. math:: p(t|R) \propto \sum_{d \in top} \frac{s(q, d)}{\sum_{d'} s(q, d')} \frac{tf_{td}}{|d|}
+
+    ``collection``: the documents. ``scores`` (shaped (queries, documents)): First-stage scores, BM25 in the paper;
+    documents with a score of 0 or less are not feedback. ``documents``, ``terms``: how many of the highest ranked
+    documents, and of their terms; equal probabilities in alphabetical order. Returns csr_array, shaped (queries,
+    terms of the collection): Term weights that sum to one; empty where no document scores above 0.
+
+    permutations, section 4.1 (10 terms of 10 documents); Lavrenko and Croft (2001), RM1, with documents weighted by
+    their share of the first-stage score.
+    """
+    if documents < 1 or terms < 1:
+        raise ValueError(f"at least one feedback document and term are wanted, found {documents} and {terms}")
+    if scores.ndim != 2 or scores.shape[1] != len(collection.documents):
+        raise ValueError(f"scores of {len(collection.documents)} documents are wanted, found shape {scores.shape}")
+    best = top(scores, documents)
+    weight = np.maximum(np.take_along_axis(scores, best, axis=1), 0.0)
+    rows = np.repeat(np.arange(len(scores)), best.shape[1])
+    feedback = sparse.csr_array((weight.ravel(), (rows, best.ravel())), shape=scores.shape)
+    model = (unit_mass(feedback) @ unit_mass(collection.counts)).tocsr()
+    model.sum_duplicates()
+    model.eliminate_zeros()
+    owner = np.repeat(np.arange(model.shape[0]), np.diff(model.indptr))
+    order = np.lexsort((model.indices, -np.round(model.data, 12), owner))
+    place = np.arange(len(order)) - model.indptr[owner]
+    kept = np.sort(order[place < terms])
+    cut = sparse.csr_array((model.data[kept], (owner[kept], model.indices[kept])), shape=model.shape)
+    return unit_mass(cut)
+
+
+def rm3(
+    collection: Collection,
+    queries: Sparse,
+    *,
+    documents: int = 10,
+    terms: int = 10,
+    original_weight: float = 0.6,
+    k1: float = 1.2,
+    b: float = 0.75,
+) -> Sparse:
+    r"""Queries expanded by RM3: the original mixed with the relevance model of its own BM25 ranking.
+
+    .. math:: q' = \lambda\, q / |q| + (1 - \lambda)\, p(\cdot | R)
+
+    ``collection``: the documents. ``queries`` (shaped (queries, terms)): Non-negative term weights.
+    ``original_weight``: Lambda, 0 to 1. The paper does not give it; 0.6 is the default of the engine that it used.
+    ``k1``, ``b``: of the first-stage BM25. Returns csr_array, shaped (queries, terms): Expanded queries, to be
+    scored by any ranking function; a query that retrieves nothing keeps its weights.
+
+    permutations, section 4.1; Abdul-Jaleel et al. (2004).
+    """
+    if not 0 <= original_weight <= 1:
+        raise ValueError(f"original_weight is between 0 and 1, found {original_weight}")
+    model = relevance_model(collection, bm25(collection, queries, k1=k1, b=b), documents=documents, terms=terms)
+    return sparse.csr_array(original_weight * unit_mass(queries) + (1 - original_weight) * model)

@@ -1,0 +1,141 @@
+"""Tokenisations that a lexical ranker can be given: from text to the list of its terms.
+
+Every tokenisation is a callable ``text -> list of str``. Three are those of a search engine's analysers, two are
+WordPiece vocabularies: a general one (BERT's) and one of the domain.
+
+References
+----------
+Unicode Standard Annex 29 (word boundaries), https://unicode.org/reports/tr29/.
+Porter, M. (1980): An algorithm for suffix stripping. Program 14 (3).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import regex
+import Stemmer
+
+Tokenisation = Callable[[str], list[str]]
+"""From a text to the list of its terms."""
+
+UNKNOWN = "[UNK]"
+
+LONGEST = 255
+"""Longest token of the standard tokeniser, in characters; a longer one is cut into pieces of this length."""
+
+_BOUNDARY = regex.compile(r"\b", flags=regex.VERSION1 | regex.WORD)
+_WORD = regex.compile(r"[\p{Alphabetic}\p{N}]")
+_STEMMER = Stemmer.Stemmer("porter", 100_000)
+
+
+def standard_words(text: str) -> list[str]:
+    """Words between the default word boundaries of Unicode, those without a letter or digit left out.
+
+    ``text``: any text. Returns: In their order and case.
+
+    Elasticsearch's standard tokeniser; thesis section 2.3.2.
+    """
+    words = [piece for piece in _BOUNDARY.split(text) if piece and _WORD.search(piece)]
+    return [word[at : at + LONGEST] for word in words for at in range(0, len(word), LONGEST)]
+
+
+def porter(words: Iterable[str]) -> list[str]:
+    """Porter stems of lower-case words.
+
+    ``words``: Lower-case.
+
+    Elasticsearch's Porter stemmer; thesis section 2.3.2. The algorithm of 1980, as the Snowball project keeps it.
+    """
+    stems: list[str] = _STEMMER.stemWords(list(words))
+    return stems
+
+
+def standard_analyser(text: str) -> list[str]:
+    """Standard analyser (SA): standard words, lower-cased; no stop words are left out, as is Elasticsearch's default.
+
+    thesis section 2.3.2.
+    """
+    return [word.lower() for word in standard_words(text)]
+
+
+def _stemmed_whitespace(text: str) -> list[str]:
+    """STM1: split at white space, lower-cased, Porter-stemmed."""
+    return porter(text.lower().split())
+
+
+def _stemmed_standard(text: str) -> list[str]:
+    """STM2: standard words, lower-cased, Porter-stemmed."""
+    return porter(standard_analyser(text))
+
+
+ANALYSERS: Mapping[str, Tokenisation] = MappingProxyType(
+    {"SA": standard_analyser, "STM1": _stemmed_whitespace, "STM2": _stemmed_standard}
+)
+"""The thesis's three analysers by name: SA, STM1 (white space) and STM2 (standard words), both Porter-stemmed."""
+
+
+def _tokenizers() -> Any:
+    try:
+        return importlib.import_module("tokenizers")
+    except ImportError as error:
+        raise ImportError("a WordPiece tokenisation needs tokenizers: pip install 'equipoise[models]'") from error
+
+
+def _tokens_of(tokenizer: Any) -> Tokenisation:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def tokenise(text: str) -> list[str]:
+        tokens: list[str] = tokenizer.encode(text, add_special_tokens=False).tokens
+        return tokens
+
+    return tokenise
+
+
+def wordpiece(path: Path) -> Tokenisation:
+    """A WordPiece tokenisation from its ``tokenizer.json``.
+
+    ``path``: Such as the one beside a BERT checkpoint. Returns: From text to word pieces.
+
+    thesis section 2.3.2, "BERT-Token".
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no tokeniser at {path.name}")
+    return _tokens_of(_tokenizers().Tokenizer.from_file(str(path)))
+
+
+def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisation:
+    """A WordPiece tokenisation whose vocabulary is learned from texts of the domain.
+
+    ``texts``: the collection, lower-cased here. ``size``: Largest vocabulary; the default is that of SciBERT, whose
+    own vocabulary this replaces. Returns: From text to word pieces.
+
+    thesis section 2.3.2, "SciBERT-Token": SciBERT learned its vocabulary from 1.14 million papers; this one is learned
+    from the collection at hand, with pieces that occur at least twice.
+    """
+    if size < 1:
+        raise ValueError(f"a vocabulary needs a positive size, found {size}")
+    library = _tokenizers()
+    texts = list(texts)
+
+    def fresh(model: Any) -> Any:
+        tokenizer = library.Tokenizer(model)
+        tokenizer.normalizer = library.normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+        return tokenizer
+
+    learner = fresh(library.models.WordPiece(unk_token=UNKNOWN))
+    letters = sorted(set(learner.normalizer.normalize_str(" ".join(texts))) - {" "})
+    # the trainer breaks ties by id, and gives ids in the order of a hash table: single letters given first fix it
+    first = [UNKNOWN, *letters, *("##" + letter for letter in letters)]
+    trainer = library.trainers.WordPieceTrainer(
+        vocab_size=max(size, len(first)), min_frequency=2, special_tokens=first, show_progress=False
+    )
+    learner.train_from_iterator(texts, trainer)
+    # a new tokeniser: the letters are no special tokens of the text
+    return _tokens_of(fresh(library.models.WordPiece(learner.get_vocab(), unk_token=UNKNOWN)))
