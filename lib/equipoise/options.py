@@ -67,7 +67,7 @@ Ordinal = Annotated[Literal["nmd", "rnod"], Option("Divergence for ordinal group
 Nominal = Annotated[Literal["jsd", "nvd"], Option("Divergence for nominal groups.")]
 Duplicates = Annotated[
     Literal["nonrelevant", "relevant"],
-    Option("What naming an entity again within a conversation is; needs a column entity."),
+    Option("What naming an entity again within a conversation is, nonrelevant or relevant; needs a column entity."),
 ]
 Weights = Annotated[
     Mapping[str, float],
