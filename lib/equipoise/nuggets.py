@@ -56,8 +56,6 @@ class NuggetTable:
         ``duplicates`` says what a relevant nugget is whose entity an earlier one of the conversation named already;
         gfrc section 5 argues for nonrelevant.
         """
-        if duplicates not in ("nonrelevant", "relevant"):
-            raise ValueError(f"duplicates are {duplicates!r}; they are nonrelevant or relevant")
         relevant: Booleans = self.level > 0
         if duplicates == "relevant" or self.entity is None:
             return relevant
