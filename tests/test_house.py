@@ -67,8 +67,8 @@ def test_constraints_pin_every_requirement() -> None:
 
 
 FLOORS = [
-    ["arrays", "problems", "project", "answer_modes", "divergences"],
-    ["files", "declare"],
+    ["arrays", "problems", "project", "answer_modes", "declare"],
+    ["files", "divergences"],
     ["attributes", "options", "statistics"],
     ["nuggets"],
     ["conversations", "loaders"],

@@ -45,6 +45,10 @@ class Option:
     @property
     def bounds(self) -> str:
         """The bounds in words, empty where there are none."""
+        if self.least is not None and self.most is not None:
+            return f"between {self.least:g} and {self.most:g}"
+        if self.least == 0 and self.below is None:
+            return "non-negative"
         words = {"above": self.above, "from": self.least, "below": self.below, "up to": self.most}
         return " ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
 
@@ -136,8 +140,7 @@ def described(hint: Any) -> str:
     if origin is Annotated:
         option = option_of(hint)
         bounds = option.bounds if option else ""
-        form = f", written {option.form}" if option and option.form else ""
-        return f"{described(arms[0])}{' ' if bounds else ''}{bounds}{form}"
+        return f"{described(arms[0])} {bounds}".rstrip()
     if origin in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(described(arm) for arm in arms if arm is not type(None)))
     if origin is Literal:
@@ -191,11 +194,16 @@ def written(value: Any) -> str:
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """An option of one measure: its name and type, and its default there."""
+    """An option of one measure: its name and type, and the value it has there by default."""
 
     name: str
     hint: Any
-    default: Any
+    value: Any
+
+    @property
+    def default(self) -> str:
+        """The default as one would write it."""
+        return written(self.value)
 
     @property
     def choices(self) -> str:
@@ -285,6 +293,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for name, hint in typing.get_type_hints(function, include_extras=True).items()
         if name != "return" and option_of(hint)
     }
+    if not hints:
+        return function
     signature = inspect.signature(function)
     order = list(signature.parameters)
     defaults = {name: signature.parameters[name].default for name in hints}
@@ -306,14 +316,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         option, default = option_of(hint), defaults[name]
         stated = "" if default is inspect.Parameter.empty or default is None else f", default {written(default)}"
         lines += [f"{name} : {described(hint)}{stated}", f"    {option.help if option else ''}"]
-    if hints:
-        call.__doc__ = "\n".join(lines) + "\n"
+    call.__doc__ = "\n".join(lines) + "\n"
     return call
 
 
 def defaults_of(other: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Give the keyword-only parameters of a function the defaults they have in another, and check its options."""
-    theirs = {choice.name: choice.default for choice in options_of(other)}
+    theirs = {choice.name: choice.value for choice in options_of(other)}
 
     def declare(function: Any) -> Callable[..., R]:
         own = inspect.getfullargspec(function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from equipoise.declare import Option
@@ -67,7 +67,7 @@ Ordinal = Annotated[Literal["nmd", "rnod"], Option("Divergence for ordinal group
 Nominal = Annotated[Literal["jsd", "nvd"], Option("Divergence for nominal groups.")]
 Duplicates = Annotated[
     Literal["nonrelevant", "relevant"],
-    Option("What naming an entity again within a conversation is; needs a column entity."),
+    Option("What naming an entity again within a conversation is, nonrelevant or relevant; needs a column entity."),
 ]
 Weights = Annotated[
     Mapping[str, float],
@@ -102,9 +102,8 @@ Absent = Annotated[
     Literal["zero", "omitted"],
     Option("Topics of the qrels that a run lacks: scored 0, or without row and share in the mean."),
 ]
-Similarities = Annotated[
-    Mapping[str, Sequence[str]],
-    Option("Divergences for attribute sets of each kind.", form="{nominal: [jsd], ordinal: [nmd, rnod]}"),
+Phi = Annotated[
+    float, Option("Share of the value that is left at the next rank; the campaign has 0.99.", above=0, most=1)
 ]
 Decimals = Annotated[
     int,

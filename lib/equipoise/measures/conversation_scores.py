@@ -9,7 +9,7 @@ import pandas as pd
 
 from equipoise.arrays import Floats
 from equipoise.attributes import AttributeSet
-from equipoise.divergences import DIVERGENCES, distribution_similarity
+from equipoise.divergences import distribution_similarity
 
 UTILITY = "utility"
 """Name of the utility among the weights of an experience."""
@@ -24,11 +24,6 @@ def similarity(achieved: Floats, attribute: AttributeSet, ordinal: str, nominal:
 
     gfrc section 3.1: JSD for nominal groups, NMD or RNOD for ordinal ones.
     """
-    for name, for_ordinal in ((ordinal, True), (nominal, False)):
-        if name not in DIVERGENCES or DIVERGENCES[name].ordinal != for_ordinal:
-            fitting = [other for other, divergence in DIVERGENCES.items() if divergence.ordinal == for_ordinal]
-            kind = "ordinal" if for_ordinal else "nominal"
-            raise ValueError(f"no divergence {name!r} for {kind} groups; there are {', '.join(fitting)}")
     return distribution_similarity(achieved, attribute.target, ordinal if attribute.kind == "ordinal" else nominal)
 
 

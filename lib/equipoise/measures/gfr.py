@@ -22,6 +22,7 @@ Relevance. ACM TOIS 42(1), doi:10.1145/3589763.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 
@@ -31,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Booleans, Floats
 from equipoise.attributes import AttributeSet
-from equipoise.declare import defaults_of, measure
+from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import distribution_similarity
 from equipoise.measures.conversation_scores import UTILITY, tidy_scores
 from equipoise.measures.ranked_lists import RankedLists, lay_out
@@ -41,7 +42,7 @@ from equipoise.options import (
     Decimals,
     LevelGains,
     Order,
-    Similarities,
+    Phi,
     Unjudged,
     Unrepresented,
     Weights,
@@ -53,53 +54,44 @@ Decay = Callable[[Floats], Floats]
 Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts to that shape."""
 
+_measure = partial(
+    measure,
+    family="Ranked lists: group fairness and relevance",
+    range="0 to 1",
+    ideal="close to 1",
+    direction="higher is better",
+)
+
 
 def stopping(gains: ArrayLike, max_gain: float) -> Floats:
     r"""Share of the users that leaves at each rank, as ERR has it.
 
     .. math:: Decay(L, k) = p_k \prod_{j < k} (1 - p_j), \quad p_k = \frac{g_k}{g_{max} + 1}
 
-    ``gains`` (shaped (..., ranks)): Gain values in the order of the ranks, 0 for nonrelevant documents.
-    ``max_gain``: the largest gain value there is. Returns ndarray, shaped (..., ranks): Probabilities; they sum to
-    less than 1, for some users leave with nothing.
-
-    The decay in gfrc Eq. 1; Chapelle et al. (2009), with the stop probability of the NTCIR evaluation programs.
+    ``gains``, shaped (..., ranks), are 0 for nonrelevant documents; ``max_gain`` is the largest there is. The shares
+    are shaped alike and sum to less than 1, for some users leave with nothing. The decay in gfrc Eq. 1; Chapelle et
+    al. (2009), with the stop probability of the NTCIR evaluation programs.
     """
     gain = np.asarray(gains, dtype=np.float64)
     if not ((gain >= 0) & (gain <= max_gain)).all():
         raise ValueError(f"gains must lie between 0 and max_gain = {max_gain:g}")
     leave = gain / (max_gain + 1)
     stay = np.cumprod(1 - leave, axis=-1)
-    weights = leave.copy()
-    weights[..., 1:] *= stay[..., :-1]
-    return weights
+    return leave * np.concatenate([np.ones_like(stay[..., :1]), stay[..., :-1]], axis=-1)
 
 
 def reciprocal_rank(gains: ArrayLike) -> Floats:
-    """The utility of ERR: the effort of reading as far as rank k leaves 1/k.
+    """The utility of ERR (Chapelle et al., 2009), shaped (ranks,): reading as far as rank k leaves 1/k."""
+    return np.reciprocal(np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
-    ``gains`` (shaped (..., ranks)): Only the number of ranks is looked at. Returns ndarray, shaped (ranks,): ``1 /
-    k`` for k = 1, 2, ...
 
-    Chapelle et al. (2009); Utility in gfrc Eq. 1.
+@checked
+def rank_biased_utility(gains: ArrayLike, phi: Phi = 0.99) -> Floats:
+    """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): at rank k a share phi^k is left.
+
+    Sakai, Kim and Kang (2023).
     """
-    utility: Floats = 1.0 / np.arange(1, np.shape(gains)[-1] + 1)
-    return utility
-
-
-def rank_biased_utility(gains: ArrayLike, phi: float = 0.99) -> Floats:
-    """The utility of iRBU: at every rank a share `phi` of the value is left.
-
-    ``gains`` (shaped (..., ranks)): Only the number of ranks is looked at. ``phi``: share of the value that is left
-    at the next rank, above 0 and at most 1; the campaign has 0.99. Returns ndarray, shaped (ranks,): ``phi ** k``
-    for k = 1, 2, ...
-
-    Sakai, Kim and Kang (2023), iRBU (intentwise rank-biased utility); Utility in gfrc Eq. 1.
-    """
-    if not 0 < phi <= 1:
-        raise ValueError(f"phi must be above 0 and at most 1, found {phi:g}")
-    utility: Floats = phi ** np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64)
-    return utility
+    return np.power(phi, np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
 UTILITIES: Mapping[str, Utility] = MappingProxyType({"ERR": reciprocal_rank, "iRBU": rank_biased_utility})
@@ -111,17 +103,13 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
 
     .. math:: D(L, k)_i = \frac1k \sum_{r=1}^{k} p_i(d_r)
 
-    ``memberships`` (shaped (..., ranks, groups)): Membership probabilities of the document at each rank.
-    ``represented`` (shaped (..., ranks)): Documents that count; the default is all. Before the first of them the
-    distribution is uniform. Returns ndarray, shaped (..., ranks, groups).
-
-    The achieved distribution of gfrc Eq. 1, as the campaign's evaluation program takes it.
+    ``memberships`` are shaped (..., ranks, groups), as is what is returned; ``represented``, shaped (..., ranks), are
+    the documents that count, by default all. Before the first of them the distribution is uniform. As in gfrc Eq. 1
+    and the campaign's evaluation program.
     """
     members = np.asarray(memberships, dtype=np.float64)
-    if represented is None:
-        reach = np.arange(1, members.shape[-2] + 1, dtype=np.float64)
-        return np.cumsum(members, axis=-2) / reach[:, None]
-    counts = np.asarray(represented, dtype=np.bool_)[..., None]
+    counts = np.asarray(True if represented is None else represented, dtype=np.bool_)
+    counts = np.broadcast_to(counts, members.shape[:-1])[..., None]
     so_far = np.cumsum(counts, axis=-2)
     mean = np.cumsum(np.where(counts, members, 0.0), axis=-2) / np.maximum(so_far, 1)
     return np.where(so_far > 0, mean, 1.0 / members.shape[-1])
@@ -134,14 +122,7 @@ def _similarities(leaving: Booleans, achieved: Floats, target: ArrayLike, diverg
     return similarities
 
 
-@measure(
-    "Expected utility and DistrSim",
-    family="Ranked lists: group fairness and relevance",
-    range="0 to 1",
-    ideal="close to 1",
-    direction="higher is better",
-    sources=("sakai2023", "chapelle2009"),
-)
+@_measure("Expected utility and DistrSim", sources=("sakai2023", "chapelle2009"))
 def gfr_components(
     decay: ArrayLike,
     utility: ArrayLike,
@@ -195,14 +176,7 @@ def gfr_components(
     return np.stack([(leave * values).sum(axis=-1) for values in (np.asarray(utility, np.float64), *fair)], axis=-1)
 
 
-@measure(
-    "GFR",
-    family="Ranked lists: group fairness and relevance",
-    range="0 to 1",
-    ideal="close to 1",
-    direction="higher is better",
-    sources=("gfrc", "sakai2023"),
-)
+@_measure("GFR", sources=("gfrc", "sakai2023"))
 def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decimals | None = None) -> Floats:
     r"""Combine expected utility and expected DistrSim into GFR.
 
@@ -252,14 +226,14 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decim
 
 def _experiences(
     lists: RankedLists,
-    leaving: Booleans,
+    decay: Decay | None,
     memberships: Mapping[str, pd.DataFrame],
     attributes: Mapping[str, AttributeSet],
     unrepresented: str,
     utilities: Mapping[str, Utility],
     similarities: Mapping[str, Sequence[str]],
-) -> dict[tuple[str, str], Floats]:
-    """Each utility and DistrSim of those who leave at each rank, by attribute set and name; NaN for other topics."""
+) -> tuple[Floats, dict[tuple[str, str], Floats]]:
+    """How many leave at each rank, and their utilities and DistrSim by attribute set and name, NaN for other topics."""
     if set(memberships) != set(attributes):
         raise ValueError(
             f"memberships in {sorted(memberships)}, attribute sets {sorted(attributes)}: the same are needed"
@@ -267,23 +241,20 @@ def _experiences(
     lacking = {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}
     if lacking:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
-    had = {("", name): np.broadcast_to(utility(lists.gains), leaving.shape) for name, utility in utilities.items()}
+    leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
+    had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
     for name, attribute in attributes.items():
         topics, members, represented = lists.members(memberships[name], attribute)
         reached = achieved_distributions(members, represented if unrepresented == "ignored" else None)
         for divergence in similarities[attribute.kind]:
-            similar = np.full(leaving.shape, np.nan)
-            similar[:, topics] = _similarities(leaving[:, topics], reached, attribute.target, divergence)
+            similar = np.full(leave.shape, np.nan)
+            similar[:, topics] = _similarities(leave[:, topics] > 0, reached, attribute.target, divergence)
             had[name, divergence.upper()] = similar
-    return had
+    return leave, had
 
 
-@measure(
+@_measure(
     "GFR of runs",
-    family="Ranked lists: group fairness and relevance",
-    range="0 to 1",
-    ideal="close to 1",
-    direction="higher is better",
     sources=("gfrc", "sakai2023"),
     formula=r"GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k)"
     r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
@@ -302,7 +273,7 @@ def gfr_table(
     absent: Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: Similarities = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    similarities: Mapping[str, Sequence[str]] = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
     weights: Weights | None = None,
     decimals: Decimals | None = None,
 ) -> pd.DataFrame:
@@ -362,24 +333,19 @@ def gfr_table(
     7   r     t            GFR-iRBU+RNOD  0.5588
     """
     shares = dict.fromkeys([UTILITY, *attributes], 1.0) if weights is None else dict(weights)
-    if set(shares) - {UTILITY, *attributes}:
-        raise ValueError(f"weights are for utility and {', '.join(attributes)}, found {', '.join(shares)}")
+    wanted = [shares.pop(name, 0.0) for name in (UTILITY, *attributes)]
+    if shares:
+        raise ValueError(f"weights are for utility and {', '.join(attributes)}, found {', '.join(shares)} too")
     lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
-    had = _experiences(lists, leave > 0, memberships, attributes, unrepresented, utilities, similarities)
+    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
     expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
-    applies = [~np.isnan(expected[name, similarities[a.kind][0].upper()]).all(axis=0) for name, a in attributes.items()]
-    there = np.stack([np.ones(len(lists.topics), dtype=np.bool_), *applies], axis=-1)
-    weigh = np.where(there, [shares.get(name, 0.0) for name in (UTILITY, *attributes)], 0.0)
-
     scores = {(name, f"GF-{of}" if name else of): values for (name, of), values in expected.items()}
     kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in attributes.values())]
     for name, *chosen in product(utilities, *(similarities[kind] for kind in kinds)):
         by_kind = dict(zip(kinds, (divergence.upper() for divergence in chosen), strict=True))
-        parts = [expected["", name], *(expected[key, by_kind[a.kind]] for key, a in attributes.items())]
-        scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(
-            np.nan_to_num(np.stack(parts, axis=-1)), weigh, decimals
-        )
+        parts = np.stack([expected["", name], *(expected[a, by_kind[attributes[a].kind]] for a in attributes)], axis=-1)
+        weigh = np.where(np.isnan(parts), 0.0, wanted)
+        scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(np.nan_to_num(parts), weigh, decimals)
     values = np.stack(list(scores.values()), axis=-1)
     if absent == "omitted":
         values[~lists.present] = np.nan
@@ -406,7 +372,7 @@ def gfr_clusters(
     unrepresented: Unrepresented,
     decay: Decay | None,
     utilities: Mapping[str, Utility],
-    similarities: Similarities,
+    similarities: Mapping[str, Sequence[str]],
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 
@@ -415,8 +381,7 @@ def gfr_clusters(
     of `gfr_table` is the sum of share times value over the ranks. The terms of gfrc Eq. 1.
     """
     lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
-    had = _experiences(lists, leave > 0, memberships, attributes, unrepresented, utilities, similarities)
+    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
     shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
     at = np.nonzero(leave > 0)
     places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})
