@@ -321,6 +321,20 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def defaults_of(other: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give the keyword-only parameters of a function the defaults they have in another, and check its options."""
+    theirs = {choice.name: choice.value for choice in options_of(other)}
+
+    def declare(function: Any) -> Callable[..., R]:
+        own = inspect.getfullargspec(function)
+        function.__kwdefaults__ = {name: theirs[name] for name in own.kwonlyargs if name in theirs} | (
+            own.kwonlydefaults or {}
+        )
+        return checked(function)
+
+    return declare
+
+
 def measure(
     name: str,
     *,
