@@ -1,1 +1,0 @@
-"""One module per family of measures: an array kernel and a function of tidy tables each."""

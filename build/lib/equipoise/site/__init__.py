@@ -1,1 +1,0 @@
-"""The site: the reports as pages that a browser opens from disk."""

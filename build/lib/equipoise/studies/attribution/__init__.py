@@ -1,1 +1,0 @@
-"""Attribution bias of retrieval-augmented language models (thesis, chapter 5)."""

@@ -1,1 +1,0 @@
-"""Lexical and contextualised retrieval by example (thesis, chapter 2)."""

@@ -1,1 +1,0 @@
-"""Term-exposure fairness of rankings, with counterfactual checks (thesis, chapter 4)."""

@@ -1,1 +1,0 @@
-"""Satisfaction estimators under counterfactual dialogues (thesis, chapter 3)."""

@@ -1,1 +1,0 @@
-"""Systems under evaluation."""
