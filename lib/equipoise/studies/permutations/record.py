@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import click
+
 from equipoise import project
 from equipoise.studies import recording
 from equipoise.studies.permutations.antecedents import FIELDS, KEY, KIND, RECORD, digest
@@ -30,8 +32,9 @@ def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
         }
 
 
+@click.command()
 def main() -> None:
-    """Record what is not recorded yet."""
+    """Record the noun phrases and pronouns of the judged utterances of CAsT 2019 that are not recorded yet."""
     judged, _ = fetch_judged()
     path = project.root().joinpath("data", *RECORD)
     settings = recording.settings_of(packages=["spacy", MODEL.replace("_", "-")], model=MODEL)
@@ -39,7 +42,7 @@ def main() -> None:
     missing = judged[~judged["query"].isin(held)]
     for query, line in zip(missing["query"], parsed(missing["text"].tolist()), strict=True):
         recording.add(path, KIND, {"query": query, **line})
-    print(f"{path.name}: {len(held)} utterances were recorded, {len(missing)} are new")
+    click.echo(f"{path.name}: {len(held)} utterances were recorded, {len(missing)} are new")
 
 
 if __name__ == "__main__":
