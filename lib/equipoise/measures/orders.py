@@ -36,12 +36,12 @@ def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
     keys = ["topic", "permutation", "run"]
     need_columns(scores, [*keys, "value"])
     topics = scores["topic"].unique()
-    twice = scores.duplicated(keys)
-    wide = scores[~twice].pivot(index=keys[:2], columns="run", values="value")
+    unclear = scores.duplicated(keys) | scores["value"].isna()
+    wide = scores.pivot_table(index=keys[:2], columns="run", values="value", aggfunc="first")
     wide = wide.reindex(topics, level="topic")[scores["run"].unique()]
     whole = wide[wide.notna().all(axis=1)].index
     wrong = {*topics} - {topic for topic, number in whole if number == SCRIPT}
-    wrong |= {*scores.loc[twice, "topic"], *wide.index.difference(whole).get_level_values("topic")}
+    wrong |= {*scores.loc[unclear, "topic"], *wide.index.difference(whole).get_level_values("topic")}
     if wrong:
         first = next(topic for topic in topics if topic in wrong)
         raise ValueError(f"topic {first}: every system needs one score for the same permutations, 0 among them")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.studies import recording
+from equipoise.studies.recording import read
 
 RECORD = ("outputs", "permutations", "noun_phrases.jsonl")
 """The record, below ``data/``: for each utterance the places of its phrases, with their heads, and of its pronouns."""
@@ -42,7 +42,7 @@ def read_antecedents(path: Path, utterances: pd.DataFrame) -> pd.DataFrame:
 
     Raises ValueError for an utterance that is not recorded, or was recorded with another text.
     """
-    known = {line["query"]: line for line in recording.read(path, KIND, FIELDS, KEY)[1]}
+    known = {line["query"]: line for line in read(path, KIND, FIELDS, KEY)[1]}
     pairs = list(zip(utterances["query"], utterances["text"], strict=True))
     absent = [query for query, text in pairs if known.get(query, {}).get("text") != digest(text)]
     if absent:

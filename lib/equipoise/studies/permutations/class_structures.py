@@ -1,4 +1,4 @@
-"""The paper's valid orders: utterances are self-explanatory (SE), depend on the first topic (FT) or a previous one (PT).
+"""The paper's valid orders: utterances are self-explanatory (SE), depend on the first topic (FT) or a prior one (PT).
 
 Everything but the extremes of a score is known in closed form.
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
@@ -62,7 +64,7 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
 def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG@3") -> Axes:
     """Draw the distribution of each conversation's score over its orders, with a diamond for the script's order.
 
-    ``spread`` (columns topic, permutation, value): of `equipoise.measures.orders.conversation_spread`. ``measure``:
+    ``spread`` (columns topic, permutation, value): of `conversation_spread`. ``measure``:
     name of the score, for the axis. Returns: Boxes from quartile to quartile, whiskers from the lowest to the
     highest (permutations, Figure 1).
     """
@@ -110,10 +112,22 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
     return axes
 
 
+def preference_panels(table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator) -> Figure:
+    """Draw Figure 2 for some conversations, drawn at random, four in a row."""
+    topics = table["topic"].unique()
+    chosen = topics[np.sort(rng.choice(len(topics), min(count, len(topics)), replace=False))]
+    rows = -(-len(chosen) // 4)
+    figure, axes = plt.subplots(rows, 4, figsize=(13, 3 * rows), squeeze=False)
+    for ax in axes.ravel()[len(chosen) :]:
+        ax.set_axis_off()
+    preferences(list(axes.ravel()[: len(chosen)]), table[table["topic"].isin(chosen)], runs)
+    return figure
+
+
 def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str = "nDCG@3") -> Axes:
     """Draw what sampling sees of each system beside what is exactly so over all valid orders.
 
-    ``table``: of `equipoise.measures.orders.sampling_error`. ``script``: Score in the order of the script, by
+    ``table``: of `sampling_error`. ``script``: Score in the order of the script, by
     system. ``measure``: name of the score, for the axis. Returns: A thin line spans all orders, a thick one the
     sampled orders; a stroke marks the exact mean.
     """
@@ -167,7 +181,7 @@ def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFr
 def dependence(ax: Axes, correlations: pd.DataFrame, first: str, second: str) -> Axes:
     """Draw how two measures go together over the orders of each conversation.
 
-    ``correlations`` (columns run, topic, correlation): of `equipoise.measures.orders.order_correlation`. ``first``,
+    ``correlations`` (columns run, topic, correlation): of `order_correlation`. ``first``,
     ``second``: names of the two measures, for the axis. Returns: One dot a conversation, one row a system; a stroke
     marks the median.
     """

@@ -108,7 +108,7 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     if len(absent):
         names = ", ".join(topic for run, topic in absent if run == absent[0][0])
         raise ValueError(f"no exact row of {absent[0][0]} for topics {names}")
-    sampled.columns = ["drawn", *(f"sampled {name}" for name in ("mean", "minimum", "maximum"))]
+    sampled = sampled.set_axis(["drawn", "sampled mean", "sampled minimum", "sampled maximum"], axis=1)
     both = sampled.join(known).groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
     both = both.reset_index()
     means = both.groupby("run", sort=False).mean(numeric_only=True)

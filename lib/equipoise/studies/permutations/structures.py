@@ -128,7 +128,7 @@ class Structure(ABC):
     def is_valid(self, orders: ArrayLike) -> Booleans:
         """Whether each order, shaped (orders, n), respects the structure (permutations, section 3.1)."""
         stacked = self._as_orders(orders)
-        valid = ((stacked >= 0) & (stacked < self.size)).all(axis=1)
+        valid: Booleans = np.all((stacked >= 0) & (stacked < self.size), axis=1)
         masks, rows = np.zeros(len(stacked), dtype=np.uint64), np.arange(len(stacked))
         for following in np.clip(stacked, 0, self.size - 1).T:
             valid &= self._open(masks)[rows, following]

@@ -69,6 +69,12 @@ def context_of(system: str) -> str:
     return SYSTEMS[system].context
 
 
+def chosen_systems(antecedent: bool, *, depending: bool = False) -> list[str]:
+    """The systems, with or without Antecedent; ``depending``: only those that depend on the order."""
+    left_out = {*([] if antecedent else ["antecedent"]), *(["none"] if depending else [])}
+    return [name for name, system in SYSTEMS.items() if system.context not in left_out]
+
+
 @dataclass(frozen=True)
 class Settings:
     """Parameters of the systems; the defaults are the paper's.
@@ -148,8 +154,8 @@ def context_rankings(
     bags = collection.queries(conversation.texts)
 
     def expanded() -> Sparse:
-        feedback = {"documents": use.documents, "terms": use.terms, "original_weight": use.original_weight}
-        return lexical.rm3(collection, bags, **feedback, k1=use.k1, b=use.b)
+        rest: dict[str, float] = {"original_weight": use.original_weight, "k1": use.k1, "b": use.b}
+        return lexical.rm3(collection, bags, documents=use.documents, terms=use.terms, **rest)
 
     def best(queries: Sparse) -> Columns:
         return lexical.top(lexical.bm25(collection, sparse.csr_array(queries), k1=use.k1, b=use.b), depth)

@@ -81,6 +81,12 @@ def anova_from_sums(
     return table
 
 
+def completed(printed: pd.DataFrame) -> pd.DataFrame:
+    """A printed analysis of variance, made anew from its own sums of squares and degrees of freedom."""
+    sums = printed.astype({"SS": float, "DF": int})
+    return anova_from_sums(sums, observations=int(sums.set_index("source").loc["Total", "DF"]) + 1)
+
+
 def anova(
     scores: pd.DataFrame,
     *,
@@ -211,32 +217,26 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
     )
 
 
-def tiers(means: pd.Series, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Systems in tiers, from the best mean downwards.
+def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Systems in tiers, from the best mean downwards: columns run, mean, tier (from 1); equal means sorted by name.
 
     A tier holds the best system not yet placed and every system not yet placed that does not differ from it
     significantly. Tiers do not overlap; two members of a tier can differ from each other.
 
-    ``means``: Mean score by system. ``pairs``: Columns ``a, b, different`` with every pair once, as `tukey_hsd`
-    gives it. Returns: Columns ``run, mean, tier`` (from 1), best first; equal means are sorted by name.
+    ``scores``: columns ``run, value``. ``pairs``: of `tukey_hsd`, every pair once.
 
     permutations, section 4.4.
     """
     need_columns(pairs, ["a", "b", "different"])
-    differ = {
-        frozenset((str(a), str(b))): bool(d) for a, b, d in pairs[["a", "b", "different"]].itertuples(index=False)
-    }
-    ordered = means.rename_axis("run").reset_index(name="mean")
+    ordered = scores.groupby("run")["value"].mean().rename("mean").reset_index()
     ordered = ordered.sort_values(["mean", "run"], ascending=[False, True], ignore_index=True)
-    ordered["run"] = ordered["run"].astype(str)
+    differ = {frozenset(pair): different for *pair, different in pairs[["a", "b", "different"]].itertuples(index=False)}
     missing = [pair for pair in combinations(ordered["run"], 2) if frozenset(pair) not in differ]
     if missing:
         raise ValueError(f"no comparison of {missing[0][0]} with {missing[0][1]}")
-    waiting, tier, placed = list(ordered["run"]), 0, {}
+    waiting, placed = list(ordered["run"]), dict[str, int]()
     while waiting:
-        tier += 1
-        members = [run for run in waiting if run == waiting[0] or not differ[frozenset((waiting[0], run))]]
-        placed.update(dict.fromkeys(members, tier))
+        best, tier = waiting[0], max(placed.values(), default=0) + 1
+        placed |= {run: tier for run in waiting if run == best or not differ[frozenset((best, run))]}
         waiting = [run for run in waiting if run not in placed]
-    ordered["tier"] = ordered["run"].map(placed)
-    return ordered
+    return ordered.assign(tier=ordered["run"].map(placed))
