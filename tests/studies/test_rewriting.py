@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,23 +61,20 @@ QRELS = pd.DataFrame(
     ],
     columns=["query", "document", "grade"],
 )
-ANTECEDENTS = pd.DataFrame(
-    {
-        "query": QUERIES,
-        "phrase": ["throat cancer", "", "lung cancer", "its symptoms", "the throat"],
-        "anaphoric": [False, True, False, True, False],
-    }
-)
+PHRASES = ("throat cancer", "", "lung cancer", "its symptoms", "the throat")
+ANAPHORIC = (False, True, False, True, False)
 
 
 @pytest.fixture(scope="module")
 def conversation() -> Conversation:
-    return Conversation("7", QUERIES, TEXTS, ClassStructure.from_classes(CLASSES))
+    return Conversation(
+        "7", QUERIES, TEXTS, ClassStructure.from_classes(CLASSES), tuple(zip(PHRASES, ANAPHORIC, strict=True))
+    )
 
 
 @pytest.fixture(scope="module")
 def experiment(conversation: Conversation) -> Experiment:
-    return Experiment(Collection.from_texts(PASSAGES), [conversation], QRELS, antecedents=ANTECEDENTS)
+    return Experiment(Collection.from_texts(PASSAGES), [conversation], QRELS)
 
 
 def restated(collection: Collection, system: str, order: list[int], settings: Settings) -> list[list[int]]:
@@ -102,9 +100,9 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
             query = unit_mass(now) + rm3(collection, before)
         elif system == "RM3s" and place > 0:
             query = settings.original_weight * unit_mass(now) + (1 - settings.original_weight) * model
-        elif system == "Antecedent" and ANTECEDENTS["anaphoric"][current]:
-            named = [u for u in order[:place] if ANTECEDENTS["phrase"][u] and not ANTECEDENTS["anaphoric"][u]]
-            query = collection.queries([f"{TEXTS[current]} {ANTECEDENTS['phrase'][named[-1]] if named else ''}"])
+        elif system == "Antecedent" and ANAPHORIC[current]:
+            named = [u for u in order[:place] if PHRASES[u] and not ANAPHORIC[u]]
+            query = collection.queries([f"{TEXTS[current]} {PHRASES[named[-1]] if named else ''}"])
         query = sparse.csr_array(query)
         if system == "RM3s" and place == 0:
             query = unit_mass(query)
@@ -239,7 +237,9 @@ def test_the_recorder_and_the_replay_agree_and_know_the_texts(tmp_path: Path) ->
     for query, line in zip(QUERIES, record.parsed(TEXTS), strict=True):
         recording.add(path, KIND, {"query": query, **line})
     utterances = pd.DataFrame({"query": QUERIES, "text": TEXTS})
-    pd.testing.assert_frame_equal(read_antecedents(path, utterances), ANTECEDENTS)
+    pd.testing.assert_frame_equal(
+        read_antecedents(path, utterances), utterances.assign(phrase=PHRASES, anaphoric=ANAPHORIC)
+    )
 
 
 def test_the_record_holds_the_judged_utterances_and_none_with_another_text() -> None:
@@ -257,7 +257,7 @@ def test_refuses_what_is_not_there(experiment: Experiment, conversation: Convers
     with pytest.raises(ValueError, match="no system named 'T5'; there are BM25"):
         experiment.exact(["T5"])
     with pytest.raises(ValueError, match="Antecedent needs the antecedents"):
-        context_rankings(experiment.collection, conversation, "Antecedent")
+        context_rankings(experiment.collection, replace(conversation, antecedents=()), "Antecedent")
     with pytest.raises(ValueError, match="no system 'RM3s' with a context of one utterance"):
         context_rankings(experiment.collection, conversation, "RM3s")
     with pytest.raises(ValueError, match="orders of 5 utterances"):

@@ -38,7 +38,7 @@ def antecedent(text: str, line: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def read_antecedents(path: Path, utterances: pd.DataFrame) -> pd.DataFrame:
-    """Columns query, phrase, anaphoric of utterances (query, text), by the rule, from the record.
+    """The utterances (columns query, text) with the columns phrase and anaphoric, by the rule, from the record.
 
     Raises ValueError for an utterance that is not recorded, or was recorded with another text.
     """
@@ -51,5 +51,5 @@ def read_antecedents(path: Path, utterances: pd.DataFrame) -> pd.DataFrame:
             f"{path} has no noun phrases of the text of {names}: "
             "python -m equipoise.studies.permutations.record records them (it needs spaCy)"
         )
-    rows = [(query, *antecedent(text, known[query])) for query, text in pairs]
-    return pd.DataFrame(rows, columns=["query", "phrase", "anaphoric"])
+    found = [antecedent(text, known[query]) for query, text in pairs]
+    return utterances.assign(phrase=[phrase for phrase, _ in found], anaphoric=[anaphoric for _, anaphoric in found])

@@ -15,12 +15,17 @@ from equipoise.studies.permutations.structures import Orders, Structure
 
 @dataclass(frozen=True, eq=False)
 class Conversation:
-    """A scripted conversation, its utterances in the order of the script, and its valid orders."""
+    """A scripted conversation, its utterances in the order of the script, and its valid orders.
+
+    ``antecedents``: of each utterance the phrase that a later pronoun could refer to, and whether it has a pronoun
+    itself; empty where they were not looked for (`read_antecedents`).
+    """
 
     topic: str
     queries: tuple[str, ...]
     texts: tuple[str, ...]
     structure: Structure
+    antecedents: tuple[tuple[str, bool], ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.queries) == len(self.texts) == self.structure.size:
@@ -37,7 +42,9 @@ def conversations(table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "f
         ordered = turns.sort_values("turn", kind="stable")
         try:
             structure = ClassStructure.from_classes(ordered["class"].tolist(), pt_behind_ft=pt_behind_ft)
-            made.append(Conversation(str(topic), tuple(ordered["query"]), tuple(ordered["text"]), structure))
+            known = ordered.reindex(columns=["phrase", "anaphoric"]).dropna().itertuples(index=False, name=None)
+            utterances = tuple(ordered["query"]), tuple(ordered["text"])
+            made.append(Conversation(str(topic), *utterances, structure, tuple(known)))
         except ValueError as error:
             problems.append(f"topic {topic}: {error}")
     if problems:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -23,6 +22,7 @@ from equipoise.arrays import Floats
 from equipoise.studies.permutations.conversations import Conversation
 from equipoise.studies.permutations.scoring import score_alternatives
 from equipoise.studies.permutations.systems import (
+    PAPER,
     SYSTEMS,
     ByContext,
     Columns,
@@ -33,7 +33,7 @@ from equipoise.studies.permutations.systems import (
 )
 from equipoise.systems.lexical import Collection, bm25, top
 
-RELEVANCE_LEVELS: Mapping[int, int] = MappingProxyType({1: 1, 2: 1, 3: 2, 4: 2})
+RELEVANCE_LEVELS = {1: 1, 2: 1, 3: 2, 4: 2}
 """Relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly."""
 
 _ORDERS_AT_ONCE = 5000
@@ -44,18 +44,15 @@ class Experiment:
     """A collection, conversations and judgements, on which systems are scored under any order.
 
     ``qrels`` (columns query, document, grade): every utterance needs some. ``measure``: any that ir_measures knows;
-    nDCG@3 in the paper. ``depth``: how many documents to rank: at least the cut-off of the measure.
-    ``antecedents``: of `read_antecedents`; the system Antecedent needs them.
+    nDCG@3 in the paper.
     """
 
     collection: Collection
     conversations: Sequence[Conversation]
     qrels: pd.DataFrame
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = PAPER
     measure: str = "nDCG@3"
-    depth: int = 3
-    antecedents: pd.DataFrame | None = None
-    _known: dict[tuple[str, str], tuple[ByContext[np.intp], ByContext[np.float64]]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         topics = [conversation.topic for conversation in self.conversations]
@@ -63,17 +60,10 @@ class Experiment:
         if doubled:
             raise ValueError(f"topics {', '.join(doubled)} come twice")
 
-    def _contexts(self, conversation: Conversation, system: str) -> tuple[ByContext[np.intp], ByContext[np.float64]]:
+    def _contexts(self, conversation: Conversation, system: str) -> tuple[ByContext, ByContext]:
         """Rankings and scores of a system for every pair of utterances, made once."""
         if (system, conversation.topic) not in self._known:
-            best = context_rankings(
-                self.collection,
-                conversation,
-                system,
-                depth=self.depth,
-                settings=self.settings,
-                antecedents=self.antecedents,
-            )
+            best = context_rankings(self.collection, conversation, system, self.settings)
             values = self._score(np.array(conversation.queries), np.concatenate([best.alone[None], best.after]))
             scores = ByContext(values[0], values[1:], best.provides)
             self._known[system, conversation.topic] = best, scores
@@ -90,7 +80,7 @@ class Experiment:
         """Places, in ``collection.documents``, of the best documents of a system, shaped (orders, n, depth)."""
         if context_of(system) != "everything":
             return self._contexts(conversation, system)[0].of(orders)
-        return sequential_rankings(self.collection, conversation, orders, depth=self.depth, settings=self.settings)
+        return sequential_rankings(self.collection, conversation, orders, self.settings)
 
     def utterance_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
         """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
@@ -121,7 +111,7 @@ class Experiment:
         if missing:
             raise ValueError(f"no text for {', '.join(missing)}")
         bags = self.collection.queries([texts[query] for query in table["query"]])
-        ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.depth)
+        ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.settings.depth)
         return table.assign(value=self._score(table["query"].to_numpy(), ranked))
 
     def ceiling(self) -> pd.DataFrame:
@@ -132,7 +122,7 @@ class Experiment:
         table, documents = self._utterances(), list(self.collection.documents)
         grades = self.qrels.pivot_table(index="query", columns="document", values="grade", aggfunc="max", fill_value=0)
         held = grades.reindex(index=table["query"], columns=documents, fill_value=0).to_numpy(dtype=np.float64)
-        return table.assign(value=self._score(table["query"].to_numpy(), top(held, self.depth)))
+        return table.assign(value=self._score(table["query"].to_numpy(), top(held, self.settings.depth)))
 
     def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
         """Mean score of each system on each conversation under each of its orders.
@@ -153,17 +143,15 @@ class Experiment:
         orders: Mapping[str, ArrayLike],
         passages: pd.DataFrame,
         systems: Sequence[str] = tuple(SYSTEMS),
-        *,
-        levels: Mapping[int, int] = RELEVANCE_LEVELS,
     ) -> pd.DataFrame:
         """Conversations in which a system answers every utterance with its best passage, as a nugget table.
 
         Words are counted over the whole conversation, utterances included. A relevant answer is one nugget: all words
         of the passage, its level after the grade. Any other answer is a turn without a relevant nugget.
 
-        ``passages``: of `read_passages`. ``levels``: relevance level of a nugget by grade; a grade that is missing,
-        and an unjudged passage, is level 0. Returns a frame for `equipoise.nuggets.nugget_table`: topic is
-        topic#permutation, entity the passage, SOURCE an attribute set whose groups are the sources, sorted.
+        ``passages``: of `read_passages`. An unjudged passage has level 0. Returns a frame for
+        `equipoise.nuggets.nugget_table`: topic is topic#permutation, entity the passage, SOURCE an attribute set whose
+        groups are the sources, sorted.
 
         gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where a passage is from.
         """
@@ -173,7 +161,7 @@ class Experiment:
         length = table["text"].str.split().str.len().to_numpy(dtype=np.int64)
         shares = pd.get_dummies(table["source"]).astype(int).astype(str).agg(" ".join, axis=1).to_numpy()
         names = np.array(self.collection.documents, dtype=object)
-        level = self.qrels.assign(level=self.qrels["grade"].map(dict(levels))).set_index(["query", "document"])["level"]
+        level = self.qrels.set_index(["query", "document"])["grade"].map(RELEVANCE_LEVELS)
         parts = []
         for system in systems:
             for conversation in self.conversations:

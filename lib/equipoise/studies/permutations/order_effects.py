@@ -106,8 +106,8 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     known = exact.set_index(["run", "topic"])[_EXACT]
     absent = sampled.index.difference(known.index, sort=False)
     if len(absent):
-        names = ", ".join(topic for run, topic in absent if run == absent[0][0])
-        raise ValueError(f"no exact row of {absent[0][0]} for topics {names}")
+        topics = ", ".join(topic for run, topic in absent if run == absent[0][0])
+        raise ValueError(f"no exact row of {absent[0][0]} for topics {topics}")
     sampled = sampled.set_axis(["drawn", "sampled mean", "sampled minimum", "sampled maximum"], axis=1)
     both = sampled.join(known).groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
     both = both.reset_index()

@@ -21,10 +21,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
@@ -34,7 +33,6 @@ from equipoise.systems import lexical
 from equipoise.systems.lexical import Collection, Sparse
 
 Columns = NDArray[np.intp]
-Number = TypeVar("Number", np.intp, np.float64)
 
 _FEEDBACK_BATCH = 4096  # beginnings ranked at once: bounds the memory
 
@@ -82,6 +80,7 @@ class Settings:
     ``k1``, ``b``: of BM25, for every system but DLM. ``mu``: of the Dirichlet smoothing of DLM. ``current_weight``:
     lambda of LP, the weight of the current utterance. ``documents``, ``terms``: feedback documents and terms of RM3.
     ``original_weight``: of the query itself in RM3; the paper does not give it, 0.6 is the default of its engine.
+    ``depth``: how many of the best documents are kept: at least the cut-off of the measure.
     """
 
     k1: float = 1.2
@@ -91,6 +90,7 @@ class Settings:
     documents: int = 10
     terms: int = 10
     original_weight: float = 0.6
+    depth: int = 3
 
     def __post_init__(self) -> None:
         for name in ("current_weight", "original_weight"):
@@ -98,8 +98,11 @@ class Settings:
                 raise ValueError(f"{name} is between 0 and 1, found {getattr(self, name)}")
 
 
+PAPER = Settings()
+
+
 @dataclass(frozen=True, eq=False)
-class ByContext(Generic[Number]):
+class ByContext:
     """Something of each utterance, alone and for each utterance that its context can come from.
 
     ``alone`` (shaped (n, ...)): without a context. ``after`` (shaped (n, n, ...)): entry v, u: of utterance u with
@@ -107,11 +110,11 @@ class ByContext(Generic[Number]):
     True means the previous utterance.
     """
 
-    alone: NDArray[Number]
-    after: NDArray[Number]
+    alone: NDArray[Any]
+    after: NDArray[Any]
     provides: Booleans
 
-    def of(self, orders: ArrayLike) -> NDArray[Number]:
+    def of(self, orders: ArrayLike) -> NDArray[Any]:
         """What the utterance at each position of each order has, shaped (orders, n, ...)."""
         stacked = np.asarray(orders, dtype=np.intp)
         places = np.where(self.provides[stacked], np.arange(stacked.shape[1]), -1)
@@ -124,14 +127,8 @@ class ByContext(Generic[Number]):
 
 
 def context_rankings(
-    collection: Collection,
-    conversation: Conversation,
-    system: str,
-    *,
-    depth: int = 3,
-    settings: Settings | None = None,
-    antecedents: pd.DataFrame | None = None,
-) -> ByContext[np.intp]:
+    collection: Collection, conversation: Conversation, system: str, settings: Settings = PAPER
+) -> ByContext:
     r"""Column numbers of the best documents, by a system whose context is at most one utterance, for all pairs at once.
 
     With :math:`u_j` the current, :math:`u_1` the first and :math:`u_{j-1}` the previous utterance as term counts, and
@@ -141,16 +138,13 @@ def context_rankings(
         FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad
         RM3p: \bar u_j + RM3(u_{j-1})
 
-    ``depth``: how many of the best documents to keep. ``antecedents``: of `read_antecedents`, for Antecedent.
-
     The first utterance of a conversation is ranked by BM25 without rewriting. In CU the first utterance enters once
     where it is the previous one too. RM3p adds distributions, because the length of an expansion means nothing.
     """
     context = context_of(system)
     if context == "everything":
         raise ValueError(f"no system {system!r} with a context of one utterance: it sees the whole conversation")
-    use = settings or Settings()
-    size = len(conversation.texts)
+    use, size = settings, len(conversation.texts)
     bags = collection.queries(conversation.texts)
 
     def expanded() -> Sparse:
@@ -158,10 +152,10 @@ def context_rankings(
         return lexical.rm3(collection, bags, documents=use.documents, terms=use.terms, **rest)
 
     def best(queries: Sparse) -> Columns:
-        return lexical.top(lexical.bm25(collection, sparse.csr_array(queries), k1=use.k1, b=use.b), depth)
+        return lexical.top(lexical.bm25(collection, sparse.csr_array(queries), k1=use.k1, b=use.b), use.depth)
 
     if system == "DLM":
-        alone = lexical.top(lexical.query_likelihood(collection, bags, mu=use.mu), depth)
+        alone = lexical.top(lexical.query_likelihood(collection, bags, mu=use.mu), use.depth)
     elif system == "FU":
         alone = best(bags + _rows(bags, np.where(np.arange(size) > 0, 0, -1)))
     else:
@@ -177,13 +171,13 @@ def context_rankings(
         queries = use.current_weight * now + (1 - use.current_weight) * previous
     elif system == "RM3p":
         queries = lexical.unit_mass(now) + expanded()[before]
-    elif antecedents is None:
-        raise ValueError("Antecedent needs the antecedents of the utterances: read_antecedents reads them")
     else:
-        known = antecedents.set_index("query").loc[list(conversation.queries)]
-        anaphoric = known["anaphoric"].to_numpy(dtype=bool)
-        queries = now + _rows(collection.queries(list(known["phrase"])), np.where(anaphoric[current], before, -1))
-        everyone = ~anaphoric & (known["phrase"] != "").to_numpy(dtype=bool)
+        if not conversation.antecedents:
+            raise ValueError("Antecedent needs the antecedents of the utterances: read_antecedents reads them")
+        phrases = [phrase for phrase, _ in conversation.antecedents]
+        anaphoric = np.array([is_anaphoric for _, is_anaphoric in conversation.antecedents], dtype=bool)
+        queries = now + _rows(collection.queries(phrases), np.where(anaphoric[current], before, -1))
+        everyone = ~anaphoric & (np.array(phrases) != "")
     return ByContext(alone, best(queries).reshape(size, size, -1), everyone)
 
 
@@ -194,12 +188,7 @@ def _rows(bags: Sparse, rows: Columns) -> Sparse:
 
 
 def sequential_rankings(
-    collection: Collection,
-    conversation: Conversation,
-    orders: ArrayLike,
-    *,
-    depth: int = 3,
-    settings: Settings | None = None,
+    collection: Collection, conversation: Conversation, orders: ArrayLike, settings: Settings = PAPER
 ) -> Columns:
     r"""Column numbers of the best documents, by RM3-sequential along orders, shaped (orders, n, depth).
 
@@ -212,9 +201,9 @@ def sequential_rankings(
     size = len(conversation.texts)
     if stacked.ndim != 2 or stacked.shape[1] != size:
         raise ValueError(f"orders of {size} utterances are wanted, found shape {stacked.shape}")
-    use = settings or Settings()
+    use, depth = settings, min(settings.depth, len(collection.documents))
     bags = lexical.unit_mass(collection.queries(conversation.texts))
-    rankings = np.empty((*stacked.shape, min(depth, len(collection.documents))), dtype=np.intp)
+    rankings = np.empty((*stacked.shape, depth), dtype=np.intp)
     beginning = np.zeros(len(stacked), dtype=np.intp)
     models = sparse.csr_array((1, bags.shape[1]))
     for position in range(size):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from equipoise.arrays import Floats
-from equipoise.problems import need_columns
+from equipoise.problems import need_columns, refuse_twice
 from equipoise.statistics import finite
 
 Codes = NDArray[np.intp]
@@ -56,29 +56,20 @@ def anova_from_sums(
     permutations, Tables 4 and 5.
     """
     need_columns(sums, ["source", "SS", "DF"])
-    table = sums[["source", "SS", "DF"]].reset_index(drop=True)
-    rows = {str(name): place for place, name in enumerate(table["source"])}
-    if "Error" not in rows or table["DF"][rows["Error"]] < 1:
+    table = sums.set_index("source")[["SS", "DF"]]
+    if "Error" not in table.index or table.loc["Error", "DF"] < 1:
         raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
-    if topic_against not in ("residual", "permutation"):
-        raise ValueError(f"topic_against is 'residual' or 'permutation', found {topic_against!r}")
-    if topic_against == "permutation" and "permutation(topic)" not in rows:
-        raise ValueError("topic_against='permutation' needs the source permutation(topic)")
-    ss, df = table["SS"].to_numpy(dtype=np.float64), table["DF"].to_numpy(dtype=np.float64)
-    mean_square = np.where(table["source"] == "Total", np.nan, ss / np.maximum(df, 1))
-    mean_square[df == 0] = np.nan
-    against = np.full(len(table), rows["Error"])
-    if topic_against == "permutation":
-        against[(table["source"] == "topic").to_numpy()] = rows["permutation(topic)"]
-    is_factor = ~table["source"].isin(["Error", "Total"]).to_numpy() & (df > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        f = np.where(is_factor, mean_square / mean_square[against], np.nan)
-    p = stats.f.sf(f, np.maximum(df, 1), df[against])
-    surplus = df * (f - 1)
-    table["MS"], table["F"], table["p"] = mean_square, f, p
-    with np.errstate(invalid="ignore"):
-        table["omega_squared"] = np.where(p < alpha, surplus / (surplus + observations), np.nan)
-    return table
+    against = pd.Series("Error", table.index)
+    if topic_against != "residual":
+        against["topic"] = f"{topic_against}(topic)"
+        if against["topic"] not in table.index:
+            raise ValueError(f"topic_against={topic_against!r} needs the source {against['topic']}")
+    table["MS"] = (table["SS"] / table["DF"].where(table["DF"] > 0)).drop("Total", errors="ignore")
+    table["F"] = (table["MS"] / table["MS"][against].to_numpy()).drop(["Error", "Total"], errors="ignore")
+    table["p"] = stats.f.sf(table["F"], table["DF"].clip(lower=1), table["DF"][against])
+    surplus = table["DF"] * (table["F"] - 1)
+    table["omega_squared"] = (surplus / (surplus + observations)).where(table["p"] < alpha)
+    return table.reset_index()
 
 
 def completed(printed: pd.DataFrame) -> pd.DataFrame:
@@ -113,10 +104,7 @@ def anova(
     """
     blocks = ["topic"] if permutation is None else ["topic", permutation]
     need_columns(scores, ["value", "run", *blocks])
-    repeated = scores.duplicated([*blocks, "run"])
-    if repeated.any():
-        cell = scores.loc[repeated, [*blocks, "run"]].iloc[0].to_dict()
-        raise ValueError(f"{int(repeated.sum())} cells have more than one score; the first is {cell}")
+    refuse_twice(scores, [*blocks, "run"], "the scores have a cell")
     y = finite(scores["value"], "scores in column value")
     y = y - y.mean()
     n = len(y)
@@ -139,13 +127,15 @@ def anova(
     among_blocks = _squares_between(y, block_codes, block_count)
     among_models = float(effects @ right)
     total = float(y @ y)
-    rows: list[tuple[str, float, int]] = [("topic", among_topics, topics - 1)]
-    if permutation is not None:
-        rows.append(("permutation(topic)", max(among_blocks - among_topics, 0.0), block_count - topics))
-    rows.append(("model", among_models, int(rank)))
-    rows.append(("Error", max(total - among_blocks - among_models, 0.0), n - block_count - int(rank)))
-    rows.append(("Total", total, n - 1))
-    sums = pd.DataFrame(rows, columns=["source", "SS", "DF"])
+    residual = max(total - among_blocks - among_models, 0.0)
+    rows = [
+        ("topic", among_topics, topics - 1),
+        ("permutation(topic)", max(among_blocks - among_topics, 0.0), block_count - topics),
+        ("model", among_models, int(rank)),
+        ("Error", residual, n - block_count - int(rank)),
+        ("Total", total, n - 1),
+    ]
+    sums = pd.DataFrame(rows, columns=["source", "SS", "DF"]).drop(index=[] if permutation else [1])
     return anova_from_sums(sums, n, alpha=alpha, topic_against=topic_against)
 
 
@@ -190,24 +180,20 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
     """
     need_columns(scores, ["value", "run"])
     finite(scores["value"], "scores in column value")
-    groups = scores.groupby("run", sort=True, observed=True)["value"]
-    means, sizes = groups.mean(), groups.size()
-    if len(means) < 2:
-        raise ValueError(f"a comparison needs at least two systems in column run, found {len(means)}")
-    error = table.loc[table["source"] == "Error"].iloc[0]
-    first, second = (np.array(side, dtype=np.intp) for side in zip(*combinations(range(len(means)), 2), strict=True))
-    mean, size = means.to_numpy(dtype=np.float64), sizes.to_numpy(dtype=np.float64)
+    groups = scores.groupby("run", observed=True)["value"].agg(["mean", "size"])
+    error = table.set_index("source").loc["Error"]
+    first, second = np.array(list(combinations(range(len(groups)), 2)), dtype=np.intp).T
+    mean, size = groups["mean"].to_numpy(), groups["size"].to_numpy()
     difference = mean[first] - mean[second]
     spread = np.sqrt(float(error["MS"]) / 2 * (1 / size[first] + 1 / size[second]))
-    freedom = float(error["DF"])
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.where(difference == 0, 0.0, np.abs(difference) / spread)
-    p = stats.studentized_range.sf(q, len(means), freedom)
-    reach = stats.studentized_range.isf(alpha, len(means), freedom) * spread
+    p = stats.studentized_range.sf(q, len(groups), error["DF"])
+    reach = stats.studentized_range.isf(alpha, len(groups), error["DF"]) * spread
     return pd.DataFrame(
         {
-            "a": means.index[first].astype(str),
-            "b": means.index[second].astype(str),
+            "a": groups.index[first].astype(str),
+            "b": groups.index[second].astype(str),
             "difference": difference,
             "low": difference - reach,
             "high": difference + reach,
