@@ -24,16 +24,17 @@ def first_utterance_stays(table: pd.DataFrame) -> Verdict:
 
 def permuting_lowers(moved: pd.DataFrame) -> Verdict:
     """The mean of every system that depends on the order, of Table 2."""
-    pairs = moved[["run", "original", "mean"]].itertuples(index=False)
-    evidence = ", ".join(f"{run} {original:.4f} to {mean:.4f}" for run, original, mean in pairs)
-    return bool((moved["mean"] < moved["original"]).all()), evidence
+    return bool((moved["mean"] < moved["original"]).all()), _beside_original(moved, "mean")
 
 
 def permuting_can_raise(moved: pd.DataFrame) -> Verdict:
     """Every system that depends on the order, of Table 2."""
-    pairs = moved[["run", "original", "maximum"]].itertuples(index=False)
-    evidence = ", ".join(f"{run} {original:.4f} to {highest:.4f}" for run, original, highest in pairs)
-    return bool((moved["maximum"] > moved["original"]).all()), evidence
+    return bool((moved["maximum"] > moved["original"]).all()), _beside_original(moved, "maximum")
+
+
+def _beside_original(moved: pd.DataFrame, column: str) -> str:
+    triples = moved[["run", "original", column]].itertuples(index=False)
+    return ", ".join(f"{run} {original:.4f} to {value:.4f}" for run, original, value in triples)
 
 
 def script_seldom_best(spread: pd.DataFrame) -> Verdict:

@@ -43,20 +43,14 @@ class ClassStructure(Structure):
         self._block = np.empty(self.size, dtype=np.intp)
         for number, block in enumerate(self.blocks):
             self._block[list(block)] = number
-        self._head = np.array([block[0] for block in self.blocks])[self._block]
+        heads = [block[0] for block in self.blocks]
+        self._head = np.array(heads)[self._block]
         self._is_head = self._head == np.arange(self.size)
-        # utterances that can change places: the followers of one block, or the heads behind the first
-        group = np.where(self._is_head, len(self.blocks), self._block)
-        self._groups = (group[:, None] == np.arange(len(self.blocks) + 1)).astype(np.int64)
-        self._groups[0] = 0
+        self._groups = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
 
     @classmethod
     def from_classes(
-        cls,
-        classes: Sequence[str],
-        *,
-        pt_behind_ft: Literal["ft", "se"] = "ft",
-        limit: int = 2_000_000,
+        cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft", limit: int = 2_000_000
     ) -> ClassStructure:
         """Structure of a conversation from the class of each of its utterances.
 
@@ -79,37 +73,36 @@ class ClassStructure(Structure):
         if unknown:
             raise ValueError(f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}")
         if classes[0] != "SE":
-            raise ValueError(
-                f"the first utterance must be self-explanatory (SE), found {classes[0]}: "
-                "it has no earlier utterance to depend on"
-            )
+            found = f"{classes[0]}: it has no earlier utterance to depend on"
+            raise ValueError(f"the first utterance must be self-explanatory (SE), found {found}")
         blocks: list[list[int]] = []
         home = 0
         for u, name in enumerate(classes):
             if name == "PT":
                 blocks[home].append(u)
-                continue
-            blocks.append([u])
-            if name == "SE" or pt_behind_ft == "ft":
-                home = len(blocks) - 1
+            else:
+                blocks.append([u])
+                home = home if name == "FT" and pt_behind_ft == "se" else len(blocks) - 1
         return cls(blocks, limit=limit)
 
     @property
     def count(self) -> int:
         """The number of valid orders: (blocks behind the first)! times the product of (followers)!."""
-        return math.prod(math.factorial(size) for size in self._groups.sum(axis=0).tolist())
+        return math.prod(math.factorial(len(group)) for group in self._groups)
 
-    def may_follow(self, uttered: Booleans) -> Booleans:
+    def may_follow(self, masks: Masks) -> Booleans:
         """Followers of a block whose head has been uttered; where there are none left, the heads of the others."""
+        uttered = members(masks, self.size)
         follows: Booleans = uttered[:, self._head] & ~uttered & ~self._is_head
         begun = uttered[:, :1] | (np.arange(self.size) == 0)
         return np.where(follows.any(axis=1, keepdims=True), follows, self._is_head & ~uttered & begun)
 
     def completions(self, masks: Masks) -> Counts:
         """The product of the factorials of what is left of each group of utterances that can change places."""
-        left = ~members(masks, self.size) @ self._groups
-        largest = int(self._groups.sum(axis=0).max())
-        ways: Counts = np.array([math.factorial(k) for k in range(largest + 1)], dtype=self._dtype)[left].prod(axis=1)
+        factorials = [math.factorial(k) for k in range(max(map(len, self._groups)) + 1)]
+        groups = np.array([sum(1 << u for u in group) for group in self._groups], dtype=np.uint64)
+        left = np.bitwise_count(groups[:, None] & ~masks)
+        ways: Counts = np.array(factorials, dtype=self._dtype)[left].prod(axis=0)
         return ways
 
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:

@@ -120,8 +120,9 @@ class Experiment:
         It is below 1 where passages with high grades are not in the collection.
         """
         table, documents = self._utterances(), list(self.collection.documents)
-        grades = self.qrels.pivot_table(index="query", columns="document", values="grade", aggfunc="max", fill_value=0)
-        held = grades.reindex(index=table["query"], columns=documents, fill_value=0).to_numpy(dtype=np.float64)
+        here = self.qrels[self.qrels["document"].isin(documents)]
+        grades = here.pivot_table(index="query", columns="document", values="grade", aggfunc="max")
+        held = grades.reindex(index=table["query"], columns=documents).fillna(0).to_numpy()
         return table.assign(value=self._score(table["query"].to_numpy(), top(held, self.settings.depth)))
 
     def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
@@ -130,19 +131,15 @@ class Experiment:
         ``orders``: by topic, shaped (orders, n); row 0 is the script (`sampled_orders`). Returns columns run, topic,
         permutation, value; permutation is the row of the order.
         """
-        parts = [
-            pd.DataFrame({"run": system, "topic": one.topic, "value": values}).rename_axis("permutation").reset_index()
+        parts = {
+            (system, one.topic): pd.Series(self._conversation_scores(one, system, orders[one.topic]))
             for system in systems
             for one in self.conversations
-            for values in [self._conversation_scores(one, system, orders[one.topic])]
-        ]
-        return pd.concat(parts, ignore_index=True)[["run", "topic", "permutation", "value"]]
+        }
+        return pd.concat(parts, names=["run", "topic", "permutation"]).rename("value").reset_index()
 
     def answers(
-        self,
-        orders: Mapping[str, ArrayLike],
-        passages: pd.DataFrame,
-        systems: Sequence[str] = tuple(SYSTEMS),
+        self, orders: Mapping[str, ArrayLike], passages: pd.DataFrame, systems: Sequence[str] = tuple(SYSTEMS)
     ) -> pd.DataFrame:
         """Conversations in which a system answers every utterance with its best passage, as a nugget table.
 

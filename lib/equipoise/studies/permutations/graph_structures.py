@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.lattices import Counts, Masks
+from equipoise.studies.permutations.lattices import Counts, Masks, members
 from equipoise.studies.permutations.structures import Structure
 
 
@@ -41,18 +41,16 @@ class GraphStructure(Structure):
         except CycleError as error:
             circle = " -> ".join(str(u) for u in error.args[1])
             raise ValueError(f"the dependencies run in a circle: {circle}") from None
-        self._needs = np.zeros((size, size), dtype=np.int64)
-        for v, u in pairs:
-            self._needs[v, u] = 1
+        self._needs = np.array([sum(1 << v for v in before[u]) for u in range(size)], dtype=np.uint64)
 
     @property
     def count(self) -> int:
         """The number of valid orders."""
         return int(self.lattice.ways_from[0])
 
-    def may_follow(self, uttered: Booleans) -> Booleans:
+    def may_follow(self, masks: Masks) -> Booleans:
         """Utterances that have not been uttered, and depend on none that has not."""
-        follows: Booleans = ~uttered & (~uttered @ self._needs == 0)
+        follows: Booleans = ~members(masks, self.size) & (self._needs & ~masks[:, None] == 0)
         return follows
 
     @cached_property

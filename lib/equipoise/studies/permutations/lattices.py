@@ -7,7 +7,7 @@ extremes over all orders that follow from (set uttered so far, last utterance), 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -50,12 +50,12 @@ class Lattice:
     ways_from: Counts
 
     @classmethod
-    def of(cls, size: int, may_follow: Callable[[Booleans], Booleans], limit: int) -> Lattice:
+    def of(cls, size: int, may_follow: Callable[[Masks], Booleans], limit: int) -> Lattice:
         """Visit every set, the empty one first; ``limit`` is the most that may be visited."""
         level, total = np.zeros(1, dtype=np.uint64), 1
         levels, sets, steps = [slice(0, 1)], [level], []
         for _ in range(size):
-            follows = may_follow(members(level, size))
+            follows = may_follow(level)
             reached = level[:, None] | bits(size)
             level = np.unique(reached[follows])
             if total + len(level) > limit:
@@ -63,11 +63,11 @@ class Lattice:
                     f"this structure of {size} utterances allows more than {limit} sets of uttered utterances: "
                     "too many for dynamic programming; raise the limit or add dependencies"
                 )
-            steps.append(np.where(follows, total + np.searchsorted(level, reached), -1))
+            steps.append(np.where(follows, total + np.searchsorted(level, reached), -1).astype(np.int32))
             levels.append(slice(total, total + len(level)))
             sets.append(level)
             total += len(level)
-        after = np.concatenate([*steps, np.full((1, size), -1)]).astype(np.int32)
+        after = np.concatenate([*steps, np.full((1, size), -1, dtype=np.int32)])
         # one place more than there are sets, and last: where no step leads, after has -1
         ways_to = np.zeros(total + 1, dtype=np.int64 if math.factorial(size) <= LARGEST_INT64 else object)
         ways_from = ways_to.copy()
@@ -78,7 +78,7 @@ class Lattice:
             ways_from[here] = ways_from[after[here]].sum(axis=1)
         return cls(tuple(levels), np.concatenate(sets), after, ways_to[:-1], ways_from[:-1])
 
-    def _backwards(self) -> Any:
+    def _backwards(self) -> Iterator[tuple[NDArray[np.intp], int, NDArray[np.int32]]]:
         """Yield, from the last level to the first, sets, an utterance that may follow them, and what that makes."""
         for here in reversed(self.levels[:-1]):
             for u in range(self.after.shape[1]):

@@ -17,6 +17,7 @@ Improve Conversational Evaluation", section 3.1.
 from __future__ import annotations
 
 import math
+import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits, members
+from equipoise.studies.permutations.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits
 
 Orders = NDArray[np.intp]
 
@@ -37,14 +38,8 @@ def draw_below(bound: int, size: int, rng: np.random.Generator) -> Counts:
     """Draw integers from 0 to bound - 1, uniformly and independently, for a bound of any size."""
     if bound <= LARGEST_INT64:
         return rng.integers(bound, size=size)
-    length = (bound.bit_length() + 7) // 8
-    surplus = 8 * length - bound.bit_length()
-    drawn: list[int] = []
-    while len(drawn) < size:
-        candidate = int.from_bytes(rng.bytes(length), "little") >> surplus
-        if candidate < bound:
-            drawn.append(candidate)
-    return np.array(drawn, dtype=object)
+    stream = random.Random(rng.bytes(32))  # noqa: S311 - it draws integers of any size, and nothing secret
+    return np.array([stream.randrange(bound) for _ in range(size)], dtype=object)
 
 
 @dataclass(frozen=True)
@@ -78,8 +73,8 @@ class Structure(ABC):
         """The number of valid orders, an exact integer (permutations, section 3.1; Table 1)."""
 
     @abstractmethod
-    def may_follow(self, uttered: Booleans) -> Booleans:
-        """Utterances that may come next, once those of each set, shaped (sets, n), have been uttered; so shaped too."""
+    def may_follow(self, masks: Masks) -> Booleans:
+        """Which utterances may come next, once those of each set have been uttered, shaped (sets, n)."""
 
     @abstractmethod
     def completions(self, masks: Masks) -> Counts:
@@ -110,13 +105,12 @@ class Structure(ABC):
     def _dtype(self) -> type:
         return np.int64 if self.count <= LARGEST_INT64 else object
 
-    def _open(self, masks: Masks) -> Booleans:
-        return self.may_follow(members(masks, self.size))
-
     def _ways(self, masks: Masks) -> Counts:
         """Completions of each set by the utterance that comes next, 0 where it may not, shaped (sets, n)."""
-        following = self.completions((masks[:, None] | bits(self.size)).ravel()).reshape(-1, self.size)
-        return np.where(self._open(masks), following, 0).astype(self._dtype)
+        follows = self.may_follow(masks)
+        ways: Counts = np.zeros(follows.shape, dtype=self._dtype)
+        ways[follows] = self.completions((masks[:, None] | bits(self.size))[follows])
+        return ways
 
     def _as_orders(self, orders: ArrayLike) -> Orders:
         stacked = np.asarray(orders)
@@ -131,7 +125,7 @@ class Structure(ABC):
         valid: Booleans = np.all((stacked >= 0) & (stacked < self.size), axis=1)
         masks, rows = np.zeros(len(stacked), dtype=np.uint64), np.arange(len(stacked))
         for following in np.clip(stacked, 0, self.size - 1).T:
-            valid &= self._open(masks)[rows, following]
+            valid &= self.may_follow(masks)[rows, following]
             masks |= bits(self.size)[following]
         return valid
 
