@@ -17,9 +17,8 @@ import pandas as pd
 
 from equipoise.studies.recording import read
 
+# below data/: for each utterance the places of its phrases, with their heads, and of its pronouns
 RECORD = ("outputs", "permutations", "noun_phrases.jsonl")
-"""The record, below ``data/``: for each utterance the places of its phrases, with their heads, and of its pronouns."""
-
 KIND, KEY = "utterance", ("query",)
 FIELDS: Mapping[str, type] = {"query": str, "text": str, "phrases": list, "pronouns": list}
 

@@ -1,8 +1,8 @@
 """TREC CAsT 2019: utterances, their classes, judgements and passages, as tidy tables.
 
 Columns are ``query`` (topic_turn, such as 31_4), ``topic``, ``turn``, ``text``, ``class``, ``document``, ``grade``.
-Each reader takes the path of one upstream file; everything wrong with the file is collected and raised
-together. `judged_conversations` joins the tables into the conversations that the permutation study works on.
+Each reader takes the path of one upstream file; everything wrong with the file is collected and raised together.
+`judged_conversations` joins the tables into the conversations that the permutation study works on.
 
 The data items are ``cast19`` (topics, judgements), ``mele_classes`` (classes by Mele et al., 2021), ``case_saac``
 (passages with text); `data/registry.tsv` says where each file comes from.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,19 @@ from equipoise.files import read_text
 from equipoise.loaders import registry, trec
 from equipoise.problems import InputError, Problem, Problems
 
+# classes of an utterance: self-explanatory, depends on the first topic, depends on a previous topic
 CLASSES = ("SE", "FT", "PT")
-"""Classes of an utterance: self-explanatory, depends on the first topic, depends on a previous topic."""
 
-SOURCES = ("CAR", "MARCO", "WAPO")
-"""Collections of the CAsT 2019 passages: Wikipedia (TREC CAR), the web (MS MARCO), news (Washington Post)."""
+# collections of the CAsT 2019 passages: Wikipedia (TREC CAR), the web (MS MARCO), news (Washington Post)
+_SOURCES = ("CAR", "MARCO", "WAPO")
 
-REWRITING_RUNS = (
+# public BERT rankings of the full collection, by how the utterances were rewritten (data item cqr_runs)
+_REWRITING_RUNS = (
     "run_raw", "run_oracle", "run_cv", "run_self_learn", "run_self_learn_cv", "rule_based", "run_rule_based_cv",
 )  # fmt: skip
-"""Public BERT rankings of the full collection, by how the utterances were rewritten (data item cqr_runs)."""
 
 _QUERY = re.compile(r"\d+_\d+")
 _QUERY_WANTED = "a topic and a turn, such as 31_4"
-_SPAN_COLUMNS = 3  # of cast.support and cast.answer: context, query, passage; the texts follow
 
 
 def read_topics(path: str | Path) -> pd.DataFrame:
@@ -57,8 +57,8 @@ def read_topics(path: str | Path) -> pd.DataFrame:
         problems.add(path, None, f"{where}, {key}", found, f"a value of type {kind.__name__}")
         return None
 
-    if not isinstance(content, list) or not content:
-        problems.add(path, None, None, type(content).__name__ if content != [] else "no turns", "a list of topics")
+    if not isinstance(content, list):
+        problems.add(path, None, None, type(content).__name__, "a list of topics")
         problems.refuse()
     for place, topic in enumerate(content, 1):
         number = field(topic, "number", int, f"topic at place {place}")
@@ -71,18 +71,24 @@ def read_topics(path: str | Path) -> pd.DataFrame:
                 problems.add(path, None, where, f"turn {turn_number} again", "each turn once")
             seen.add((number, turn_number))
             rows.append((f"{number}_{turn_number}", str(number), turn_number, text.strip()))
+    if not rows and not problems:
+        problems.add(path, None, None, "no turns", "at least one topic with a turn")
     problems.refuse()
     return pd.DataFrame(rows, columns=["query", "topic", "turn", "text"])
+
+
+def _fields(path: str | Path, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Fields of each line, separated by tabs, and its number; blank lines and a header are left out."""
+    for number, line in enumerate(read_text(path).split("\n")[header:], 1 + header):
+        if line.strip():
+            yield number, [field.strip() for field in line.split("\t")]
 
 
 def _read_utterances(path: str | Path, columns: list[str], problems: Problems) -> pd.DataFrame:
     """Lines without a header, separated by tabs, each query once; with the numbers of the lines as the index."""
     rows: dict[str, tuple[int, list[str]]] = {}
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        fields = [field.strip() for field in line.split("\t")]
+    for number, fields in _fields(path):
         query = fields[0]
-        if not line.strip():
-            continue
         if len(fields) != len(columns):
             problems.add(path, number, None, f"{len(fields)} fields", f"{len(columns)}: {', '.join(columns)}")
         elif not _QUERY.fullmatch(query):
@@ -134,8 +140,8 @@ def read_passages(path: str | Path) -> pd.DataFrame:
     """Text of passages, the spans that annotators marked as support in each, joined: columns document, text, source.
 
     ``path``: A header, then lines of context, query, passage and one or more texts, separated by tabs; a passage
-    can stand on several lines, and empty texts are left out. The source is the collection that the id starts with,
-    one of `SOURCES`.
+    can stand on several lines, and empty texts are left out. The source is the collection that the id starts with:
+    CAR, MARCO or WAPO.
 
     Data item case_saac, ``dataset/cast/cast.support`` (spans as they stand in the passage). The file ``cast.answer``
     has the same form, but its texts were written by annotators who knew the question.
@@ -143,18 +149,15 @@ def read_passages(path: str | Path) -> pd.DataFrame:
     problems = Problems()
     spans: dict[str, dict[str, None]] = {}
     first_line: dict[str, int] = {}
-    for number, line in enumerate(read_text(path).split("\n")[1:], 2):
-        fields = [field.strip() for field in line.split("\t")]
-        if not line.strip():
-            continue
-        if len(fields) <= _SPAN_COLUMNS:
+    for number, fields in _fields(path, header=True):
+        if len(fields) < 4:
             problems.add(path, number, None, f"{len(fields)} fields", "at least 4: context, query, passage, text")
             continue
         _, query, passage, *texts = fields
         if not _QUERY.fullmatch(query):
             problems.add(path, number, "query", repr(query), _QUERY_WANTED)
-        if passage not in first_line and passage.partition("_")[0] not in SOURCES:
-            problems.add(path, number, "passage", repr(passage), f"an id that starts with {' or '.join(SOURCES)}")
+        if passage not in first_line and passage.partition("_")[0] not in _SOURCES:
+            problems.add(path, number, "passage", repr(passage), f"an id that starts with {' or '.join(_SOURCES)}")
         first_line.setdefault(passage, number)
         spans.setdefault(passage, {}).update(dict.fromkeys(filter(None, texts)))
     for passage in [passage for passage, texts_there in spans.items() if not texts_there]:
@@ -199,5 +202,5 @@ def fetch_judged() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def fetch_rewriting_runs(count: int) -> dict[str, pd.DataFrame]:
     """The first of the public rankings of the full collection, as columns query, document, rank, score, by name."""
-    files = {name: registry.fetch("cqr_runs", f"results/bert_base_{name}.trec") for name in REWRITING_RUNS[:count]}
+    files = {name: registry.fetch("cqr_runs", f"results/bert_base_{name}.trec") for name in _REWRITING_RUNS[:count]}
     return {name: trec.read_run(path).rename(columns={"topic": "query"}) for name, path in files.items()}

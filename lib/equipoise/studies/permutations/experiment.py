@@ -33,9 +33,8 @@ from equipoise.studies.permutations.systems import (
 )
 from equipoise.systems.lexical import Collection, bm25, top
 
-RELEVANCE_LEVELS = {1: 1, 2: 1, 3: 2, 4: 2}
-"""Relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly."""
-
+# relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly
+_RELEVANCE_LEVELS = {1: 1, 2: 1, 3: 2, 4: 2}
 _ORDERS_AT_ONCE = 5000
 
 
@@ -158,7 +157,7 @@ class Experiment:
         length = table["text"].str.split().str.len().to_numpy(dtype=np.int64)
         shares = pd.get_dummies(table["source"]).astype(int).astype(str).agg(" ".join, axis=1).to_numpy()
         names = np.array(self.collection.documents, dtype=object)
-        level = self.qrels.set_index(["query", "document"])["grade"].map(RELEVANCE_LEVELS)
+        level = self.qrels.set_index(["query", "document"])["grade"].map(_RELEVANCE_LEVELS)
         parts = []
         for system in systems:
             for conversation in self.conversations:

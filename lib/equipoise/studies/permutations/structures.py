@@ -34,7 +34,7 @@ _LARGEST_SIZE = 62  # utterances: a set of them is one 64-bit word
 _ROUNDING = 1e-12  # a smaller spread of a score, relative to it, is rounding
 
 
-def draw_below(bound: int, size: int, rng: np.random.Generator) -> Counts:
+def _draw_below(bound: int, size: int, rng: np.random.Generator) -> Counts:
     """Draw integers from 0 to bound - 1, uniformly and independently, for a bound of any size."""
     if bound <= LARGEST_INT64:
         return rng.integers(bound, size=size)
@@ -189,22 +189,14 @@ class Structure(ABC):
         else:
             kept: dict[int, None] = {}
             while len(kept) < size:  # a repetition among so many is a wonder, and is drawn again
-                kept.update(dict.fromkeys(draw_below(left, size - len(kept), rng).tolist()))
+                kept.update(dict.fromkeys(_draw_below(left, size - len(kept), rng).tolist()))
             ranks = np.array(list(kept), dtype=object)
         for place in barred:  # ascending: each barred rank moves those at or above it by one
             ranks[ranks >= place] += 1
         return self.unrank(ranks)
 
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:
-        return self.unrank(draw_below(self.count, size, rng))
-
-    def _pair_scores(self, scores: ArrayLike, first: ArrayLike | None) -> tuple[Floats, Floats]:
-        pairs = np.asarray(scores, dtype=np.float64)
-        alone = np.zeros(self.size) if first is None else np.asarray(first, dtype=np.float64)
-        if pairs.shape != (self.size, self.size) or alone.shape != (self.size,):
-            found = f"{pairs.shape} and {alone.shape}"
-            raise ValueError(f"scores are shaped ({self.size}, {self.size}) and first ({self.size},), found {found}")
-        return pairs, alone
+        return self.unrank(_draw_below(self.count, size, rng))
 
     def mean_score(self, scores: ArrayLike, first: ArrayLike | None = None) -> float:
         r"""Exact mean, over all valid orders, of a score that depends on the directly preceding utterance only.
@@ -217,7 +209,11 @@ class Structure(ABC):
 
         Beyond the paper, which samples 100 orders; no order is drawn here.
         """
-        pairs, alone = self._pair_scores(scores, first)
+        pairs = np.asarray(scores, dtype=np.float64)
+        alone = np.zeros(self.size) if first is None else np.asarray(first, dtype=np.float64)
+        if pairs.shape != (self.size, self.size) or alone.shape != (self.size,):
+            found = f"{pairs.shape} and {alone.shape}"
+            raise ValueError(f"scores are shaped ({self.size}, {self.size}) and first ({self.size},), found {found}")
         adjacency, opening = self.adjacency(), self.positions()[:, 0]
         used, begins = adjacency > 0, opening > 0
         mean = float(adjacency[used] @ pairs[used] + opening[begins] @ alone[begins])
@@ -231,9 +227,9 @@ class Structure(ABC):
         Dynamic programming over (set uttered so far, last utterance): the cost grows with the number of such sets, not
         with the number of orders. Takes what `mean_score` takes. Beyond the paper.
         """
-        pairs, alone = self._pair_scores(scores, first)
-        mean = self.mean_score(pairs, alone)
-        steps = np.vstack([pairs, alone]) - mean / self.size  # centred, so that squares do not cancel
+        mean = self.mean_score(scores, first)
+        alone = np.zeros(self.size) if first is None else np.asarray(first)
+        steps = np.vstack([scores, alone]) - mean / self.size  # centred, so that squares do not cancel
         (low, worst), (high, best) = self.lattice.lowest(steps), self.lattice.lowest(-steps)
         varies = -high - low > _ROUNDING * max(1.0, abs(mean))
         sd = math.sqrt(self.lattice.variance(steps)) if varies else 0.0

@@ -44,6 +44,7 @@ class System(NamedTuple):
     family: str
 
 
+# the systems of section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB)
 SYSTEMS: Mapping[str, System] = MappingProxyType(
     {
         "BM25": System("none", "baselines"),  # the utterance alone
@@ -57,7 +58,6 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
         "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
     }
 )
-"""The systems of section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB)."""
 
 
 def context_of(system: str) -> str:

@@ -33,7 +33,7 @@ def readings_of_the_rule(judged: pd.DataFrame) -> pd.DataFrame:
     return table[table["script valid, PT with SE"] != table["script valid, PT with FT"]]
 
 
-def mean_over_topics(scores: pd.DataFrame) -> float:
+def _mean_over_topics(scores: pd.DataFrame) -> float:
     """Mean over conversations of the mean over the utterances of each."""
     return float(scores.groupby("topic")["value"].mean().mean())
 
@@ -47,8 +47,8 @@ def reach(experiment: Experiment, resolved: pd.DataFrame) -> pd.DataFrame:
         "judged utterances": str(len(ceiling)),
         "passages": str(len(experiment.collection.documents)),
         "utterances with a relevant passage": str((ceiling["value"] > 0).sum()),
-        f"{experiment.measure} of a perfect ranking": f"{mean_over_topics(ceiling):.4f}",
-        f"{experiment.measure} of BM25, utterances resolved by hand": f"{mean_over_topics(by_hand):.4f}",
+        f"{experiment.measure} of a perfect ranking": f"{_mean_over_topics(ceiling):.4f}",
+        f"{experiment.measure} of BM25, utterances resolved by hand": f"{_mean_over_topics(by_hand):.4f}",
     }
     return pd.DataFrame(rows.items(), columns=["of the replica", "value"])
 
@@ -137,15 +137,13 @@ def ranges(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def better_than_the_script(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Whether the order of the script is the best one, by each measure."""
-    places = {name: script_place(conversation_spread(part)) for name, part in scores.items()}
+    parts = {name: script_place(conversation_spread(part)) for name, part in scores.items()}
+    places = pd.concat(parts, names=["measure"]).groupby("measure", sort=False)
     table = {
-        "measure": list(places),
-        "conversations with a better order than the script": [
-            f"{(place > 0).sum()} of {len(place)}" for place in places.values()
-        ],
-        "share of orders better than the script": [place.mean() for place in places.values()],
+        "conversations with a better order than the script": places.agg(lambda one: f"{(one > 0).sum()} of {len(one)}"),
+        "share of orders better than the script": places.mean(),
     }
-    return pd.DataFrame(table)
+    return pd.DataFrame(table).reset_index()
 
 
 def script_place(spread: pd.DataFrame) -> pd.Series:
