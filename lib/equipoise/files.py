@@ -161,15 +161,18 @@ def _read_parquet(path: str | Path) -> Source:
     return Source(str(path), table.to_pandas(ignore_metadata=True))
 
 
+def is_parquet(path: str | Path) -> bool:
+    """Whether a file is a Parquet file, by its first bytes."""
+    try:
+        with Path(path).open("rb") as opened:
+            return opened.read(4) == b"PAR1"
+    except OSError:
+        return False  # read_text says what is wrong
+
+
 def read_source(path: str | Path) -> Source:
     """A CSV or Parquet file, the latter known by its first bytes, each column once."""
-    file = Path(path)
-    try:
-        with file.open("rb") as opened:
-            is_parquet = opened.read(4) == b"PAR1"
-    except OSError:
-        is_parquet = False  # read_text says what is wrong
-    source = _read_parquet(path) if is_parquet else _read_csv(path)
+    source = _read_parquet(path) if is_parquet(path) else _read_csv(path)
     names = [str(name) for name in source.columns.columns]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:

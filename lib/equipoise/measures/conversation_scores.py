@@ -54,11 +54,12 @@ def normalised_weights(weights: Mapping[str, float] | None, names: Sequence[str]
 def tidy_scores(places: pd.DataFrame, scores: Mapping[tuple[str, str], Floats]) -> pd.DataFrame:
     """Scores as a tidy table: for each row of ``places``, in their order, each score.
 
-    ``scores`` are by attribute set (empty where a score belongs to none) and measure, shaped (places,). Returns the
-    columns of ``places`` and attribute, measure, value.
+    ``scores`` are by attribute set (empty where a score belongs to none) and measure, shaped (places,); NaN where a
+    place has no such score, and no row. Returns the columns of ``places`` and attribute, measure, value.
     """
     table = places.loc[places.index.repeat(len(scores))].reset_index(drop=True)
     for column, index in (("attribute", 0), ("measure", 1)):
         names = pd.Series([key[index] for key in scores], dtype="str")
         table[column] = names.take(np.tile(np.arange(len(scores)), len(places))).set_axis(table.index)
-    return table.assign(value=np.column_stack(list(scores.values())).ravel())
+    table["value"] = np.column_stack(list(scores.values())).ravel()
+    return table.dropna(subset="value", ignore_index=True)

@@ -220,8 +220,7 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decim
         raise ValueError("weights must be non-negative and not all 0")
     if decimals is not None:
         parts = np.char.mod(f"%.{decimals}f", parts).astype(np.float64)
-    combined: Floats = (parts * (weigh / weigh.sum(axis=-1, keepdims=True))).sum(axis=-1)
-    return combined
+    return (parts * (weigh / weigh.sum(axis=-1, keepdims=True))).sum(axis=-1)
 
 
 def _experiences(
@@ -235,9 +234,7 @@ def _experiences(
 ) -> tuple[Floats, dict[tuple[str, str], Floats]]:
     """How many leave at each rank, and their utilities and DistrSim by attribute set and name, NaN for other topics."""
     if set(memberships) != set(attributes):
-        raise ValueError(
-            f"memberships in {sorted(memberships)}, attribute sets {sorted(attributes)}: the same are needed"
-        )
+        raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(attributes)}: the same are needed")
     lacking = {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}
     if lacking:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
@@ -353,9 +350,7 @@ def gfr_table(
     means = np.where(counts > 0, np.nan_to_num(values).sum(axis=1, keepdims=True) / np.maximum(counts, 1), np.nan)
     values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
     places = pd.MultiIndex.from_product([lists.runs, [*lists.topics, ""]], names=["run", "topic"])
-    return tidy_scores(places.to_frame(index=False), dict(zip(scores, values.T, strict=True))).dropna(
-        subset="value", ignore_index=True
-    )
+    return tidy_scores(places.to_frame(index=False), dict(zip(scores, values.T, strict=True)))
 
 
 @defaults_of(gfr_table)
@@ -385,6 +380,4 @@ def gfr_clusters(
     shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
     at = np.nonzero(leave > 0)
     places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})
-    return tidy_scores(places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()}).dropna(
-        subset="value", ignore_index=True
-    )
+    return tidy_scores(places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()})
