@@ -34,7 +34,7 @@ from equipoise.arrays import Booleans, Floats
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import distribution_similarity
-from equipoise.measures.conversation_scores import UTILITY, tidy_scores
+from equipoise.measures.group_fairness import UTILITY, tidy_scores
 from equipoise.measures.ranked_lists import RankedLists, lay_out
 from equipoise.options import (
     Absent,

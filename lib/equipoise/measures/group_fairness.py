@@ -1,4 +1,4 @@
-"""What GFRC and GFRC2 share: which divergence an attribute set takes, weights, and the tidy table of scores."""
+"""What GFR, GFRC and GFRC2 share: DistrSim by the kind of groups, weights, tables of scores."""
 
 from __future__ import annotations
 
@@ -16,32 +16,22 @@ UTILITY = "utility"
 
 
 def similarity(achieved: Floats, attribute: AttributeSet, ordinal: str, nominal: str) -> Floats:
-    """DistrSim of achieved distributions against the target of an attribute set.
-
-    ``attribute``: Gives the target, and by its kind the divergence. ``ordinal``, ``nominal``: Divergence for
-    ordinal sets (rnod or nmd) and for nominal ones (jsd or nvd). Returns ndarray, shaped (...): Between 0 and 1
-    (equal).
-
-    gfrc section 3.1: JSD for nominal groups, NMD or RNOD for ordinal ones.
-    """
+    """DistrSim against the target of an attribute set, by the divergence for its kind (gfrc section 3.1)."""
     return distribution_similarity(achieved, attribute.target, ordinal if attribute.kind == "ordinal" else nominal)
 
 
-def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Floats) -> dict[str, Floats]:
-    """Columns that show how an attribute set fares: ``D SET group`` for each group, and ``DistrSim SET``.
+def column_names(attribute: AttributeSet) -> list[str]:
+    """Columns of an attribute set in a table of turns or clusters: the achieved share of each group, then DistrSim."""
+    return [*(f"D {attribute.name} {group}" for group in attribute.groups), f"DistrSim {attribute.name}"]
 
-    Returns dict of str to ndarray, shaped (rows,).
-    """
-    columns = {f"D {attribute.name} {group}": achieved[:, index] for index, group in enumerate(attribute.groups)}
-    return columns | {f"DistrSim {attribute.name}": similarities}
+
+def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Floats) -> dict[str, Floats]:
+    """Achieved distributions, shaped (rows, groups), and their DistrSim as columns."""
+    return dict(zip(column_names(attribute), (*achieved.T, similarities), strict=True))
 
 
 def normalised_weights(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
-    """Weights that sum to one.
-
-    ``weights``: any non-negative numbers, one for each name; None weighs all names alike. Returns: In the order of
-    ``names``.
-    """
+    """Weights that sum to one, in the order of ``names``, from any non-negative numbers; None weighs all alike."""
     given = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
     if set(given) != set(names):
         raise ValueError(f"weights for {', '.join(given) or 'nothing'}; wanted one for each of {', '.join(names)}")
