@@ -56,6 +56,10 @@ class NuggetTable:
         names = np.array([*self.entities, ""], dtype=object)
         return names[np.full(len(self), -1) if self.entity is None else self.entity]
 
+    def places(self, rows: NDArray[np.intp]) -> pd.DataFrame:
+        """Run, topic and turn of these rows, as a table."""
+        return self.conversations.take(self.conversation[rows]).reset_index(drop=True).assign(turn=self.turn[rows])
+
     def relevant(self, duplicates: Literal["nonrelevant", "relevant"]) -> Booleans:
         """Which rows count as relevant nuggets, shaped (rows,).
 

@@ -12,10 +12,8 @@ Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -27,16 +25,14 @@ from equipoise.loaders import registry
 from equipoise.loaders.trec import note_repeated, read_qrels, read_run, text_lines, text_table
 from equipoise.problems import Problems
 
-KINDS: Mapping[str, Literal["nominal", "ordinal"]] = MappingProxyType(
-    {
-        "R-GENDER": "nominal",
-        "R-HINDEX": "ordinal",
-        "M-ORIGIN": "nominal",
-        "M-RATINGS": "ordinal",
-        "T-FOLLOWERS": "ordinal",
-        "Y-SUBSCS": "ordinal",
-    }
-)
+_KINDS: dict[str, Literal["nominal", "ordinal"]] = {
+    "R-GENDER": "nominal",
+    "R-HINDEX": "ordinal",
+    "M-ORIGIN": "nominal",
+    "M-RATINGS": "ordinal",
+    "T-FOLLOWERS": "ordinal",
+    "Y-SUBSCS": "ordinal",
+}
 """The attribute sets of the task, by the topic type (researchers, movies, Twitter accounts, YouTube) and name."""
 
 _PACKS = {
@@ -53,7 +49,7 @@ _PACKS = {
     "toy": ("NTCIR/toy", "toy", "toy.4topics.qrels", {"toyrun1": "toyrun1", "toyrun2": "toyrun2"}),
 }
 
-PRINTED_SUM_TOLERANCE = 1e-5
+_TOLERANCE = 1e-5
 """How far probabilities printed with a few digits may be from summing to 1."""
 
 
@@ -66,7 +62,7 @@ def _probability(text: str) -> float:
 
 def _other_sum(numbers: list[float]) -> str:
     """What is wrong with the sum of probabilities, if anything."""
-    return f"probabilities that sum to {sum(numbers):.6g}" if abs(sum(numbers) - 1) > PRINTED_SUM_TOLERANCE else ""
+    return f"probabilities that sum to {sum(numbers):.6g}" if abs(sum(numbers) - 1) > _TOLERANCE else ""
 
 
 def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
@@ -127,11 +123,11 @@ class Pack:
 
 
 def read_pack(name: Literal["pilot", "toy"]) -> Pack:
-    """Read the FairWeb-1 pilot pack, with runs called bm25, qld and qljm, or its toy set; for the sets see `KINDS`."""
+    """Read the FairWeb-1 pilot pack, with runs called bm25, qld and qljm, or its toy set, of four topics."""
     folder, stem, qrels, runs = _PACKS[name]
     attributes = {
         attribute: read_target(registry.fetch("fairweb", f"{folder}/{attribute}.golddistr"), attribute, kind)
-        for attribute, kind in KINDS.items()
+        for attribute, kind in _KINDS.items()
     }
     memberships = {
         name: read_memberships(registry.fetch("fairweb", f"{folder}/{stem}.{name}.gmemb"), attribute)

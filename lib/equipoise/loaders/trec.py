@@ -23,7 +23,7 @@ from equipoise.arrays import Floats, Integers
 from equipoise.files import is_parquet, read_source, read_text
 from equipoise.problems import InputError, Problem, Problems, shown
 
-LARGEST_FILE = 2**31
+_LARGEST_FILE = 2**31
 """Bytes of decompressed text beyond which a file is refused."""
 
 _INTEGER = r"[+-]?[0-9]{1,9}"
@@ -34,12 +34,12 @@ def _decompressed(path: Path) -> str:
     """The text of a .gz file, refused where it is torn, too long or not UTF-8."""
     try:
         with gzip.open(path, "rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+            content = file.read(_LARGEST_FILE + 1)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "no whole gzip file"
         raise InputError([Problem(str(path), None, None, reason, "a readable .gz file")]) from None
-    if len(content) > LARGEST_FILE:
-        raise InputError([Problem(str(path), None, None, f"more than {LARGEST_FILE} bytes", "a smaller file")])
+    if len(content) > _LARGEST_FILE:
+        raise InputError([Problem(str(path), None, None, f"more than {_LARGEST_FILE} bytes", "a smaller file")])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -36,17 +36,7 @@ from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import distribution_similarity
 from equipoise.measures.group_fairness import UTILITY, tidy_scores
 from equipoise.measures.ranked_lists import RankedLists, lay_out
-from equipoise.options import (
-    Absent,
-    Cutoff,
-    Decimals,
-    LevelGains,
-    Order,
-    Phi,
-    Unjudged,
-    Unrepresented,
-    Weights,
-)
+from equipoise.options import Absent, Cutoff, Decimals, LevelGains, Order, Phi, Unjudged, Unrepresented, Weights
 
 Decay = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
@@ -295,6 +285,8 @@ def gfr_table(
         largest gain.
     utilities : mapping of str to callable
         Utilities by the name of their measure.
+    similarities : mapping of str to sequence of str
+        Divergences for "nominal" and for "ordinal" attribute sets.
 
     Returns
     -------

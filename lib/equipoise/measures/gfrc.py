@@ -47,11 +47,11 @@ from equipoise.options import (
 )
 
 FAMILY = "Conversations: GFRC and GFRC2"
-GFRC_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
 
 
 @checked
-def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: MaxLevel = 2) -> Floats:
+def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 2) -> Floats:
     r"""Gain of each nugget from its relevance level.
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
@@ -184,7 +184,7 @@ def gfrc(
     attributes: Mapping[str, AttributeSet],
     *,
     patience: Patience = 1250,
-    gains: Gains = GFRC_GAINS,
+    gains: Gains = _GAINS,
     max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     distribution: Distribution = "independent",
@@ -277,12 +277,6 @@ def gfrc(
     return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): both})
 
 
-def places(nuggets: NuggetTable, rows: NDArray[np.intp]) -> pd.DataFrame:
-    """Run, topic and turn of nuggets."""
-    table = nuggets.conversations.take(nuggets.conversation[rows]).reset_index(drop=True)
-    return table.assign(turn=nuggets.turn[rows])
-
-
 @defaults_of(gfrc)
 def turns(
     nuggets: NuggetTable,
@@ -298,7 +292,7 @@ def turns(
     Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and ``DistrSim SET``.
     """
     rows = np.flatnonzero(nuggets.relevant(duplicates))
-    table = places(nuggets, rows[starts(nuggets.conversation[rows], nuggets.turn[rows])])
+    table = nuggets.places(rows[starts(nuggets.conversation[rows], nuggets.turn[rows])])
     for attribute in attributes.values():
         fairness = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)
         table = table.assign(**fairness_columns(attribute, *fairness))
@@ -324,7 +318,7 @@ def nugget_scores(
     weight = nugget_weights(nuggets.end[rows], patience, position_weight)
     gain = gain_values(nuggets.level[rows], gains, max_level)
     scores = {"wc": nuggets.end[rows], "nugget": nuggets.names[rows], "pw": weight, "g": gain, "pw g": weight * gain}
-    return places(nuggets, rows).assign(**scores)
+    return nuggets.places(rows).assign(**scores)
 
 
 def steps(scores: pd.DataFrame, fairness: pd.DataFrame, attributes: Mapping[str, AttributeSet]) -> pd.DataFrame:

@@ -21,14 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise.arrays import Floats, cumulative_sums, ranks, starts
 from equipoise.attributes import AttributeSet
 from equipoise.declare import defaults_of, measure
-from equipoise.measures.gfrc import FAMILY, places
-from equipoise.measures.group_fairness import (
-    UTILITY,
-    fairness_columns,
-    normalised_weights,
-    similarity,
-    tidy_scores,
-)
+from equipoise.measures.gfrc import FAMILY
+from equipoise.measures.group_fairness import UTILITY, fairness_columns, normalised_weights, similarity, tidy_scores
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Duplicates, Nominal, Ordinal, Patience, Weights
 
@@ -193,7 +187,7 @@ def user_clusters(
     """
     shares = normalised_weights(weights, [UTILITY, *attributes])
     rows, first, had = _clusters(nuggets, patience, duplicates)
-    table = places(nuggets, rows).assign(wc=nuggets.end[rows], **had)
+    table = nuggets.places(rows).assign(wc=nuggets.end[rows], **had)
     experience = shares[UTILITY] * had["GNP"]
     for name, attribute in attributes.items():
         achieved, similarities = _fairness(nuggets.memberships[name], rows, first, attribute, ordinal, nominal)

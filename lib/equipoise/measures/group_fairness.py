@@ -31,12 +31,12 @@ def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Fl
 
 
 def normalised_weights(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
-    """Weights that sum to one, in the order of ``names``, from any non-negative numbers; None weighs all alike."""
+    """Weights that sum to one, in the order of ``names``, from checked numbers; None weighs all alike."""
     given = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
     if set(given) != set(names):
         raise ValueError(f"weights for {', '.join(given) or 'nothing'}; wanted one for each of {', '.join(names)}")
     numbers = np.array([given[name] for name in names], dtype=np.float64)
-    if not np.isfinite(numbers).all() or (numbers < 0).any() or numbers.sum() == 0:
+    if numbers.sum() == 0:
         raise ValueError(f"weights {given} are not non-negative numbers with at least one above zero")
     return dict(zip(names, (numbers / numbers.sum()).tolist(), strict=True))
 

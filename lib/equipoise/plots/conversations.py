@@ -18,7 +18,7 @@ from equipoise.plots.style import COLOURS, literal, look, note
 _USER_TURN, _SYSTEM_TURN = "#D9D9D9", "#F4F4F4"
 _WORDS = "Word position in the conversation [words]"
 
-PATTERNS: Mapping[str, tuple[str, str]] = {
+_PATTERNS: Mapping[str, tuple[str, str]] = {
     "oo": ("#6BBF8A", "useful, useful"),
     "ox": ("#CDE8C5", "useful, then not"),
     "xo": ("#FBE38E", "not useful, then useful"),
@@ -28,7 +28,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
 """Colour and meaning of each pair of outcomes; the colours follow gfrc's Figures 2 to 4."""
 
 
-def group_colours(attribute: AttributeSet) -> list[str]:
+def _group_colours(attribute: AttributeSet) -> list[str]:
     """Colours of the groups of an attribute set: a ramp from light to dark where they are ordered, else categories."""
     count = len(attribute.groups)
     if attribute.kind == "nominal":
@@ -104,7 +104,7 @@ def annotated_conversation(
     for ax, (name, attribute) in zip(axes[1:], attributes.items(), strict=True):
         base = np.zeros(len(rows))
         shares = nuggets.memberships[name][rows].T
-        for group, colour, share in zip(attribute.groups, group_colours(attribute), shares, strict=True):
+        for group, colour, share in zip(attribute.groups, _group_colours(attribute), shares, strict=True):
             if share.any():
                 ax.bar(end + 0.5 - width / 2, share, bottom=base, color=colour, label=literal(group), **bar)
             base = base + share
@@ -178,7 +178,7 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     pairs = turns.sort_values("turn", kind="stable").groupby(["run", "topic"])["outcome"].agg("".join)
     for (run, topic), pair in pairs.items():
         left, row = 2.15 * runs.index(run), topics.index(topic)
-        colour = PATTERNS[pair][0] if pair in PATTERNS else "white"
+        colour = _PATTERNS[pair][0] if pair in _PATTERNS else "white"
         ax.add_patch(Rectangle((left, row), 2, 1, facecolor=colour, edgecolor="white", linewidth=2))
         for turn, mark in enumerate(pair):
             ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center")
@@ -194,6 +194,6 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     seen = set(pairs)
-    handles = [Patch(color=colour, label=label) for pair, (colour, label) in PATTERNS.items() if pair in seen]
+    handles = [Patch(color=colour, label=label) for pair, (colour, label) in _PATTERNS.items() if pair in seen]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
     return ax
