@@ -52,12 +52,11 @@ def counts_behind() -> pd.DataFrame:
         for row in printed[printed["test data"] != "Mixed"].to_dict("records"):
             there = sizes.loc[list(_OPPOSITE), f"{name} {row['test data']}"].tolist()
             values = [float(row[f"{name} {score}"]) / 100 for score in SCORES[:4]]
-            for how, half_unit in (("rounded", 0.00005), ("last digit off by one", 0.0001)):
-                solutions = recovered_counts(values, *there, half_unit=half_unit)
-                if len(solutions):
-                    break
-            described = (name, row["test data"], row["model"], row["setup"], len(solutions), how)
-            rows.append((*described, *solutions[0].tolist(), *there))
+            solutions, how = recovered_counts(values, *there), "rounded"
+            if not len(solutions):
+                solutions, how = recovered_counts(values, *there, half_unit=0.0001), "last digit off by one"
+            described = (row["test data"], row["model"], row["setup"], len(solutions), how)
+            rows.append((name, *described, *solutions[0].tolist(), *there))
     columns = ["collection", "test data", "model", "setup", "solutions", "printed"]
     columns += ["correct_satisfied", "correct_dissatisfied", "satisfied", "dissatisfied"]
     behind = pd.DataFrame(rows, columns=columns)
@@ -70,17 +69,18 @@ def derived_scores(behind: pd.DataFrame) -> pd.DataFrame:
     mixed = behind.groupby(_MODEL, sort=False)[COUNTS].sum().reset_index().assign(**{"test data": "Mixed"})
     whole = pd.concat([behind, mixed], ignore_index=True)
     whole[scores] = 100 * binary_scores(*(whole[column] for column in COUNTS))[:, :4]
-    wide = whole.pivot(index=keys, columns="collection", values=scores)
+    wide = whole.pivot_table(index=keys, columns="collection", values=scores)
     wide.columns = [f"{name} {score}" for score, name in wide.columns]
     return wide.reset_index()
 
 
 def few_shot_sensitivity(behind: pd.DataFrame) -> pd.DataFrame:
     """How often few-shot models find dissatisfaction in Main and in CF, with the p of Fisher's exact test."""
-    few = behind[behind["setup"] == "Few-shot"].set_index(["collection", "model", "test data"]).sort_index()
-    hits, missed = few["correct_dissatisfied"].unstack(), (few["dissatisfied"] - few["correct_dissatisfied"]).unstack()
-    tables = zip(hits[["Main", "CF"]].to_numpy(), missed[["Main", "CF"]].to_numpy(), strict=True)
-    return few["sensitivity"].unstack().assign(p=[stats.fisher_exact(table).pvalue for table in tables]).reset_index()
+    few = behind[behind["setup"] == "Few-shot"]
+    few = few.assign(missed=few["dissatisfied"] - few["correct_dissatisfied"])
+    keys, counts = ["collection", "model"], ["correct_dissatisfied", "missed"]
+    p = few.groupby(keys)[counts].apply(lambda part: stats.fisher_exact(part.to_numpy()).pvalue)
+    return few.pivot_table(index=keys, columns="test data", values="sensitivity").assign(p=p).reset_index()
 
 
 def derived_curves(behind: pd.DataFrame, step: float) -> pd.DataFrame:
@@ -94,7 +94,7 @@ def index_bounds(behind: pd.DataFrame) -> pd.DataFrame:
     printed = printed_table("thesis/table-3.7").set_index("model").astype(float)
     rows = []
     for (name, model, setup), part in behind.set_index("test data").groupby(_MODEL, sort=False):
-        right, there = part["correct_satisfied"] + part["correct_dissatisfied"], part["satisfied"] + part["dissatisfied"]
+        right, there = (part[f"{kind}satisfied"] + part[f"{kind}dissatisfied"] for kind in ("correct_", ""))
         low, high = jaccard_bounds(right["Main"], there["Main"], right["CF"], there["CF"])
         rows.append((name, model, setup, low, printed.loc[model, name], high))
     bounds = pd.DataFrame(rows, columns=[*_MODEL, "lowest", "printed", "highest"])

@@ -51,14 +51,11 @@ def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.S
     """
     said = dialogues[(dialogues["speaker"] == "USER") & ~dialogues["overall"]]
     spoken = {str(name): tuple(map(_bare, part)) for name, part in said.groupby("dialogue", sort=False)["text"]}
-    by_last: dict[str, list[str]] = {}
-    for name, texts in spoken.items():
-        by_last.setdefault(texts[-1], []).append(name)
     found = dict.fromkeys(spoken, "train")
     for part, samples in parts.items():
         for row, users in enumerate(samples.loc[samples["overall"], "users"]):
             wanted = tuple(map(_bare, users[:-1]))
-            fitting = [name for name in by_last.get(wanted[-1], []) if spoken[name][-len(wanted) :] == wanted]
+            fitting = [name for name, texts in spoken.items() if texts[-len(wanted) :] == wanted]
             if len(fitting) != 1 or found[fitting[0]] != "train":
                 raise ValueError(
                     f"sample {row} of part {part} belongs to {len(fitting)} dialogues, wanted one of its own"
@@ -92,11 +89,7 @@ def service_of(acts: Sequence[str], texts: Sequence[str], words: Mapping[str, st
 
 
 def turn_samples(
-    dialogues: pd.DataFrame,
-    *,
-    window: int = 15,
-    least: int = 4,
-    words: Mapping[str, str] | None = None,
+    dialogues: pd.DataFrame, *, window: int = 15, least: int = 4, words: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     """Samples of turn-level estimation: the exchanges before each rated user turn.
 
@@ -114,29 +107,20 @@ def turn_samples(
     if least < 2:
         raise ValueError(f"a sample starts at the second turn or later, found {least}")
     rows = []
+    columns = ["line", "speaker", "text", "act", "ratings"]
     for name, part in dialogues[~dialogues["overall"]].groupby("dialogue", sort=False):
-        texts, acts = part["text"].tolist(), part["act"].tolist()
-        asked = np.flatnonzero(part["speaker"] == "USER").tolist()
+        lines, speakers, texts, acts, ratings = (part[column].tolist() for column in columns)
+        asked = [turn for turn, speaker in enumerate(speakers) if speaker == "USER"]
+        ends = zip(asked, [*asked[1:], len(texts)], strict=True)
         users = [texts[turn] for turn in asked]
-        systems = [
-            " ".join(filter(None, texts[turn + 1 : end]))
-            for turn, end in zip(asked, [*asked[1:], len(texts)], strict=True)
-        ]
+        systems = [" ".join(filter(None, texts[turn + 1 : end])) for turn, end in ends]
         for place in range(least - 1, len(asked)):
             if systems[place - 1]:  # else the user spoke twice: nothing of the system is rated
                 turn, begin = asked[place], max(0, place - window)
-                rows.append(
-                    {
-                        "sample": f"{name}:{part['line'].iat[turn]}",
-                        "dialogue": name,
-                        "users": tuple(users[begin:place]),
-                        "systems": tuple(systems[begin:place]),
-                        "act": acts[asked[place - 1]],
-                        "service": service_of(acts[:turn], texts[:turn], words),
-                        "ratings": part["ratings"].iat[turn],
-                    }
-                )
-    table = pd.DataFrame(rows)
+                context = tuple(users[begin:place]), tuple(systems[begin:place])
+                about = acts[asked[place - 1]], service_of(acts[:turn], texts[:turn], words)
+                rows.append((f"{name}:{lines[turn]}", name, *context, *about, ratings[turn]))
+    table = pd.DataFrame(rows, columns=["sample", "dialogue", "users", "systems", "act", "service", "ratings"])
     table["rating"] = label_of(table.pop("ratings").tolist())
     table["dissatisfied"] = table["rating"] < 3
     return table.astype(dict.fromkeys(["sample", "dialogue", "act", "service"], "str"))

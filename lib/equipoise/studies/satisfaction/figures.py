@@ -34,9 +34,7 @@ def curve_panels(
     table: pd.DataFrame, measures: Sequence[str], *, height: float, sharex: bool = True, sharey: bool = False
 ) -> Figure:
     """Draw `curves_over_ratio`, a row for each measure and a column for each collection (thesis Figures 3.4, 3.5)."""
-    figure, axes = plt.subplots(
-        len(measures), 2, figsize=(11, height), sharex=sharex, sharey=sharey, squeeze=False
-    )
+    figure, axes = plt.subplots(len(measures), 2, figsize=(11, height), sharex=sharex, sharey=sharey, squeeze=False)
     for line, measure in zip(axes, measures, strict=True):
         for ax, name in zip(line, COLLECTIONS, strict=True):
             curves_over_ratio(ax, table[table["collection"] == name], measure)

@@ -92,7 +92,7 @@ def read_samples(path: str | Path) -> pd.DataFrame:
     dialogue.
     """
     problems = Problems()
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for number, _, (listed, numbers, level) in _records(path, ("exchanges", "acts", "class"), problems):
         with problems.collecting():
             exchanges = _literal(listed, str, path, number, "exchanges")

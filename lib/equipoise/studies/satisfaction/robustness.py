@@ -27,8 +27,8 @@ def _test_sets(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> tuple[
     if (shares < least - 1e-9).any() or (shares > 1).any():
         raise ValueError(f"ratios lie between Main's share of dissatisfied samples, {least:.4f}, and 1")
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = np.where(shares < 1, shares * satisfied / np.maximum(1 - shares, 1e-300), np.inf) - own
-        rest = np.where(shares > 0, (own + extra) * (1 - shares) / np.maximum(shares, 1e-300), np.inf)
+        wanted = np.where(shares < 1, shares * satisfied / (1 - shares), np.inf) - own
+        rest = np.where(shares > 0, (own + extra) * (1 - shares) / shares, np.inf)
     full = wanted >= extra
     added = np.where(full, extra, np.clip(np.round(np.minimum(wanted, extra)), 0, None))
     kept = np.where(full, np.round(np.minimum(rest, satisfied)), satisfied)
@@ -103,9 +103,8 @@ def sampled_intervals(
     *,
     population: ArrayLike | None = None,
     resamples: int = 2000,
-    level: float = 0.95,
 ) -> Floats:
-    """Bootstrap intervals of the robustness curve: what other samples of the same kind would have given.
+    """Bootstrap 95% intervals of the robustness curve: what other samples of the same kind would have given.
 
     ``population`` (shaped (3,)): Sizes of the sets that the samples were drawn from, where only a part of them was
     labelled; else ``size``. Returns: Shaped (ratios, 5, 3): estimate by expected counts, lower and upper end, of each
@@ -121,7 +120,7 @@ def sampled_intervals(
     rates = fraction(right, there)
     drawn = rng.binomial(there.astype(np.int64), rates, size=(resamples, 3)) / np.maximum(there, 1)
     estimate, curves = (expected_curve(share * whole, whole, ratios) for share in (rates, drawn))
-    ends = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    ends = np.quantile(curves, [0.025, 0.975], axis=0)
     return np.stack([estimate, *ends], axis=-1)
 
 
@@ -150,7 +149,7 @@ def robustness_table(
     whole = counts if population is None else counts[[*keys, "world"]].merge(population, how="left")
 
     def three(table: pd.DataFrame, satisfied: str, dissatisfied: str) -> pd.DataFrame:
-        wide = table.pivot(index=keys, columns="world", values=[satisfied, dissatisfied])
+        wide = table.pivot_table(index=keys, columns="world", values=[satisfied, dissatisfied], aggfunc="first")
         return wide.reindex(columns=[(satisfied, "Main"), (dissatisfied, "Main"), (dissatisfied, "CF")])
 
     right = three(counts, "correct_satisfied", "correct_dissatisfied")

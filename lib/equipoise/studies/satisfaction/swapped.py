@@ -21,7 +21,8 @@ def swap_responses(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
     ``samples``, ``donors``: Samples to turn round, and those whose responses may be taken, as
     `equipoise.studies.satisfaction.dialogues.turn_samples` gives them. Returns: One row for each sample that has a
     donor, with the columns of ``samples``: the last of ``systems`` is the donor's, and so are ``dissatisfied`` and
-    ``rating``. ``donor`` is the donor's id, ``similarity`` the cosine, from 0 to 1.
+    ``rating``. ``original`` are the systems' own utterances, ``donor`` is the donor's id, ``similarity`` the cosine,
+    from 0 to 1.
 
     thesis section 3.4.1 has the response written by GPT-4 and keeps what two people accept. This way writes nothing and
     judges nothing: whether the donor's response leaves this user (dis)satisfied was not checked.
@@ -44,6 +45,7 @@ def swap_responses(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
             chosen.append((row, int(fitting[best]), float(likeness[best])))
     rows, origin, similarity = ([choice[part] for choice in chosen] for part in range(3))
     swapped, given = samples.iloc[rows].reset_index(drop=True), donors.iloc[origin].reset_index(drop=True)
+    swapped["original"] = swapped["systems"]
     swapped["systems"] = [
         (*own[:-1], other[-1]) for own, other in zip(swapped["systems"], given["systems"], strict=True)
     ]

@@ -16,10 +16,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline
 from tqdm import tqdm
 
 from equipoise.arrays import Booleans, Floats, Integers
+from equipoise.systems import models_package
 from equipoise.systems.encoders import load_model
 
 _GREEDY = {"temperature": 0.0, "cache_prompt": True, "seed": 0}
@@ -92,8 +93,7 @@ def fine_tune_encoder(
     checkpoint is read as tensors only, never unpickled.
     """
     model = load_model(folder)
-    import torch
-
+    torch = models_package("torch")
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     network, tokenizer = model.network, model.tokenizer
@@ -225,15 +225,11 @@ def fit_hawkes(
     In the spirit of Ye et al. (2023), ASAP, which encodes exchanges by BERT and has no kernel of a given form; here
     exchanges are bags of words, jumps are positive and decay exponentially, and the two kinds do not excite each other.
     """
-    import torch
-
+    torch = models_package("torch")
     torch.set_num_threads(1)
-    features = Pipeline(
-        [
-            ("words", TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)),
-            ("axes", TruncatedSVD(width, random_state=seed)),
-        ]
-    ).fit(sorted(set(_exchange_texts(training))))
+    words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
+    features = make_pipeline(words, TruncatedSVD(width, random_state=seed))
+    features.fit(sorted(set(_exchange_texts(training))))
     vectors, there = _exchange_vectors(features, training)
     held = torch.tensor(vectors, dtype=torch.float32)
     mask = torch.tensor(there, dtype=torch.float32).unsqueeze(2)

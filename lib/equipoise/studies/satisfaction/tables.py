@@ -10,13 +10,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from equipoise.statistics import bootstrap_interval
-from equipoise.studies.satisfaction.accuracy import (
-    COUNTS,
-    SCORES,
-    balanced_threshold,
-    binary_scores,
-    score_predictions,
-)
+from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores, score_predictions
 from equipoise.studies.satisfaction.agreement import agreement, jaccard_interval, shared_context_jaccard
 from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_relabelled
 from equipoise.studies.satisfaction.dialogues import Ties, label_of
@@ -74,12 +68,8 @@ def part_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
 
 
 def counterfactuals(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """Every counterfactual, with its collection and the systems' utterances of its original."""
-    tables = []
-    for name, part in held.items():
-        originals = part.samples.set_index("sample")["systems"]
-        tables.append(part.counterfactual.assign(collection=name, original=part.counterfactual["sample"].map(originals)))
-    return pd.concat(tables)
+    """Every counterfactual, with its collection."""
+    return pd.concat([part.counterfactual.assign(collection=name) for name, part in held.items()])
 
 
 def swap_account(swapped: pd.DataFrame) -> pd.DataFrame:
@@ -174,22 +164,25 @@ def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFr
 def ranking_areas(table: pd.DataFrame) -> pd.DataFrame:
     """Area under the receiver operating characteristic of each estimator but the constant one, by world."""
     groups = table[table["run"] != "constant"].groupby([*RUN, "world"])[["dissatisfied", "dissatisfaction"]]
-    return groups.apply(lambda part: roc_auc_score(part["dissatisfied"], part["dissatisfaction"])).unstack()
+    areas = groups.apply(lambda part: roc_auc_score(part["dissatisfied"], part["dissatisfaction"])).rename("AUC")
+    return areas.reset_index().pivot_table(index=RUN, columns="world", values="AUC")
 
 
 def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
     """Table 3.7: the Jaccard index of contexts labelled correctly in Main and in CF, with a bootstrap interval."""
     right = tested.assign(right=tested["predicted"] == tested["dissatisfied"])
-    pairs = right.pivot(index=[*RUN, "sample"], columns="world", values="right").dropna().astype(bool)
+    pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right", aggfunc="first")
+    pairs = pairs.dropna().astype(bool)
     rows = []
     for key, part in pairs.groupby(RUN):
         both = part["Main"], part["CF"]
-        rows.append((*key, len(part), shared_context_jaccard(*both), *jaccard_interval(*both, rng, resamples=resamples)))
+        interval = jaccard_interval(*both, rng, resamples=resamples)
+        rows.append((*key, len(part), shared_context_jaccard(*both), *interval))
     return pd.DataFrame(rows, columns=[*RUN, "contexts", "JSI", "low", "high"])
 
 
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
-    """The threshold of each estimator but the constant one that has the best balanced accuracy on the validation part."""
+    """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
     valid = table[(table["world"] == "valid") & (table["run"] != "constant")]
     groups = valid.groupby(RUN)[["dissatisfied", "dissatisfaction"]]
     chosen = groups.apply(lambda part: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]))
@@ -207,7 +200,7 @@ def calibration(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]) -> pd
     """Accuracy and macro recall on Main and CF at the usual and at the chosen threshold, side by side."""
     rescue = thresholds.to_frame()
     for cut, scores in by_cut.items():
-        wide = scores.pivot(index=RUN, columns="world", values=["Acc", "R"])
+        wide = scores.pivot_table(index=RUN, columns="world", values=["Acc", "R"])
         for world in ("Main", "CF"):
             rescue[f"{world} Acc, {cut}"], rescue[f"{world} R, {cut}"] = wide["Acc", world], wide["R", world]
     return rescue.reset_index()
