@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Literal
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -31,10 +32,12 @@ def curves_over_ratio(ax: Axes, table: pd.DataFrame, measure: str) -> None:
 
 
 def curve_panels(
-    table: pd.DataFrame, measures: Sequence[str], *, height: float, sharex: bool = True, sharey: bool = False
+    table: pd.DataFrame, measures: Sequence[str], *, height: float, share: Literal["x", "y"] = "x"
 ) -> Figure:
     """Draw `curves_over_ratio`, a row for each measure and a column for each collection (thesis Figures 3.4, 3.5)."""
-    figure, axes = plt.subplots(len(measures), 2, figsize=(11, height), sharex=sharex, sharey=sharey, squeeze=False)
+    figure, axes = plt.subplots(
+        len(measures), 2, figsize=(11, height), sharex=share == "x", sharey=share == "y", squeeze=False
+    )
     for line, measure in zip(axes, measures, strict=True):
         for ax, name in zip(line, COLLECTIONS, strict=True):
             curves_over_ratio(ax, table[table["collection"] == name], measure)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats
+from equipoise.problems import refuse_twice
 from equipoise.studies.satisfaction.accuracy import SCORES, binary_scores, fraction
 
 
@@ -146,6 +147,7 @@ def robustness_table(
     keys = list(keys)
     if population is not None and rng is None:
         raise ValueError("whole counts of a labelled part need a bootstrap: pass rng")
+    refuse_twice(counts, [*keys, "world"], "an estimator is counted")
     whole = counts if population is None else counts[[*keys, "world"]].merge(population, how="left")
 
     def three(table: pd.DataFrame, satisfied: str, dissatisfied: str) -> pd.DataFrame:
