@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.files import read_columns
-from equipoise.studies import recording
+from equipoise.studies.recording import replace_rows, settings_of, state
 from equipoise.studies.satisfaction.data import (
     COLLECTIONS,
     FOLDER,
@@ -70,7 +70,7 @@ def _missing(system: str, held: Collection, setup: str) -> pd.DataFrame:
 
 def _keep(system: str, held: Collection, setup: str, samples: pd.DataFrame, found: ArrayLike) -> None:
     rows = samples[["world", "sample"]].assign(collection=held.name, system=system, setup=setup, dissatisfaction=found)
-    recording.replace_rows(_path(f"{system}.csv"), rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1])
+    replace_rows(_path(f"{system}.csv"), rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1])
 
 
 def _texts(samples: pd.DataFrame) -> list[str]:
@@ -117,7 +117,7 @@ def _written(held: Collection, models: Path) -> None:
     )
     made = made.assign(collection=held.name, response=made["systems"].str[-1])
     columns = ["collection", "sample", "dissatisfied", "response", "writer"]
-    recording.replace_rows(_path("written.csv"), made[columns], ["collection", "sample"])
+    replace_rows(_path("written.csv"), made[columns], ["collection", "sample"])
 
 
 def _settings(system: str, held: dict[str, Collection], models: Path) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _settings(system: str, held: dict[str, Collection], models: Path) -> dict[st
         | {"prompt": few_shot_prompt(["..."], ["..."], examples)},
         "written": {"packages": ["xllamacpp"], "exchanges shown": LAST},
     }
-    return recording.settings_of(
+    return settings_of(
         seed=SEED,
         models={name: models / name for kind, name in weights.items() if kind == system},
         counterfactuals={name: part.digest() for name, part in held.items()},
@@ -148,7 +148,7 @@ def main(models: Path, work: Path | None, names: tuple[str, ...], systems: tuple
     held = {name: collection(name) for name in COLLECTIONS}
     for system in systems:
         path, settings = _path("settings", f"{system}.json"), _settings(system, held, models)
-        recording.state(path, settings)
+        state(path, settings)
         setups = {"few-shot": ["Few-shot"], "written": [""]}.get(system, list(UP_SAMPLING))
         for name, setup in product(names, setups):
             begun, part = time.monotonic(), held[name]
@@ -165,7 +165,7 @@ def main(models: Path, work: Path | None, names: tuple[str, ...], systems: tuple
                 _keep(system, part, setup, samples, fitted.probability(samples))
             else:
                 _prompted(part, setup, samples, models)
-            recording.state(path, settings, {f"seconds of {name}, {setup}": round(time.monotonic() - begun, 1)})
+            state(path, settings, {f"seconds of {name}, {setup}": round(time.monotonic() - begun, 1)})
 
 
 if __name__ == "__main__":
