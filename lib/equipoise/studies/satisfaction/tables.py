@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast, get_args
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
+from equipoise.arrays import Integers
 from equipoise.statistics import bootstrap_interval
 from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores, score_predictions
 from equipoise.studies.satisfaction.agreement import agreement, jaccard_interval, shared_context_jaccard
@@ -28,14 +29,10 @@ _RULES = get_args(get_args(Ties)[0])
 
 def rating_counts(held: Mapping[str, Collection]) -> pd.DataFrame:
     """Rated rows by rating, for each collection and each rule for ties."""
-    ratings = {
-        name: part.dialogues.loc[part.dialogues["speaker"] == "USER", "ratings"].tolist() for name, part in held.items()
-    }
-    counts = {
-        (name, rule): np.bincount(label_of(marks, rule), minlength=6)[1:]
-        for name, marks in ratings.items()
-        for rule in _RULES
-    }
+    counts: dict[tuple[str, str], Integers] = {}
+    for name, part in held.items():
+        ratings = part.dialogues.loc[part.dialogues["speaker"] == "USER", "ratings"].tolist()
+        counts |= {(name, rule): np.bincount(label_of(ratings, rule), minlength=6)[1:] for rule in _RULES}
     return pd.DataFrame(counts, index=pd.RangeIndex(1, 6, name="rating"))
 
 
@@ -184,9 +181,10 @@ def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
     """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
     valid = table[(table["world"] == "valid") & (table["run"] != "constant")]
-    groups = valid.groupby(RUN)[["dissatisfied", "dissatisfaction"]]
-    chosen = groups.apply(lambda part: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]))
-    return cast(pd.Series, chosen).rename("threshold")
+    chosen = {
+        key: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]) for key, part in valid.groupby(RUN)
+    }
+    return pd.Series(chosen, name="threshold").rename_axis(RUN)
 
 
 def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
