@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats
 from equipoise.measures.ranking_bias.lists import attention_weights, declared, ratio, reached, sums_at, wanted_shares
-from equipoise.options import Base, Cutoffs, Decimals, Shares, Threshold, Undefined
+from equipoise.options import Base, Cutoffs, Places, Shares, Threshold, Undefined
 
 _BY = ("rekabsaz2021", "thesis")
 
@@ -16,7 +16,11 @@ _BY = ("rekabsaz2021", "thesis")
     "Neutrality", range="0 to 1 for two groups with equal targets", ideal="1", direction="higher is better", sources=_BY
 )
 def neutrality(
-    magnitudes: ArrayLike, target: Shares | None = None, *, threshold: Threshold = 1.0, decimals: Decimals | None = None
+    magnitudes: ArrayLike,
+    target: Shares | None = None,
+    *,
+    threshold: Threshold = 1.0,
+    decimals: Places | None = None,
 ) -> Floats:
     r"""Neutrality (unbiasedness) of documents.
 

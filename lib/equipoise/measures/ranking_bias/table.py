@@ -39,7 +39,7 @@ def score_ranking_bias(
     background: options.Background | pd.DataFrame = "collection",
     attribute: options.AttributeName = "",
     threshold: options.Threshold = 1.0,
-    decimals: options.Decimals | None = None,
+    decimals: options.Places | None = None,
     base: options.Base = 2.0,
     short: options.Short = "length",
     magnitude: options.Magnitude = "log",
