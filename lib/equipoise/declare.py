@@ -170,12 +170,17 @@ def fit(value: Any, hint: Any, name: str) -> Any:
 def from_text(text: str, hint: Any, name: str) -> Any:
     """The value of an option as typed on a command line: by the option's own form, else as YAML or plain text."""
     option = option_of(hint)
+    value: Any
     if option is not None and option.parse is not None:
-        return fit(option.parse(text), hint, name)
+        try:
+            value = option.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{name}, written {option.form}: {error}") from None
+        return fit(value, hint, name)
     import yaml
 
     try:
-        value: Any = yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
         value = text
     try:

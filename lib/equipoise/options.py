@@ -15,7 +15,7 @@ def read_pairs(text: str) -> dict[str, float]:
     for part in text.split(","):
         name, colon, number = part.rpartition(":")
         if not colon or not name.strip() or name.strip() in pairs:
-            raise ValueError(f"written name:number,name:number, each name once; found {text!r}")
+            raise ValueError(f"pairs are name:number,name:number, each name once; found {text!r}")
         pairs[name.strip()] = parse_number(number.strip())
     return pairs
 
