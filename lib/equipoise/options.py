@@ -167,11 +167,14 @@ Unaligned = Annotated[
     Literal["equal", "none"],
     Option("A document without any representative term belongs equally to all groups, as in the thesis, or to none."),
 ]
-Persistence = Annotated[float, Option("p, the probability that a reader goes on to the next depth.", above=0, below=1)]
+Persistence = Annotated[float, Option("The persistence: the chance to read on to the next depth.", above=0, below=1)]
 Depth = Annotated[int, Option("Ranks that are compared.", least=1)]
 Beyond = Annotated[
     Literal["extrapolated", "truncated", "minimum", "maximum"],
-    Option("What lists have in common beyond their end: as much as before, nothing and no depth, no item, every item."),
+    Option(
+        "What the sum takes for depths beyond the end of the lists: the agreement goes on as it was; nothing; no "
+        "further item in common; every further item in common (for lists without ties)."
+    ),
 ]
 Ties = Annotated[
     Literal["order", "equal", "average", "corrected"],

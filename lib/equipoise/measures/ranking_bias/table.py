@@ -11,6 +11,7 @@ import pandas as pd
 from equipoise import options
 from equipoise.arrays import Booleans, Integers
 from equipoise.declare import checked
+from equipoise.measures.ranked_lists import by_rank
 from equipoise.measures.ranking_bias.average_rank_bias import arb
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
 from equipoise.measures.ranking_bias.exposure import divergence, fairness, representation
@@ -18,13 +19,9 @@ from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
 from equipoise.problems import need_columns, refuse_twice
 
 
-def _lists(run: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
-    """Rankings as a matrix of rows of the collection, padded with -1, shaped (lists, ranks), best first."""
-    ordered = run.sort_values(["run", "topic", "rank"], kind="stable")
-    place = ordered.groupby(["run", "topic"]).cumcount()
-    row = counts.documents.get_indexer(pd.Index(ordered["document"], dtype="str"))
-    kept = ordered.assign(place=place, row=row)[place < depth]
-    table = kept.pivot(index=["run", "topic"], columns="place", values="row")  # noqa: PD010 - nothing to aggregate
+def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
+    """Run and topic of each list; its documents as rows of the collection, padded with -1; and which are no padding."""
+    table = by_rank(runs, counts.documents, depth)
     return table.index.to_frame(index=False), table.fillna(-1).to_numpy(dtype=np.int64), table.notna().to_numpy()
 
 
