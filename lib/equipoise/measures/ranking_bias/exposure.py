@@ -181,7 +181,7 @@ def representation(
     any group (thesis Eq. 4.9), and the factor, shaped (..., cutoffs).
     """
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
-    shown = (np.sum(magnitudes, axis=-1) > 0) & (np.asarray(lengths) > 0)
+    shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
     factor = rbdf(shown, cutoffs, present=present, short=short)
     return ratio(exposure, exposure.sum(axis=-1, keepdims=True), np.nan), factor
 
