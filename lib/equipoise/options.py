@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from equipoise.declare import Option, option_of
@@ -178,7 +176,9 @@ Unaligned = Annotated[
     Literal["equal", "none"],
     Option("A document without any representative term belongs equally to all groups, as in the thesis, or to none."),
 ]
-Persistence = Annotated[float, Option("The persistence: the chance to read on to the next depth.", above=0, below=1)]
+RankPersistence = Annotated[
+    float, Option("p, the persistence: the chance to read on to the next rank.", above=0, below=1)
+]
 Depth = Annotated[int, Option("Ranks that are compared.", least=1)]
 Beyond = Annotated[
     Literal["extrapolated", "truncated", "minimum", "maximum"],

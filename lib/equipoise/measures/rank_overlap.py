@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.declare import measure
 from equipoise.measures.ranked_lists import by_rank
-from equipoise.options import AttributeName, Beyond, Depth, Persistence, Ties
+from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, Ties
 
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
 _BLOCK = 1 << 17
@@ -46,8 +46,8 @@ class _Lists(NamedTuple):
 
 def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str) -> _Lists:
     given = np.asarray(items)
-    if given.ndim != 2 or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"{name} holds whole numbers shaped (pairs, depth), found {given.dtype} shaped {given.shape}")
+    if not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"{name} holds whole numbers, found {given.dtype}")
     whole = np.full((given.shape[0], depth), -1, dtype=np.int64)
     whole[:, : given.shape[1]] = given
     held = whole >= 0
@@ -174,7 +174,7 @@ def _block(short: _Lists, long: _Lists, p: float, beyond: Beyond, ties: Ties) ->
 def rbo(
     first: ArrayLike,
     second: ArrayLike,
-    p: Persistence = 0.9,
+    p: RankPersistence = 0.9,
     *,
     beyond: Beyond = "extrapolated",
     ties: Ties = "order",
@@ -207,8 +207,9 @@ def rbo(
 
     Notes
     -----
-    Webber et al. (2010): Eq. 32 for extrapolation, Eq. 11 for the minimum, which the residual of Eq. 30 makes the
-    maximum. Corsi and Urbano (2024) for ties, uneven lists with ties included.
+    Webber et al. (2010); Corsi and Urbano (2024) for ties, uneven lists with ties included.
+
+    Of Webber et al., Eq. 32 extrapolates, Eq. 11 is the minimum, and the residual of Eq. 30 makes it the maximum.
 
     Examples
     --------
@@ -245,7 +246,7 @@ def rbo(
 def crbo(
     original: pd.DataFrame,
     counterfactual: pd.DataFrame,
-    p: Persistence = 0.9,
+    p: RankPersistence = 0.9,
     *,
     depth: Depth = 10,
     beyond: Beyond = "extrapolated",
