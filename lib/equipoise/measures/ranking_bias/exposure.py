@@ -170,31 +170,32 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
     return float(2 * (1 - wanted_shares(target, groups if target is None else len(target)).min()))
 
 
-def representation(
-    magnitudes: ArrayLike, lengths: ArrayLike, cutoffs: Cutoffs, present: ArrayLike | None, short: Short
+def divergences(
+    magnitudes: ArrayLike,
+    lengths: ArrayLike,
+    cutoffs: Cutoffs,
+    target: Shares | None,
+    present: ArrayLike | None,
+    short: Short,
+    unrepresentative: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    r"""What TED is made of: the share of each group in the exposure of all representative terms, and RBDF.
+    r"""TED with the factor RBDF, and without it, from one exposure; the arguments are those of `ted`.
 
     .. math:: p(G | q, k) = \frac{\sum_{t \in V_G} TE@k(t, q)}{\sum_X \sum_{t \in V_X} TE@k(t, q)}
 
-    The arguments are those of `ted`. Returns the shares, shaped (..., cutoffs, groups), NaN where no term represents
-    any group (thesis Eq. 4.9), and the factor, shaped (..., cutoffs).
+    The share of each group in the exposure of all representative terms is thesis Eq. 4.9.
     """
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
+    total = exposure.sum(axis=-1)
+    apart = _l1(ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1]))
     shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
-    factor = rbdf(shown, cutoffs, present=present, short=short)
-    return ratio(exposure, exposure.sum(axis=-1, keepdims=True), np.nan), factor
+    discounted = apart * rbdf(shown, cutoffs, present=present, short=short)
+    return np.where(total == 0, unrepresentative, discounted), np.where(total == 0, unrepresentative, apart)
 
 
-def divergence(shares: Floats, factor: Floats | float, target: Shares | None, unrepresentative: float = 0.0) -> Floats:
-    """TED from the shares and the factor of `representation`; from a factor of 1, TED without proportionality."""
-    apart = _l1(shares, wanted_shares(target, shares.shape[-1])) * factor
-    return np.where(np.isnan(shares[..., 0]), unrepresentative, apart)
-
-
-def fairness(diverges: Floats, target: Shares | None, groups: int) -> Floats:
+def fairness(divergence: Floats, target: Shares | None, groups: int) -> Floats:
     """TExFAIR from TED."""
-    return max_ted(target, groups) - diverges
+    return max_ted(target, groups) - divergence
 
 
 @declared("TED", range="0 to max(TED)", ideal="0", direction="lower is better", sources=_CHAPTER_4)
@@ -245,8 +246,8 @@ def ted(
     >>> ted(magnitudes, lengths, [1, 3], proportional=False).round(4)
     array([1. , 0.6])
     """
-    shares, factor = representation(magnitudes, lengths, cutoffs, present, short)
-    return divergence(shares, factor if proportional else 1.0, target, unrepresentative)
+    both = divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)
+    return both[0 if proportional else 1]
 
 
 @declared("TExFAIR", range="0 to max(TED)", ideal="max(TED)", direction="higher is better", sources=_CHAPTER_4)
@@ -294,6 +295,5 @@ def texfair(
     >>> texfair([[2, 0], [0, 2]], [10, 10], [2]).round(4)
     array([0.7737])
     """
-    shares, factor = representation(magnitudes, lengths, cutoffs, present, short)
-    diverges = divergence(shares, factor if proportional else 1.0, target, unrepresentative)
-    return fairness(diverges, target, shares.shape[-1])
+    both = divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)
+    return fairness(both[0 if proportional else 1], target, np.shape(magnitudes)[-1])

@@ -14,7 +14,7 @@ from equipoise.declare import checked
 from equipoise.measures.ranked_lists import by_rank
 from equipoise.measures.ranking_bias.average_rank_bias import arb
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
-from equipoise.measures.ranking_bias.exposure import divergence, fairness, representation
+from equipoise.measures.ranking_bias.exposure import divergences, fairness
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
 from equipoise.problems import need_columns, refuse_twice
 
@@ -108,8 +108,7 @@ def score_ranking_bias(
 
     fair = fairr(omega[rows], cutoffs, present=present, base=base)
     shown = magnitudes[rows]
-    shares, factor = representation(shown, lengths[rows], cutoffs, present, short)
-    ted, plain = divergence(shares, factor, target), divergence(shares, 1.0, target)
+    ted, plain = divergences(shown, lengths[rows], cutoffs, target, present, short)
     scores = {
         "NFaiRR": nfairr(fair, ideal, undefined=undefined),
         "FaiRR": fair,
