@@ -337,6 +337,8 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: neutrality([[1, 2]], [0.5, 0.4]), "no distribution"),
         (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "2 groups"),
         (lambda: fairr([1.0], [0]), "cut-offs"),
+        (lambda: fairr([1.0], []), "no cut-offs"),
+        (lambda: ideal_fairr([1.0], []), "no cut-offs"),
         (lambda: fairr([1.0], cast("Any", [1.5])), "cut-offs"),
         (lambda: fairr([1.0], [1], base=1.0), "base"),
         (lambda: fairr([1.0], [1], present=[True, True]), "present"),
@@ -456,6 +458,18 @@ def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
         score_ranking_bias(once.iloc[:0], counts, GENDER)
     with pytest.raises(ValueError, match="'all'"):
         score_ranking_bias(once.assign(topic="all"), counts, GENDER)
+
+
+def test_a_target_may_be_given_by_the_names_of_the_groups() -> None:
+    documents, runs = random_collection(5)
+    counts = count_terms(documents, GENDER.terms)
+    named = score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "f": 0.3})
+    pd.testing.assert_frame_equal(named, score_ranking_bias(runs, counts, GENDER, target=[0.3, 0.7]))
+    with pytest.raises(ValueError, match="the target names m, n; the groups are f, m"):
+        score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "n": 0.3})
+    for background in ("collection", "own"):
+        with pytest.raises(ValueError, match="no cut-offs"):
+            score_ranking_bias(runs, counts, GENDER, cutoffs=[], background=cast("Any", background))
 
 
 def test_an_undefined_topic_is_not_averaged_away() -> None:

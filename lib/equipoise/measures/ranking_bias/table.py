@@ -83,7 +83,7 @@ def score_ranking_bias(
     omega = neutrality(magnitudes, target, threshold=threshold, decimals=decimals)
 
     own = isinstance(background, str) and background == "own"
-    keys, rows, present = _lists(runs, counts, np.inf if own else max(cutoffs))
+    keys, rows, present = _lists(runs, counts, np.inf if own else max(cutoffs, default=1))
     if (rows[present] < 0).any():
         named = runs.loc[~runs["document"].isin(counts.documents), "document"].unique()
         said = f"{len(named)} documents of the runs are not in the collection, such as {', '.join(named[:3])}"
