@@ -23,8 +23,8 @@ def score_alternatives(
 ) -> Floats:
     """Score of each ranking; a query may have any number of them.
 
-    ``rankings`` (shaped (rankings, k)): Places in `documents`, best first; k must reach the cut-off of the measure.
-    ``qrels`` (columns query, document, grade): All judgements, of documents that cannot be retrieved too: the ideal
+    ``rankings`` (shaped (rankings, k)): places in `documents`, best first; k must reach the cut-off of the measure.
+    ``qrels`` (columns query, document, grade): all judgements, of documents that cannot be retrieved too: the ideal
     ranking is made from them. Every different ranking of a query is scored once.
 
     permutations, section 4 (nDCG with cut-off 3: gain = grade, discount log2(rank + 1)).

@@ -47,11 +47,11 @@ def anova_from_sums(
         MS = SS / DF, \quad F = MS / MS_{error}, \quad p = P(F_{DF, DF_{error}} \ge F), \quad
         \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}
 
-    ``sums``: Columns ``source, SS, DF``; the row "Error" is the residual, a row "Total" is passed through.
-    ``observations``: N, the number of observations. ``alpha``: Partial omega squared is given for factors with p
+    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual, a row "Total" is passed through.
+    ``observations``: N, the number of observations. ``alpha``: partial omega squared is given for factors with p
     below alpha only, NaN for the others: the paper calls it ill-defined there. ``topic_against``: the mean square
     that tests "topic": the residual, as in the paper, or that of "permutation(topic)", as a random nested factor
-    would ask for. Returns: Columns ``source, SS, DF, MS, F, p, omega_squared``; NaN where a source has none.
+    would ask for. Returns columns ``source, SS, DF, MS, F, p, omega_squared``; NaN where a source has none.
 
     permutations, Tables 4 and 5.
     """
@@ -95,9 +95,9 @@ def anova(
     the nested part, and from a system of one equation per model for the models. Where every permutation is scored by
     every model the order does not matter.
 
-    ``scores``: Columns ``run, topic, value``: one row per observation; topics may have different numbers of
+    ``scores``: columns ``run, topic, value``: one row per observation; topics may have different numbers of
     permutations and cells may be missing. ``permutation``: name of the column of the permutation, which counts
-    within its topic; without it, the model is MD0. Returns: Columns ``source, SS, DF, MS, F, p, omega_squared``;
+    within its topic; without it, the model is MD0. Returns columns ``source, SS, DF, MS, F, p, omega_squared``;
     rows topic, permutation(topic) (MD1), model, Error, Total.
 
     permutations, section 3.2, models MD0 and MD1; Tables 4 and 5.
@@ -146,21 +146,21 @@ def f_bounds(sums: pd.DataFrame, half_unit: float) -> pd.DataFrame:
         \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
         \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
 
-    ``sums``: Columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out. ``half_unit``:
+    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out. ``half_unit``:
     h, half a unit of the last printed place: 0.0005 for three decimals. Smaller than the residual. Returns
-    DataFrame, columns source, lowest F, highest F.
+    columns source, lowest F, highest F.
 
     Checks permutations, Tables 4 and 5, against themselves.
     """
     need_columns(sums, ["source", "SS", "DF"])
-    error = sums[sums["source"] == "Error"]
-    if len(error) != 1 or float(error["SS"].iloc[0]) <= half_unit:
-        raise ValueError(f"one row Error with a sum of squares above {half_unit} is wanted, found {len(error)}")
-    residual, freedom = float(error["SS"].iloc[0]), float(error["DF"].iloc[0])
-    factors = sums[~sums["source"].isin(["Error", "Total"])].reset_index(drop=True)
-    low = np.maximum(factors["SS"] - half_unit, 0) / factors["DF"] / ((residual + half_unit) / freedom)
+    table = sums.set_index("source")[["SS", "DF"]]
+    residual, freedom = table.loc["Error"] if "Error" in table.index else (0.0, 0.0)
+    if residual <= half_unit:
+        raise ValueError(f"a row Error with a sum of squares above {half_unit} is wanted, found {residual}")
+    factors = table.drop(["Error", "Total"], errors="ignore")
+    low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
     high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
-    return pd.DataFrame({"source": factors["source"], "lowest F": low, "highest F": high})
+    return pd.DataFrame({"lowest F": low, "highest F": high}).reset_index()
 
 
 def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
@@ -172,8 +172,8 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
 
     with Q the studentised range over k systems; with unequal numbers of scores this is the Tukey-Kramer form.
 
-    ``scores``: Columns ``run, value``: the scores that `table` was fitted on. ``table``: the result of `anova`: its
-    row "Error" is used. ``alpha``: Family-wise level of the intervals and of ``different``. Returns: One row per
+    ``scores``: columns ``run, value``: the scores that `table` was fitted on. ``table``: the result of `anova`: its
+    row "Error" is used. ``alpha``: family-wise level of the intervals and of ``different``. Returns one row per
     pair, sorted by name: ``a, b, difference, low, high, p, different``; difference is mean of a minus mean of b.
 
     permutations, section 4.4. Means are raw means: with missing cells they are not adjusted for the topics.
