@@ -47,7 +47,7 @@ def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_arra
     return counts
 
 
-def query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLike) -> Floats:
+def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLike) -> Floats:
     r"""TILDE's score: the log-likelihood of the query's tokens, each independent of the others given the document.
 
     .. math:: \text{TILDE-QL}(q | d) = \sum_{i}^{|q|} \log P_\theta(q_i | d)
@@ -92,7 +92,7 @@ def term_weights(texts: Sequence[ArrayLike], weights: Sequence[ArrayLike], vocab
     return sparse.coo_array((values[keep], (rows[keep], tokens[keep])), shape=(len(texts), vocabulary)).tocsr()
 
 
-def exact_match(queries: sparse.csr_array, documents: sparse.csr_array) -> Floats:
+def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) -> Floats:
     r"""TILDEv2's score: the weights of the document's tokens that stand in the query, times their counts there.
 
     .. math:: s(q, d) = \sum_{q_i \in q} \max_{q_i = d_j} \bigl( c(q_i) \times v_j^d \bigr)
@@ -119,7 +119,7 @@ def exact_match(queries: sparse.csr_array, documents: sparse.csr_array) -> Float
 
     Examples
     --------
-    >>> exact_match(token_counts([[1, 1, 2]], 4), term_weights([[1, 3]], [[2.0, 9.0]], 4))
+    >>> matched_term_scores(token_counts([[1, 1, 2]], 4), term_weights([[1, 3]], [[2.0, 9.0]], 4))
     array([[4.]])
     """
     if queries.shape[1] != documents.shape[1]:
