@@ -6,7 +6,7 @@ of hundreds to thousands of documents. Scores come as an array shaped (queries, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from equipoise.systems.encoders import Floats32, Model, token_states
 from equipoise.systems.lexical import Collection, bm25
 from equipoise.systems.tokenisation import lucene_terms
 
-Represent = Callable[[Floats32, NDArray[np.bool_]], Sequence[Any]]
+Represent = Callable[[Floats32, NDArray[np.bool_]], Iterable[Any]]
 """From the network's output of a batch and its mask to what each text is represented by."""
 
 
