@@ -18,15 +18,8 @@ from equipoise.studies.query_by_example import figures as example_plots
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.interpolation import alpha_bounds
 from equipoise.studies.query_by_example.letters import BETTER_THAN, lettered
-from equipoise.studies.query_by_example.systems import (
-    BM25,
-    SYSTEMS,
-    hard_negatives,
-    lexical_scores,
-    read_scores,
-    reciprocal_ranks,
-    training_papers,
-)
+from equipoise.studies.query_by_example.self_supervision import hard_negatives, reciprocal_ranks, training_papers
+from equipoise.studies.query_by_example.systems import BM25, SYSTEMS, lexical_scores, read_scores
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
 from equipoise.systems.tokenisation import ANALYSERS, domain_wordpiece, standard_words, wordpiece
 

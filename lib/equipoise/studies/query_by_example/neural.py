@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +21,11 @@ from equipoise.systems.encoders import Floats32, load_model
 from equipoise.systems.tokenisation import read_tokenizer
 
 Texts = Sequence[Integers]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _without_gradients(function: Function) -> Function:
+    return torch.inference_mode()(function)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ def _logarithms(probability: str) -> Callable[[torch.Tensor], torch.Tensor]:
     raise ValueError(f'probability must be "sigmoid" or "softmax", found {probability!r}')
 
 
-@torch.inference_mode()
+@_without_gradients
 def log_probabilities(
     checkpoint: Checkpoint, documents: Texts, *, probability: str = "sigmoid", batch: int = 16, limit: int = 510
 ) -> Floats32:
@@ -155,7 +160,7 @@ def log_probabilities(
     return table
 
 
-@torch.inference_mode()
+@_without_gradients
 def head_log_probabilities(
     checkpoint: Checkpoint, vectors: Floats32, *, probability: str = "sigmoid", batch: int = 256
 ) -> Floats32:
@@ -179,20 +184,20 @@ def _of_states(
     return result
 
 
-@torch.inference_mode()
+@_without_gradients
 def hidden_states(checkpoint: Checkpoint, documents: Texts, *, batch: int = 16, limit: int = 510) -> list[Floats32]:
     """What the encoder makes of documents, each shaped (1 + tokens, hidden): to train heads on it as it is."""
     return _of_states(checkpoint, documents, lambda states: states, batch, limit)
 
 
-@torch.inference_mode()
+@_without_gradients
 def place_weights(model: Projection, documents: Texts, *, batch: int = 16, limit: int = 510) -> list[Floats]:
     """TILDEv2's documents: one `term_weight` a token, each shaped (tokens,)."""
     weights = _of_states(model, documents, lambda states: term_weight(model, states), batch, limit)
     return [values[1:].astype(np.float64) for values in weights]  # place 0 is [CLS]
 
 
-@torch.inference_mode()
+@_without_gradients
 def projected(model: Projection, states: Sequence[Floats32]) -> list[Floats]:
     """What `place_weights` gives, of documents whose `hidden_states` are known."""
     flat = torch.from_numpy(np.concatenate([state[1:] for state in states]))
@@ -200,7 +205,7 @@ def projected(model: Projection, states: Sequence[Floats32]) -> list[Floats]:
     return np.split(weights, np.cumsum([len(state) - 1 for state in states])[:-1])
 
 
-@torch.inference_mode()
+@_without_gradients
 def splade_weights(checkpoint: Checkpoint, documents: Texts, states: Sequence[Floats32]) -> list[Floats]:
     """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each at its best place."""
     head, result = checkpoint.model.cls.predictions, []
@@ -211,7 +216,7 @@ def splade_weights(checkpoint: Checkpoint, documents: Texts, states: Sequence[Fl
     return result
 
 
-@torch.inference_mode()
+@_without_gradients
 def relevance_scores(
     model: Projection, queries: Texts, documents: Texts, *, batch: int = 16, limit: int = 254
 ) -> Floats:

@@ -15,10 +15,8 @@ no paper with a query's title is.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ from equipoise.studies.query_by_example.csfcube import load_csfcube
 from equipoise.studies.query_by_example.data import QueryByExample, text_of
 from equipoise.studies.query_by_example.self_supervision import hard_negatives, reciprocal_ranks, training_papers
 from equipoise.studies.query_by_example.systems import BM25, lexical_scores
+from equipoise.studies.recording import settings_of, state
 from equipoise.systems.encoders import Floats32
 from equipoise.systems.tokenisation import domain_wordpiece, wordpiece
 
@@ -80,7 +79,7 @@ class Recorder:
         self.seed, self.threads, self.quick = seed, threads, quick
         pairs = dataset.pairs.groupby("query").head(3) if quick else dataset.pairs
         self.scores = pairs.reset_index(drop=True)
-        self.notes: dict[str, Any] = {}
+        self.measured: dict[str, Any] = {}
         self.example: list[tuple[str, int, str, float]] = []
         queries, candidates = (pd.Index(sorted(set(pairs[name]))) for name in ("query", "document"))
         self.rows, self.columns = queries.get_indexer(pairs["query"]), candidates.get_indexer(pairs["document"])
@@ -99,6 +98,17 @@ class Recorder:
             "queries": texts[queries],
             "example": [EXAMPLE],
         }
+        self.settings = settings_of(
+            seed=seed,
+            models={name: models / name / "model.safetensors" for name in (TINY, MINILM)},
+            packages=("numpy", "scipy", "torch", "transformers", "tokenizers"),
+            data="csfcube",
+            threads=threads,
+            training_papers=len(own),
+            held_out_papers=len(held),
+            limits=LIMITS,
+            settings=SETTINGS,
+        )
         self.started = time.perf_counter()
 
     def record(self) -> None:
@@ -118,7 +128,6 @@ class Recorder:
         """A generator, a fresh checkpoint, and the token ids of all texts by its tokeniser."""
         rng = neural.seeded(self.seed, threads=self.threads)
         checkpoint = neural.load_checkpoint(self.models / name)
-        self.notes[name] = {"sha256": checkpoint.sha256}
         cuts = {"candidates": LIMITS[name], "held abstracts": LIMITS["training"], "abstracts": LIMITS["training"]}
         ids: dict[str, Any] = {
             key: neural.tokenise(checkpoint.tokenizer, list(part), limit=cuts.get(key))
@@ -148,8 +157,8 @@ class Recorder:
             note |= {"loss": ends, "steps": len(history)}
         if held is not None:
             note["held_out_mrr"] = round(float(reciprocal_ranks(held).mean()), 4)
-        self.notes[name] = note | {"seconds": self._seconds()}
-        click.echo(f"{name} {self.notes[name]}")
+        self.measured[name] = note | {"seconds": self._seconds()}
+        click.echo(f"{name} {self.measured[name]}")
         self._write()
 
     def _write(self) -> None:
@@ -158,18 +167,7 @@ class Recorder:
         pd.DataFrame(self.example, columns=["system", "place", "token", "weight"]).to_csv(
             self.out / "example.csv", index=False, float_format="%.5g", lineterminator="\n"
         )
-        about = {
-            "data": "csfcube",
-            "seed": self.seed,
-            "threads": self.threads,
-            "training_papers": len(self.texts["titles"]),
-            "held_out_papers": len(self.texts["held titles"]),
-            "limits": LIMITS,
-            "settings": SETTINGS,
-            "models": self.notes,
-            "versions": {name: version(name) for name in ("numpy", "scipy", "torch", "transformers", "tokenizers")},
-        }
-        (self.out / "record.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        state(self.out / "record.json", self.settings, self.measured)
 
     def _likelihood(
         self,
@@ -219,7 +217,7 @@ class Recorder:
             )
             for key in ("papers, first", "papers, second", *_LIKELY)
         }
-        self.notes["encoding_minilm"] = {"seconds": self._seconds()}
+        self.measured["encoding_minilm"] = {"seconds": self._seconds()}
         model = neural.with_projection(checkpoint, bias=1.0)
         told = ids["titles"], ids["abstracts"], states["abstracts"], self.negatives
         history = training.train_projection(model, *told, rng, **self._settings("tildev2_minilm"))

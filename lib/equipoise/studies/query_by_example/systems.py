@@ -9,19 +9,12 @@ import pandas as pd
 
 from equipoise.studies.query_by_example.data import QueryByExample, text_of
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
-from equipoise.systems.tokenisation import Tokenisation
+from equipoise.systems.tokenisation import ANALYSERS, Tokenisation
 
-SYSTEMS = {
-    "bm25_SA": "BM25 SA",
-    "bm25_STM1": "BM25 STM1",
-    "bm25_STM2": "BM25 STM2",
-    "bm25_bert": "BM25 BERT-Token",
-    "bm25_domain": "BM25 domain-Token",
-    "lm_SA": "LM SA",
-    "lm_STM1": "LM STM1",
-    "lm_STM2": "LM STM2",
-    "lm_bert": "LM BERT-Token",
-    "lm_domain": "LM domain-Token",
+_TERMS = {"SA": "SA", "STM1": "STM1", "STM2": "STM2", "bert": "BERT-Token", "domain": "domain-Token"}
+
+SYSTEMS = {f"{model}_{name}": f"{model.upper()} {label}" for model in ("bm25", "lm") for name, label in _TERMS.items()}
+SYSTEMS |= {
     "tilde_zero": "TILDE tiny, zero-shot",
     "tilde_tiny": "TILDE tiny",
     "tilde_minilm": "TILDE MiniLM",
@@ -44,10 +37,9 @@ def lexical_scores(
 ) -> pd.DataFrame:
     """Scores of a lexical model for every judged pair; the collection is every paper that is a candidate somewhere.
 
-    ``dataset``: Papers are searched by title and abstract. ``tokenise``: From text to terms, such as those in
-    `equipoise.systems.tokenisation.ANALYSERS`. ``model``: BM25, or the Jelinek-Mercer language model.
-    ``**settings``: Passed on to `equipoise.systems.lexical.bm25` or `equipoise.systems.lexical.jelinek_mercer`.
-    Returns: ``query, document, score``, as ordered in ``dataset.pairs``.
+    Papers are searched by title and abstract. ``model``: "bm25", or "lm", the Jelinek-Mercer language model;
+    ``**settings`` are those of `bm25` or `jelinek_mercer`. Returns ``query, document, score``, as ordered in
+    ``dataset.pairs``.
 
     thesis sections 2.2.1 and 2.3.2.
     """
@@ -61,11 +53,22 @@ def lexical_scores(
     return pairs.assign(score=scores[queries.get_indexer(pairs["query"]), documents.get_indexer(pairs["document"])])
 
 
+def scored_pairs(
+    dataset: QueryByExample, recorded: pd.DataFrame, *, k1: float, b: float, smoothing: float
+) -> pd.DataFrame:
+    """Every pair of every task with a column of scores a system: recorded ones, and lexical ones over the analysers."""
+    lexical = {
+        f"{model}_{name}": lexical_scores(dataset, analyser, model=model, **settings)["score"]
+        for model, settings in (("bm25", {"k1": k1, "b": b}), ("lm", {"smoothing": smoothing}))
+        for name, analyser in ANALYSERS.items()
+    }
+    return dataset.judgements[["task", "query", "document"]].merge(recorded.assign(**lexical), on=["query", "document"])
+
+
 def read_scores(path: Path, dataset: QueryByExample) -> pd.DataFrame:
     """Read recorded scores, one column a system, and check them against the pairs that are to be ranked.
 
-    ``path``: ``scores.csv``, as `record` writes it. ``dataset``: the data set that was scored. Returns: ``query,
-    document`` and a column a system, as ordered in ``dataset.pairs``.
+    Returns ``query, document`` and a column a system, as ordered in ``dataset.pairs``.
     """
     scores = pd.read_csv(path, dtype={"query": str, "document": str})
     joined = dataset.pairs.merge(scores, on=["query", "document"], how="outer", indicator=True)
