@@ -206,10 +206,10 @@ def projected(model: Projection, states: Sequence[Floats32]) -> list[Floats]:
 
 
 @_without_gradients
-def splade_weights(checkpoint: Checkpoint, documents: Texts, states: Sequence[Floats32]) -> list[Floats]:
+def splade_weights(checkpoint: Checkpoint, documents: Texts) -> list[Floats]:
     """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each at its best place."""
     head, result = checkpoint.model.cls.predictions, []
-    for document, state in zip(documents, states, strict=True):
+    for document, state in zip(documents, hidden_states(checkpoint, documents), strict=True):
         own = torch.from_numpy(document[: len(state) - 1])
         logits = head.transform(torch.from_numpy(state)) @ head.decoder.weight[own].T + head.decoder.bias[own]
         result.append(torch.log1p(torch.relu(logits.amax(dim=0))).numpy().astype(np.float64))

@@ -16,7 +16,7 @@ no paper with a query's title is.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +66,15 @@ _WEIGHED = ("candidates", "held abstracts", "example")  # what TILDEv2 encodes
 
 
 class Recorder:
-    """Scores, notes and example weights so far.
+    """Scores, example weights and measurements so far.
 
     They are written after every model: a long run that is stopped leaves what it has done. ``quick``: three steps a
     model, few papers and the first pairs only, to see that everything runs.
     """
+
+    checkpoint: neural.Checkpoint
+    rng: np.random.Generator
+    ids: dict[str, Any]
 
     def __init__(
         self, dataset: QueryByExample, models: Path, out: Path, *, seed: int, threads: int, quick: bool = False
@@ -87,32 +91,21 @@ class Recorder:
         own, held = own.head(200 if quick else TRAINED_ON), held.head(50 if quick else HELD_OUT)
         self.negatives = hard_negatives(own["title"].tolist(), own["abstract"].tolist())
         texts = text_of(dataset.papers)
-        self.texts = {
-            "titles": own["title"],
-            "abstracts": own["abstract"],
-            "held titles": held["title"],
-            "held abstracts": held["abstract"],
-            "papers": texts[own["document"]],
-            "held papers": texts[held["document"]],
-            "candidates": texts[candidates],
-            "queries": texts[queries],
-            "example": [EXAMPLE],
-        }
+        self.texts = {"candidates": texts[candidates], "queries": texts[queries], "example": [EXAMPLE]}
+        for kind, papers in (("", own), ("held ", held)):
+            self.texts |= {f"{kind}titles": papers["title"], f"{kind}abstracts": papers["abstract"]}
+            self.texts |= {f"{kind}papers": texts[papers["document"]]}
+        models_used = {name: models / name / "model.safetensors" for name in (TINY, MINILM)}
+        packages = ("numpy", "scipy", "torch", "transformers", "tokenizers")
+        data = {"data": "csfcube", "training_papers": len(own), "held_out_papers": len(held)}
         self.settings = settings_of(
-            seed=seed,
-            models={name: models / name / "model.safetensors" for name in (TINY, MINILM)},
-            packages=("numpy", "scipy", "torch", "transformers", "tokenizers"),
-            data="csfcube",
-            threads=threads,
-            training_papers=len(own),
-            held_out_papers=len(held),
-            limits=LIMITS,
-            settings=SETTINGS,
+            seed=seed, models=models_used, packages=packages, threads=threads, limits=LIMITS, settings=SETTINGS, **data
         )
         self.started = time.perf_counter()
 
     def record(self) -> None:
-        """Train, score and write."""
+        """Train, score and write; into a folder of another record it is refused, before anything is trained."""
+        state(self.out / "record.json", self.settings)
         bert = wordpiece(self.models / TINY / "tokenizer.json")
         for name, tokenise in (("bert", bert), ("domain", domain_wordpiece(self.texts["candidates"]))):
             for model, settings in (("bm25", BM25), ("lm", {})):
@@ -124,19 +117,29 @@ class Recorder:
         self._tiny_tildev2(likely)
         self._tiny_cross_encoder()
 
-    def _prepared(self, name: str) -> tuple[np.random.Generator, neural.Checkpoint, dict[str, Any]]:
-        """A generator, a fresh checkpoint, and the token ids of all texts by its tokeniser."""
-        rng = neural.seeded(self.seed, threads=self.threads)
-        checkpoint = neural.load_checkpoint(self.models / name)
+    def _begin(self, name: str) -> None:
+        """Begin with a fresh checkpoint, a generator, and the token ids of all texts by its tokeniser."""
+        self.rng = neural.seeded(self.seed, threads=self.threads)
+        self.checkpoint = neural.load_checkpoint(self.models / name)
         cuts = {"candidates": LIMITS[name], "held abstracts": LIMITS["training"], "abstracts": LIMITS["training"]}
-        ids: dict[str, Any] = {
-            key: neural.tokenise(checkpoint.tokenizer, list(part), limit=cuts.get(key))
+        self.ids = {
+            key: neural.tokenise(self.checkpoint.tokenizer, list(part), limit=cuts.get(key))
             for key, part in self.texts.items()
         }
         for key in ("papers", "held papers"):
-            halves = [np.array_split(text[: 2 * LIMITS["training"]], 2) for text in ids.pop(key)]
-            ids[f"{key}, first"], ids[f"{key}, second"] = map(list, zip(*halves, strict=True))
-        return rng, checkpoint, ids
+            halves = [np.array_split(text[: 2 * LIMITS["training"]], 2) for text in self.ids.pop(key)]
+            self.ids[f"{key}, first"], self.ids[f"{key}, second"] = map(list, zip(*halves, strict=True))
+
+    def _encoded(self, encode: Callable[..., Any], keys: Sequence[str], **options: Any) -> dict[str, Any]:
+        return {key: encode(self.checkpoint, self.ids[key], **options) for key in keys}
+
+    def _counts(self, *keys: str) -> Iterator[Any]:
+        return (tilde.token_counts(self.ids[key], self.checkpoint.vocabulary) for key in keys)
+
+    def _illustrate(self, name: str, tokens: Iterable[Any], weights: Iterable[Any]) -> None:
+        for place, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
+            word = self.checkpoint.tokenizer.id_to_token(int(token))
+            self.example.append((name, place, word, float(weight)))
 
     def _settings(self, name: str) -> dict[str, Any]:
         return SETTINGS[name] | ({"steps": 3} if self.quick else {})
@@ -162,120 +165,97 @@ class Recorder:
         self._write()
 
     def _write(self) -> None:
-        self.out.mkdir(parents=True, exist_ok=True)
         self.scores.to_csv(self.out / "scores.csv", index=False, float_format="%.7g", lineterminator="\n")
         pd.DataFrame(self.example, columns=["system", "place", "token", "weight"]).to_csv(
             self.out / "example.csv", index=False, float_format="%.5g", lineterminator="\n"
         )
         state(self.out / "record.json", self.settings, self.measured)
 
-    def _likelihood(
-        self,
-        name: str,
-        checkpoint: neural.Checkpoint,
-        ids: Mapping[str, Any],
-        logs: Mapping[str, Any],
-        history: Sequence[float] = (),
-    ) -> None:
+    def _likelihood(self, name: str, logs: Mapping[str, Any], history: Sequence[float] = ()) -> None:
         """Scores of TILDE, from log-probabilities of the texts `_LIKELY`."""
-        asked, held = (tilde.token_counts(ids[key], checkpoint.vocabulary) for key in ("queries", "held papers, first"))
+        asked, held = self._counts("queries", "held papers, first")
         found = tilde.tilde_query_likelihood(asked, logs["candidates"])[self.rows, self.columns]
-        self._keep(name, found, history, tilde.tilde_query_likelihood(held, logs["held papers, second"]))
         row = logs["example"][0]
-        for place, token in enumerate(np.argsort(-row, kind="stable")[:40]):
-            self.example.append((name, place, checkpoint.tokenizer.id_to_token(int(token)), float(row[token])))
+        likely = np.argsort(-row, kind="stable")[:40]
+        self._illustrate(name, likely, row[likely])
+        self._keep(name, found, history, tilde.tilde_query_likelihood(held, logs["held papers, second"]))
 
-    def _matched(
-        self,
-        name: str,
-        checkpoint: neural.Checkpoint,
-        ids: Mapping[str, Any],
-        weights: Mapping[str, Any],
-        history: Sequence[float] = (),
-    ) -> None:
+    def _matched(self, name: str, weights: Mapping[str, Any], history: Sequence[float] = ()) -> None:
         """Scores of TILDEv2, from term weights of the texts `_WEIGHED`."""
-        size = checkpoint.vocabulary
-        asked, held = (tilde.token_counts(ids[key], size) for key in ("queries", "held titles"))
+        asked, held = self._counts("queries", "held titles")
         documents, abstracts = (
-            tilde.term_weights(ids[key], weights[key], size) for key in ("candidates", "held abstracts")
+            tilde.term_weights(self.ids[key], weights[key], self.checkpoint.vocabulary)
+            for key in ("candidates", "held abstracts")
         )
         found = tilde.pair_scores(asked, documents, self.rows, self.columns)
+        self._illustrate(name, self.ids["example"][0], weights["example"][0])
         self._keep(name, found, history, tilde.matched_term_scores(held, abstracts))
-        for place, (token, value) in enumerate(zip(ids["example"][0], weights["example"][0], strict=True)):
-            self.example.append((name, place, checkpoint.tokenizer.id_to_token(int(token)), float(value)))
 
     def _minilm(self) -> Floats32:
         """MiniLM: the encoder stays as it is, only heads are trained on what it makes of the texts.
 
         Returns TILDE's log-probabilities of the candidates.
         """
-        rng, checkpoint, ids = self._prepared(MINILM)
-        states = {key: neural.hidden_states(checkpoint, ids[key]) for key in ("abstracts", *_WEIGHED)}
+        self._begin(MINILM)
+        ids = self.ids
+        states = self._encoded(neural.hidden_states, ("abstracts", *_WEIGHED))
+        halves = self._encoded(neural.hidden_states, ("papers, first", "papers, second", "held papers, second"))
         vectors = {
-            key: np.stack(
-                [state[1:].mean(axis=0) for state in states.get(key) or neural.hidden_states(checkpoint, ids[key])]
-            )
-            for key in ("papers, first", "papers, second", *_LIKELY)
+            key: np.stack([state[1:].mean(axis=0) for state in of_texts]) for key, of_texts in (states | halves).items()
         }
         self.measured["encoding_minilm"] = {"seconds": self._seconds()}
-        model = neural.with_projection(checkpoint, bias=1.0)
+        model = neural.with_projection(self.checkpoint, bias=1.0)
         told = ids["titles"], ids["abstracts"], states["abstracts"], self.negatives
-        history = training.train_projection(model, *told, rng, **self._settings("tildev2_minilm"))
-        weights = {key: neural.projected(model, states[key]) for key in _WEIGHED}
-        self._matched("tildev2_minilm", checkpoint, ids, weights, history)
+        history = training.train_projection(model, *told, self.rng, **self._settings("tildev2_minilm"))
+        self._matched("tildev2_minilm", {key: neural.projected(model, states[key]) for key in _WEIGHED}, history)
         both = np.concatenate((vectors["papers, first"], vectors["papers, second"]))
         wanted = ids["papers, second"] + ids["papers, first"]
-        training.calibrate_head(checkpoint, both[::7], wanted, fresh=0.1)
-        history = training.train_head(checkpoint, both, wanted, rng, **self._settings("tilde_minilm"))
+        training.calibrate_head(self.checkpoint, both[::7], wanted, fresh=0.1)
+        history = training.train_head(self.checkpoint, both, wanted, self.rng, **self._settings("tilde_minilm"))
         for name, probability in (("tilde_minilm_softmax", "softmax"), ("tilde_minilm", "sigmoid")):
             logs = {
-                key: neural.head_log_probabilities(checkpoint, vectors[key], probability=probability) for key in _LIKELY
+                key: neural.head_log_probabilities(self.checkpoint, vectors[key], probability=probability)
+                for key in _LIKELY
             }
-            self._likelihood(name, checkpoint, ids, logs, history)
+            self._likelihood(name, logs, history)
         return logs["candidates"]
 
     def _tiny_tilde(self) -> None:
         """SPLADE-tiny as it comes, then fine-tuned whole."""
-        rng, checkpoint, ids = self._prepared(TINY)
-        logs = {key: neural.log_probabilities(checkpoint, ids[key]) for key in _LIKELY}
-        self._likelihood("tilde_zero", checkpoint, ids, logs)
-        states = {key: neural.hidden_states(checkpoint, ids[key]) for key in _WEIGHED}
-        weights = {key: neural.splade_weights(checkpoint, ids[key], states[key]) for key in _WEIGHED}
-        self._matched("tildev2_zero", checkpoint, ids, weights)
-        halves = ids["papers, first"], ids["papers, second"]
-        sample = np.stack([state[0] for state in neural.hidden_states(checkpoint, (halves[0] + halves[1])[::7])])
-        training.calibrate_head(checkpoint, sample, *halves)
-        history = training.train_tilde(checkpoint, *halves, rng, **self._settings("tilde_tiny"))
-        logs = {key: neural.log_probabilities(checkpoint, ids[key]) for key in _LIKELY}
-        self._likelihood("tilde_tiny", checkpoint, ids, logs, history)
+        self._begin(TINY)
+        self._likelihood("tilde_zero", self._encoded(neural.log_probabilities, _LIKELY))
+        self._matched("tildev2_zero", self._encoded(neural.splade_weights, _WEIGHED))
+        halves = self.ids["papers, first"], self.ids["papers, second"]
+        sample = np.stack([state[0] for state in neural.hidden_states(self.checkpoint, (halves[0] + halves[1])[::7])])
+        training.calibrate_head(self.checkpoint, sample, *halves)
+        history = training.train_tilde(self.checkpoint, *halves, self.rng, **self._settings("tilde_tiny"))
+        self._likelihood("tilde_tiny", self._encoded(neural.log_probabilities, _LIKELY), history)
 
     def _tiny_tildev2(self, likely: Floats32) -> None:
         """TILDEv2 over SPLADE-tiny, also over documents expanded by what MiniLM's TILDE finds likely."""
-        rng, checkpoint, ids = self._prepared(TINY)
-        model = neural.with_projection(checkpoint, bias=1.0)
-        told = ids["titles"], ids["abstracts"], self.negatives
-        history = training.train_tildev2(model, *told, rng, **self._settings("tildev2_tiny"))
-        weights = {key: neural.place_weights(model, ids[key]) for key in _WEIGHED}
-        self._matched("tildev2_tiny", checkpoint, ids, weights, history)
-        asked = tilde.token_counts(ids["queries"], checkpoint.vocabulary)
+        self._begin(TINY)
+        model, told = neural.with_projection(self.checkpoint, bias=1.0), self.ids["candidates"]
+        pairs = self.ids["titles"], self.ids["abstracts"], self.negatives
+        history = training.train_tildev2(model, *pairs, self.rng, **self._settings("tildev2_tiny"))
+        self._matched("tildev2_tiny", {key: neural.place_weights(model, self.ids[key]) for key in _WEIGHED}, history)
+        (asked,) = self._counts("queries")
         for m in EXPANSIONS:
-            new = tilde.expansion_terms(likely, ids["candidates"], m)
-            longer = [
-                np.concatenate((text, terms))[:LONGEST] for text, terms in zip(ids["candidates"], new, strict=True)
-            ]
-            weighed = neural.place_weights(model, longer, limit=LONGEST)
-            documents = tilde.term_weights(longer, weighed, checkpoint.vocabulary)
+            new = tilde.expansion_terms(likely, told, m)
+            longer = [np.concatenate(parts)[:LONGEST] for parts in zip(told, new, strict=True)]
+            weights = neural.place_weights(model, longer, limit=LONGEST)
+            documents = tilde.term_weights(longer, weights, self.checkpoint.vocabulary)
             added = round(float(np.mean([terms.size for terms in new])), 2)
             found = tilde.pair_scores(asked, documents, self.rows, self.columns)
             self._keep(f"tildev2_tiny_m{m}", found, terms_added=added)
 
     def _tiny_cross_encoder(self) -> None:
-        rng, checkpoint, ids = self._prepared(TINY)
-        model = neural.with_projection(checkpoint, bias=0.0)
-        told = ids["titles"], ids["abstracts"], self.negatives
-        history = training.train_cross_encoder(model, *told, rng, **self._settings("cross_tiny"))
-        asked, candidates = [ids["queries"][row] for row in self.rows], [ids["candidates"][row] for row in self.columns]
-        self._keep("cross_tiny", neural.relevance_scores(model, asked, candidates), history)
+        self._begin(TINY)
+        model = neural.with_projection(self.checkpoint, bias=0.0)
+        pairs = self.ids["titles"], self.ids["abstracts"], self.negatives
+        history = training.train_cross_encoder(model, *pairs, self.rng, **self._settings("cross_tiny"))
+        asked = [self.ids["queries"][row] for row in self.rows]
+        told = [self.ids["candidates"][row] for row in self.columns]
+        self._keep("cross_tiny", neural.relevance_scores(model, asked, told), history)
 
 
 @click.command()
