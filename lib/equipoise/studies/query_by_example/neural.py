@@ -21,6 +21,7 @@ from equipoise.systems.encoders import Floats32, load_model
 from equipoise.systems.tokenisation import read_tokenizer
 
 Texts = Sequence[Integers]
+States = Sequence[Floats32]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -90,17 +91,17 @@ def tokenise(tokenizer: Any, texts: Sequence[str], *, limit: int | None = None) 
 
 def padded(tokenizer: Any, texts: Texts, seconds: Texts | None = None) -> dict[str, torch.Tensor]:
     """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as the encoder takes them."""
-    cls, sep = (np.array([tokenizer.token_to_id(mark)], dtype=np.int64) for mark in ("[CLS]", "[SEP]"))
+    cls, sep = ([tokenizer.token_to_id(mark)] for mark in ("[CLS]", "[SEP]"))
     heads = [np.concatenate((cls, text, sep)) for text in texts]
-    tails = [np.empty(0, int)] * len(heads) if seconds is None else [np.concatenate((text, sep)) for text in seconds]
-    longest = max(head.size + tail.size for head, tail in zip(heads, tails, strict=True))
-    ids, kinds, mask = (np.zeros((len(heads), longest), dtype=np.int64) for _ in range(3))
-    for row, (head, tail) in enumerate(zip(heads, tails, strict=True)):
-        size = head.size + tail.size
-        ids[row, : head.size], ids[row, head.size : size] = head, tail
-        kinds[row, head.size : size], mask[row, :size] = 1, 1
-    named = {"input_ids": ids, "token_type_ids": kinds, "attention_mask": mask}
-    return {name: torch.from_numpy(table) for name, table in named.items()}
+    tails = [np.concatenate((text, sep)) for text in seconds] if seconds is not None else [heads[0][:0]] * len(heads)
+    parts = list(zip(heads, tails, strict=True))
+    tables = {
+        "input_ids": [np.concatenate(pair) for pair in parts],
+        "token_type_ids": [np.repeat([0, 1], [head.size, tail.size]) for head, tail in parts],
+        "attention_mask": [np.ones(head.size + tail.size, dtype=np.int64) for head, tail in parts],
+    }
+    pad = torch.nn.utils.rnn.pad_sequence
+    return {name: pad([torch.from_numpy(row) for row in rows], batch_first=True) for name, rows in tables.items()}
 
 
 def _steps(sizes: Sequence[int], batch: int, what: str) -> Iterator[Integers]:
@@ -198,7 +199,7 @@ def place_weights(model: Projection, documents: Texts, *, batch: int = 16, limit
 
 
 @_without_gradients
-def projected(model: Projection, states: Sequence[Floats32]) -> list[Floats]:
+def projected(model: Projection, states: States) -> list[Floats]:
     """What `place_weights` gives, of documents whose `hidden_states` are known."""
     flat = torch.from_numpy(np.concatenate([state[1:] for state in states]))
     weights = term_weight(model, flat).numpy().astype(np.float64)

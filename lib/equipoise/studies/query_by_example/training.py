@@ -1,10 +1,10 @@
 r"""Training of TILDE, TILDEv2 and the cross-encoder on pairs of a query and a document that belongs to it.
 
 Parts of one paper can be such a pair: no relevance judgement is needed. Given the seed, the number of threads and the
-versions, training gives the same weights. In every function the i-th query belongs to the i-th document (token ids),
-``rng`` orders the batches and draws negatives, ``limit`` cuts a document, and ``**schedule`` is ``epochs``, ``batch``,
-``rate`` and ``steps`` of `descend`; the thesis trains 5 epochs, TILDE with a rate of 2e-5, TILDEv2 with 5e-6. Returned
-is the loss of every step, in nats.
+versions, training gives the same weights. In every function the i-th query belongs to the i-th document (token ids,
+each short enough for the encoder), ``rng`` orders the batches and draws negatives, and ``**schedule`` is ``epochs``,
+``batch``, ``rate`` and ``steps`` of `descend`; the thesis trains 5 epochs, TILDE with a rate of 2e-5, TILDEv2 with
+5e-6. Returned is the loss of every step, in nats.
 
 References
 ----------
@@ -24,15 +24,8 @@ from numpy.random import Generator
 from tqdm import tqdm
 
 from equipoise.arrays import Integers
-from equipoise.studies.query_by_example.neural import (
-    Checkpoint,
-    Projection,
-    Texts,
-    cls_logits,
-    padded,
-    relevance,
-    term_weight,
-)
+from equipoise.studies.query_by_example import neural
+from equipoise.studies.query_by_example.neural import Checkpoint, Projection, States, Texts
 from equipoise.systems.encoders import Floats32
 
 
@@ -111,14 +104,7 @@ def _set_loss(logits: torch.Tensor, targets: Texts) -> torch.Tensor:
 
 
 def train_tilde(
-    checkpoint: Checkpoint,
-    queries: Texts,
-    documents: Texts,
-    rng: Generator,
-    *,
-    limit: int = 254,
-    both: bool = True,
-    **schedule: Any,
+    checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, *, both: bool = True, **schedule: Any
 ) -> list[float]:
     r"""Fine-tune a masked-language-model head to tell from a document's [CLS] which tokens its query holds.
 
@@ -133,7 +119,7 @@ def train_tilde(
     model = checkpoint.model
 
     def half(sources: Texts, targets: Texts) -> torch.Tensor:
-        return _set_loss(cls_logits(model, padded(checkpoint.tokenizer, [text[:limit] for text in sources])), targets)
+        return _set_loss(neural.cls_logits(model, neural.padded(checkpoint.tokenizer, sources)), targets)
 
     def loss_of(rows: Integers) -> torch.Tensor:
         asked, told = [queries[row] for row in rows], [documents[row] for row in rows]
@@ -175,14 +161,7 @@ def _contrast(queries: Texts, documents: torch.Tensor, weights: torch.Tensor) ->
 
 
 def train_tildev2(
-    model: Projection,
-    queries: Texts,
-    documents: Texts,
-    negatives: Integers,
-    rng: Generator,
-    *,
-    limit: int = 254,
-    **schedule: Any,
+    model: Projection, queries: Texts, documents: Texts, negatives: Integers, rng: Generator, **schedule: Any
 ) -> list[float]:
     r"""Fine-tune term weights so that a query scores its own document above the others of the batch.
 
@@ -194,9 +173,8 @@ def train_tildev2(
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        texts = [documents[row][:limit] for row in _with_negatives(rows, negatives, rng)]
-        inputs = padded(model.tokenizer, texts)
-        weights = term_weight(model, model.bert(**inputs).last_hidden_state) * inputs["attention_mask"]
+        inputs = neural.padded(model.tokenizer, [documents[row] for row in _with_negatives(rows, negatives, rng)])
+        weights = neural.term_weight(model, model.bert(**inputs).last_hidden_state) * inputs["attention_mask"]
         return _contrast([queries[row] for row in rows], inputs["input_ids"], weights)
 
     return descend([model.bert, model.projection], len(queries), loss_of, rng, "TILDEv2", **schedule)
@@ -206,7 +184,7 @@ def train_projection(
     model: Projection,
     queries: Texts,
     documents: Texts,
-    states: Sequence[Floats32],
+    states: States,
     negatives: Integers,
     rng: Generator,
     **schedule: Any,
@@ -224,35 +202,28 @@ def train_projection(
         for place, row in enumerate(both):
             size = len(states[row]) - 1
             tokens[place, :size], hidden[place, :size] = documents[row][:size], states[row][1:]
-        weights = term_weight(model, torch.from_numpy(hidden))
+        weights = neural.term_weight(model, torch.from_numpy(hidden))
         return _contrast([queries[row] for row in rows], torch.from_numpy(tokens), weights)
 
     return descend([model.projection], len(queries), loss_of, rng, "TILDEv2's projection", **schedule)
 
 
 def train_cross_encoder(
-    model: Projection,
-    queries: Texts,
-    documents: Texts,
-    negatives: Integers,
-    rng: Generator,
-    *,
-    limit: int = 254,
-    **schedule: Any,
+    model: Projection, queries: Texts, documents: Texts, negatives: Integers, rng: Generator, **schedule: Any
 ) -> list[float]:
     r"""Fine-tune a cross-encoder to score a query's own document above a hard negative.
 
     .. math:: L = -\frac1B \sum_b \log \sigma \bigl( s(q_b, d_b) - s(q_b, d_b^-) \bigr)
 
-    ``negatives`` (shaped (queries, n)): row numbers of hard negatives of each query. ``limit`` cuts queries too.
+    ``negatives`` (shaped (queries, n)): row numbers of hard negatives of each query.
 
     thesis section 2.2.4.
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        asked = [queries[row][:limit] for row in rows] * 2
-        told = [documents[row][:limit] for row in _with_negatives(rows, negatives, rng)]
-        own, other = relevance(model, padded(model.tokenizer, asked, told)).chunk(2)
+        asked = [queries[row] for row in rows] * 2
+        told = [documents[row] for row in _with_negatives(rows, negatives, rng)]
+        own, other = neural.relevance(model, neural.padded(model.tokenizer, asked, told)).chunk(2)
         return -torch.nn.functional.logsigmoid(own - other).mean()
 
     return descend([model.bert, model.projection], len(queries), loss_of, rng, "cross-encoder", **schedule)
