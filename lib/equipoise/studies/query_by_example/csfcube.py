@@ -104,18 +104,16 @@ def _files(folder: Path | None) -> dict[str, Path]:
     return {name: folder / name for name in names} | {f"readable_annotations/{path.name}": path for path in texts}
 
 
-def _annotated(files: dict[str, Path], problems: Problems) -> tuple[pd.DataFrame, set[tuple[str, str]]]:
-    """Papers of the annotations that can be read, with ``file, task, query``; and the task and query of all of them."""
-    readable, queries = [], set()
+def _annotated(files: dict[str, Path], problems: Problems) -> pd.DataFrame:
+    """Papers of the annotations that can be read, with ``file, task, query``."""
+    readable = [pd.DataFrame(columns=[*_FIELDS, "file", "task", "query"])]
     for path in (path for name, path in files.items() if name.startswith("readable_annotations/")):
         papers, found = read_annotations(path)
         query, facet, _ = path.name.split("-", maxsplit=2)
-        queries.add((facet, query))
         problems += found
         if not found:
             readable.append(papers.assign(file=path.name, task=facet, query=query))
-    columns = [*_FIELDS, "file", "task", "query"]
-    return (pd.concat(readable) if readable else pd.DataFrame(columns=columns)), queries
+    return pd.concat(readable[1:] or readable)
 
 
 def load_csfcube(folder: Path | None = None, *, own: str = "drop") -> QueryByExample:
@@ -135,10 +133,12 @@ def load_csfcube(folder: Path | None = None, *, own: str = "drop") -> QueryByExa
         row for facet in FACETS for row in _judgements(files[f"test-pid2anns-csfcube-{facet}.json"], facet, problems)
     ]
     judgements = pd.DataFrame(judged, columns=["task", "query", "document", "grade"])
-    annotated, queries = _annotated(files, problems)
-    for facet, query in sorted({(row[0], row[1]) for row in judged} - queries):
-        wanted = f"{query}-{facet}-adju.txt, which holds the texts"
-        problems.add("readable_annotations", None, None, f"query {query} without annotations", wanted)
+    for facet, query in sorted({row[:2] for row in judged}):
+        name = f"{query}-{facet}-adju.txt"
+        if f"readable_annotations/{name}" not in files:
+            found = f"query {query} without annotations"
+            problems.add("readable_annotations", None, None, found, f"{name}, which holds the texts")
+    annotated = _annotated(files, problems)
     papers = annotated.drop_duplicates(["document", "title", "abstract"])
     for row in papers[papers.duplicated("document")].itertuples(index=False):
         wanted = "one title and abstract a paper, the same in every file"

@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise.arrays import Floats, Integers, starts
+from equipoise.statistics import finite
 
 Ties = Literal["lowest", "highest"]
 
@@ -43,11 +44,9 @@ def z_scale(scores: ArrayLike, groups: ArrayLike, *, ddof: int = 0) -> Floats:
 
     thesis section 2.3.3 ("subtracting the mean and dividing by the standard deviation"); per query.
     """
-    values, codes = np.asarray(scores, dtype=np.float64), np.asarray(groups, dtype=np.int64)
+    values, codes = finite(scores, "scores to scale"), np.asarray(groups, dtype=np.int64)
     if codes.ndim != 1 or values.shape[-1:] != codes.shape:
         raise ValueError(f"one group code a score: scores shaped {values.shape}, groups shaped {codes.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("a score is not finite; z-scaling needs finite scores")
     if values.size == 0:
         return values
     order = np.argsort(codes, kind="stable")
@@ -80,12 +79,10 @@ def interpolate(bm25: ArrayLike, contextualised: ArrayLike, alpha: ArrayLike) ->
 
     thesis Eq. 2.5.
     """
-    first, second = np.asarray(bm25, dtype=np.float64), np.asarray(contextualised, dtype=np.float64)
+    first, second = finite(bm25, "scores of BM25"), finite(contextualised, "contextualised scores")
     weight = np.asarray(alpha, dtype=np.float64)[..., np.newaxis]
     if not ((weight >= 0) & (weight <= 1)).all():
         raise ValueError(f"a weight must lie between 0 and 1, found {np.asarray(alpha).tolist()}")
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise ValueError("a score is not finite; interpolation needs finite scores")
     mixed: Floats = weight * first + (1.0 - weight) * second
     return mixed
 

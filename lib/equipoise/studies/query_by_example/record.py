@@ -97,7 +97,7 @@ class Recorder:
             self.texts |= {f"{kind}papers": texts[papers["document"]]}
         models_used = {name: models / name / "model.safetensors" for name in (TINY, MINILM)}
         packages = ("numpy", "scipy", "torch", "transformers", "tokenizers")
-        data = {"data": "csfcube", "training_papers": len(own), "held_out_papers": len(held)}
+        data: dict[str, Any] = {"data": "csfcube", "training_papers": len(own), "held_out_papers": len(held)}
         self.settings = settings_of(
             seed=seed, models=models_used, packages=packages, threads=threads, limits=LIMITS, settings=SETTINGS, **data
         )

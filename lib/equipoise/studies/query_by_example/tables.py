@@ -49,9 +49,9 @@ def collection_table(dataset: QueryByExample, relevant: int) -> pd.DataFrame:
 
 
 def values_of(run: pd.DataFrame, dataset: QueryByExample, relevant: int, by: str = "run") -> pd.DataFrame:
-    """MAP (of grades from ``relevant`` on) and nDCG of every query: ``by, task, query, measure, value``."""
+    """MAP, of grades from ``relevant`` on, and nDCG of every query: ``by, task, query, measure, value``."""
     named = {"MAP": f"AP(rel={relevant})", "nDCG": "nDCG"}
-    return effectiveness(run, dataset.judgements, by=[by, "task"] if by == "run" else ["task", by], measures=named)
+    return effectiveness(run, dataset.judgements, by=[by, "task"], measures=named)
 
 
 def system_values(pairs: pd.DataFrame, dataset: QueryByExample, relevant: int) -> pd.DataFrame:
@@ -103,7 +103,7 @@ def fusions_of(*runs: str) -> dict[str, str]:
 def swept_values(
     pairs: pd.DataFrame, dataset: QueryByExample, fusions: Mapping[str, str], relevant: int
 ) -> pd.DataFrame:
-    """`values_of` every fusion under every weight: ``task, alpha, query, measure, value, fusion``."""
+    """`values_of` every fusion under every weight, with the column ``fusion``."""
     return pd.concat(
         values_of(sweep(pairs, BM25_RUN, run), dataset, relevant, by="alpha").assign(fusion=label)
         for label, run in fusions.items()
