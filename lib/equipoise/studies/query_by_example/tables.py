@@ -11,15 +11,8 @@ import pandas as pd
 
 from equipoise.measures.effectiveness import effectiveness
 from equipoise.statistics import bootstrap_interval
+from equipoise.studies.query_by_example import interpolation
 from equipoise.studies.query_by_example.data import QueryByExample, text_of
-from equipoise.studies.query_by_example.interpolation import (
-    alpha_bounds,
-    oracle_statistics,
-    predicted,
-    query_statistics,
-    reached,
-    sweep,
-)
 from equipoise.studies.query_by_example.systems import SYSTEMS
 from equipoise.systems.tokenisation import ANALYSERS
 
@@ -105,7 +98,7 @@ def swept_values(
 ) -> pd.DataFrame:
     """`values_of` every fusion under every weight, with the column ``fusion``."""
     return pd.concat(
-        values_of(sweep(pairs, BM25_RUN, run), dataset, relevant, by="alpha").assign(fusion=label)
+        values_of(interpolation.sweep(pairs, BM25_RUN, run), dataset, relevant, by="alpha").assign(fusion=label)
         for label, run in fusions.items()
     )
 
@@ -134,7 +127,7 @@ def pooled_statistics(best: pd.DataFrame) -> pd.DataFrame:
     """`oracle_statistics` of every fusion, by task and over all of them."""
     pooled = best.assign(task="all", query=best["task"] + " " + best["query"])
     parts = pd.concat([best, pooled]).groupby("fusion", sort=False)
-    return pd.concat(oracle_statistics(part).assign(fusion=label) for label, part in parts)
+    return pd.concat(interpolation.oracle_statistics(part).assign(fusion=label) for label, part in parts)
 
 
 def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
@@ -162,13 +155,14 @@ def predicted_weights(
     """
     texts = text_of(dataset.papers)
     lengths = pd.Series({name: len(ANALYSERS["STM2"](texts[name])) for name in dataset.queries})
-    known = {label: query_statistics(pairs, BM25_RUN, run, lengths) for label, run in fusions.items()}
+    known = {label: interpolation.query_statistics(pairs, BM25_RUN, run, lengths) for label, run in fusions.items()}
     kinds = (("predicted", penalty), ("one weight", 1e12))
 
     def chosen(part: pd.DataFrame, measure: str) -> pd.DataFrame:
         statistics = known[part["fusion"].iloc[0]]
         return pd.concat(
-            predicted(part, statistics, measure, penalty=strength).assign(weight=kind) for kind, strength in kinds
+            interpolation.predicted(part, statistics, measure, penalty=strength).assign(weight=kind)
+            for kind, strength in kinds
         )
 
     return each_fusion(swept, chosen)
@@ -179,7 +173,9 @@ def prediction_table(predictions: pd.DataFrame, best: pd.DataFrame, resamples: i
     keys = ["fusion", "measure"]
     table = predictions.pivot_table(index=keys, columns="weight", values="value", sort=False)
     table["oracle"] = best.groupby(keys)["value"].mean()
-    table["share of the oracle's gain"] = reached(table["predicted"], table["one weight"], table["oracle"])
+    table["share of the oracle's gain"] = interpolation.reached(
+        table["predicted"], table["one weight"], table["oracle"]
+    )
     gaps = predictions.pivot_table(index=[*keys, "task", "query"], columns="weight", values="value", sort=False)
     gaps = (gaps["predicted"] - gaps["one weight"]).groupby([*keys, "query"], sort=False).mean()
     ends = {
@@ -215,7 +211,7 @@ def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = 1000) -> 
             *("queries with optimal alpha 0", "queries with optimal alpha 1"),
         )
     )
-    low, high = alpha_bounds(at_0, at_1, queries)
+    low, high = interpolation.alpha_bounds(at_0, at_1, queries)
     repeated = {name: model[1].index.intersection(model[name].index) for name in (2, 3)}
     same = {name: model[1].loc[rows].to_numpy() == model[name].loc[rows].to_numpy() for name, rows in repeated.items()}
     checks = {
