@@ -130,8 +130,8 @@ class Recorder:
             halves = [np.array_split(text[: 2 * LIMITS["training"]], 2) for text in self.ids.pop(key)]
             self.ids[f"{key}, first"], self.ids[f"{key}, second"] = map(list, zip(*halves, strict=True))
 
-    def _encoded(self, encode: Callable[..., Any], keys: Sequence[str], **options: Any) -> dict[str, Any]:
-        return {key: encode(self.checkpoint, self.ids[key], **options) for key in keys}
+    def _encoded(self, encode: Callable[..., Any], keys: Sequence[str]) -> dict[str, Any]:
+        return {key: encode(self.checkpoint, self.ids[key]) for key in keys}
 
     def _counts(self, *keys: str) -> Iterator[Any]:
         return (tilde.token_counts(self.ids[key], self.checkpoint.vocabulary) for key in keys)
@@ -199,10 +199,10 @@ class Recorder:
         self._begin(MINILM)
         ids = self.ids
         states = self._encoded(neural.hidden_states, ("abstracts", *_WEIGHED))
-        halves = self._encoded(neural.hidden_states, ("papers, first", "papers, second", "held papers, second"))
-        vectors = {
-            key: np.stack([state[1:].mean(axis=0) for state in of_texts]) for key, of_texts in (states | halves).items()
-        }
+        vectors = {}
+        for key in ("papers, first", "papers, second", *_LIKELY):  # one after the other: the states of all fill memory
+            own = states.get(key) or neural.hidden_states(self.checkpoint, ids[key])
+            vectors[key] = np.stack([state[1:].mean(axis=0) for state in own])
         self.measured["encoding_minilm"] = {"seconds": self._seconds()}
         model = neural.with_projection(self.checkpoint, bias=1.0)
         told = ids["titles"], ids["abstracts"], states["abstracts"], self.negatives
