@@ -17,7 +17,7 @@ from equipoise.studies.query_by_example.systems import SYSTEMS
 from equipoise.systems.tokenisation import ANALYSERS
 
 BM25_RUN = "bm25_STM2"
-"""The BM25 of Tables 2.1 and 2.3, with which TILDE and TILDEv2 are interpolation."""
+"""The BM25 of Tables 2.1 and 2.3, with which TILDE and TILDEv2 are interpolated."""
 
 CONTEXTUALISED_ROWS = (
     BM25_RUN,
