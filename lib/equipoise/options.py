@@ -42,6 +42,10 @@ def _read_cutoffs(text: str) -> list[int]:
 # --- conversations ------------------------------------------------------------------------------------------------
 
 Patience = Annotated[float, Option("L, the words that a user is willing to read.", least=1)]
+TurnMarks = Annotated[
+    Literal["line", "word"],
+    Option("Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word."),
+]
 Gains = Annotated[
     Mapping[int, float] | Literal["exponential"],
     Option(

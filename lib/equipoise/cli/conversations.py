@@ -83,8 +83,9 @@ def harvest(
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
 def write_transcripts(files: tuple[Path, ...], marks: Literal["line", "word"], output: Path) -> None:
     """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
+    from equipoise.loaders.fairweb_conversations import read_fairweb
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
-    from equipoise.loaders.transcripts import format_transcripts, read_fairweb
+    from equipoise.loaders.transcripts import format_transcripts
     from equipoise.problems import Problems
 
     found, problems = [], Problems()
