@@ -15,9 +15,8 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar
-
-import numpy as np
 
 Direction = Literal["higher is better", "lower is better", "neither"]
 P = ParamSpec("P")
@@ -58,14 +57,15 @@ class Option:
             return all(map(self.admits, value.values()))
         if isinstance(value, (list, tuple)):
             return all(map(self.admits, value))
-        if not isinstance(value, (int, float, np.number)):
+        if not isinstance(value, Real):
             return True
-        return bool(
-            (not self.finite or math.isfinite(value))
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-            and (self.least is None or value >= self.least)
-            and (self.most is None or value <= self.most)
+        number = float(value)
+        return (
+            (not self.finite or math.isfinite(number))
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+            and (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
         )
 
 
@@ -89,10 +89,10 @@ class _MisfitError(ValueError):
 
 
 _KINDS: dict[Any, tuple[tuple[Any, ...], str]] = {
-    float: ((int, float, np.integer, np.floating), "a number"),
-    int: ((int, np.integer), "a whole number"),
+    float: ((Real,), "a number"),
+    int: ((Integral,), "a whole number"),
     str: ((str,), "text"),
-    bool: ((bool, np.bool_), "true or false"),
+    bool: ((bool,), "true or false"),
     type(None): ((type(None),), "nothing"),
 }
 
@@ -121,10 +121,11 @@ def _fit(value: Any, hint: Any) -> Any:
             raise _MisfitError
         return float(value) if hint is float else value
     if origin in (list, Sequence):
-        if not isinstance(value, (list, tuple, range, np.ndarray)):
+        items = value.tolist() if hasattr(value, "tolist") else value  # of an array
+        if not isinstance(items, (list, tuple, range)):
             raise _MisfitError
-        items = [_fit(item.item() if isinstance(item, np.generic) else item, arms[0]) for item in value]
-        return items if origin is list else value
+        fitted_items = [_fit(item, arms[0]) for item in items]
+        return fitted_items if origin is list else value
     if origin in (dict, Mapping):
         if not isinstance(value, Mapping):
             raise _MisfitError
@@ -169,12 +170,17 @@ def fit(value: Any, hint: Any, name: str) -> Any:
 def from_text(text: str, hint: Any, name: str) -> Any:
     """The value of an option as typed on a command line: by the option's own form, else as YAML or plain text."""
     option = option_of(hint)
+    value: Any
     if option is not None and option.parse is not None:
-        return fit(option.parse(text), hint, name)
+        try:
+            value = option.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{name}, written {option.form}: {error}") from None
+        return fit(value, hint, name)
     import yaml
 
     try:
-        value: Any = yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
         value = text
     try:
@@ -318,6 +324,20 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         lines += [f"{name} : {described(hint)}{stated}", f"    {option.help if option else ''}"]
     call.__doc__ = "\n".join(lines) + "\n"
     return call
+
+
+def defaults_of(other: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give the keyword-only parameters of a function the defaults they have in another, and check its options."""
+    theirs = {choice.name: choice.value for choice in options_of(other)}
+
+    def declare(function: Any) -> Callable[..., R]:
+        own = inspect.getfullargspec(function)
+        function.__kwdefaults__ = {name: theirs[name] for name in own.kwonlyargs if name in theirs} | (
+            own.kwonlydefaults or {}
+        )
+        return checked(function)
+
+    return declare
 
 
 def measure(
