@@ -86,6 +86,9 @@ Weights = Annotated[
     Mapping[str, float],
     Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
 ]
+AskingOn = Annotated[
+    float, Option("p, that a user asks on after a round: the persistence is a probability.", least=0, most=1)
+]
 Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)]
 
 

@@ -18,7 +18,6 @@ gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pi
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -166,7 +165,7 @@ def harvest(
         raise ValueError("a harvest needs at least one trial and one topic, and no topic twice")
     settings: dict[str, Any] = {"record": "settings", "endpoint": endpoint.url, "model": endpoint.model, "note": note}
     settings |= {"sampling": asdict(sampling), "protocol": asdict(protocol), "topics": [asdict(t) for t in topics]}
-    held = records.resume(record, json.loads(json.dumps(settings)), parse_record)
+    held = records.resume(record, settings, parse_record)
     done = {(line["trial"], line["topic"], line["turn"]): line for line in held}
     asked, failures, in_a_row = 0, list[str](), 0
     with connect() as client:
