@@ -79,9 +79,11 @@ def shown(value: object) -> str:
 
 def need_columns(table: pd.DataFrame, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
-    missing = ", ".join(name for name in columns if name not in table.columns)
+    missing, there = (
+        ", ".join(name for name in columns if name not in table.columns),
+        ", ".join(map(str, table.columns)),
+    )
     if missing:
-        there = ", ".join(map(str, table.columns))
         raise ValueError(f"no column {missing}: columns {missing} wanted, found {there}")
 
 

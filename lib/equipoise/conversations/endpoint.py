@@ -134,8 +134,7 @@ def read_answer(body: bytes) -> Answer:
         raise EndpointError("the answer lacks choices[0].message.content or finish_reason", passing=True) from None
     if not isinstance(text, str) or not isinstance(finish, str):
         raise EndpointError("the answer's content or finish_reason is not text", passing=True)
-    usage = data.get("usage")
-    counted = usage if isinstance(usage, dict) else {}
+    counted = data["usage"] if isinstance(data.get("usage"), dict) else {}
     return Answer(
         text=_whole(text),
         finish=_whole(finish),

@@ -130,7 +130,7 @@ class _Reader:
     def __init__(self, name: str, run: str, attributes: Mapping[str, AttributeSet]) -> None:
         self.name, self.run, self.attributes = name, run, attributes
         self.problems = Problems()
-        self.transcripts: list[Transcript] = []
+        self.transcripts: dict[tuple[str, str], Transcript] = {}
         self.header: tuple[str, str, int] | None = None  # run, topic, line
         self.turns: list[tuple[str, list[_Numbered]]] = []  # of the open conversation: mark and lines
 
@@ -159,7 +159,7 @@ class _Reader:
         if not topic or more:
             self.wrong(number, None, repr(line), "##### topic, or ##### topic run")
         self.header = (run or self.run, topic or f"line {number}", number)
-        if any((other.run, other.topic) == self.header[:2] for other in self.transcripts):
+        if self.header[:2] in self.transcripts:
             self.wrong(number, "topic", f"{topic} of run {self.header[0]} again", "each conversation once")
 
     def open_turn(self, number: int, line: str, sign: str = "", mark: str = "", *more: str) -> None:
@@ -177,8 +177,7 @@ class _Reader:
         if not self.turns or not self.turns[-1][1]:
             self.wrong(number, None, repr(line), "an annotation behind a line of text of a turn")
         elif len(self.turns) % 2:
-            wanted = "annotations in system turns only (for text, put a backslash before it)"
-            self.wrong(number, None, repr(line), wanted)
+            self.wrong(number, None, repr(line), "annotations in system turns only (text begins with a backslash)")
         else:
             self.turns[-1][1][-1].notes.append((number, line))
 
@@ -197,7 +196,7 @@ class _Reader:
                 position += words
                 lines.append(Line(line.text, self.annotation(line, words, position) if line.notes else None))
             turns.append(turn_at(place, lines, mark))
-        self.transcripts.append(Transcript(run, topic, tuple(turns)))
+        self.transcripts[run, topic] = Transcript(run, topic, tuple(turns))
         self.header, self.turns = None, []
 
     def annotation(self, line: _Numbered, words: int, position: int) -> Annotation:
@@ -255,7 +254,7 @@ def parse_transcripts(
     reader = _Reader(name, run, attributes)
     reader.read(text)
     reader.problems.refuse()
-    return reader.transcripts
+    return list(reader.transcripts.values())
 
 
 def read_transcripts(
