@@ -79,11 +79,9 @@ def shown(value: object) -> str:
 
 def need_columns(table: pd.DataFrame, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
-    missing, there = (
-        ", ".join(name for name in columns if name not in table.columns),
-        ", ".join(map(str, table.columns)),
-    )
+    missing = ", ".join(name for name in columns if name not in table.columns)
     if missing:
+        there = ", ".join(map(str, table.columns))
         raise ValueError(f"no column {missing}: columns {missing} wanted, found {there}")
 
 

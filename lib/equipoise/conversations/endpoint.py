@@ -19,12 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import httpx
 
-LARGEST_ANSWER = 4 * 2**20
-"""Bytes of a server's answer beyond which it is taken for garbage."""
-
-PASSING = frozenset({408, 409, 425, 429})
-"""HTTP statuses below 500 that a later try may not meet again."""
-
+_LARGEST_ANSWER = 4 * 2**20  # bytes of a server's answer beyond which it is taken for garbage
+_PASSING = frozenset({408, 409, 425, 429})  # statuses below 500 that a later try may not meet again
 _URL = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[^\s?#\x00-\x1f\x7f]*)?", re.IGNORECASE)
 
 
@@ -158,14 +154,14 @@ def _ask(client: httpx.Client, endpoint: Endpoint, request: Mapping[str, Any]) -
                 body += chunk
                 if time.monotonic() > deadline:
                     raise late
-                if len(body) > LARGEST_ANSWER:
-                    raise EndpointError(f"the answer is longer than {LARGEST_ANSWER} bytes", passing=True)
+                if len(body) > _LARGEST_ANSWER:
+                    raise EndpointError(f"the answer is longer than {_LARGEST_ANSWER} bytes", passing=True)
     except httpx.TimeoutException:
         raise late from None
     except httpx.RequestError as error:
         raise EndpointError(f"the connection failed ({type(error).__name__})", passing=True) from None
     if response.status_code != 200:
-        passing = response.status_code in PASSING or response.status_code >= 500
+        passing = response.status_code in _PASSING or response.status_code >= 500
         asked = response.headers.get("retry-after", "")
         said = " ".join(body.decode("utf-8", "replace").split())
         said = (said.replace(key, "[key]") if key else said)[:200]

@@ -284,10 +284,17 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
 
 
 def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -> pd.DataFrame:
-    """The annotated lines as a data frame in the columns of a nugget table, for `equipoise.nuggets.nugget_table`.
+    r"""The annotated lines as a data frame in the columns of a nugget table, for `equipoise.nuggets.nugget_table`.
 
     All fields are text. System turns without any such line have a row of level 0 without positions; a column
     ``entity`` is there if an entity is named.
+
+    Examples
+    --------
+    >>> text = "##### T1\n### U1\nA film, please.\n### S1\nTenet (2020): https://example.org/1\n#L2\n#WORDS: 3\n"
+    >>> nugget_frame(parse_transcripts(text, "mine", {}), [])
+        run topic turn start end level
+    0  mine    T1    1     4   6     2
     """
     names = list(attributes)
     rows: list[list[str]] = []
