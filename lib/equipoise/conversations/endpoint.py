@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from equipoise import options
+
 if TYPE_CHECKING:
     import httpx
 
@@ -40,11 +42,11 @@ class Sampling:
     system prompt, empty for none.
     """
 
-    temperature: float = 0.7
-    top_p: float = 0.95
-    max_tokens: int = 512
-    seed: int = 0
-    system: str = ""
+    temperature: options.Temperature = 0.7
+    top_p: options.TopP = 0.95
+    max_tokens: options.MaxTokens = 512
+    seed: options.FirstSeed = 0
+    system: options.SystemPrompt = ""
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,10 @@ class Endpoint:
 
     url: str
     model: str
-    key_variable: str = "OPENAI_API_KEY"
-    timeout: float = 120.0
-    tries: int = 4
-    pause: float = 0.0
+    key_variable: options.KeyVariable = "OPENAI_API_KEY"
+    timeout: options.Timeout = 120.0
+    tries: options.Tries = 4
+    pause: options.Pause = 0.0
     wait: float = 1.0
     longest_wait: float = 60.0
 

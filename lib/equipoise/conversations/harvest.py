@@ -29,6 +29,7 @@ from equipoise.conversations import records
 from equipoise.conversations.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
 from equipoise.files import read_columns
 from equipoise.loaders.recorded_conversations import parse_record
+from equipoise.options import Note, Trials
 from equipoise.problems import Problems
 
 REFUSALS = (
@@ -142,10 +143,10 @@ def harvest(
     endpoint: Endpoint,
     record: Path,
     *,
-    trials: int = 2,
+    trials: Trials = 2,
     sampling: Sampling | None = None,
     protocol: Protocol | None = None,
-    note: str = "",
+    note: Note = "",
     give_up: int = 3,
     progress: Callable[[Iterable[tuple[int, int]]], Iterable[tuple[int, int]]] = iter,
     sleep: Callable[[float], None] = time.sleep,
