@@ -144,16 +144,11 @@ def statistics_of_counts(counts: pd.DataFrame, topics: int) -> pd.DataFrame:
 
     Of a topic whose first turn did not fail the second is taken as useful, which recovery does not depend on.
     """
-    cells = [
-        (row.run, f"{number:0{len(str(topics))}d}", pair)
-        for row in counts.itertuples()
-        for number, pair in enumerate(
-            ["xo"] * row.recovered + ["xx"] * (row.unsuccessful - row.recovered) + ["oo"] * (topics - row.unsuccessful)
-        )
-    ]
-    pairs = pd.DataFrame(cells, columns=["run", "topic", "pair"])
-    turns = [pairs.assign(turn=turn, outcome=pairs["pair"].str[turn - 1]) for turn in (1, 2)]
-    table = outcome_statistics(pd.concat(turns, ignore_index=True))
+    told = counts.loc[counts.index.repeat(topics)].assign(topic=np.tile(np.arange(topics), len(counts)))
+    failed, recovered = told["topic"] < told["unsuccessful"], told["topic"] < told["recovered"]
+    pairs = told[["run", "topic"]].copy()
+    pairs[1], pairs[2] = np.where(failed, "x", "o"), np.where(failed & ~recovered, "x", "o")
+    table = outcome_statistics(pairs.melt(["run", "topic"], var_name="turn", value_name="outcome"))
     return table.assign(**{"%recovery": 100 * table["recovery"]})
 
 
