@@ -8,7 +8,7 @@ from typing import Any
 
 from equipoise import declare
 from equipoise.declare import Measure
-from equipoise.measures import attribution, orders, protocol, trees
+from equipoise.measures import attribution
 
 MODULES = (
     "divergences",
@@ -24,8 +24,6 @@ MODULES = (
 )
 """Modules that declare measures, in the order of the catalogue."""
 
-_CONVERSATIONS = "Conversations: GFRC and GFRC2"
-_PROTOCOL = "Protocol and order of conversations"
 _ATTRIBUTION = "Answers: attribution to their sources"
 _HIGHER, _LOWER, _NEITHER = "higher is better", "lower is better", "neither"
 _CHAPTER_5 = ("thesis-ch5", "thesis")
@@ -36,33 +34,6 @@ def _declare(family: str, *rows: tuple[Any, ...]) -> list[Measure]:
 
 
 _NOT_YET_DECLARED: tuple[Measure, ...] = (
-    *_declare(
-        _CONVERSATIONS,
-        (
-            "Expectation over a conversation tree",
-            trees.expected_scores,
-            "that of the measure",
-            "that of the measure",
-            _NEITHER,
-            ("gfrc", "gfrc2"),
-            r"E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad"
-            r" P(l) = \prod_{v \text{ on the way to } l} P(v \mid parent(v))",
-        ),
-    ),
-    *_declare(
-        _PROTOCOL,
-        ("Useful turns and recovery", protocol.shares, "0 to 1", "1", _HIGHER, ("gfrc",)),
-        (
-            "Preference",
-            orders.preference,
-            "0 to 1",
-            "none",
-            _NEITHER,
-            ("permutations",),
-            r"wins(a, b) = \frac{|\{\pi : M_a(\pi) > M_b(\pi)\}|}{|\{\pi\}|}",
-        ),
-        ("Stability of a ranking", orders.ranking_stability, "-1 to 1", "1", _HIGHER, ("permutations",)),
-    ),
     *_declare(
         _ATTRIBUTION,
         ("Precision and recall of attribution", attribution.score_answers, "0 to 1", "1", _HIGHER, _CHAPTER_5),
