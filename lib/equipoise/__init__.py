@@ -1,1 +1,52 @@
-"""Equipoise: measures of bias and robustness in search and conversational systems, computed again."""
+"""Measures of bias and robustness in search and conversational systems.
+
+>>> import equipoise, pandas
+>>> sets = equipoise.attribute_sets({"SIZE": {"kind": "ordinal", "groups": ["small", "large"], "target": "uniform"}})
+>>> rows = {"run": ["mine"], "topic": "t1", "turn": 1, "start": 5, "end": 6, "level": 2, "SIZE": "1/4 3/4"}
+>>> nuggets = equipoise.nugget_table(pandas.DataFrame(rows), sets)
+>>> scores = equipoise.gfrc2(nuggets, sets, patience=100)
+>>> scores.round(5).to_dict("split")["data"][-1]
+['mine', 't1', '', 'GFRC2', 0.00625]
+
+The names below are stable, as the command line is; they are loaded when first used. Everything else may move.
+"""
+
+from importlib import import_module
+
+_FRONT_DOOR = {
+    "attributes": "AttributeSet attribute_sets read_attributes",
+    "catalogue": "MEASURES references",
+    "divergences": "DIVERGENCES distribution_similarity jsd nmd nvd rnod",
+    "loaders.answers": "read_answers",
+    "loaders.documents": "stream_documents",
+    "loaders.fairweb": "read_memberships read_target",
+    "loaders.gender_terms": "read_terms",
+    "loaders.transcripts": "nugget_frame read_transcripts turn_frame",
+    "loaders.trec": "read_qrels read_run read_runs",
+    "measures.attribution": "cab cas score_answers score_attribution",
+    "measures.gfr": "gfr_clusters gfr_table",
+    "measures.gfrc": "gfrc nugget_scores turns",
+    "measures.gfrc2": "gfrc2 user_clusters",
+    "measures.orders": "preference ranking_stability",
+    "measures.rank_overlap": "crbo rbo",
+    "measures.ranking_bias": "TermGroups arb awrf count_terms fairr nfairr score_ranking_bias ted texfair",
+    "measures.trees": "conversation_trees expected_scores leaving_trees",
+    "nuggets": "NuggetTable nugget_table read_nuggets",
+    "problems": "InputError Problem",
+    "statistics": "bootstrap_interval compare_pairs corrected",
+}
+_MODULE_OF = {name: module for module, names in _FRONT_DOOR.items() for name in names.split()}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
+    found: object = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULE_OF]

@@ -15,9 +15,8 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar
-
-import numpy as np
 
 Direction = Literal["higher is better", "lower is better", "neither"]
 P = ParamSpec("P")
@@ -45,6 +44,10 @@ class Option:
     @property
     def bounds(self) -> str:
         """The bounds in words, empty where there are none."""
+        if self.least is not None and self.most is not None:
+            return f"between {self.least:g} and {self.most:g}"
+        if self.least == 0 and self.below is None:
+            return "non-negative"
         words = {"above": self.above, "from": self.least, "below": self.below, "up to": self.most}
         return " ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
 
@@ -54,14 +57,15 @@ class Option:
             return all(map(self.admits, value.values()))
         if isinstance(value, (list, tuple)):
             return all(map(self.admits, value))
-        if not isinstance(value, (int, float, np.number)):
+        if not isinstance(value, Real):
             return True
-        return bool(
-            (not self.finite or math.isfinite(value))
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-            and (self.least is None or value >= self.least)
-            and (self.most is None or value <= self.most)
+        number = float(value)
+        return (
+            (not self.finite or math.isfinite(number))
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+            and (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
         )
 
 
@@ -85,10 +89,10 @@ class _MisfitError(ValueError):
 
 
 _KINDS: dict[Any, tuple[tuple[Any, ...], str]] = {
-    float: ((int, float, np.integer, np.floating), "a number"),
-    int: ((int, np.integer), "a whole number"),
+    float: ((Real,), "a number"),
+    int: ((Integral,), "a whole number"),
     str: ((str,), "text"),
-    bool: ((bool, np.bool_), "true or false"),
+    bool: ((bool,), "true or false"),
     type(None): ((type(None),), "nothing"),
 }
 
@@ -117,10 +121,11 @@ def _fit(value: Any, hint: Any) -> Any:
             raise _MisfitError
         return float(value) if hint is float else value
     if origin in (list, Sequence):
-        if not isinstance(value, (list, tuple, range, np.ndarray)):
+        items = value.tolist() if hasattr(value, "tolist") else value  # of an array
+        if not isinstance(items, (list, tuple, range)):
             raise _MisfitError
-        items = [_fit(item.item() if isinstance(item, np.generic) else item, arms[0]) for item in value]
-        return items if origin is list else value
+        fitted_items = [_fit(item, arms[0]) for item in items]
+        return fitted_items if origin is list else value
     if origin in (dict, Mapping):
         if not isinstance(value, Mapping):
             raise _MisfitError
@@ -136,8 +141,7 @@ def described(hint: Any) -> str:
     if origin is Annotated:
         option = option_of(hint)
         bounds = option.bounds if option else ""
-        form = f", written {option.form}" if option and option.form else ""
-        return f"{described(arms[0])}{' ' if bounds else ''}{bounds}{form}"
+        return f"{described(arms[0])} {bounds}".rstrip()
     if origin in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(described(arm) for arm in arms if arm is not type(None)))
     if origin is Literal:
@@ -166,12 +170,17 @@ def fit(value: Any, hint: Any, name: str) -> Any:
 def from_text(text: str, hint: Any, name: str) -> Any:
     """The value of an option as typed on a command line: by the option's own form, else as YAML or plain text."""
     option = option_of(hint)
+    value: Any
     if option is not None and option.parse is not None:
-        return fit(option.parse(text), hint, name)
+        try:
+            value = option.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{name}, written {option.form}: {error}") from None
+        return fit(value, hint, name)
     import yaml
 
     try:
-        value: Any = yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
         value = text
     try:
@@ -191,11 +200,16 @@ def written(value: Any) -> str:
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """An option of one measure: its name and type, and its default there."""
+    """An option of one measure: its name and type, and the value it has there by default."""
 
     name: str
     hint: Any
-    default: Any
+    value: Any
+
+    @property
+    def default(self) -> str:
+        """The default as one would write it."""
+        return written(self.value)
 
     @property
     def choices(self) -> str:
@@ -285,6 +299,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for name, hint in typing.get_type_hints(function, include_extras=True).items()
         if name != "return" and option_of(hint)
     }
+    if not hints:
+        return function
     signature = inspect.signature(function)
     order = list(signature.parameters)
     defaults = {name: signature.parameters[name].default for name in hints}
@@ -306,9 +322,22 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         option, default = option_of(hint), defaults[name]
         stated = "" if default is inspect.Parameter.empty or default is None else f", default {written(default)}"
         lines += [f"{name} : {described(hint)}{stated}", f"    {option.help if option else ''}"]
-    if hints:
-        call.__doc__ = "\n".join(lines) + "\n"
+    call.__doc__ = "\n".join(lines) + "\n"
     return call
+
+
+def defaults_of(other: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give the keyword-only parameters of a function the defaults they have in another, and check its options."""
+    theirs = {choice.name: choice.value for choice in options_of(other)}
+
+    def declare(function: Any) -> Callable[..., R]:
+        own = inspect.getfullargspec(function)
+        function.__kwdefaults__ = {name: theirs[name] for name in own.kwonlyargs if name in theirs} | (
+            own.kwonlydefaults or {}
+        )
+        return checked(function)
+
+    return declare
 
 
 def measure(

@@ -27,6 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats
+from equipoise.declare import measure
+
+FAMILY = "Divergences between distributions over groups"
 
 
 def _pair(achieved: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
@@ -54,6 +57,7 @@ def _relative_entropy(p: Floats, middle: Floats) -> Floats:
     return total
 
 
+@measure("JSD", family=FAMILY, range="0 to 1 (bits)", ideal="0", direction="lower is better", sources=("sakai2021",))
 def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Jensen-Shannon divergence with logarithms to base 2, for nominal groups.
 
@@ -91,6 +95,7 @@ def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded((_relative_entropy(p, middle) + _relative_entropy(q, middle)) / (2 * np.log(2)))
 
 
+@measure("NVD", family=FAMILY, range="0 to 1", ideal="0", direction="lower is better", sources=("sakai2021",))
 def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Normalised variational distance: half the L1 distance, for nominal groups.
 
@@ -124,6 +129,7 @@ def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded(np.abs(p - q).sum(axis=-1) / 2)
 
 
+@measure("NMD", family=FAMILY, range="0 to 1", ideal="0", direction="lower is better", sources=("sakai2021",))
 def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Normalised match distance (earth mover's distance along the groups), for ordinal groups.
 
@@ -158,6 +164,7 @@ def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded(apart.sum(axis=-1) / apart.shape[-1])
 
 
+@measure("RNOD", family=FAMILY, range="0 to 1", ideal="0", direction="lower is better", sources=("sakai2021",))
 def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Root normalised order-aware divergence, for ordinal groups.
 
@@ -224,6 +231,15 @@ DIVERGENCES: Mapping[str, Divergence] = MappingProxyType(
 """Every divergence by its lower-case name, with the kind of groups it is for."""
 
 
+@measure(
+    "DistrSim",
+    family=FAMILY,
+    range="0 to 1",
+    ideal="1",
+    direction="higher is better",
+    sources=("gfrc", "gfrc2"),
+    formula=r"DistrSim(D \| D_*) = 1 - divergence(D, D_*)",
+)
 def distribution_similarity(achieved: ArrayLike, target: ArrayLike, divergence: str) -> Floats:
     """DistrSim: one minus the named divergence.
 

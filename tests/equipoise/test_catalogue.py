@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise import catalogue, divergences, project
+from equipoise import catalogue, declare, divergences, project
 from equipoise.cli import main
 from equipoise.measures import gfrc, rank_overlap, ranking_bias
 
@@ -20,7 +20,7 @@ BY_NAME = {measure.name: measure for measure in MEASURES}
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_a_measure_says_what_the_code_says(measure: catalogue.Measure) -> None:
+def test_a_measure_says_what_the_code_says(measure: declare.Measure) -> None:
     assert measure.meaning in " ".join((inspect.getdoc(measure.function) or "").replace("`", "").split())
     assert measure.where
     assert measure.formula.count("{") - measure.formula.count(r"\{") == measure.formula.count(

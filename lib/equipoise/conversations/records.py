@@ -18,10 +18,7 @@ Line = dict[str, Any]
 
 
 def whole_lines(path: str | Path) -> list[bytes]:
-    """Lines of a record, without one that lacks its end.
-
-    ``path``: the record.
-    """
+    """Lines of a record, without one that lacks its end."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -32,9 +29,8 @@ def whole_lines(path: str | Path) -> list[bytes]:
 def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[Line, list[tuple[int, Line]]]:
     """Parse a record: settings on line 1, then objects of one kind.
 
-    ``path``: the record. ``kind``: what ``"record"`` says on every line but the first. ``problems``: what is wrong
-    is added to it: lines that are not JSON or say something else. Returns: settings : dict: The first line; empty
-    where the record is. lines : list of (int, dict): The others with their numbers.
+    ``kind``: what ``record`` says on every line but the first. ``problems``: lines that are not JSON, or say something
+    else, are added to it. Returns: the first line, empty where the record is, and the others with their numbers.
     """
     settings: Line = {}
     lines: list[tuple[int, Line]] = []
@@ -54,12 +50,21 @@ def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[L
     return settings, lines
 
 
+def refuse_others(record: Path, stated: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Refuse to go on with other settings than a record states, each one named."""
+    differing = sorted(name for name in settings.keys() | stated.keys() if settings.get(name) != stated.get(name))
+    if differing:
+        found, wanted = ({name: json.dumps(of.get(name)) for name in differing} for of in (stated, settings))
+        raise InputError(
+            Problem(str(record), 1, name, found[name], f"{wanted[name]}, or another record") for name in differing
+        )
+
+
 def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tuple[Line, list[Line]]]) -> list[Line]:
     """Begin a record, or go on with it.
 
-    ``record``: the file; it is made, with its folder, where it is not there yet. ``settings``: what it is made
-    with, as it will be read back: lists, no tuples. ``parse``: Takes the file and returns its settings and lines.
-    Returns: What the record holds already.
+    ``record``: the file; it is made, with its folder, where it is not there yet. ``settings``: what it is made with.
+    ``parse``: takes the file and returns its settings and lines. Returns: what the record holds already.
     """
     record.parent.mkdir(parents=True, exist_ok=True)
     if not record.exists() or not whole_lines(record):
@@ -67,23 +72,14 @@ def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tu
         append(record, settings)
         return []
     stated, lines = parse(record)
-    differing = sorted(k for k in settings.keys() | stated.keys() if settings.get(k) != stated.get(k))
-    if differing:
-        raise InputError(
-            Problem(str(record), 1, k, json.dumps(stated.get(k)), f"{json.dumps(settings.get(k))}, or another record")
-            for k in differing
-        )
-    whole = sum(len(line) + 1 for line in whole_lines(record))
+    refuse_others(record, stated, json.loads(json.dumps(settings)))  # as they are read back: tuples are lists
     with record.open("r+b") as file:
-        file.truncate(whole)
+        file.truncate(sum(len(line) + 1 for line in whole_lines(record)))
     return lines
 
 
 def append(record: Path, line: Mapping[str, Any]) -> None:
-    """Add a line to a record and write it through to the disk.
-
-    ``record``: the file. ``line``: what JSON can hold.
-    """
+    """Add a line to a record and write it through to the disk."""
     with record.open("ab") as file:
         file.write(json.dumps(line, sort_keys=True).encode() + b"\n")
         file.flush()

@@ -15,7 +15,6 @@ Alternative Formulation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,33 +22,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, cumulative_sums, starts
 from equipoise.attributes import AttributeSet
+from equipoise.declare import checked, measure
 from equipoise.measures.conversation_scores import fairness_columns, normalised_weights, similarity, tidy_scores
 from equipoise.nuggets import NuggetTable
+from equipoise.options import (
+    Alpha,
+    Distribution,
+    Duplicates,
+    EmptyTurns,
+    Gains,
+    MaxLevel,
+    Nominal,
+    Ordinal,
+    Patience,
+    PositionWeight,
+    TurnWeight,
+    Weights,
+)
 
-PositionWeight = Literal["one-based", "zero-based", "zero-based-own-normaliser"]
-"""How a nugget loses weight along the conversation: gfrc2 Eqs. 6, 7 and 9."""
-
-Distribution = Literal["independent", "cumulative"]
-"""Nuggets behind the achieved distribution of a turn: its own, or those of all turns so far."""
-
-EmptyTurns = Literal["ignore", "uniform"]
-"""What a turn without relevant nuggets counts as: nothing, or a uniform distribution."""
-
-TurnWeight = Literal["uniform", "largest-nugget"]
-"""Weight of a turn in GF: one for all, or that of its nugget of the largest position weight."""
-
-Gains = Mapping[int, float] | Literal["exponential"]
-
+FAMILY = "Conversations: GFRC and GFRC2"
 GFRC_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
 
 
-def _one_of(value: str, choices: object, name: str) -> None:
-    known = get_args(choices)
-    if value not in known:
-        raise ValueError(f"{name} is {value!r}; it is one of {', '.join(known)}")
-
-
-def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: int = 2) -> Floats:
+@checked
+def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: MaxLevel = 2) -> Floats:
     r"""Gain of each nugget from its relevance level.
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
@@ -61,13 +57,7 @@ def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: int = 2
     """
     level = np.asarray(levels, dtype=np.int64)
     if isinstance(gains, str):
-        if gains != "exponential":
-            raise ValueError(f"gains are {gains!r}; they are exponential, or a number for each level")
-        if max_level < 1:
-            raise ValueError(f"the highest level is {max_level}; it is at least 1")
         gains = {number: (2**number - 1) / 2**max_level for number in range(1, max_level + 1)}
-    if any(not 0 <= gain <= 1 for gain in gains.values()):
-        raise ValueError(f"gains {dict(gains)} are not all between 0 and 1")
     without = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
     if without:
         raise ValueError(f"no gain for level {', '.join(map(str, without))}; there are gains for {sorted(gains)}")
@@ -77,7 +67,8 @@ def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: int = 2
     return by_level[level]
 
 
-def nugget_weights(end: ArrayLike, patience: float, position_weight: PositionWeight = "one-based") -> Floats:
+@measure("pw", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2"))
+def nugget_weights(end: ArrayLike, patience: Patience, position_weight: PositionWeight = "one-based") -> Floats:
     r"""Position-based weight pw of each nugget, from the position of its last word.
 
     .. math:: pw(n) = \max(0, 1 - (WC(n) - 1) / L) \quad\text{(one-based)}, \qquad
@@ -87,9 +78,6 @@ def nugget_weights(end: ArrayLike, patience: float, position_weight: PositionWei
     ----------
     end : array_like of int, shaped (nuggets,)
         WC(n), the word position at which each nugget ends, from 1.
-    patience : float
-        L, the number of words a user is willing to read.
-    position_weight : {"one-based", "zero-based", "zero-based-own-normaliser"}
 
     Returns
     -------
@@ -110,19 +98,19 @@ def nugget_weights(end: ArrayLike, patience: float, position_weight: PositionWei
     >>> nugget_weights([1, 35, 1251], 1250)
     array([1.    , 0.9728, 0.    ])
     """
-    _one_of(position_weight, PositionWeight, "position_weight")
     if not patience > 1:
         raise ValueError(f"a patience of {patience} words; it is above 1")
     shift = 1 if position_weight == "one-based" else 0
     return np.maximum(0.0, 1.0 - (np.asarray(end, dtype=np.float64) - shift) / patience)
 
 
+@measure("R", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2"))
 def relevance(
     end: ArrayLike,
     gain: ArrayLike,
     conversation: ArrayLike,
     conversations: int,
-    patience: float,
+    patience: Patience,
     position_weight: PositionWeight = "one-based",
 ) -> Floats:
     r"""R score of every conversation: gains discounted by position, over a normaliser.
@@ -138,9 +126,6 @@ def relevance(
         Word position of the last word, gain, and index of the conversation of each relevant nugget.
     conversations : int
         Number of conversations.
-    patience : float
-        L, in words.
-    position_weight : {"one-based", "zero-based", "zero-based-own-normaliser"}
 
     Returns
     -------
@@ -182,7 +167,6 @@ def turn_fairness(
 
     gfrc section 3.1.
     """
-    _one_of(distribution, Distribution, "distribution")
     first = starts(conversation, turn)
     if len(first) == 0:
         return membership[:0], first
@@ -209,9 +193,9 @@ def turns(
     attributes: Mapping[str, AttributeSet],
     *,
     distribution: Distribution = "independent",
-    ordinal: str = "rnod",
-    nominal: str = "jsd",
-    duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
@@ -232,11 +216,11 @@ def turns(
 def nugget_scores(
     nuggets: NuggetTable,
     *,
-    patience: float = 1250,
+    patience: Patience = 1250,
     gains: Gains = GFRC_GAINS,
-    max_level: int = 2,
+    max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
-    duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
+    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
 
@@ -254,22 +238,25 @@ def nugget_scores(
     )
 
 
+@measure(
+    "GF and GFRC", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2")
+)
 def gfrc(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    patience: float = 1250,
+    patience: Patience = 1250,
     gains: Gains = GFRC_GAINS,
-    max_level: int = 2,
+    max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     distribution: Distribution = "independent",
     empty_turns: EmptyTurns = "ignore",
     turn_weight: TurnWeight = "uniform",
-    ordinal: str = "rnod",
-    nominal: str = "jsd",
-    weights: Mapping[str, float] | None = None,
-    alpha: float | None = None,
-    duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    alpha: Alpha | None = None,
+    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     r"""R, GF and GFRC of every conversation.
 
@@ -281,28 +268,6 @@ def gfrc(
     nuggets : NuggetTable
     attributes : mapping of str to AttributeSet
         Sets to score; each has memberships in the table.
-    patience : float
-        L, the number of words a user is willing to read.
-    gains, max_level
-        Gain of each relevance level (see `gain_values`).
-    position_weight : {"one-based", "zero-based", "zero-based-own-normaliser"}
-        Weight and normaliser of R (see `relevance`).
-    distribution : {"independent", "cumulative"}
-        Nuggets that make up the achieved distribution of a turn: its own, or all up to it.
-    empty_turns : {"ignore", "uniform"}
-        Turns without relevant nuggets are left out, or count as having achieved the uniform distribution (with
-        either kind of ``distribution``). There are as many turns as the highest turn number.
-    turn_weight : {"uniform", "largest-nugget"}
-        PW: 1 for every turn, or the largest weight pw among its nuggets. N' is the sum of PW over the turns.
-    ordinal, nominal : str
-        Divergence for ordinal attribute sets (rnod, nmd) and nominal ones (jsd, nvd).
-    weights : mapping of str to float, optional
-        w_m of each attribute set, any non-negative numbers, normalised; the default is equal weights.
-    alpha : float, optional
-        Share of R in GFRC, from 0 to 1. The default is 1 / (M + 1) for M attribute sets, which, with equal weights,
-        makes GFRC the mean of R and every GF, as in the campaign and in gfrc2's Table 5; gfrc names no value.
-    duplicates : {"nonrelevant", "relevant"}
-        Whether naming an entity again within a conversation counts.
 
     Returns
     -------
@@ -336,14 +301,10 @@ def gfrc(
     3  bing-1  M002                GF  0.5138
     4  bing-1  M002              GFRC  0.3473
     """
-    _one_of(empty_turns, EmptyTurns, "empty_turns")
-    _one_of(turn_weight, TurnWeight, "turn_weight")
     if not attributes:
         raise ValueError("GF needs at least one attribute set")
     if alpha is None:
         alpha = 1 / (len(attributes) + 1)
-    if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha is {alpha}; it is between 0 and 1")
     if turn_weight == "largest-nugget" and empty_turns == "uniform":
         raise ValueError("turn_weight largest-nugget needs empty_turns ignore: an empty turn has no largest nugget")
     shares = normalised_weights(weights, list(attributes))
@@ -365,15 +326,14 @@ def gfrc(
         np.maximum.at(highest, nuggets.conversation, nuggets.turn)
         empty = (highest - np.bincount(of_turn, minlength=count)).astype(np.float64)
 
-    fairness: list[tuple[str, str, Floats]] = []
+    fairness: dict[tuple[str, str], Floats] = {}
     mean = np.zeros(count)
     for name, attribute in attributes.items():
         achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
         similarities = similarity(achieved, attribute, ordinal, nominal)
         uniform = similarity(np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal)
         score = _conversation_fairness(similarities, of_turn, weight, count, np.stack([empty * uniform, empty]))
-        fairness.append((name, "GF", score))
+        fairness[name, "GF"] = score
         mean += shares[name] * score
-    return tidy_scores(
-        nuggets, [("", "R", r), *fairness, ("", "GF", mean), ("", "GFRC", alpha * r + (1 - alpha) * mean)]
-    )
+    total = alpha * r + (1 - alpha) * mean
+    return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): total})

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, cumulative_sums, ranks, starts
 from equipoise.attributes import AttributeSet
+from equipoise.declare import checked, measure
 from equipoise.measures.conversation_scores import (
     UTILITY,
     fairness_columns,
@@ -29,9 +29,12 @@ from equipoise.measures.conversation_scores import (
     similarity,
     tidy_scores,
 )
+from equipoise.measures.gfrc import FAMILY
 from equipoise.nuggets import NuggetTable
+from equipoise.options import Duplicates, Nominal, Ordinal, Patience, Weights
 
 
+@measure("GNP", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc2",))
 def graded_nugget_precision(
     start: ArrayLike, end: ArrayLike, level: ArrayLike, first: NDArray[np.intp]
 ) -> tuple[Floats, Floats, Floats]:
@@ -99,9 +102,7 @@ class _Clusters:
     precision: Floats
 
 
-def _clusters(nuggets: NuggetTable, patience: float, duplicates: Literal["nonrelevant", "relevant"]) -> _Clusters:
-    if not patience >= 1:
-        raise ValueError(f"a patience of {patience} words; it is at least 1")
+def _clusters(nuggets: NuggetTable, patience: Patience, duplicates: Duplicates) -> _Clusters:
     rows = np.flatnonzero(nuggets.relevant(duplicates))
     conversation, end = nuggets.conversation[rows], nuggets.end[rows]
     first = starts(conversation)
@@ -111,7 +112,7 @@ def _clusters(nuggets: NuggetTable, patience: float, duplicates: Literal["nonrel
 
 
 def _similarities(
-    nuggets: NuggetTable, clusters: _Clusters, attribute: AttributeSet, ordinal: str, nominal: str
+    nuggets: NuggetTable, clusters: _Clusters, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal
 ) -> tuple[Floats, Floats]:
     membership = nuggets.memberships[attribute.name]
     chosen = membership if len(clusters.rows) == len(membership) else membership[clusters.rows]
@@ -119,15 +120,16 @@ def _similarities(
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
 
+@checked
 def user_clusters(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    patience: float = 1000,
-    ordinal: str = "rnod",
-    nominal: str = "jsd",
-    weights: Mapping[str, float] | None = None,
-    duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
+    patience: Patience = 1000,
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     r"""Return the user clusters of every conversation, as in gfrc2's Tables 1 and 2.
 
@@ -159,15 +161,23 @@ def user_clusters(
     return pd.concat([table, pd.DataFrame(columns)], axis=1)
 
 
+@measure(
+    "EGNP, EGF and GFRC2",
+    family=FAMILY,
+    range="0 to 1",
+    ideal="close to 1",
+    direction="higher is better",
+    sources=("gfrc2",),
+)
 def gfrc2(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    patience: float = 1000,
-    ordinal: str = "rnod",
-    nominal: str = "jsd",
-    weights: Mapping[str, float] | None = None,
-    duplicates: Literal["nonrelevant", "relevant"] = "nonrelevant",
+    patience: Patience = 1000,
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     r"""EGNP, EGF and GFRC2 of every conversation: the expected utility, group fairness and experience.
 
@@ -178,15 +188,6 @@ def gfrc2(
     nuggets : NuggetTable
     attributes : mapping of str to AttributeSet
         Sets to score; each has memberships in the table.
-    patience : float
-        L, in words. A nugget that ends beyond it has an abandoning probability of 0.
-    ordinal, nominal : str
-        Divergence for ordinal attribute sets (rnod, nmd) and nominal ones (jsd, nvd).
-    weights : mapping of str to float, optional
-        w_0 under the name ``utility`` and w_m of each attribute set, any non-negative numbers, normalised; the
-        default is equal weights.
-    duplicates : {"nonrelevant", "relevant"}
-        Whether naming an entity again within a conversation counts.
 
     Returns
     -------
@@ -224,10 +225,10 @@ def gfrc2(
         return np.bincount(clusters.conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
 
     utility = expected(clusters.precision)
-    scores = [("", "EGNP", utility)]
+    scores = {("", "EGNP"): utility}
     total = shares[UTILITY] * utility
     for name, attribute in attributes.items():
         fairness = expected(_similarities(nuggets, clusters, attribute, ordinal, nominal)[1])
-        scores.append((name, "EGF", fairness))
+        scores[name, "EGF"] = fairness
         total += shares[name] * fairness
-    return tidy_scores(nuggets, [*scores, ("", "GFRC2", total)])
+    return tidy_scores(nuggets.conversations, {**scores, ("", "GFRC2"): total})

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
+from equipoise.declare import written
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger
 from equipoise.reports.manifest import MANIFEST
 from equipoise.reports.notebooks import Notebook, find_notebooks
@@ -117,7 +118,7 @@ def pages() -> dict[str, bytes]:
         loader=jinja2.FileSystemLoader(TEMPLATES / "site"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     environment.globals["sections"] = _SECTIONS
-    environment.filters["written"] = repr
+    environment.filters["written"] = written
     environment.filters["formula"] = lambda tex: Markup(formula(tex))  # noqa: S704 - it has passed a list of what may
     references = catalogue.references()
     ledger = Ledger.read((reports / "ledger.csv").read_text(encoding="utf-8"))

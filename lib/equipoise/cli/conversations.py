@@ -1,0 +1,136 @@
+"""Commands for conversations of one's own: hold them, write them down, make their nuggets, start a notebook."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from equipoise.cli.score import FILE, OUTPUT, attribute_sets, write
+
+
+@click.command()
+@click.option("--topics", required=True, type=FILE, help="CSV: topic,type,request,format,site.")
+@click.option("--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint.")
+@click.option("--model", required=True, help="Name of the model.")
+@click.option("-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines.")
+@click.option("--transcripts", type=FILE, help="Also write transcripts to annotate.")
+@click.option("--trials", type=click.IntRange(1), default=2, help="How often all topics are gone through.")
+@click.option("--temperature", type=click.FloatRange(0), default=0.7, help="Of the sampling.")
+@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=0.95, help="Of the sampling.")
+@click.option("--max-tokens", type=click.IntRange(1), default=512, help="Longest answer.")
+@click.option("--seed", type=int, default=0, help="First seed; every turn has its own, counted on from it.")
+@click.option("--system", default="", help="System prompt.")
+@click.option("--note", default="", help="Remark to keep with the settings, such as the sha256 of a local model.")
+@click.option("--key-variable", default="OPENAI_API_KEY", help="Environment variable with the key, if one is needed.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120, help="Seconds for a whole answer.")
+@click.option("--tries", type=click.IntRange(1), default=4, help="Most requests for one answer.")
+@click.option("--pause", type=click.FloatRange(0), default=0, help="Seconds between requests.")
+def harvest(
+    topics: Path,
+    endpoint: str,
+    model: str,
+    output: Path,
+    transcripts: Path | None,
+    trials: int,
+    note: str,
+    key_variable: str,
+    timeout: float,
+    tries: int,
+    pause: float,
+    **sampling: Any,
+) -> None:
+    """Hold two-round conversations about TOPICS with a chat system, and record them.
+
+    Run it again with the same record to go on after an interruption.
+    """
+    from tqdm import tqdm
+
+    from equipoise.conversations import harvest as harvesting
+    from equipoise.conversations.endpoint import Endpoint, Sampling
+    from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
+    from equipoise.loaders.transcripts import format_transcripts
+
+    server = Endpoint(endpoint, model, key_variable, timeout, tries, pause)
+    try:
+        asked = harvesting.harvest(
+            harvesting.read_topics(topics),
+            server,
+            output,
+            trials=trials,
+            sampling=Sampling(**sampling),
+            note=note,
+            progress=lambda steps: tqdm(list(steps), unit="conversation", file=sys.stderr),
+        )
+    except harvesting.HarvestError as error:
+        raise click.ClickException(str(error)) from None
+    turns = read_harvest(output)
+    if transcripts is not None:
+        transcripts.write_text(format_transcripts(harvest_transcripts(turns)), encoding="utf-8")
+    click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
+
+
+@click.command("transcripts")
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--marks",
+    type=click.Choice(["line", "word"]),
+    default="line",
+    help="Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word.",
+)
+@click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
+def write_transcripts(files: tuple[Path, ...], marks: Literal["line", "word"], output: Path) -> None:
+    """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
+    from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
+    from equipoise.loaders.transcripts import format_transcripts, read_fairweb
+    from equipoise.problems import Problems
+
+    found, problems = [], Problems()
+    for file in files:
+        with problems.collecting():
+            recorded = file.suffix == ".jsonl"
+            found += harvest_transcripts(read_harvest(file)) if recorded else read_fairweb(file, marks=marks)
+    problems.refuse()
+    output.write_text(format_transcripts(found), encoding="utf-8")
+    click.echo(f"{len(found)} conversations in {output}", err=True)
+
+
+@click.command()
+@click.argument("transcripts", nargs=-1, required=True, type=FILE)
+@click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
+@OUTPUT
+def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Path | None) -> None:
+    """Make the nugget table of annotated TRANSCRIPTS, word positions counted from the text."""
+    from equipoise.loaders.transcripts import nugget_frame, read_transcripts
+    from equipoise.nuggets import nugget_table
+    from equipoise.problems import Problems
+
+    sets, _ = attribute_sets(attributes, [])
+    found, problems = [], Problems()
+    for file in transcripts:
+        with problems.collecting():
+            found += read_transcripts(file, sets)
+    problems.refuse()
+    frame = nugget_frame(found, sets)
+    nugget_table(frame, sets, name=", ".join(map(str, transcripts)))  # refuses a conversation that is in two files
+    write({output: frame})
+
+
+@click.command()
+@click.argument("name")
+@click.option("--from", "source", default="own_conversation", help="Notebook to begin from.")
+@click.option("--topic", required=True, help="Id of the topic, one word.")
+def new(name: str, source: str, topic: str) -> None:
+    """Start a notebook NAME for a topic of your own: data files to fill in, a notebook, a test."""
+    from equipoise import project, scaffold
+
+    made = scaffold.new_topic(name, Path(source).stem if source.endswith(".ipynb") else source, topic)
+    click.echo("Fill in, keeping the form of what is there:")
+    for path in made.data:
+        click.echo(f"  {path.relative_to(project.root())}")
+    click.echo(f"Then: equipoise build {name}, and pytest {made.test.relative_to(project.root())}")
+
+
+COMMANDS = (harvest, write_transcripts, nuggets, new)

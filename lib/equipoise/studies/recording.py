@@ -1,0 +1,120 @@
+"""What a study records once, to be replayed ever after: settings stated in one way, then lines or rows.
+
+A record of lines is JSON Lines, settings first: `begin` or go on, `add`, `read`. A record of rows is a CSV file whose
+settings lie in a JSON file: `state`, `replace_rows`. Whoever goes on with other settings is refused, each one named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from equipoise import project
+from equipoise.conversations import records
+from equipoise.conversations.records import Line
+from equipoise.files import read_columns, read_text, write_tables
+from equipoise.problems import InputError, Problem, Problems
+
+
+def settings_of(
+    *,
+    seed: int | None = None,
+    models: Mapping[str, str | Path] | None = None,
+    packages: Iterable[str] = (),
+    inputs: Iterable[Path] | None = None,
+    **further: Any,
+) -> dict[str, Any]:
+    """Settings as every record states them: ``seed, models, versions, inputs``, then the record's own.
+
+    ``models``: weights by the model's name, a file or its sha256. ``packages``: distributions whose versions matter.
+    ``inputs``: files of the repository; without them, every file noted as used so far that no recorder wrote.
+    """
+    noted = {name: sha for name, sha in project.used_files().items() if not name.startswith("data/outputs/")}
+    given = {path.relative_to(project.root()).as_posix(): project.sha256(path) for path in inputs or ()}
+    weights = {name: one if isinstance(one, str) else project.sha256(one) for name, one in (models or {}).items()}
+    versions = {name: version(name) for name in packages}
+    return {"seed": seed, "models": weights, "versions": versions, "inputs": given or noted, **further}
+
+
+# --- lines --------------------------------------------------------------------------------------------------------
+
+
+def read(path: Path, kind: str, fields: Mapping[str, type], key: Sequence[str]) -> tuple[Line, list[Line]]:
+    """Settings and lines of a record.
+
+    ``kind``: what ``record`` says on every line but the first. ``fields``: those of every line, with their types.
+    ``key``: fields that tell lines apart. Raises InputError with every problem.
+    """
+    problems = Problems()
+    settings, lines = records.parse_lines(path, kind, problems)
+    seen: set[str] = set()
+    for number, line in lines:
+        wrong = [name for name, wanted in fields.items() if type(line.get(name)) is not wanted]
+        wrong += [name for name in key if name not in line and name not in fields]
+        identity = json.dumps({name: line.get(name) for name in key}, sort_keys=True)
+        if wrong:
+            wanted = f"the fields {', '.join(dict.fromkeys((*key, *fields)))}"
+            problems.add(path, number, None, f"no good value for {', '.join(wrong)}", wanted)
+        elif identity in seen:
+            problems.add(path, number, None, f"{identity} again", f"each {kind} once")
+        seen.add(identity)
+    problems.refuse()
+    return settings, [line for _, line in lines]
+
+
+def begin(
+    path: Path, settings: Mapping[str, Any], kind: str, fields: Mapping[str, type], key: Sequence[str]
+) -> list[Line]:
+    """Begin a record of lines, or go on with one of the same settings; returns the lines that it holds already."""
+    return records.resume(path, {"record": "settings", **settings}, lambda held: read(held, kind, fields, key))
+
+
+def add(path: Path, kind: str, line: Mapping[str, Any]) -> None:
+    """Add a line to a record, written through to the disk."""
+    records.append(path, {"record": kind, **line})
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Settings of a record: the first line of JSON Lines, or a JSON file of their own."""
+    text = read_text(path)
+    try:
+        return dict(json.loads(text.partition("\n")[0] if path.suffix == ".jsonl" else text))
+    except (ValueError, TypeError) as error:
+        raise InputError([Problem(str(path), 1, None, str(error), "settings, a JSON object")]) from None
+
+
+def state(path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] | None = None) -> None:
+    """Write the settings of a record of rows to a JSON file; where others are written there, they are refused.
+
+    ``measured``: what is known afterwards, such as seconds or a loss; free to differ, and added to what was known.
+    """
+    plain = json.loads(json.dumps(settings))
+    held = read_settings(path) if path.is_file() else dict(plain)
+    known = held.pop("measured", {}) | (measured or {})
+    records.refuse_others(path, held, plain)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = plain | ({"measured": known} if known else {})
+    temporary = path.with_name(f".{path.name}-new")
+    temporary.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def replace_rows(path: Path, rows: pd.DataFrame, key: Sequence[str], digits: int = 6) -> None:
+    """Put rows into a CSV file, replacing those of the same key, sorted by it; it is written whole or not at all."""
+    texts = rows.copy()
+    for column in texts.columns[[pd.api.types.is_float_dtype(dtype) for dtype in texts.dtypes]]:
+        texts[column] = texts[column].map(f"{{:.{digits}g}}".format, na_action="ignore")
+    held = [read_columns(path, list(rows.columns))] if path.is_file() else []
+    whole = pd.concat([*held, texts.astype("str")]).drop_duplicates(list(key), keep="last")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    numbers = {name for name in key if whole[name].str.isdecimal().all()}
+    order = whole.sort_values(list(key), key=lambda column: column.astype(int) if column.name in numbers else column)
+    write_tables({path: order})
