@@ -379,7 +379,8 @@ def test_of_a_shared_namespace_only_what_was_imported_counts(tmp_path: Path, mon
         (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: part_{name}\nVersion: 1.0\n")
         (information / "RECORD").write_text(f"shared_name/{name}/__init__.py,,\n")
     monkeypatch.syspath_prepend(tmp_path)
-    importlib.import_module("shared_name.one")
+    imported = importlib.import_module("shared_name.one")
+    monkeypatch.setattr(sys.modules["__main__"], "one_part", imported, raising=False)  # as a notebook does
     try:
         versions = provenance.loaded_versions()
     finally:
