@@ -48,7 +48,8 @@ def library() -> dict[str, str]:
 
 def loaded_modules() -> list[str]:
     """Modules of the library that are loaded, each by its place in the repository."""
-    files = [Path(m.__file__) for n, m in list(sys.modules.items()) if n.split(".")[0] == "equipoise" and m.__file__]
+    loaded = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "equipoise"]
+    files = [Path(file) for module in loaded if (file := getattr(module, "__file__", None))]
     return sorted(f"lib/equipoise/{path.relative_to(LIBRARY).as_posix()}" for path in files)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
@@ -59,16 +58,12 @@ def _title(entry: str) -> str:
 
 
 def _papers(cells: Sequence[Mapping[str, Any]], references: Mapping[str, str]) -> list[dict[str, Any]]:
-    papers: list[dict[str, Any]] = []
-    for name in dict.fromkeys(cell["paper"] for cell in cells):
-        own = [cell for cell in cells if cell["paper"] == name]
-        chapters = dict.fromkeys(cell["chapter"] for cell in own)
-        parts = [
-            {"name": f"Chapter {chapter}" if chapter else "", "cells": [c for c in own if c["chapter"] == chapter]}
-            for chapter in chapters
-        ]
-        papers.append({"name": name, "title": _title(references.get(name, "")), "parts": parts})
-    return papers
+    """The cells of each paper, those of the thesis by chapter."""
+    papers: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for cell in cells:
+        part = f"Chapter {cell['chapter']}" if cell["chapter"] else ""
+        papers.setdefault(cell["paper"], {}).setdefault(part, []).append(cell)
+    return [{"name": name, "title": _title(references.get(name, "")), "parts": papers[name]} for name in papers]
 
 
 def _cited(notebook: Notebook, cells: Sequence[Mapping[str, Any]], references: Mapping[str, str]) -> list[str]:
@@ -118,8 +113,7 @@ def pages() -> dict[str, bytes]:
         loader=jinja2.FileSystemLoader(TEMPLATES / "site"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     environment.globals["sections"] = _SECTIONS
-    environment.filters["written"] = written
-    environment.filters["formula"] = lambda tex: Markup(formula(tex))  # noqa: S704 - it has passed a list of what may
+    environment.filters |= {"formula": formula, "written": written}
     references = catalogue.references()
     ledger = Ledger.read((reports / "ledger.csv").read_text(encoding="utf-8"))
     cells = [_cell(row) for row in ledger.table.to_dict("records")]
@@ -130,11 +124,9 @@ def pages() -> dict[str, bytes]:
         page = environment.get_template(f"{template}.html").render(here=name, title=title, **values)
         files[f"{name}.html"] = ("\n".join(line.rstrip() for line in page.splitlines()) + "\n").encode()
 
-    counts = ledger.table["status"].value_counts()
     entries = [{"name": name, "title": book.title, "counts": _counts(made[name])} for name, book in notebooks.items()]
-    statuses = [
-        (status, LETTERS[status], meaning, counts.get(status, 0)) for status, meaning in STATUS_MEANINGS.items()
-    ]
+    had = [cell["status"] for cell in cells]
+    statuses = [(name, LETTERS[name], meaning, had.count(name)) for name, meaning in STATUS_MEANINGS.items()]
     papers = _papers(cells, references)
     render("contents", "index", "Equipoise", total=len(cells), statuses=statuses, papers=papers, notebooks=entries)
     for index, (name, notebook) in enumerate(notebooks.items()):
@@ -144,8 +136,8 @@ def pages() -> dict[str, bytes]:
             "notebook",
             name,
             notebook.title,
-            opening=Markup(opening + end),  # noqa: S704 - every part has passed clean()
-            rest=Markup(rest),  # noqa: S704 - as above
+            opening=opening + end,
+            rest=rest,
             artefacts=made[name],
             headings=headings(content),
             parameters=list(notebook.parameters.values()),
@@ -154,19 +146,13 @@ def pages() -> dict[str, bytes]:
             after=entries[index + 1] if index + 1 < len(entries) else None,
         )
     measures = catalogue.MEASURES
-    families = dict.fromkeys(measure.family for measure in measures)
-    cited = {key for measure in measures for key in measure.sources}
-    render(
-        "measures",
-        "measures",
-        "Measures",
-        measures=measures,
-        families=[(family, [m for m in measures if m.family == family]) for family in families],
-        references=[(key, entry) for key, entry in references.items() if key in cited],
-    )
+    names = dict.fromkeys(measure.family for measure in measures)
+    families = [(name, [measure for measure in measures if measure.family == name]) for name in names]
+    cited = {key: references[key] for key in references if any(key in measure.sources for measure in measures)}
+    render("measures", "measures", "Measures", measures=measures, families=families, references=cited.items())
     render("performance", "performance", "Performance", topics=_performance())
-    described = prose((project.root() / "data" / "README.md").read_text(encoding="utf-8"))
-    render("document", "data", "Data", body=Markup(described))  # noqa: S704 - it has passed clean()
+    described = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
+    render("document", "data", "Data", body=prose(described))
     return dict(sorted(files.items()))
 
 
