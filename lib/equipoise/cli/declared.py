@@ -46,13 +46,15 @@ def _text(value: Any) -> str | None:
 class Declared:
     """The declared options of a function, named by its dotted path: all, only some, or without some.
 
-    ``defaults`` are those that a command has on purpose, where it is not the function that it calls first.
+    ``defaults`` are those that a command has on purpose, where it is not the function that it calls first; ``flags``
+    are further names of an option.
     """
 
     function: str
     only: Sequence[str] = ()
     without: Sequence[str] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
 
     def options(self) -> list[click.Option]:
         """One option of the command for each."""
@@ -63,8 +65,10 @@ class Declared:
             if option is None or choice.name in self.without or (self.only and choice.name not in self.only):
                 continue
             default = _text(self.defaults.get(choice.name, choice.value))
-            flag = f"--{choice.name.replace('_', '-')}"
-            found.append(click.Option([flag], type=OptionValue(choice), default=default, help=option.help))
+            names = [f"--{choice.name.replace('_', '-')}", *filter(None, [self.flags.get(choice.name)])]
+            found.append(
+                click.Option([choice.name, *names], type=OptionValue(choice), default=default, help=option.help)
+            )
         return found
 
 
