@@ -412,6 +412,22 @@ def test_the_command_serves_until_interrupted(monkeypatch: pytest.MonkeyPatch, p
     assert re.match(r"http://127\.0\.0\.1:\d+/site/index\.html ", served.output)
 
 
+@pytest.mark.parametrize("command", [["site"], ["site", "--serve"], ["build"], ["check"], ["list"]])
+def test_outside_a_clone_one_sentence_says_so(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(project, "__file__", str(tmp_path / "lib" / "equipoise" / "project.py"))
+    project.root.cache_clear()
+    try:
+        said = CliRunner().invoke(main, command)
+    finally:
+        project.root.cache_clear()
+    assert said.exit_code == 2
+    assert "Error: no Equipoise repository at" in said.output
+    assert "run this in a clone" in " ".join(said.output.split())
+
+
 def test_the_command_makes_the_site_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {path.relative_to(SITE).as_posix(): path.read_bytes() for path in SITE.rglob("*") if path.is_file()}
     monkeypatch.setattr(site, "pages", lambda: there)

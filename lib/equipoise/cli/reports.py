@@ -97,6 +97,8 @@ def site(serve: bool, port: int) -> None:
     if serve:
         try:
             server = serving.server(port)
+        except FileNotFoundError:
+            raise  # no clone, or no site in it
         except OSError as error:
             raise click.UsageError(f"cannot serve on port {port}: {error.strerror or error}") from None
         with server:
