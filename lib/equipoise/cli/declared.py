@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from equipoise.declare import OpenChoice, choices_of, from_text, option_of, options_of
+from equipoise.declare import OpenChoice, choices_of, described, from_text, option_of, options_of
 
 
 class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -23,7 +23,8 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """How the value is written, for the help."""
         option, words = option_of(self.choice.hint), choices_of(self.choice.hint)
-        return (option.form if option else "") or (f"[{'|'.join(words)}]" if words else "NUMBER")
+        plain = "TEXT" if described(self.choice.hint) == "text" else "NUMBER"
+        return (option.form if option else "") or (f"[{'|'.join(words)}]" if words else plain)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read text; a default is taken as it is."""
