@@ -74,3 +74,23 @@ Weights = Annotated[
     Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
 ]
 Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)]
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+OutOfRange = Annotated[
+    Literal["wrong", "ignored"], Option("A cited number without a document: a wrong citation, or none.")
+]
+Match = Annotated[
+    Literal["substring", "words"], Option("How a gold answer is found in the answer: anywhere, or as whole words.")
+]
+CitationMarks = Annotated[
+    Literal["removed", "kept"], Option("Citations in the answer when a gold answer is looked for.")
+]
+Authors = Annotated[tuple[str, str], Option("The two authors; CAB is positive where the first is favoured.")]
+Favoured = Annotated[str, Option("Author whose favour makes CAB positive.", form="AUTHOR")]
+
+# --- samples ------------------------------------------------------------------------------------------------------
+
+Level = Annotated[float, Option("Confidence level of intervals.", above=0, below=1)]
+Resamples = Annotated[int, Option("Bootstrap samples, and random exchanges of the randomisation test.", least=1)]
+Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
