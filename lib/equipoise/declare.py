@@ -170,12 +170,17 @@ def fit(value: Any, hint: Any, name: str) -> Any:
 def from_text(text: str, hint: Any, name: str) -> Any:
     """The value of an option as typed on a command line: by the option's own form, else as YAML or plain text."""
     option = option_of(hint)
+    value: Any
     if option is not None and option.parse is not None:
-        return fit(option.parse(text), hint, name)
+        try:
+            value = option.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{name}, written {option.form}: {error}") from None
+        return fit(value, hint, name)
     import yaml
 
     try:
-        value: Any = yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
         value = text
     try:
@@ -319,6 +324,20 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         lines += [f"{name} : {described(hint)}{stated}", f"    {option.help if option else ''}"]
     call.__doc__ = "\n".join(lines) + "\n"
     return call
+
+
+def defaults_of(other: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give the keyword-only parameters of a function the defaults they have in another, and check its options."""
+    theirs = {choice.name: choice.value for choice in options_of(other)}
+
+    def declare(function: Any) -> Callable[..., R]:
+        own = inspect.getfullargspec(function)
+        function.__kwdefaults__ = {name: theirs[name] for name in own.kwonlyargs if name in theirs} | (
+            own.kwonlydefaults or {}
+        )
+        return checked(function)
+
+    return declare
 
 
 def measure(

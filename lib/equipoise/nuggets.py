@@ -18,12 +18,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from equipoise.arrays import Floats, Integers, starts
+from equipoise.arrays import Booleans, Floats, Integers, starts
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.files import Source, check_header, is_empty, parse_number, read_source
-from equipoise.problems import InputError, shown
+from equipoise.files import Source, is_empty, parse_number, read_source
+from equipoise.problems import shown
 
-SUM_TOLERANCE = 1e-6
 LARGEST_INTEGER = 10**9
 
 
@@ -31,14 +30,11 @@ LARGEST_INTEGER = 10**9
 class NuggetTable:
     """Annotated nuggets of conversations, checked, the rows of a conversation next to each other.
 
-    Made by `read_nuggets` or `nugget_table`.
-
-    ``conversations`` (columns run, topic): one row per conversation, in the order of their first row in the source.
-    ``conversation`` (shaped (rows,)): Index into `conversations`, ascending. ``start``, ``end`` (shaped (rows,)):
-    Word positions from 1, end inclusive; 0 where the row says only that its turn has no relevant nugget.
-    ``memberships`` (shaped (rows, groups)): Membership probabilities per attribute set; zeros where a row of level
-    0 leaves them out. ``entity`` (shaped (rows,)): Index into `entities`; -1 where none is given. None without a
-    column ``entity``. ``entities``: names of the entities.
+    `read_nuggets` and `nugget_table` make it. ``conversations`` (columns run, topic) has a row for each conversation,
+    in the order of the source, and ``conversation`` is the place there of each nugget's. Arrays are shaped (rows,),
+    memberships (rows, groups). ``start`` and ``end`` are 0 where a row says only that its turn has no relevant nugget,
+    ``memberships`` zeros where a row of level 0 leaves them out. ``entity`` is the place of a nugget's name among the
+    ``entities``, -1 where none is given, and None without such a column.
     """
 
     conversations: pd.DataFrame
@@ -54,17 +50,13 @@ class NuggetTable:
     def __len__(self) -> int:
         return len(self.conversation)
 
-    def relevant(self, duplicates: Literal["nonrelevant", "relevant"]) -> NDArray[np.bool_]:
-        """Which rows count as relevant nuggets.
+    def relevant(self, duplicates: Literal["nonrelevant", "relevant"]) -> Booleans:
+        """Which rows count as relevant nuggets, shaped (rows,).
 
-        ``duplicates``: what a relevant nugget is whose entity an earlier relevant nugget of the conversation
-        already named. Returns ndarray of bool, shaped (rows,).
-
-        gfrc section 5 argues for "nonrelevant"; without an ``entity`` column both are the same.
+        ``duplicates`` says what a relevant nugget is whose entity an earlier one of the conversation named already;
+        gfrc section 5 argues for nonrelevant.
         """
-        if duplicates not in ("nonrelevant", "relevant"):
-            raise ValueError(f"duplicates are {duplicates!r}; they are nonrelevant or relevant")
-        relevant: NDArray[np.bool_] = self.level > 0
+        relevant: Booleans = self.level > 0
         if duplicates == "relevant" or self.entity is None:
             return relevant
         named = np.flatnonzero(relevant & (self.entity >= 0))
@@ -76,11 +68,9 @@ class NuggetTable:
 def read_nuggets(
     path: str | Path, attributes: Mapping[str, AttributeSet], select: Sequence[str] | None = None
 ) -> NuggetTable:
-    """A nugget table from a CSV or Parquet file.
+    """A nugget table from a CSV or Parquet file, in which memberships may be lists of numbers too.
 
-    ``path``: A Parquet file is known by its first bytes; its memberships may be lists of numbers too.
-    ``attributes``: the attribute sets that the file has columns for. ``select``: Read only these attribute sets;
-    the default is all.
+    ``attributes`` are the sets that the file has columns for, ``select`` those of them to read (all of them).
     """
     return _nuggets(read_source(path), attributes, select)
 
@@ -93,69 +83,46 @@ def nugget_table(
 ) -> NuggetTable:
     """A nugget table from a data frame with the columns of the file format.
 
-    ``frame``: Columns run, topic, turn, start, end, level, one per attribute set, perhaps entity. Memberships are
-    text, or sequences of numbers. ``select``: Take only these attribute sets; the default is all. ``name``: what
-    error messages call the table; they count its rows from 1.
+    Memberships are text, or sequences of numbers; ``select`` is as in `read_nuggets`. ``name`` is what error messages
+    call the table, whose rows they count from 1.
     """
     return _nuggets(Source(name, frame.reset_index(drop=True)), attributes, select)
 
 
 def _nuggets(source: Source, attributes: Mapping[str, AttributeSet], select: Sequence[str] | None) -> NuggetTable:
     chosen = list(attributes) if select is None else list(select)
-    unknown = [name for name in chosen if name not in attributes]
-    if unknown:
+    if unknown := [name for name in chosen if name not in attributes]:
         raise ValueError(f"no attribute set {', '.join(unknown)}; there are {', '.join(attributes)}")
-    others = [name for name in attributes if name not in chosen]
     known = f" (attribute sets: {', '.join(attributes)})"
-    check_header(source, (*CORE_COLUMNS, *chosen), ("entity", *others), known)
-    if set(CORE_COLUMNS) - set(source.columns.columns) or source.columns.empty:
-        raise InputError(source.problems)
+    source.check_header((*CORE_COLUMNS, *chosen), ("entity", *(n for n in attributes if n not in chosen)), known)
+    if not set(CORE_COLUMNS) <= set(source.columns) or source.columns.empty:
+        source.problems.refuse()
 
-    run, topic = (_words(source, column) for column in ("run", "topic"))
-    turn = _integers(source, "turn", least=1)
-    level = _integers(source, "level", least=0)
+    keys = pd.DataFrame({column: _ids(source, column) for column in ("run", "topic")})
+    turn, level = _integers(source, "turn", least=1), _integers(source, "level", least=0)
     start, end = (_integers(source, column, least=1, empty=0) for column in ("start", "end"))
     memberships = {
         name: _memberships(source, attributes[name], needed=level > 0) for name in chosen if name in source.columns
     }
-    keys = pd.DataFrame({"run": run.codes, "topic": topic.codes})
     conversation = keys.groupby(["run", "topic"], sort=False).ngroup().to_numpy().astype(np.int64)
     _check_positions(source, conversation, turn, start, end, level)
-    if source.problems:
-        raise InputError(source.problems)
+    source.problems.refuse()
 
-    first = keys.drop_duplicates()
-    conversations = pd.DataFrame(
-        {"run": run.words[first["run"].to_numpy()], "topic": topic.words[first["topic"].to_numpy()]}, dtype="str"
-    )
     entity: Integers | None = None
     entities: tuple[str, ...] = ()
     if "entity" in source.columns:
         texts = source.columns["entity"].map(lambda value: np.nan if is_empty(value) else str(value).strip() or np.nan)
         codes, names = pd.factorize(texts)  # -1 where there is none
         entity, entities = codes.astype(np.int64), tuple(map(str, names))
-    arrays: list[Integers] = [conversation, turn, start, end, level]
-    if (np.diff(conversation) < 0).any():
-        order = np.argsort(conversation, kind="stable")
-        arrays = [array[order] for array in arrays]
-        memberships = {name: array[order] for name, array in memberships.items()}
-        entity = None if entity is None else entity[order]
-    conversation, turn, start, end, level = arrays
-    return NuggetTable(conversations, conversation, turn, start, end, level, memberships, entity, entities)
-
-
-@dataclass(frozen=True)
-class _Words:
-    codes: NDArray[np.intp]
-    words: NDArray[np.object_]
-
-
-def _words(source: Source, column: str) -> _Words:
-    codes, words = pd.factorize(source.columns[column], use_na_sentinel=False)
-    texts = np.array(["" if is_empty(word) else str(word) for word in words], dtype=object)
-    blank = np.array([not text.strip() for text in texts])
-    source.report(np.flatnonzero(blank[codes]), column, "an empty field", "an id")
-    return _Words(codes, texts)
+    order = slice(None) if (np.diff(conversation) >= 0).all() else np.argsort(conversation, kind="stable")
+    conversation, turn, start, end, level = (column[order] for column in (conversation, turn, start, end, level))
+    return NuggetTable(
+        keys.drop_duplicates(ignore_index=True).astype("str"),
+        *(conversation, turn, start, end, level),
+        {name: array[order] for name, array in memberships.items()},
+        None if entity is None else entity[order],
+        entities,
+    )
 
 
 def _parsed(
@@ -173,10 +140,21 @@ def _parsed(
         except ValueError as error:
             results.append(failed)
             reasons[code] = str(error)
-    if reasons:
-        rows = np.flatnonzero(np.isin(codes, list(reasons)))
-        source.report(rows, column, lambda row: reasons[int(codes[row])], wanted)
+    rows = np.flatnonzero(np.isin(codes, list(reasons)))
+    source.report(rows, column, lambda row: reasons[int(codes[row])], wanted)
     return codes, results
+
+
+def _ids(source: Source, column: str) -> Any:
+    """A column of ids, as an array of texts."""
+
+    def parse(value: Any) -> str:
+        if is_empty(value) or not str(value).strip():
+            raise ValueError("an empty field")
+        return str(value)
+
+    codes, texts = _parsed(source, column, parse, "", "an id")
+    return pd.array(texts, dtype="str")[codes]
 
 
 def _integers(source: Source, column: str, least: int, empty: int | None = None) -> Integers:
@@ -190,7 +168,7 @@ def _integers(source: Source, column: str, least: int, empty: int | None = None)
         if isinstance(value, (float, np.floating)) and float(value).is_integer():
             value = int(value)  # a Parquet column with gaps
         text = str(value)
-        if not re.fullmatch(r"-?[0-9]{1,10}", text) or isinstance(value, bool):
+        if not re.fullmatch(r"-?[0-9]{1,10}", text):
             raise ValueError(shown(text))
         if not least <= int(text) <= LARGEST_INTEGER:
             raise ValueError(text)
@@ -200,30 +178,20 @@ def _integers(source: Source, column: str, least: int, empty: int | None = None)
     return np.array(numbers, dtype=np.int64)[codes]
 
 
-def _memberships(source: Source, attribute: AttributeSet, needed: NDArray[np.bool_]) -> Floats:
-    size = len(attribute.groups)
-
+def _memberships(source: Source, attribute: AttributeSet, needed: Booleans) -> Floats:
     def parse(value: Any) -> Floats | None:
-        if isinstance(value, tuple):
-            numbers = np.array(value, dtype=np.float64)
-        elif is_empty(value) or not str(value).strip():
+        if is_empty(value) or not str(value).strip():
             return None
-        else:
-            numbers = np.array([parse_number(word) for word in str(value).split()])
-        text = shown(value)
-        if len(numbers) != size:
-            raise ValueError(f"{len(numbers)} probabilities ({text})")
-        if not np.isfinite(numbers).all() or (numbers < 0).any():
-            raise ValueError(f"a probability that is negative or not finite ({text})")
-        if abs(numbers.sum() - 1) > SUM_TOLERANCE * (1 + 1e-6):
-            raise ValueError(f"probabilities that sum to {numbers.sum():.6g} ({text})")
-        return numbers
+        numbers = value if isinstance(value, tuple) else [parse_number(word) for word in str(value).split()]
+        try:
+            return attribute.memberships(numbers)
+        except ValueError as error:
+            raise ValueError(f"{error} ({shown(value)})") from None
 
-    nothing = np.zeros(size)
-    wanted = f"{size} probabilities that sum to 1, one for each of {', '.join(attribute.groups)}"
-    codes, parsed = _parsed(source, attribute.name, parse, nothing, wanted)
+    nothing = np.zeros(len(attribute.groups))
+    codes, parsed = _parsed(source, attribute.name, parse, nothing, attribute.wanted)
     missing = np.array([vector is None for vector in parsed])
-    source.report(np.flatnonzero(missing[codes] & needed), attribute.name, "an empty field", wanted)
+    source.report(np.flatnonzero(missing[codes] & needed), attribute.name, "an empty field", attribute.wanted)
     return np.array([nothing if vector is None else vector for vector in parsed])[codes]
 
 
@@ -231,43 +199,37 @@ def _check_positions(
     source: Source, conversation: Integers, turn: Integers, start: Integers, end: Integers, level: Integers
 ) -> None:
     """Report positions that contradict each other; fields that could not be parsed (-1) are left alone."""
+
+    def report(where: Booleans, column: str | None, found: Callable[[int], str] | str, wanted: str) -> None:
+        source.report(np.flatnonzero(where), column, found, wanted)
+
     good = (turn > 0) & (start >= 0) & (end >= 0) & (level >= 0)
     placed = good & (start > 0) & (end > 0)
-
-    def rows(where: NDArray[np.bool_]) -> NDArray[np.intp]:
-        return np.flatnonzero(where)
-
-    source.report(rows(good & ((start > 0) != (end > 0))), "start", "only one of start and end", "both or neither")
-    source.report(rows(good & (level > 0) & (start == 0) & (end == 0)), "start", "no positions", "where the nugget is")
     backwards = placed & (start > end)
-    source.report(rows(backwards), "start", lambda row: f"start {start[row]} after end {end[row]}", "start <= end")
-
     keys = pd.DataFrame({"c": conversation, "turn": turn, "start": start, "end": end})
     doubled = good & keys.duplicated().to_numpy()
-    source.report(rows(doubled), None, "a row for the same place again", "each nugget, or empty turn, once")
+    report(good & ((start > 0) != (end > 0)), "start", "only one of start and end", "both or neither")
+    report(good & (level > 0) & (start == 0) & (end == 0), "start", "no positions", "where the nugget is")
+    report(backwards, "start", lambda row: f"start {start[row]} after end {end[row]}", "start <= end")
+    report(doubled, None, "a row for the same place again", "each nugget, or empty turn, once")
 
-    # empty turns must be empty
-    with_nuggets = pd.MultiIndex.from_frame(keys.loc[level > 0, ["c", "turn"]])
-    empty = rows(good & (level == 0) & (start == 0))
-    crowded = pd.MultiIndex.from_frame(keys.loc[empty, ["c", "turn"]]).isin(with_nuggets)
-    source.report(empty[crowded], "level", "a turn with relevant nuggets in other rows", "level 0 for empty turns only")
+    turns = pd.MultiIndex.from_frame(keys[["c", "turn"]])
+    empty = np.flatnonzero(good & (level == 0) & (start == 0))
+    crowded = empty[turns[empty].isin(turns[level > 0])]
+    source.report(crowded, "level", "a turn with relevant nuggets in other rows", "level 0 for empty turns only")
 
-    # positions ascend within a conversation
-    kept = rows(placed & ~backwards & ~doubled)
+    kept = np.flatnonzero(placed & ~backwards & ~doubled)
     kept = kept[np.argsort(conversation[kept], kind="stable")]
-    earlier = np.ones(len(kept), dtype=bool)
-    earlier[starts(conversation[kept])] = False
-    here, before = kept[earlier], kept[np.flatnonzero(earlier) - 1]
-    previous = dict(zip(here.tolist(), before.tolist(), strict=True))
+    later = np.delete(np.arange(len(kept)), starts(conversation[kept]))
+    here, before = kept[later], kept[later - 1]
+    previous = np.zeros(len(conversation), dtype=np.intp)
+    previous[here] = before
     overlapping = (start[here] <= end[before]) & (end[here] >= start[before])
     unordered = (end[here] < start[before]) | (turn[here] < turn[before])
 
     def beside(row: int) -> str:
-        other = previous[row]
-        return (
-            f"words {start[row]}-{end[row]} of turn {turn[row]} after words {start[other]}-{end[other]} "
-            f"of turn {turn[other]}"
-        )
+        here, there = (f"words {start[at]}-{end[at]} of turn {turn[at]}" for at in (row, previous[row]))
+        return f"{here} after {there}"
 
     source.report(here[overlapping], "start", lambda row: f"an overlap: {beside(row)}", "nuggets that share no word")
     source.report(here[unordered & ~overlapping], "start", beside, "turns and positions in ascending order")

@@ -15,7 +15,7 @@ def read_pairs(text: str) -> dict[str, float]:
     for part in text.split(","):
         name, colon, number = part.rpartition(":")
         if not colon or not name.strip() or name.strip() in pairs:
-            raise ValueError(f"written name:number,name:number, each name once; found {text!r}")
+            raise ValueError(f"pairs are name:number,name:number, each name once; found {text!r}")
         pairs[name.strip()] = parse_number(number.strip())
     return pairs
 
@@ -74,6 +74,45 @@ Weights = Annotated[
     Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
 ]
 Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)]
+
+
+# --- ranked lists -------------------------------------------------------------------------------------------------
+
+Cutoff = Annotated[int, Option("Ranks that are looked at.", least=1)]
+LevelGains = Annotated[
+    Mapping[int, float],
+    Option("Gain of each relevance level; level 0 has none.", least=0, form="level:gain,...", parse=read_levels),
+]
+Order = Annotated[
+    Literal["file", "score", "rank"],
+    Option(
+        "What a list is ordered by: rows as they stand, score (ties by document id, both descending, as trec_eval),"
+        " or stated rank (ties as they stand)."
+    ),
+]
+Unjudged = Annotated[
+    Literal["nonrelevant", "removed"],
+    Option("Unjudged documents: gain 0 in their place, or taken out of the list before it is cut."),
+]
+Unrepresented = Annotated[
+    Literal["uniform", "ignored"],
+    Option("Documents without membership: spread evenly over the groups, or not counted."),
+]
+Absent = Annotated[
+    Literal["zero", "omitted"],
+    Option("Topics of the qrels that a run lacks: scored 0, or without row and share in the mean."),
+]
+Phi = Annotated[
+    float, Option("Share of the value that is left at the next rank; the campaign has 0.99.", above=0, most=1)
+]
+Decimals = Annotated[
+    int,
+    Option(
+        "Round each component first, half to even on its exact value; the campaign's program has 4.  [no]",
+        least=0,
+        most=15,
+    ),
+]
 
 # --- answers ------------------------------------------------------------------------------------------------------
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong with an input file.
 
-    ``line`` counts lines of a text file, or rows of a Parquet file, from 1; None means the file as a whole. ``column``
-    is a column or key; None means the line as a whole.
+    ``line`` counts lines of a text file, or rows of a Parquet file, from 1; without one the file as a whole is meant.
+    ``column`` is a column or key; without one the line as a whole is meant.
     """
 
     file: str

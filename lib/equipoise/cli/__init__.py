@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from importlib.metadata import requires
 from typing import Any
 
 import click
 
 from equipoise.cli import conversations, data, reports, score_lists  # noqa: F401 - the last adds to score
 from equipoise.cli.score import score
+
+
+def _to_install(error: ModuleNotFoundError) -> str:
+    """Which extra brings a module that is missing."""
+    module = (error.name or "").partition(".")[0]
+    name = {"sklearn": "scikit-learn", "Stemmer": "pystemmer"}.get(module, module.replace("_", "-"))
+    for requirement in requires("equipoise") or []:
+        found = re.match(rf"{re.escape(name)}\b.*extra == .(\w+).", requirement)
+        if module and found:
+            return f"this needs {name}: python -m pip install 'equipoise[{found[1]}]'"
+    return str(error)
 
 
 class _Group(click.Group):
@@ -17,7 +30,7 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(_to_install(error)) from None
         except (ValueError, KeyError, FileNotFoundError, NotADirectoryError) as error:
             problems = getattr(error, "problems", None)
             if problems is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +140,10 @@ def measures(names: tuple[str, ...]) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(arguments: tuple[str, ...]) -> None:
     """Open JupyterLab at the notebooks; ARGUMENTS behind -- go to it."""
-    import os
-
     from equipoise import project
 
+    if find_spec("jupyterlab") is None:
+        raise ModuleNotFoundError("no JupyterLab", name="jupyterlab")
     root = f"--ServerApp.root_dir={project.root()}"  # reports, variants too, are in reach of its file browser
     command = [sys.executable, "-m", "jupyterlab", root, "--LabApp.default_url=/lab/tree/notebooks", *arguments]
     os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell

@@ -6,19 +6,22 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
-import pandas as pd
 from tqdm import tqdm
 
-from equipoise.cli.score import FILE, OUTPUT, score, write
+from equipoise.cli.declared import Declared, DeclaredCommand
+from equipoise.cli.score import CLUSTER, FILE, OUTPUT, score, write
 from equipoise.files import parse_number
-from equipoise.loaders import fairweb, trec
-from equipoise.measures import gfr as gfr_measures
 from equipoise.parquet_folders import cluster as connect
 from equipoise.parquet_folders import parts, run_each
-from equipoise.problems import InputError, Problem
+from equipoise.problems import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from equipoise.problems import Problems
 
 
 def _pairs(text: str, what: str) -> dict[str, float]:
@@ -155,55 +158,26 @@ def _named(texts: Sequence[str], what: str) -> dict[str, str]:
     return found
 
 
-def _levels(_: click.Context, __: click.Parameter, text: str) -> dict[int, float]:
-    gains = _gains(_, __, text)
-    if isinstance(gains, str):
-        raise click.BadParameter(f"gains of documents are written level:gain,...; found {text!r}")
-    return dict(gains)
-
-
-def _score_run(run: Path, arguments: Mapping[str, Any]) -> tuple[pd.DataFrame | None, list[Problem]]:
+def _score_run(run: Path, arguments: Mapping[str, Any]) -> tuple[pd.DataFrame | None, Problems]:
     """Score one run; a run is a task, so that its scores do not depend on what else is scored."""
-    try:
-        return gfr_measures.gfr_table(trec.read_run(run), **arguments), []
-    except InputError as error:
-        return None, list(error.problems)
+    from equipoise.loaders.trec import read_run
+    from equipoise.measures.gfr import gfr_table
+    from equipoise.problems import Problems
+
+    problems, scores = Problems(), None
+    with problems.collecting():
+        scores = gfr_table(read_run(run), **arguments)
+    return scores, problems
 
 
-@score.command("gfr")
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    required=True,
-    type=FILE,
-    help="Run, or a folder of runs in Parquet files; repeatable.",
-)
+@score.command("gfr", cls=DeclaredCommand, declared=[Declared("equipoise.measures.gfr.gfr_table")])
+@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of Parquet; repeatable.")
 @click.option("--qrels", required=True, type=FILE, help="Relevance judgements, TREC or NTCIR.")
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
 @click.option("--target", "targets", multiple=True, metavar="NAME=FILE", help="Target distribution; repeatable.")
 @click.option("--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.")
-@click.option("--cutoff", type=click.IntRange(1), default=20, help="Ranks that are looked at.")
-@click.option("--gains", callback=_levels, default="1:1,2:3", help="Gain of each level, as level:gain,...")
-@click.option(
-    "--order", type=click.Choice(["file", "score", "rank"]), default="file", help="What a list is ordered by."
-)
-@click.option(
-    "--unjudged", type=click.Choice(["nonrelevant", "removed"]), default="nonrelevant", help="Unjudged documents."
-)
-@click.option(
-    "--unrepresented",
-    type=click.Choice(["uniform", "ignored"]),
-    default="uniform",
-    help="Documents without membership: spread evenly over the groups, or not counted.",
-)
-@click.option(
-    "--absent", type=click.Choice(["zero", "omitted"]), default="zero", help="Topics of the qrels that a run lacks."
-)
-@click.option("--weights", callback=_weights, help="Weight of utility and of attribute sets, utility:1,NAME:1  [equal]")
-@click.option("--decimals", type=click.IntRange(0, 15), help="Round components first, the campaign to 4.  [no]")
 @OUTPUT
-@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score the runs on.")
+@CLUSTER
 def score_gfr(
     runs: tuple[Path, ...],
     qrels: Path,
@@ -215,6 +189,12 @@ def score_gfr(
     **options: Any,
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
+    import pandas as pd
+
+    from equipoise.loaders.fairweb import read_memberships, read_target
+    from equipoise.loaders.trec import read_qrels
+    from equipoise.problems import Problems
+
     members, aims, sorts = _named(memberships, "--membership"), _named(targets, "--target"), _named(kinds, "--kind")
     if not set(members) == set(aims) == set(sorts):
         raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
@@ -223,56 +203,33 @@ def score_gfr(
     files = [file for run in runs for file in ([run / name for name in parts(run)] if run.is_dir() else [run])]
     if len({file.name for file in files}) < len(files):
         raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
-    problems: list[Problem] = []
+    problems = Problems()
     arguments: dict[str, Any] = {"memberships": {}, "attributes": {}, **options}
-    try:
-        arguments["qrels"] = trec.read_qrels(qrels)
-    except InputError as error:
-        problems += error.problems
+    with problems.collecting():
+        arguments["qrels"] = read_qrels(qrels)
     for name, file in aims.items():
-        try:
-            arguments["attributes"][name] = fairweb.read_target(file, name, cast("Any", sorts[name]))
-            arguments["memberships"][name] = fairweb.read_memberships(members[name], arguments["attributes"][name])
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+        with problems.collecting():
+            kind: Any = sorts[name]
+            arguments["attributes"][name] = read_target(file, name, kind)
+            arguments["memberships"][name] = read_memberships(members[name], arguments["attributes"][name])
+    problems.refuse()
     with connect(cluster) as executor:
         scored = run_each(_score_run, [(file, arguments) for file in files], executor, "run")
-    if problems := [problem for _, found in scored for problem in found]:
-        raise InputError(problems)
+    for _, found in scored:
+        problems += found
+    problems.refuse()
     write({output: pd.concat([table for table, _ in scored], ignore_index=True)})
 
 
-@score.command("attribution")
+@score.command(
+    "attribution",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.measures.attribution.score_attribution")],
+)
 @click.argument("answers", type=FILE)
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
-@click.option("--favoured", default="Human", help="Author whose favour makes CAB positive.")
-@click.option(
-    "--out-of-range",
-    type=click.Choice(["wrong", "ignored"]),
-    default="wrong",
-    help="A cited number without a document: a wrong citation, or none.",
-)
-@click.option(
-    "--match",
-    type=click.Choice(["substring", "words"]),
-    default="substring",
-    help="How a gold answer is found in the answer: anywhere, or as whole words.",
-)
-@click.option(
-    "--citation-marks",
-    type=click.Choice(["removed", "kept"]),
-    default="removed",
-    help="Citations in the answer when a gold answer is looked for.",
-)
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, help="Of intervals.")
-@click.option("--resamples", type=click.IntRange(1), default=9999, help="Of the bootstrap and the randomisation test.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of both.")
 @OUTPUT
-def score_attribution(
-    answers: Path, by: tuple[str, ...], favoured: str, seed: int, output: Path | None, **options: Any
-) -> None:
+def score_attribution(answers: Path, output: Path | None, **options: Any) -> None:
     """Precision and recall of the citations in ANSWERS, a .jsonl file, and how they change with the authors named.
 
     A line holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
@@ -280,20 +237,10 @@ def score_attribution(
     (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. CAS compares Informed with Vanilla,
     CAB compares Informed with CF-informed; AC is the mean probability of citations.
     """
-    import numpy as np
-
     from equipoise.loaders.answers import read_answers
     from equipoise.measures import attribution
 
-    table = read_answers(answers)
-    others = sorted({*table["relevant_author"], *table["nonrelevant_author"]} - {favoured})
-    if len(others) > 1:
-        raise click.BadParameter(f"--favoured is {' or '.join(others)}, the authors of {answers}; found {favoured!r}")
-    authors = (favoured, others[0] if others else f"not {favoured}")
-    scores = attribution.score_attribution(
-        table, by, run=answers.stem, authors=authors, rng=np.random.default_rng(seed), **options
-    )
-    write({output: scores})
+    write({output: attribution.score_attribution(read_answers(answers), run=answers.stem, **options)})
 
 
 # --- conversations of one's own -----------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import pandas as pd
 from equipoise.arrays import Floats
 from equipoise.attributes import AttributeSet
 from equipoise.divergences import distribution_similarity
-from equipoise.nuggets import NuggetTable
 
 UTILITY = "utility"
 """Name of the utility among the weights of an experience."""
@@ -52,19 +51,14 @@ def normalised_weights(weights: Mapping[str, float] | None, names: Sequence[str]
     return dict(zip(names, (numbers / numbers.sum()).tolist(), strict=True))
 
 
-def tidy_scores(nuggets: NuggetTable, scores: Sequence[tuple[str, str, Floats]]) -> pd.DataFrame:
-    """Scores of conversations as a tidy table.
+def tidy_scores(places: pd.DataFrame, scores: Mapping[tuple[str, str], Floats]) -> pd.DataFrame:
+    """Scores as a tidy table: for each row of ``places``, in their order, each score.
 
-    ``nuggets``: Gives run and topic of each conversation. ``scores`` (shaped (conversations,)): an empty attribute
-    where a score belongs to no attribute set. Returns DataFrame, columns run, topic, attribute, measure, value: All
-    scores of the first conversation, then of the second, and so on.
+    ``scores`` are by attribute set (empty where a score belongs to none) and measure, shaped (places,). Returns the
+    columns of ``places`` and attribute, measure, value.
     """
-    each = len(scores)
-    conversations = nuggets.conversations
-    rows = np.repeat(np.arange(len(conversations)), each)
-    table = conversations.take(rows).reset_index(drop=True)
+    table = places.loc[places.index.repeat(len(scores))].reset_index(drop=True)
     for column, index in (("attribute", 0), ("measure", 1)):
-        names = pd.Series([str(score[index]) for score in scores], dtype="str")
-        table[column] = names.take(np.tile(np.arange(each), len(conversations))).set_axis(table.index)
-    table["value"] = np.column_stack([score[2] for score in scores]).ravel()
-    return table
+        names = pd.Series([key[index] for key in scores], dtype="str")
+        table[column] = names.take(np.tile(np.arange(len(scores)), len(places))).set_axis(table.index)
+    return table.assign(value=np.column_stack(list(scores.values())).ravel())

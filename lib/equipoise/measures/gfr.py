@@ -22,18 +22,31 @@ Relevance. ACM TOIS 42(1), doi:10.1145/3589763.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Booleans, Floats
 from equipoise.attributes import AttributeSet
-from equipoise.divergences import DIVERGENCES, distribution_similarity
+from equipoise.declare import checked, defaults_of, measure
+from equipoise.divergences import distribution_similarity
+from equipoise.measures.conversation_scores import UTILITY, tidy_scores
+from equipoise.measures.ranked_lists import RankedLists, lay_out
+from equipoise.options import (
+    Absent,
+    Cutoff,
+    Decimals,
+    LevelGains,
+    Order,
+    Phi,
+    Unjudged,
+    Unrepresented,
+    Weights,
+)
 
 Decay = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
@@ -41,8 +54,13 @@ Decay = Callable[[Floats], Floats]
 Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts to that shape."""
 
-GAINS: Mapping[int, float] = MappingProxyType({1: 1.0, 2: 3.0})
-SIMILARITIES: Mapping[str, tuple[str, ...]] = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")})
+_measure = partial(
+    measure,
+    family="Ranked lists: group fairness and relevance",
+    range="0 to 1",
+    ideal="close to 1",
+    direction="higher is better",
+)
 
 
 def stopping(gains: ArrayLike, max_gain: float) -> Floats:
@@ -50,47 +68,30 @@ def stopping(gains: ArrayLike, max_gain: float) -> Floats:
 
     .. math:: Decay(L, k) = p_k \prod_{j < k} (1 - p_j), \quad p_k = \frac{g_k}{g_{max} + 1}
 
-    ``gains`` (shaped (..., ranks)): Gain values in the order of the ranks, 0 for nonrelevant documents.
-    ``max_gain``: the largest gain value there is. Returns ndarray, shaped (..., ranks): Probabilities; they sum to
-    less than 1, for some users leave with nothing.
-
-    The decay in gfrc Eq. 1; Chapelle et al. (2009), with the stop probability of the NTCIR evaluation programs.
+    ``gains``, shaped (..., ranks), are 0 for nonrelevant documents; ``max_gain`` is the largest there is. The shares
+    are shaped alike and sum to less than 1, for some users leave with nothing. The decay in gfrc Eq. 1; Chapelle et
+    al. (2009), with the stop probability of the NTCIR evaluation programs.
     """
     gain = np.asarray(gains, dtype=np.float64)
     if not ((gain >= 0) & (gain <= max_gain)).all():
         raise ValueError(f"gains must lie between 0 and max_gain = {max_gain:g}")
     leave = gain / (max_gain + 1)
     stay = np.cumprod(1 - leave, axis=-1)
-    weights = leave.copy()
-    weights[..., 1:] *= stay[..., :-1]
-    return weights
+    return leave * np.concatenate([np.ones_like(stay[..., :1]), stay[..., :-1]], axis=-1)
 
 
 def reciprocal_rank(gains: ArrayLike) -> Floats:
-    """The utility of ERR: the effort of reading as far as rank k leaves 1/k.
+    """The utility of ERR (Chapelle et al., 2009), shaped (ranks,): reading as far as rank k leaves 1/k."""
+    return np.reciprocal(np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
-    ``gains`` (shaped (..., ranks)): Only the number of ranks is looked at. Returns ndarray, shaped (ranks,): ``1 /
-    k`` for k = 1, 2, ...
 
-    Chapelle et al. (2009); Utility in gfrc Eq. 1.
+@checked
+def rank_biased_utility(gains: ArrayLike, phi: Phi = 0.99) -> Floats:
+    """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): at rank k a share phi^k is left.
+
+    Sakai, Kim and Kang (2023).
     """
-    utility: Floats = 1.0 / np.arange(1, np.shape(gains)[-1] + 1)
-    return utility
-
-
-def rank_biased_utility(gains: ArrayLike, phi: float = 0.99) -> Floats:
-    """The utility of iRBU: at every rank a share `phi` of the value is left.
-
-    ``gains`` (shaped (..., ranks)): Only the number of ranks is looked at. ``phi``: share of the value that is left
-    at the next rank, above 0 and at most 1; the campaign has 0.99. Returns ndarray, shaped (ranks,): ``phi ** k``
-    for k = 1, 2, ...
-
-    Sakai, Kim and Kang (2023), iRBU (intentwise rank-biased utility); Utility in gfrc Eq. 1.
-    """
-    if not 0 < phi <= 1:
-        raise ValueError(f"phi must be above 0 and at most 1, found {phi:g}")
-    utility: Floats = phi ** np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64)
-    return utility
+    return np.power(phi, np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
 UTILITIES: Mapping[str, Utility] = MappingProxyType({"ERR": reciprocal_rank, "iRBU": rank_biased_utility})
@@ -102,31 +103,26 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
 
     .. math:: D(L, k)_i = \frac1k \sum_{r=1}^{k} p_i(d_r)
 
-    ``memberships`` (shaped (..., ranks, groups)): Membership probabilities of the document at each rank.
-    ``represented`` (shaped (..., ranks)): Documents that count; the default is all. Before the first of them the
-    distribution is uniform. Returns ndarray, shaped (..., ranks, groups).
-
-    The achieved distribution of gfrc Eq. 1, as the campaign's evaluation program takes it.
+    ``memberships`` are shaped (..., ranks, groups), as is what is returned; ``represented``, shaped (..., ranks), are
+    the documents that count, by default all. Before the first of them the distribution is uniform. As in gfrc Eq. 1
+    and the campaign's evaluation program.
     """
     members = np.asarray(memberships, dtype=np.float64)
-    if represented is None:
-        reach = np.arange(1, members.shape[-2] + 1, dtype=np.float64)
-        return np.cumsum(members, axis=-2) / reach[:, None]
-    counts = np.asarray(represented, dtype=np.bool_)[..., None]
+    counts = np.asarray(True if represented is None else represented, dtype=np.bool_)
+    counts = np.broadcast_to(counts, members.shape[:-1])[..., None]
     so_far = np.cumsum(counts, axis=-2)
     mean = np.cumsum(np.where(counts, members, 0.0), axis=-2) / np.maximum(so_far, 1)
     return np.where(so_far > 0, mean, 1.0 / members.shape[-1])
 
 
-def _expected_similarity(decay: Floats, achieved: Floats, target: ArrayLike, divergence: str) -> Floats:
-    """The expectation of DistrSim; the divergence is computed only where somebody leaves."""
-    leaving = decay > 0
-    experience = np.zeros_like(decay)
-    experience[leaving] = decay[leaving] * distribution_similarity(achieved[leaving], target, divergence)
-    expected: Floats = experience.sum(axis=-1)
-    return expected
+def _similarities(leaving: Booleans, achieved: Floats, target: ArrayLike, divergence: str) -> Floats:
+    """DistrSim, computed only where somebody leaves; 0 elsewhere."""
+    similarities = np.zeros(leaving.shape)
+    similarities[leaving] = distribution_similarity(achieved[leaving], target, divergence)
+    return similarities
 
 
+@_measure("Expected utility and DistrSim", sources=("sakai2023", "chapelle2009"))
 def gfr_components(
     decay: ArrayLike,
     utility: ArrayLike,
@@ -173,15 +169,15 @@ def gfr_components(
     array([0.75 , 0.375])
     """
     leave = np.asarray(decay, dtype=np.float64)
-    expected = (leave * np.asarray(utility, dtype=np.float64)).sum(axis=-1)
     fair = [
-        _expected_similarity(leave, np.asarray(reached, dtype=np.float64), target, divergence)
+        _similarities(leave > 0, np.asarray(reached, dtype=np.float64), target, divergence)
         for reached, target, divergence in zip(achieved, targets, divergences, strict=True)
     ]
-    return np.stack([expected, *fair], axis=-1)
+    return np.stack([(leave * values).sum(axis=-1) for values in (np.asarray(utility, np.float64), *fair)], axis=-1)
 
 
-def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: int | None = None) -> Floats:
+@_measure("GFR", sources=("gfrc", "sakai2023"))
+def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decimals | None = None) -> Floats:
     r"""Combine expected utility and expected DistrSim into GFR.
 
     .. math:: GFR(L) = \sum_{m=0}^{M} w_m C_m(L), \quad \sum_m w_m = 1
@@ -193,9 +189,6 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: int |
     weights : array_like, shaped (..., 1 + attribute sets), optional
         Non-negative, broadcast; each vector is normalised to sum to 1. The default weighs all alike. (1, 0, ..., 0)
         gives NCU.
-    decimals : int, optional
-        Round each component to so many decimals first, half to even on the exact binary value, as the campaign's
-        program does with 4; the default does not round.
 
     Returns
     -------
@@ -231,168 +224,58 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: int |
     return combined
 
 
-@dataclass(frozen=True)
-class _Lists:
-    """Ranked lists side by side: everything the kernels need, shaped (runs, topics, ranks)."""
-
-    runs: list[str]
-    topics: list[str]
-    gains: Floats
-    present: NDArray[np.bool_]  # (runs, topics): the run has the topic
-    max_gain: float
-    rows: pd.DataFrame  # of the run table, kept and cut: its codes and rank
-    documents: pd.Index[Any]
-
-    def members(self, table: pd.DataFrame, attribute: AttributeSet) -> tuple[Integers, Floats, NDArray[np.bool_]]:
-        """Topics of an attribute set, then memberships and who has one, shaped (runs, those topics, ranks, ...)."""
-        groups = len(attribute.groups)
-        lacking = [group for group in attribute.groups if group not in table.columns]
-        if lacking:
-            raise ValueError(f"the memberships in {attribute.name} have no column for group {', '.join(lacking)}")
-        _refuse_repeated(table, ["topic", "document"], f"the memberships in {attribute.name} have a document")
-        topic = _codes(table["topic"], pd.Index(self.topics))
-        topics = np.unique(topic[topic >= 0])
-        if not len(topics):
-            raise ValueError(f"no topic of the qrels has memberships in {attribute.name}")
-        there = table[topic >= 0]
-        place = np.full(len(self.topics), -1)
-        place[topics] = np.arange(len(topics))
-        shape = (len(self.runs), len(topics), self.gains.shape[-1])
-        members = np.full((*shape, groups), 1.0 / groups)
-        represented = np.zeros(shape, dtype=np.bool_)
-        rows = self.rows[place[self.rows["topic"]] >= 0]
-        found = self._find(there, rows["key"].to_numpy())
-        rows, found = rows[found >= 0], found[found >= 0]
-        at = (rows["run"].to_numpy(), place[rows["topic"].to_numpy()], rows["rank"].to_numpy())
-        members[at] = there[list(attribute.groups)].to_numpy(dtype=np.float64)[found]
-        represented[at] = True
-        return topics, members, represented
-
-    def _find(self, table: pd.DataFrame, keys: Integers) -> Integers:
-        return _row_of(_keys(table, self.topics, self.documents), keys)
-
-
-def _codes(values: pd.Series, index: pd.Index[Any]) -> Integers:
-    """Position of each value in the index, -1 where it is not there; each distinct value is looked up once."""
-    codes, distinct = pd.factorize(values, use_na_sentinel=False)
-    return index.get_indexer(pd.Index(distinct))[codes].astype(np.int64)
-
-
-def _keys(table: pd.DataFrame, topics: Sequence[str], documents: pd.Index[Any]) -> Integers:
-    """One number per pair of topic and document; -1 for documents that are in no run."""
-    topic, document = _codes(table["topic"], pd.Index(topics)), _codes(table["document"], documents)
-    known = (topic >= 0) & (document >= 0)
-    return np.where(known, topic * len(documents) + document, -1).astype(np.int64)
-
-
-def _row_of(table_keys: Integers, keys: Integers) -> Integers:
-    """Row of the table that has each key, -1 where none has."""
-    order = np.argsort(table_keys, kind="stable")
-    ordered = table_keys[order]
-    at = np.minimum(np.searchsorted(ordered, keys), max(len(ordered) - 1, 0))
-    if not len(ordered):
-        return np.full(len(keys), -1, dtype=np.int64)
-    return np.where(ordered[at] == keys, order[at], -1).astype(np.int64)
-
-
-def _refuse_repeated(table: pd.DataFrame, columns: list[str], what: str) -> None:
-    repeated = table.duplicated(columns)
-    if repeated.any():
-        first = table.loc[repeated, columns].iloc[0]
-        raise ValueError(f"{what} twice: {', '.join(f'{name} {first[name]!r}' for name in columns)}")
-
-
-def _lay_out(
-    runs: pd.DataFrame,
-    qrels: pd.DataFrame,
-    gains: Mapping[int, float],
-    cutoff: int,
-    order: str,
-    unjudged: str,
-) -> _Lists:
-    """Lay run tables out in arrays. Ranks and topics that a run does not have count as nonrelevant."""
-    if cutoff < 1:
-        raise ValueError(f"the cut-off must be at least 1, found {cutoff}")
-    for name, given, known in (
-        ("order", order, ("file", "score", "rank")),
-        ("unjudged", unjudged, ("nonrelevant", "removed")),
-    ):
-        if given not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, found {given!r}")
-    run, names = pd.factorize(runs["run"], use_na_sentinel=False)
-    own_topic, own_topics = pd.factorize(runs["topic"], use_na_sentinel=False)
-    document, distinct = pd.factorize(runs["document"], use_na_sentinel=False)
-    documents = pd.Index(distinct)
-    if not pd.Index((run * len(own_topics) + own_topic) * len(documents) + document).is_unique:
-        _refuse_repeated(runs, ["run", "topic", "document"], "a run ranks a document")
-    if qrels.empty:
-        raise ValueError("the qrels judge no document")
-    _refuse_repeated(qrels, ["topic", "document"], "the qrels judge a document")
-    values = {0: 0.0} | {int(level): float(gain) for level, gain in gains.items()}
-    unknown = sorted(set(qrels["level"].unique().tolist()) - set(values))
-    if unknown:
-        raise ValueError(f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(values)}")
-    topics = sorted(qrels["topic"].unique().tolist())
-    topic = pd.Index(topics).get_indexer(pd.Index(own_topics))[own_topic]
-    key = np.where(topic >= 0, topic * len(documents) + document, -1)
-    judgement = _row_of(_keys(qrels, topics, documents), key)
-    level = np.where(judgement >= 0, qrels["level"].to_numpy(dtype=np.int64)[judgement], 0)
-    by_level = np.zeros(max(values) + 1)
-    by_level[list(values)] = list(values.values())
-    rows = pd.DataFrame({"run": run, "topic": topic, "key": key, "gain": by_level[level]})
-    kept = rows["topic"] >= 0
-    present = np.zeros((len(names), len(topics)), dtype=np.bool_)
-    present[rows.loc[kept, "run"], rows.loc[kept, "topic"]] = True
-    if unjudged == "removed":
-        kept &= judgement >= 0
-    if order == "score":
-        sequence = np.lexsort((-runs["document"].rank(method="dense").to_numpy(), -runs["score"].to_numpy()))
-        rows = rows.iloc[sequence]
-    elif order == "rank":
-        rows = rows.iloc[np.argsort(runs["rank"].to_numpy(), kind="stable")]
-    rows = rows[kept.reindex(rows.index)]
-    rows["rank"] = rows.groupby(["run", "topic"], sort=False).cumcount().to_numpy()
-    rows = rows[rows["rank"] < cutoff]
-    depth = int(rows["rank"].max()) + 1 if len(rows) else 1
-    laid = np.zeros((len(names), len(topics), depth))
-    laid[rows["run"], rows["topic"], rows["rank"]] = rows["gain"]
-    return _Lists(list(names), topics, laid, present, max(values.values()), rows, documents)
-
-
-def _similarity_names(attributes: Mapping[str, AttributeSet], similarities: Mapping[str, Sequence[str]]) -> list[str]:
-    for kind, names in similarities.items():
-        unknown = [name for name in names if name not in DIVERGENCES]
-        if kind not in ("nominal", "ordinal") or unknown:
-            raise ValueError(f"similarities name nominal and ordinal divergences out of {', '.join(DIVERGENCES)}")
+def _experiences(
+    lists: RankedLists,
+    decay: Decay | None,
+    memberships: Mapping[str, pd.DataFrame],
+    attributes: Mapping[str, AttributeSet],
+    unrepresented: str,
+    utilities: Mapping[str, Utility],
+    similarities: Mapping[str, Sequence[str]],
+) -> tuple[Floats, dict[tuple[str, str], Floats]]:
+    """How many leave at each rank, and their utilities and DistrSim by attribute set and name, NaN for other topics."""
+    if set(memberships) != set(attributes):
+        raise ValueError(
+            f"memberships in {sorted(memberships)}, attribute sets {sorted(attributes)}: the same are needed"
+        )
     lacking = {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}
     if lacking:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
-    return [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in attributes.values())]
+    leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
+    had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
+    for name, attribute in attributes.items():
+        topics, members, represented = lists.members(memberships[name], attribute)
+        reached = achieved_distributions(members, represented if unrepresented == "ignored" else None)
+        for divergence in similarities[attribute.kind]:
+            similar = np.full(leave.shape, np.nan)
+            similar[:, topics] = _similarities(leave[:, topics] > 0, reached, attribute.target, divergence)
+            had[name, divergence.upper()] = similar
+    return leave, had
 
 
-def _check_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
-    for name, (given, known) in choices.items():
-        if given not in known:
-            raise ValueError(f"{name} must be {' or '.join(known)}, found {given!r}")
-
-
+@_measure(
+    "GFR of runs",
+    sources=("gfrc", "sakai2023"),
+    formula=r"GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k)"
+    r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
+)
 def gfr_table(
     runs: pd.DataFrame,
     qrels: pd.DataFrame,
     memberships: Mapping[str, pd.DataFrame] = MappingProxyType({}),
     attributes: Mapping[str, AttributeSet] = MappingProxyType({}),
     *,
-    gains: Mapping[int, float] = GAINS,
-    cutoff: int = 20,
-    order: Literal["file", "score", "rank"] = "file",
-    unjudged: Literal["nonrelevant", "removed"] = "nonrelevant",
-    unrepresented: Literal["uniform", "ignored"] = "uniform",
-    absent: Literal["zero", "omitted"] = "zero",
+    gains: LevelGains = MappingProxyType({1: 1.0, 2: 3.0}),
+    cutoff: Cutoff = 20,
+    order: Order = "file",
+    unjudged: Unjudged = "nonrelevant",
+    unrepresented: Unrepresented = "uniform",
+    absent: Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: Mapping[str, Sequence[str]] = SIMILARITIES,
-    weights: Mapping[str, float] | None = None,
-    decimals: int | None = None,
+    similarities: Mapping[str, Sequence[str]] = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    weights: Weights | None = None,
+    decimals: Decimals | None = None,
 ) -> pd.DataFrame:
     """The expected utility, expected DistrSim of each attribute set, and their combinations, per topic and in the mean.
 
@@ -410,31 +293,11 @@ def gfr_table(
         By the name of the attribute set.
     attributes : mapping of str to AttributeSet
         By name, for the same names.
-    gains : mapping of int to float
-        Gain of each level; 0 for level 0. The campaign's are 1 and 3.
-    cutoff : int
-        Ranks that are looked at; the campaign's are 20.
-    order : {"file", "score", "rank"}
-        What the ranking is: the order of the rows (the campaign's program), the score (descending, ties by document id
-        descending, as trec_eval), or the stated rank (ties in file order).
-    unjudged : {"nonrelevant", "removed"}
-        An unjudged document has gain 0 and stays in the list (the campaign's program), or leaves it before the cut-off.
-    unrepresented : {"uniform", "ignored"}
-        A document without membership counts as spread evenly over the groups (the campaign's program), or not at all.
-    absent : {"zero", "omitted"}
-        A topic that a run lacks scores 0, or has no row and no share in the mean.
     decay : callable, optional
         Gains shaped (..., ranks) to the share of the users that leaves at each rank; the default is `stopping` with the
         largest gain.
     utilities : mapping of str to callable
         Utilities by the name of their measure.
-    similarities : mapping of str to sequence of str
-        Divergences for "nominal" and for "ordinal" attribute sets.
-    weights : mapping of str to float, optional
-        Weight of "utility" and of each attribute set by name, 0 where left out, normalised over what applies to the
-        topic. The default weighs all alike.
-    decimals : int, optional
-        Round components before they are combined; the campaign's program rounds to 4. The default does not round.
 
     Returns
     -------
@@ -445,7 +308,7 @@ def gfr_table(
     ------
     ValueError
         If a document comes twice in a list, in the qrels or in memberships; a level has no gain; memberships and
-        attribute sets are not the same or do not fit; a choice is none of those named.
+        attribute sets are not the same or do not fit.
 
     Notes
     -----
@@ -469,122 +332,59 @@ def gfr_table(
     6   r     t             GFR-iRBU+NMD  0.5588
     7   r     t            GFR-iRBU+RNOD  0.5588
     """
-    if set(memberships) != set(attributes):
-        raise ValueError(
-            f"memberships in {sorted(memberships)}, attribute sets {sorted(attributes)}: the same are needed"
-        )
-    _check_choices(
-        unrepresented=(unrepresented, ("uniform", "ignored")),
-        absent=(absent, ("zero", "omitted")),
-    )
-    kinds = _similarity_names(attributes, similarities)
-    shares = {"utility": 1.0} | dict.fromkeys(attributes, 1.0) if weights is None else dict(weights)
-    if set(shares) - {"utility", *attributes}:
-        raise ValueError(f"weights are for utility and {', '.join(attributes)}, found {', '.join(shares)}")
-    lists = _lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave = stopping(lists.gains, lists.max_gain) if decay is None else decay(lists.gains)
-
-    shape = lists.gains.shape[:2]
-    columns: dict[tuple[str, str], Floats] = {}
-    for name, utility in utilities.items():
-        columns["", name] = gfr_components(leave, utility(lists.gains), [], [], [])[..., 0]
-    weigh = np.zeros((shape[1], 1 + len(attributes)))
-    weigh[:, 0] = shares.get("utility", 0.0)
-    for number, (name, attribute) in enumerate(attributes.items(), start=1):
-        topics, members, represented = lists.members(memberships[name], attribute)
-        reached = achieved_distributions(members, represented if unrepresented == "ignored" else None)
-        weigh[topics, number] = shares.get(name, 0.0)
-        for divergence in similarities[attribute.kind]:
-            fair = np.full(shape, np.nan)
-            fair[:, topics] = _expected_similarity(leave[:, topics], reached, attribute.target, divergence)
-            columns[name, f"GF-{divergence.upper()}"] = fair
-    single = dict(columns)
+    shares = dict.fromkeys([UTILITY, *attributes], 1.0) if weights is None else dict(weights)
+    wanted = [shares.pop(name, 0.0) for name in (UTILITY, *attributes)]
+    if shares:
+        raise ValueError(f"weights are for utility and {', '.join(attributes)}, found {', '.join(shares)} too")
+    lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
+    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
+    scores = {(name, f"GF-{of}" if name else of): values for (name, of), values in expected.items()}
+    kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in attributes.values())]
     for name, *chosen in product(utilities, *(similarities[kind] for kind in kinds)):
         by_kind = dict(zip(kinds, (divergence.upper() for divergence in chosen), strict=True))
-        parts = [single["", name], *(single[a, f"GF-{by_kind[attribute.kind]}"] for a, attribute in attributes.items())]
-        combined = gfr(np.nan_to_num(np.stack(parts, axis=-1)), weigh, decimals)
-        columns["", "+".join([f"GFR-{name}", *by_kind.values()])] = combined
-    values = np.stack(list(columns.values()), axis=-1)
+        parts = np.stack([expected["", name], *(expected[a, by_kind[attributes[a].kind]] for a in attributes)], axis=-1)
+        weigh = np.where(np.isnan(parts), 0.0, wanted)
+        scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(np.nan_to_num(parts), weigh, decimals)
+    values = np.stack(list(scores.values()), axis=-1)
     if absent == "omitted":
         values[~lists.present] = np.nan
-    return _tidy(lists, list(columns), values)
-
-
-def _tidy(lists: _Lists, columns: Sequence[tuple[str, str]], values: Floats) -> pd.DataFrame:
-    """From values shaped (runs, topics, columns), NaN where there is none, to rows; means over the topics come last."""
-    there = ~np.isnan(values)
-    counts = there.sum(axis=1, keepdims=True)
-    means = np.where(
-        counts > 0, np.where(there, values, 0.0).sum(axis=1, keepdims=True) / np.maximum(counts, 1), np.nan
+    counts = (~np.isnan(values)).sum(axis=1, keepdims=True)
+    means = np.where(counts > 0, np.nan_to_num(values).sum(axis=1, keepdims=True) / np.maximum(counts, 1), np.nan)
+    values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
+    places = pd.MultiIndex.from_product([lists.runs, [*lists.topics, ""]], names=["run", "topic"])
+    return tidy_scores(places.to_frame(index=False), dict(zip(scores, values.T, strict=True))).dropna(
+        subset="value", ignore_index=True
     )
-    values = np.concatenate([values, means], axis=1)
-    topics = [*lists.topics, ""]
-    run, topic, column = (grid.ravel() for grid in np.indices(values.shape))
-    table = pd.DataFrame(
-        {
-            "run": pd.array(lists.runs, dtype="str").take(run),
-            "topic": pd.array(topics, dtype="str").take(topic),
-            "attribute": pd.array([name for name, _ in columns], dtype="str").take(column),
-            "measure": pd.array([name for _, name in columns], dtype="str").take(column),
-            "value": values.ravel(),
-        }
-    )
-    return table[table["value"].notna()].reset_index(drop=True)
 
 
+@defaults_of(gfr_table)
 def gfr_clusters(
     runs: pd.DataFrame,
     qrels: pd.DataFrame,
     memberships: Mapping[str, pd.DataFrame] = MappingProxyType({}),
     attributes: Mapping[str, AttributeSet] = MappingProxyType({}),
     *,
-    gains: Mapping[int, float] = GAINS,
-    cutoff: int = 20,
-    order: Literal["file", "score", "rank"] = "file",
-    unjudged: Literal["nonrelevant", "removed"] = "nonrelevant",
-    unrepresented: Literal["uniform", "ignored"] = "uniform",
-    decay: Decay | None = None,
-    utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: Mapping[str, Sequence[str]] = SIMILARITIES,
+    gains: LevelGains,
+    cutoff: Cutoff,
+    order: Order,
+    unjudged: Unjudged,
+    unrepresented: Unrepresented,
+    decay: Decay | None,
+    utilities: Mapping[str, Utility],
+    similarities: Mapping[str, Sequence[str]],
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 
-    Returns DataFrame, columns run, topic, rank, attribute, measure, value: For each rank from 1 at which somebody
-    leaves: measure "share", each utility by name, and "DistrSim-JSD" and the like with their attribute set. A score
-    of `gfr_table` is the sum of share times value over the ranks.
-
-    The terms of gfrc Eq. 1; gfrc2 section 4 draws them for conversations.
+    Returns a table with the columns run, topic, rank, attribute, measure, value: for each rank from 1 at which somebody
+    leaves measure "share", each utility by name, and "DistrSim-JSD" and the like with their attribute set. A score
+    of `gfr_table` is the sum of share times value over the ranks. The terms of gfrc Eq. 1.
     """
-    if set(memberships) != set(attributes):
-        raise ValueError(
-            f"memberships in {sorted(memberships)}, attribute sets {sorted(attributes)}: the same are needed"
-        )
-    _check_choices(unrepresented=(unrepresented, ("uniform", "ignored")))
-    _similarity_names(attributes, similarities)
-    lists = _lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave = stopping(lists.gains, lists.max_gain) if decay is None else decay(lists.gains)
-    columns: dict[tuple[str, str], Floats] = {("", "share"): leave}
-    for name, utility in utilities.items():
-        columns["", name] = np.broadcast_to(utility(lists.gains), leave.shape)
-    for name, attribute in attributes.items():
-        topics, members, represented = lists.members(memberships[name], attribute)
-        reached = achieved_distributions(members, represented if unrepresented == "ignored" else None)
-        for divergence in similarities[attribute.kind]:
-            similar = np.full(leave.shape, np.nan)
-            similar[:, topics] = distribution_similarity(reached, attribute.target, divergence)
-            columns[name, f"DistrSim-{divergence.upper()}"] = similar
-    run, topic, rank = np.nonzero(leave > 0)
-    long = pd.DataFrame(
-        {
-            "run": pd.array(lists.runs, dtype="str").take(run),
-            "topic": pd.array(lists.topics, dtype="str").take(topic),
-            "rank": rank + 1,
-        }
+    lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
+    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
+    at = np.nonzero(leave > 0)
+    places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})
+    return tidy_scores(places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()}).dropna(
+        subset="value", ignore_index=True
     )
-    pieces = [
-        long.assign(attribute=attribute, measure=measure, value=values[run, topic, rank], row=np.arange(len(long)))
-        for (attribute, measure), values in columns.items()
-    ]
-    table = pd.concat(pieces).sort_values("row", kind="stable").drop(columns="row")
-    table = table.astype({"attribute": "str", "measure": "str"})
-    return table[table["value"].notna()].reset_index(drop=True)

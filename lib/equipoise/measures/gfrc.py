@@ -326,15 +326,14 @@ def gfrc(
         np.maximum.at(highest, nuggets.conversation, nuggets.turn)
         empty = (highest - np.bincount(of_turn, minlength=count)).astype(np.float64)
 
-    fairness: list[tuple[str, str, Floats]] = []
+    fairness: dict[tuple[str, str], Floats] = {}
     mean = np.zeros(count)
     for name, attribute in attributes.items():
         achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
         similarities = similarity(achieved, attribute, ordinal, nominal)
         uniform = similarity(np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal)
         score = _conversation_fairness(similarities, of_turn, weight, count, np.stack([empty * uniform, empty]))
-        fairness.append((name, "GF", score))
+        fairness[name, "GF"] = score
         mean += shares[name] * score
-    return tidy_scores(
-        nuggets, [("", "R", r), *fairness, ("", "GF", mean), ("", "GFRC", alpha * r + (1 - alpha) * mean)]
-    )
+    total = alpha * r + (1 - alpha) * mean
+    return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): total})

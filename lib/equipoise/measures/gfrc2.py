@@ -225,10 +225,10 @@ def gfrc2(
         return np.bincount(clusters.conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
 
     utility = expected(clusters.precision)
-    scores = [("", "EGNP", utility)]
+    scores = {("", "EGNP"): utility}
     total = shares[UTILITY] * utility
     for name, attribute in attributes.items():
         fairness = expected(_similarities(nuggets, clusters, attribute, ordinal, nominal)[1])
-        scores.append((name, "EGF", fairness))
+        scores[name, "EGF"] = fairness
         total += shares[name] * fairness
-    return tidy_scores(nuggets, [*scores, ("", "GFRC2", total)])
+    return tidy_scores(nuggets.conversations, {**scores, ("", "GFRC2"): total})

@@ -1,1 +1,14 @@
-"""Systems under evaluation."""
+"""Systems under evaluation, and what they are made of."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def models_package(name: str) -> Any:
+    """A package of the extra ``models``, imported only where a system needs it: recorded outputs need none."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"this system needs {name}: pip install 'equipoise[models]'") from error

@@ -1,11 +1,12 @@
 """Transformer models from a folder on this machine: batches of texts in, token states out.
 
 Only local folders with safetensors weights are read: nothing is fetched, and no pickle is opened. torch and
-transformers are optional; without them an error says how to install them. Recorded outputs need neither.
+transformers are imported when a model is loaded; without them an error says how to install them.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,45 +17,47 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from equipoise.systems import models_package
+
 Floats32 = NDArray[np.float32]
+Head = Literal["encoder", "masked-lm"]
+
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model in evaluation mode with its tokeniser.
+    """A model in evaluation mode, single precision, with its tokeniser.
 
-    ``tokenizer``, ``network``: of the transformers library. ``head``: what the network returns: hidden states, or
-    logits over the vocabulary. ``sha256``: of the weights file, in hexadecimal digits.
+    ``network``: of the transformers library; it returns hidden states (head "encoder") or logits over the vocabulary
+    ("masked-lm"). ``sha256``: of the weights file, in hexadecimal digits.
     """
 
-    tokenizer: Any
+    folder: Path
     network: Any
-    head: Literal["encoder", "masked-lm"]
+    head: Head
     sha256: str
 
+    @functools.cached_property
+    def tokenizer(self) -> Any:
+        """The tokeniser of the transformers library, with the folder's own settings."""
+        return models_package("transformers").AutoTokenizer.from_pretrained(str(self.folder), **_LOCAL)
 
-def load_model(folder: str | Path, head: Literal["encoder", "masked-lm"] = "encoder") -> Model:
-    """Load a model from a local folder.
 
-    ``folder``: with ``config.json``, a tokeniser and ``model.safetensors``. ``head``: which network to build.
+def load_model(folder: str | Path, head: Head = "encoder") -> Model:
+    """Load a model from a local folder with ``config.json``, ``model.safetensors`` and a tokeniser.
+
+    Where a masked-language-model head is wanted and the folder holds none (as sentence encoders do not), PyTorch draws
+    it at random and ties its decoder to the word embeddings.
     """
-    weights = Path(folder) / "model.safetensors"
-    if not weights.is_file():
-        raise FileNotFoundError(f"no model.safetensors in {folder}")
-    try:
-        import torch  # type: ignore[import-not-found,unused-ignore]
-        import transformers  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "this system needs torch and transformers: pip install 'equipoise[models]'"
-        ) from error
+    folder = Path(folder)
+    if missing := [name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()]:
+        raise FileNotFoundError(f"no {' and no '.join(missing)} in the model folder {folder.name}")
+    torch, transformers = models_package("torch"), models_package("transformers")
     kind = transformers.AutoModelForMaskedLM if head == "masked-lm" else transformers.AutoModel
-    options = {"local_files_only": True, "trust_remote_code": False}
-    network = kind.from_pretrained(str(folder), use_safetensors=True, dtype=torch.float32, **options).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **options)
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Model(tokenizer, network, head, digest)
+    network = kind.from_pretrained(str(folder), use_safetensors=True, dtype=torch.float32, **_LOCAL).eval()
+    with (folder / "model.safetensors").open("rb") as file:
+        return Model(folder, network, head, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def token_states(
@@ -62,20 +65,16 @@ def token_states(
 ) -> Iterator[tuple[NDArray[np.int64], Floats32, NDArray[np.bool_]]]:
     """Run texts through a model, similar lengths together.
 
-    ``length``: Tokens after which a text is cut. ``batch``: Texts in one step. ``progress``: Label of a progress
-    bar on the standard error; none where empty. Yields Positions of the texts, shaped (batch,); the network's
-    output, shaped (batch, tokens, width); and which tokens are of the text, special tokens included, shaped (batch,
-    tokens).
+    ``length``: tokens after which a text is cut. ``batch``: texts in one step. ``progress``: label of a progress bar on
+    the standard error; none where empty. Yields positions of the texts, shaped (batch,); the network's output, shaped
+    (batch, tokens, width); and which tokens are of the text, special tokens included, shaped (batch, tokens).
 
-    One thread order and single precision: scores repeat on one machine, and agree to about six digits between machines.
+    One order of threads and single precision: scores repeat on one machine, and agree to about six digits between
+    machines.
     """
-    if not texts:
-        return
-    import torch  # type: ignore[import-not-found,unused-ignore]
-
+    torch = models_package("torch")
     order = np.argsort([len(text) for text in texts], kind="stable")[::-1]
-    steps = range(0, len(texts), batch)
-    for start in tqdm(steps, desc=progress, unit="batch", disable=not progress):
+    for start in tqdm(range(0, len(texts), batch), desc=progress, unit="batch", disable=not progress):
         rows = order[start : start + batch].astype(np.int64)
         coded = model.tokenizer(
             [texts[row] for row in rows], padding=True, truncation=True, max_length=length, return_tensors="pt"

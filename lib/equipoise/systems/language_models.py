@@ -5,18 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from equipoise.systems import models_package
+
 
 def load_server(weights: Path, *, threads: int = 1, context: int = 4096) -> Any:
-    """Load a GGUF language model.
-
-    ``weights``: the ``.gguf`` file. ``context``: Tokens of prompt and answer together.
-    """
+    """Load a language model from its ``.gguf`` file; ``context`` counts the tokens of prompt and answer together."""
     if not weights.is_file():
         raise FileNotFoundError(f"no language model at {weights}")
-    try:
-        import xllamacpp
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("this system needs xllamacpp: pip install 'equipoise[models]'") from error
+    xllamacpp = models_package("xllamacpp")
     settings = xllamacpp.CommonParams()
     settings.model.path = str(weights)
     settings.n_ctx, settings.n_parallel = context, 1

@@ -34,12 +34,13 @@ _MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit int
 
 
 def english_terms(text: str) -> list[str]:
-    """Terms of an English text: lower-cased words without stop words, stemmed by Porter's algorithm.
+    """Terms of an English text: lower-cased runs of letters and digits, no stop words, Porter-stemmed.
 
-    ``text``: any text; a word is a run of letters and digits. Returns: In the order of the text. Stop words are
-    scikit-learn's English list.
+    Stop words (here scikit-learn's list) and Porter's stemmer are also what Terrier, the engine of the permutations
+    study, applies by default; its list is another.
 
-    Stop words and Porter's stemmer are also what Terrier, the paper's engine, applies by default; its list is another.
+    >>> english_terms("The sharks' teeth")
+    ['shark', 'teeth']
     """
     words = [word for word in _WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
     return [stem for stem in porter(words) if stem]  # of a lone s nothing is left
@@ -47,11 +48,7 @@ def english_terms(text: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Documents as term counts.
-
-    ``documents``: Ids, one a row. ``counts`` (shaped (documents, terms)): how often each term occurs.
-    ``vectorizer``: what made the counts; it makes queries too.
-    """
+    """Documents as term counts, shaped (documents, terms), with what made them, which makes queries too."""
 
     documents: tuple[str, ...]
     counts: Sparse
@@ -59,9 +56,7 @@ class Collection:
 
     @classmethod
     def from_texts(cls, texts: dict[str, str], tokenise: Callable[[str], Sequence[str]] = english_terms) -> Collection:
-        """Count the terms of documents.
-
-        ``texts``: Text by document id; rows are sorted by id. ``tokenise``: Takes a text and returns its terms.
+        """Count the terms of documents, given as text by id; rows are sorted by id.
 
         Documents without a term stay in the collection; nothing retrieves them.
         """
@@ -87,10 +82,7 @@ class Collection:
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
 
     def queries(self, texts: Sequence[str]) -> Sparse:
-        """Queries as term counts; terms that no document has are left out.
-
-        ``texts``: one text a query. Returns scipy.sparse.csr_array, shaped (queries, terms).
-        """
+        """Queries as term counts, shaped (queries, terms); terms that no document has are left out."""
         if not len(texts):
             return sparse.csr_array((0, self.counts.shape[1]))
         return sparse.csr_array(self.vectorizer.transform(texts))
@@ -109,10 +101,10 @@ def bm25(
     .. math::
         s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}{tf_{td} + k_1 (1 - b + b\, |d| / \overline{|d|})}
 
-    ``collection``: the documents. ``queries`` (shaped (queries, terms)): Non-negative term weights; the score is
-    linear in them. ``k1``: Saturation of the term frequency, at least 0. ``b``: Normalisation by document length, 0
-    to 1. ``idf``: log(1 + (N - n + 0.5) / (n + 0.5)), never negative, or log((N - n + 0.5) / (n + 0.5)), negative
-    for terms in more than half of the documents. Returns ndarray, shaped (queries, documents).
+    ``queries`` (shaped (queries, terms)): non-negative term weights; the score is linear in them. ``k1``: saturation of
+    the term frequency, at least 0. ``b``: normalisation by document length, 0 to 1. ``idf``:
+    log(1 + (N - n + 0.5) / (n + 0.5)), never negative, or log((N - n + 0.5) / (n + 0.5)), negative for terms in more
+    than half of the documents. Returns ndarray, shaped (queries, documents).
 
     permutations, section 4.1 (k1 = 1.2, b = 0.75); thesis chapter 2. The factor k1 + 1 does not change a ranking.
     """
@@ -120,16 +112,12 @@ def bm25(
         raise ValueError(f"k1 is at least 0 and b between 0 and 1, found k1={k1} and b={b}")
     if idf not in ("positive", "robertson"):
         raise ValueError(f"idf is 'positive' or 'robertson', found {idf!r}")
-    _same_terms(collection, queries)
-    counts = collection.counts.tocoo()
-    lengths = collection.lengths
-    size = len(lengths)
+    counts, lengths = collection.counts.tocoo(), collection.lengths
     holders = np.bincount(counts.col, minlength=counts.shape[1])
-    odds = (size - holders + 0.5) / (holders + 0.5)
+    odds = (len(lengths) - holders + 0.5) / (holders + 0.5)
     rarity = np.log1p(odds) if idf == "positive" else np.log(odds)
     norm = k1 * (1 - b + b * lengths / lengths.mean())
-    weights = rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row])
-    return _product(queries, sparse.csr_array((weights, (counts.row, counts.col)), shape=counts.shape))
+    return _product(queries, counts, rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row]))
 
 
 def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 2500.0) -> Floats:
@@ -138,19 +126,17 @@ def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 250
     .. math::
         s(q, d) = \sum_t q_t \log\frac{tf_{td} + \mu\, p(t|C)}{|d| + \mu} - \sum_t q_t \log p(t|C)
 
-    ``collection``: the documents; p(t|C) is the share of t among all their terms. ``queries`` (shaped (queries,
-    terms)): Non-negative term weights. ``mu``: Mass of the smoothing, in terms; above 0. Returns ndarray, shaped
-    (queries, documents): In nats; larger is better, negative values are usual.
+    p(t|C) is the share of t among all terms of the collection. ``queries`` (shaped (queries, terms)): non-negative term
+    weights. ``mu``: mass of the smoothing, in terms; above 0. Returns ndarray, shaped (queries, documents), in nats;
+    larger is better, negative values are usual.
 
     permutations, section 4.1 (mu = 2500); Zhai and Lafferty (2001).
     """
     if mu <= 0:
         raise ValueError(f"mu is above 0, found {mu}")
-    _same_terms(collection, queries)
     counts = collection.counts.tocoo()
     share = np.asarray(collection.counts.sum(axis=0)) / collection.counts.sum()
-    gain = np.log1p(counts.data / (mu * share[counts.col]))
-    scores = _product(queries, sparse.csr_array((gain, (counts.row, counts.col)), shape=counts.shape))
+    scores = _product(queries, counts, np.log1p(counts.data / (mu * share[counts.col])))
     mass = np.asarray(queries.sum(axis=1), dtype=np.float64)
     return scores + np.outer(mass, np.log(mu / (collection.lengths + mu)))
 
@@ -162,11 +148,11 @@ def jelinek_mercer(collection: Collection, queries: Sparse, *, smoothing: float 
         s(q, d) = \sum_t q_t \ln \Bigl( 1 + \frac{(1 - \lambda) \, tf_{td} / |d|}{\lambda \, p(t | C)} \Bigr), \quad
         p(t | C) = \frac{cf_t + a}{|C| + a}
 
-    ``collection``: the documents; cf counts a term in all of them, \|C\| is the number of all their terms.
-    ``queries`` (shaped (queries, terms)): Non-negative term weights. ``smoothing``: Weight of the collection,
-    strictly between 0 and 1; 0.1 is Elasticsearch's default, which the thesis does not say to have changed.
-    ``added``: Added to the collection frequencies: 1 in Lucene (default), 0 in the textbook. Returns ndarray,
-    shaped (queries, documents): In nats; 0 where no term is shared.
+    cf counts a term in all documents, \|C\| is the number of all their terms. ``queries`` (shaped (queries, terms)):
+    non-negative term weights. ``smoothing``: lambda, the weight of the collection, strictly between 0 and 1; 0.1 is
+    Elasticsearch's default, which the thesis does not say to have changed. ``added``: a, added to the collection
+    frequencies: 1 in Lucene, 0 in the textbook. Returns ndarray, shaped (queries, documents), in nats; 0 where no term
+    is shared.
 
     thesis section 2.2.1; Zhai and Lafferty (2001).
     """
@@ -174,20 +160,18 @@ def jelinek_mercer(collection: Collection, queries: Sparse, *, smoothing: float 
         raise ValueError(f"the smoothing must lie strictly between 0 and 1, found {smoothing}")
     if added < 0:
         raise ValueError(f"what is added to frequencies cannot be negative, found {added}")
-    _same_terms(collection, queries)
     counts = collection.counts.tocoo()
     frequencies = np.asarray(collection.counts.sum(axis=0), dtype=np.float64)
     share = (frequencies + added) / (frequencies.sum() + added)
-    gain = np.log1p((1 - smoothing) * counts.data / collection.lengths[counts.row] / (smoothing * share[counts.col]))
-    return _product(queries, sparse.csr_array((gain, (counts.row, counts.col)), shape=counts.shape))
+    gain = (1 - smoothing) * counts.data / collection.lengths[counts.row] / (smoothing * share[counts.col])
+    return _product(queries, counts, np.log1p(gain))
 
 
-def _same_terms(collection: Collection, queries: Sparse) -> None:
-    if queries.ndim != 2 or queries.shape[1] != collection.counts.shape[1]:
-        raise ValueError(f"queries over {collection.counts.shape[1]} terms are wanted, found shape {queries.shape}")
-
-
-def _product(queries: Sparse, weights: Sparse) -> Floats:
+def _product(queries: Sparse, counts: Any, values: Floats) -> Floats:
+    """Scores of queries over documents whose terms have the values in the place of the counts."""
+    if queries.ndim != 2 or queries.shape[1] != counts.shape[1]:
+        raise ValueError(f"queries over {counts.shape[1]} terms are wanted, found shape {queries.shape}")
+    weights = sparse.csr_array((values, (counts.row, counts.col)), shape=counts.shape)
     scores: Floats = (sparse.csr_array(queries) @ weights.T).toarray()
     return scores
 
@@ -195,18 +179,19 @@ def _product(queries: Sparse, weights: Sparse) -> Floats:
 def top(scores: Floats, k: int) -> NDArray[np.intp]:
     """Best k documents of every query; equal scores in the order of the columns (the document ids, ascending).
 
-    ``scores`` (shaped (queries, documents)): Larger is better. ``k``: at least 1; all documents where there are
-    fewer. Returns ndarray of int, shaped (queries, min(k, documents)): Column numbers, best first.
+    ``scores`` (shaped (queries, documents)): larger is better. Returns column numbers, best first, shaped
+    (queries, min(k, documents)).
 
     Scores that differ by rounding only (relative 1e-12) count as equal, so that the order in which a sum was computed
     cannot change a ranking.
+
+    >>> top(np.array([[0.1, 0.5, 0.5]]), 2)
+    array([[1, 2]])
     """
     if k < 1:
         raise ValueError(f"k is at least 1, found {k}")
     size = scores.shape[1]
-    if k >= size:
-        return np.argsort(-_steps(scores), axis=1, kind="stable")
-    if size > _MOST_COLUMNS:
+    if k >= size or size > _MOST_COLUMNS:
         return np.argsort(-_steps(scores), axis=1, kind="stable")[:, :k]
     keys = -_steps(scores).astype(np.int64) * size + np.arange(size)  # all different: ties are broken by column
     best = np.argpartition(keys, k - 1, axis=1)[:, :k]
@@ -224,10 +209,7 @@ def _steps(scores: Floats) -> Floats:
 
 
 def unit_mass(queries: Sparse) -> Sparse:
-    """Queries scaled so that the weights of each sum to one; empty queries stay empty.
-
-    ``queries`` (shaped (queries, terms)): Non-negative term weights. Returns csr_array, shaped (queries, terms).
-    """
+    """Queries scaled so that the weights of each sum to one; empty queries stay empty."""
     mass = np.asarray(queries.sum(axis=1), dtype=np.float64)
     return sparse.csr_array(sparse.diags_array(1 / np.where(mass > 0, mass, 1.0)) @ queries)
 
@@ -237,10 +219,10 @@ def relevance_model(collection: Collection, scores: Floats, *, documents: int = 
 
     .. math:: p(t|R) \propto \sum_{d \in top} \frac{s(q, d)}{\sum_{d'} s(q, d')} \frac{tf_{td}}{|d|}
 
-    ``collection``: the documents. ``scores`` (shaped (queries, documents)): First-stage scores, BM25 in the paper;
-    documents with a score of 0 or less are not feedback. ``documents``, ``terms``: how many of the highest ranked
-    documents, and of their terms; equal probabilities in alphabetical order. Returns csr_array, shaped (queries,
-    terms of the collection): Term weights that sum to one; empty where no document scores above 0.
+    ``scores`` (shaped (queries, documents)): of a first stage, BM25 in the paper; documents with a score of 0 or less
+    are not feedback. ``documents``, ``terms``: how many of the highest ranked documents, and of their terms; equal
+    probabilities in alphabetical order. Returns term weights, shaped (queries, terms of the collection), that sum to
+    one; empty where no document scores above 0.
 
     permutations, section 4.1 (10 terms of 10 documents); Lavrenko and Croft (2001), RM1, with documents weighted by
     their share of the first-stage score.
@@ -278,10 +260,10 @@ def rm3(
 
     .. math:: q' = \lambda\, q / |q| + (1 - \lambda)\, p(\cdot | R)
 
-    ``collection``: the documents. ``queries`` (shaped (queries, terms)): Non-negative term weights.
-    ``original_weight``: Lambda, 0 to 1. The paper does not give it; 0.6 is the default of the engine that it used.
-    ``k1``, ``b``: of the first-stage BM25. Returns csr_array, shaped (queries, terms): Expanded queries, to be
-    scored by any ranking function; a query that retrieves nothing keeps its weights.
+    ``queries`` (shaped (queries, terms)): non-negative term weights. ``original_weight``: lambda, 0 to 1. The paper
+    does not give it; 0.6 is the default of the engine that it used. ``k1``, ``b``: of the first-stage BM25. Returns
+    expanded queries of the same shape, to be scored by any ranking function; one that retrieves nothing keeps its
+    weights.
 
     permutations, section 4.1; Abdul-Jaleel et al. (2004).
     """

@@ -11,7 +11,7 @@ Porter, M. (1980): An algorithm for suffix stripping. Program 14 (3).
 
 from __future__ import annotations
 
-import importlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,8 @@ from typing import Any
 
 import regex
 import Stemmer
+
+from equipoise.systems import models_package
 
 Tokenisation = Callable[[str], list[str]]
 """From a text to the list of its terms."""
@@ -32,11 +34,16 @@ _BOUNDARY = regex.compile(r"\b", flags=regex.VERSION1 | regex.WORD)
 _WORD = regex.compile(r"[\p{Alphabetic}\p{N}]")
 _STEMMER = Stemmer.Stemmer("porter", 100_000)
 
+_TOKEN = re.compile(r"\b\w\w+\b")
+_LUCENE_STOP_WORD = re.compile(
+    "a|an|and|are|as|at|be|but|by|for|if|in|into|is|it|no|not|of|on|or|such|that|the|their|then|there|these|they|this"
+    "|to|was|will|with"
+)
+_SNOWBALL = Stemmer.Stemmer("english")
+
 
 def standard_words(text: str) -> list[str]:
-    """Words between the default word boundaries of Unicode, those without a letter or digit left out.
-
-    ``text``: any text. Returns: In their order and case.
+    """Words between the default word boundaries of Unicode, in their order and case, if they hold a letter or digit.
 
     Elasticsearch's standard tokeniser; thesis section 2.3.2.
     """
@@ -47,11 +54,19 @@ def standard_words(text: str) -> list[str]:
 def porter(words: Iterable[str]) -> list[str]:
     """Porter stems of lower-case words.
 
-    ``words``: Lower-case.
-
     Elasticsearch's Porter stemmer; thesis section 2.3.2. The algorithm of 1980, as the Snowball project keeps it.
     """
     stems: list[str] = _STEMMER.stemWords(list(words))
+    return stems
+
+
+def lucene_terms(text: str) -> list[str]:
+    """Lower-cased words of two characters and more without Lucene's English stop words, by Snowball's English stemmer.
+
+    Much like the English analyser of Pyserini, by which thesis section 4.4 ranks.
+    """
+    words = [word for word in _TOKEN.findall(text.lower()) if not _LUCENE_STOP_WORD.fullmatch(word)]
+    stems: list[str] = _SNOWBALL.stemWords(words)
     return stems
 
 
@@ -64,12 +79,10 @@ def standard_analyser(text: str) -> list[str]:
 
 
 def _stemmed_whitespace(text: str) -> list[str]:
-    """STM1: split at white space, lower-cased, Porter-stemmed."""
     return porter(text.lower().split())
 
 
 def _stemmed_standard(text: str) -> list[str]:
-    """STM2: standard words, lower-cased, Porter-stemmed."""
     return porter(standard_analyser(text))
 
 
@@ -79,17 +92,20 @@ ANALYSERS: Mapping[str, Tokenisation] = MappingProxyType(
 """The thesis's three analysers by name: SA, STM1 (white space) and STM2 (standard words), both Porter-stemmed."""
 
 
-def _tokenizers() -> Any:
-    try:
-        return importlib.import_module("tokenizers")
-    except ImportError as error:
-        raise ImportError("a WordPiece tokenisation needs tokenizers: pip install 'equipoise[models]'") from error
+def _plain(tokenizer: Any) -> Any:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def read_tokenizer(path: Path) -> Any:
+    """A tokeniser of the library tokenizers from its ``tokenizer.json``, without truncation and padding."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no tokeniser at {path.name}")
+    return _plain(models_package("tokenizers").Tokenizer.from_file(str(path)))
 
 
 def _tokens_of(tokenizer: Any) -> Tokenisation:
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-
     def tokenise(text: str) -> list[str]:
         tokens: list[str] = tokenizer.encode(text, add_special_tokens=False).tokens
         return tokens
@@ -98,29 +114,24 @@ def _tokens_of(tokenizer: Any) -> Tokenisation:
 
 
 def wordpiece(path: Path) -> Tokenisation:
-    """A WordPiece tokenisation from its ``tokenizer.json``.
-
-    ``path``: Such as the one beside a BERT checkpoint. Returns: From text to word pieces.
+    """A WordPiece tokenisation from a ``tokenizer.json``, such as the one beside a BERT checkpoint.
 
     thesis section 2.3.2, "BERT-Token".
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"no tokeniser at {path.name}")
-    return _tokens_of(_tokenizers().Tokenizer.from_file(str(path)))
+    return _tokens_of(read_tokenizer(path))
 
 
 def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisation:
-    """A WordPiece tokenisation whose vocabulary is learned from texts of the domain.
+    """A WordPiece tokenisation whose vocabulary is learned from texts of the domain, lower-cased here.
 
-    ``texts``: the collection, lower-cased here. ``size``: Largest vocabulary; the default is that of SciBERT, whose
-    own vocabulary this replaces. Returns: From text to word pieces.
+    ``size``: largest vocabulary; the default is that of SciBERT, whose own vocabulary this replaces.
 
     thesis section 2.3.2, "SciBERT-Token": SciBERT learned its vocabulary from 1.14 million papers; this one is learned
     from the collection at hand, with pieces that occur at least twice.
     """
     if size < 1:
         raise ValueError(f"a vocabulary needs a positive size, found {size}")
-    library = _tokenizers()
+    library = models_package("tokenizers")
     texts = list(texts)
 
     def fresh(model: Any) -> Any:

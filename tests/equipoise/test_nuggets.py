@@ -1,4 +1,4 @@
-"""Guards the public file formats: what is read, and that every kind of bad input is reported, all at once, by line."""
+"""Guards the nugget table: what is read, and that every kind of bad input is reported, all at once, by line."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import plain_gfrc as plain
-from equipoise.attributes import AttributeSet, attribute_sets, read_attributes
-from equipoise.files import parse_number
+from equipoise.attributes import attribute_sets
 from equipoise.nuggets import nugget_table, read_nuggets
 from equipoise.problems import InputError
 
@@ -183,63 +182,3 @@ def test_a_written_table_reads_back(given_table: Any) -> None:
         np.testing.assert_array_equal(getattr(back, column), getattr(nuggets, column))
     for name, array in nuggets.memberships.items():
         np.testing.assert_array_equal(back.memberships[name], array)
-
-
-# --- attribute sets ---
-
-
-def test_attribute_sets_from_yaml(tmp_path: Path) -> None:
-    text = "NO: {kind: nominal, groups: [yes, no, 1], target: [1/2, 0.25, .25]}\n"
-    sets = read_attributes(write(tmp_path, text, "sets.yaml"))
-    assert sets["NO"].groups == ("yes", "no", "1")
-    assert sets["NO"].target.tolist() == [0.5, 0.25, 0.25]
-    with pytest.raises(ValueError, match="read-only"):
-        sets["NO"].target[0] = 1
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "empty file"),
-        ("- a\n- b\n", "attribute sets by name"),
-        ("A: {kind: nominal, groups: [x, y]}", "exactly the keys kind, groups, target"),
-        ("A: {kind: fuzzy, groups: [x, y], target: uniform}", "neither ordinal nor nominal"),
-        ("A: {kind: nominal, groups: [x], target: uniform}", "at least two groups"),
-        ("A: {kind: nominal, groups: [x, x], target: uniform}", "at least two groups"),
-        ("A: {kind: nominal, groups: x, target: uniform}", "a list of names"),
-        ("A: {kind: nominal, groups: [x, y], target: [1, 2, 3]}", "3 numbers"),
-        ("A: {kind: nominal, groups: [x, y], target: [-1, 2]}", "non-negative"),
-        ("A: {kind: nominal, groups: [x, y], target: [0, 0]}", "not all zero"),
-        ("A: {kind: nominal, groups: [x, y], target: [inf, 1]}", "'inf'"),
-        ("A: {kind: nominal, groups: [x, y], target: equal}", "uniform or a list"),
-        ("turn: {kind: nominal, groups: [x, y], target: uniform}", "no other column"),
-        ("A: {kind: nominal, groups: [x, y], target: uniform}\nA: {}\n", "line 2: found key 'A' twice"),
-        ("A: [", "YAML"),
-        ("A: !!python/object/apply:os.system [x]", "tag"),
-    ],
-)
-def test_refuses_bad_attribute_sets(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        read_attributes(write(tmp_path, text, "sets.yaml"))
-
-
-def test_another_target() -> None:
-    tilted = SETS["ORIGIN"].with_target([3, 1])
-    assert tilted.target.tolist() == [0.75, 0.25]
-    assert tilted.with_target("uniform").target.tolist() == [0.5, 0.5]
-    with pytest.raises(ValueError, match="neither uniform"):
-        tilted.with_target("equal")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="3 numbers in a target for 2 groups"):
-        AttributeSet("A", "nominal", ("x", "y"), np.ones(3))
-
-
-@given(st.fractions(min_value=0, max_value=1, max_denominator=10**6))
-def test_numbers_and_fractions(number: Any) -> None:
-    assert parse_number(f"{number.numerator}/{number.denominator}") == float(number)
-    assert parse_number(repr(float(number))) == float(number)
-
-
-@pytest.mark.parametrize("text", ["", "nan", "inf", "1_0", "0x10", "1/0", "1/2/3", "½", "1e999", "1,5"])
-def test_refuses_what_is_no_number(text: str) -> None:
-    with pytest.raises(ValueError, match="not a number"):
-        parse_number(text)
