@@ -60,7 +60,7 @@ def read(path: Path, kind: str, fields: Mapping[str, type], key: Sequence[str]) 
         if wrong:
             wanted = f"the fields {', '.join(dict.fromkeys((*key, *fields)))}"
             problems.add(path, number, None, f"no good value for {', '.join(wrong)}", wanted)
-        elif identity in seen:
+        elif key and identity in seen:
             problems.add(path, number, None, f"{identity} again", f"each {kind} once")
         seen.add(identity)
     problems.refuse()

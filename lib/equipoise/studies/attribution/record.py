@@ -30,7 +30,8 @@ from equipoise.answer_modes import mode_parts
 from equipoise.conversations.endpoint import Endpoint, Sampling
 from equipoise.files import read_columns
 from equipoise.loaders import cocktail, registry
-from equipoise.measures.attribution import AUTHORS, exact_match
+from equipoise.measures.attribution.bias import AUTHORS
+from equipoise.measures.attribution.correctness import exact_match
 from equipoise.studies.attribution import answering as rag
 from equipoise.studies.attribution import natural_questions
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
