@@ -12,14 +12,15 @@ thesis: chapter 5, section 5.3.1, appendix 5.C (extended set of labels).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 
-from equipoise.answer_modes import MODES
+from equipoise.answer_modes import MODES, mode_parts
 from equipoise.files import read_yaml
 from equipoise.problems import InputError, Problem
 
@@ -107,3 +108,19 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
     if problems:
         raise InputError(problems)
     return sets
+
+
+def shown_in_modes(labels: LabelSet, modes: Iterable[str], relevant: str, nonrelevant: str) -> pd.DataFrame:
+    """What each mode shows of three documents, of whose authors the second's is that of the relevant ones."""
+    rows = [
+        {
+            "mode": mode,
+            "document": number,
+            "relevant": number == 2,
+            "author": author,
+            "label": labels.shown(mode_parts(mode)[0 if number == 2 else 1], author),
+        }
+        for mode in modes
+        for number, author in enumerate((nonrelevant, relevant, nonrelevant), start=1)
+    ]
+    return pd.DataFrame(rows)

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from equipoise import project
 from equipoise.files import read_text, read_yaml
 from equipoise.problems import InputError, Problem
@@ -119,3 +121,23 @@ def read_prompts() -> Prompts:
         wanted = "a list with question, passages (text and group 0 or 1) and answer"
         raise InputError([Problem(str(path), None, None, f"{type(error).__name__}: {error}", wanted)]) from None
     return Prompts(examples=examples, **texts)
+
+
+def prompts_of_figures(notice: str) -> dict[str, pd.DataFrame]:
+    """Lines of the prompts of Figures 5.2, 5.6, 5.7 and 5.8, without documents 3 to 9 and the worked examples."""
+    prompts = read_prompts()
+    shown = [Passage(f"{{text of Document [{number}]}}") for number in range(1, 11)]
+    told = [Passage(passage.text, "Author") for passage in shown]
+    asked = {
+        "5.2": prompts.answer("{query}", shown),
+        "5.7": prompts.answer("{query}", told, notice),
+        "5.6": prompts.rewriting("{input passage}"),
+        "5.8": prompts.pool_of_names(),
+    }
+    found = {}
+    for figure, messages in asked.items():
+        ends = [message["content"] for message in (messages[0], messages[-1])][-len(messages) :]
+        lines = [line for text in ends for line in text.splitlines() if line.strip()]
+        lines = [line for line in lines if not any(f"Document [{middle}]" in line for middle in range(3, 10))]
+        found[figure] = pd.DataFrame({"line": range(1, len(lines) + 1), "text": lines})
+    return found
