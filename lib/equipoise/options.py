@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from equipoise.declare import Option
+from equipoise.declare import Option, option_of
 from equipoise.files import parse_number
+
+
+@functools.cache
+def by_name() -> dict[str, Any]:
+    """Every option type by the name that a parameter has: `PositionWeight` as ``position_weight``."""
+    hints = {name: hint for name, hint in globals().items() if option_of(hint)}
+    return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): hint for name, hint in hints.items()}
 
 
 def read_pairs(text: str) -> dict[str, float]:

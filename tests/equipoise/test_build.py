@@ -1,6 +1,7 @@
 """Guards the build: freshness, parameters, staging, failures, and that reports/ survives being killed."""
 
 import hashlib
+import importlib
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import nbformat
 import pytest
 
 from equipoise import project
-from equipoise.reports import build, freshness, notebooks
+from equipoise.reports import build, freshness, notebooks, provenance
 
 PARAMETERS = """\
 size: int = 3  # how many rows
@@ -106,6 +107,13 @@ def test_notebooks_run_for_real(root: Path) -> None:
     assert digest(root / "reports") == first
     text = "".join(path.read_text() for path in (root / "reports").rglob("*.*"))
     assert str(root) not in text
+    manifest = json.loads((root / "reports" / "example" / "manifest.json").read_text())
+    assert {"notebooks/example.ipynb", "lib/equipoise/__init__.py", "lib/equipoise/files.py"} <= set(
+        manifest["sources"]
+    )
+    assert not {"lib/equipoise/reports/build.py", "lib/equipoise/cli/__init__.py"} & set(manifest["sources"])
+    assert {"matplotlib", "numpy", "pandas", "python-dateutil"} <= set(manifest["versions"])
+    assert not {"equipoise", "ipykernel", "ipython", "traitlets", "tornado", "pyzmq"} & set(manifest["versions"])
     assert not list((root / ".equipoise").iterdir())
 
 
@@ -151,13 +159,15 @@ def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         script = json.loads(nbformat.read(source, as_version=4).cells[-1].source)
         if "failure" in script:
             return script["failure"], "as told"
+        if "edit" in script:
+            Path(script["edit"][0]).write_text(script["edit"][1])
         (Path(folder) / "tables").mkdir()
         (Path(folder) / "tables" / "rows.csv").write_text(json.dumps(parameters))
         versions = {"pandas": version("pandas")}
         (Path(folder) / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST | {"versions": versions} | script))
         return "", ""
 
-    monkeypatch.setattr(build, "_execute", pretend)
+    monkeypatch.setattr(build, "_papermill", pretend)
     script(root)
     return root
 
@@ -299,13 +309,83 @@ def test_data_out_of_reach_keeps_the_report(quick: Path, monkeypatch: pytest.Mon
     assert ",kept," in (quick / "reports" / "ledger.csv").read_text()
 
 
-def test_sources_follow_imports() -> None:
-    sources = notebooks.find_notebooks()["gfrc2_iclr_researchers"].sources()
-    assert {"lib/equipoise/measures/gfrc2.py", "lib/equipoise/divergences.py", "lib/equipoise/__init__.py"} <= set(
-        sources
-    )
-    assert "lib/equipoise/reports/build.py" not in sources
-    assert "lib/equipoise/cli/__init__.py" not in sources
+def test_a_docstring_makes_nothing_stale_and_a_statement_does(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = quick / "equipoise" / "a.py"
+    module.parent.mkdir()
+    module.write_text('"""A module."""\n\n\ndef one() -> int:\n    """One."""\n    return 1\n')
+    monkeypatch.setattr(provenance, "LIBRARY", module.parent)
+    script(quick, sources=["lib/equipoise/a.py"])
+    assert quick_states() == ["built"]
+    module.write_text('# a comment\ndef one(  # another\n) -> int:\n    """The smallest number."""\n    return (1)\n')
+    assert quick_states() == ["fresh"]
+    module.write_text("def one() -> int:\n    return 2\n")
+    reason = freshness.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+    assert reason == "changed since: lib/equipoise/a.py"
+    module.unlink()
+    assert quick_states() == ["built"]
+
+
+def test_a_comment_in_a_notebook_makes_nothing_stale_and_its_text_does(root: Path) -> None:
+    def digest_of(*cells: str, text: str = "# An example", magic: str = "x = 1") -> str:
+        book = notebook(*cells, magic)
+        book.cells[0].source = text
+        return notebooks.Notebook(root / "a.ipynb", book).digest
+
+    first = digest_of("x = 1")
+    assert digest_of("x = 1  # one") == digest_of("# a comment\nx=1") == first
+    others = [digest_of("x = 2"), digest_of("x = 1\n'shown'"), digest_of("x = 1", text="# Another")]
+    others += [digest_of("x = 1", magic="%magic on"), digest_of("x = 1", magic="%magic off")]
+    assert len({first, *others}) == 6
+
+
+def test_code_edited_while_it_runs_leaves_the_report_stale(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = quick / "equipoise" / "a.py"
+    module.parent.mkdir()
+    monkeypatch.setattr(provenance, "LIBRARY", module.parent)
+    report = quick / "reports" / "example"
+    for edited, name in ((module, "lib/equipoise/a.py"), (quick / "notebooks" / "example.ipynb", "")):
+        module.write_text("x = 1\n")
+        text = "x = 2\n" if name else nbformat.writes(notebook("1 + 1"))
+        script(quick, sources=["lib/equipoise/a.py"], edit=[str(edited), text])
+        assert quick_states() == ["built"]
+        reason = freshness.staleness(notebooks.find_notebooks()["example"], report)
+        assert reason == f"changed since: {name or 'notebooks/example.ipynb'}"
+
+
+def test_the_version_of_whatever_was_imported_counts(quick: Path) -> None:
+    script_of_run = "import json, pandas, Stemmer, nbformat; from equipoise.reports.provenance import loaded_versions; "
+    command = [sys.executable, "-c", script_of_run + "print(json.dumps(loaded_versions()))"]
+    ran = [subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)]  # noqa: S603
+    assert ran[0] == ran[1]
+    versions = json.loads(ran[0])
+    assert versions["pystemmer"] == version("PyStemmer")  # whose module is Stemmer
+    assert {"numpy", "pandas", "python-dateutil"} <= set(versions)
+    assert not {"equipoise", "pytest", "pluggy", "nbformat", "ipykernel", "tornado", "setuptools"} & set(versions)
+    script(quick, versions=versions)
+    assert quick_states() == ["built"]
+    assert quick_states() == ["fresh"]
+    script(quick, versions=versions | {"pystemmer": "0.1"})
+    assert quick_states() == ["built"]
+    reason = freshness.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+    assert reason == "changed since: version of pystemmer"
+
+
+def test_of_a_shared_namespace_only_what_was_imported_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "shared_name" / name).mkdir(parents=True)
+        (tmp_path / "shared_name" / name / "__init__.py").touch()
+        information = tmp_path / f"part_{name}-1.0.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: part_{name}\nVersion: 1.0\n")
+        (information / "RECORD").write_text(f"shared_name/{name}/__init__.py,,\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("shared_name.one")
+    try:
+        versions = provenance.loaded_versions()
+    finally:
+        del sys.modules["shared_name"], sys.modules["shared_name.one"]
+    assert versions["part-one"] == "1.0"
+    assert "part-two" not in versions
 
 
 def test_normalising_removes_what_changes_from_run_to_run() -> None:

@@ -23,7 +23,8 @@ from chromium import PROGRAM, Browser
 from equipoise import project
 from equipoise.cli import main
 from equipoise.reports import ledger, printed
-from equipoise.reports.report import REPORT_FOLDER_VARIABLE, Report
+from equipoise.reports.manifest import REPORT_FOLDER_VARIABLE
+from equipoise.reports.report import Report
 from equipoise.site import pages as site
 
 PAGES = site.pages()

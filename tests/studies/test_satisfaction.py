@@ -18,21 +18,25 @@ from sklearn.metrics import (
 )
 
 from equipoise.reports.printed import printed_table
-from equipoise.studies.satisfaction.scores import (
-    MEASURES,
-    agreement,
+from equipoise.studies.satisfaction.accuracy import (
+    COUNTS,
+    SCORES,
     balanced_threshold,
     binary_scores,
-    correct_counts,
-    counter_satisfaction_status,
+    recovered_counts,
+    score_predictions,
+)
+from equipoise.studies.satisfaction.agreement import (
+    agreement,
     jaccard_bounds,
     jaccard_interval,
-    recovered_counts,
+    shared_context_jaccard,
+)
+from equipoise.studies.satisfaction.robustness import (
+    expected_curve,
     robustness_curve,
     robustness_table,
     sampled_intervals,
-    score_predictions,
-    shared_context_jaccard,
 )
 
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
@@ -55,10 +59,11 @@ def plain(satisfied_right: int, satisfied: int, dissatisfied_right: int, dissati
 @given(labels)
 def test_scores_are_those_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
     truth, said = (np.array(side) for side in zip(*pairs, strict=True))
-    counts = correct_counts(truth, said)
-    assert binary_scores(*counts) == pytest.approx(plain(*counts.tolist()))
     table = score_predictions(pd.DataFrame({"run": "a", "dissatisfied": truth, "predicted": said}))
-    assert table[list(MEASURES)].to_numpy()[0] == pytest.approx(plain(*counts.tolist()))
+    counts = table.loc[0, COUNTS].tolist()
+    assert counts == [sum(~truth & ~said), sum(~truth), sum(truth & said), sum(truth)]
+    assert binary_scores(*counts) == pytest.approx(plain(*counts))
+    assert table[list(SCORES)].to_numpy()[0] == pytest.approx(plain(*counts))
 
 
 def test_scores_refuse_more_correct_than_there_are_and_missing_predictions() -> None:
@@ -118,8 +123,8 @@ def test_accuracy_is_linear_so_that_both_methods_agree(first: int, second: int, 
     correct, size = [first, 1, third], [40, second, 40]
     ratios = np.linspace(second / (40 + second), 1, 7)
     exact = robustness_curve(correct, size, ratios)[..., 0]
-    expected = robustness_curve(correct, size, ratios, method="expected counts")[..., 0]
-    linear = [MEASURES.index("Acc"), MEASURES.index("sensitivity")]
+    expected = expected_curve(correct, size, ratios)
+    linear = [SCORES.index("Acc"), SCORES.index("sensitivity")]
     assert exact[:, linear] == pytest.approx(expected[:, linear])
 
 
@@ -136,8 +141,8 @@ def test_curve_takes_many_estimators_at_once() -> None:
 def test_constant_classifier_has_the_accuracy_of_the_share() -> None:
     ratios = np.array([0.2, 0.5, 1.0])
     curve = robustness_curve([80, 0, 0], [80, 20, 60], ratios)
-    assert curve[:, MEASURES.index("Acc"), 0] == pytest.approx(1 - ratios, abs=0.005)
-    assert (curve[:, MEASURES.index("sensitivity")] == 0).all()
+    assert curve[:, SCORES.index("Acc"), 0] == pytest.approx(1 - ratios, abs=0.005)
+    assert (curve[:, SCORES.index("sensitivity")] == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -163,14 +168,14 @@ def test_bootstrap_covers_the_estimate_and_repeats() -> None:
         sampled_intervals([1, 0, 1], [1, 0, 1], [1.0], np.random.default_rng(4), population=[9, 9, 9])
 
 
-COUNTS = pd.DataFrame(
+LABELLED = pd.DataFrame(
     [("b", "Main", 7, 8, 1, 2), ("b", "CF", 0, 1, 3, 5), ("a", "CF", 1, 1, 4, 5), ("a", "Main", 8, 8, 0, 2)],
     columns=["run", "world", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"],
 )
 
 
 def test_table_of_curves_is_the_curve_of_each_estimator() -> None:
-    table = robustness_table(COUNTS, step=0.25)
+    table = robustness_table(LABELLED, step=0.25)
     assert table["run"].drop_duplicates().tolist() == ["a", "b"]
     for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
         part = table[table["run"] == run]
@@ -181,7 +186,7 @@ def test_table_of_curves_is_the_curve_of_each_estimator() -> None:
 
 def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
     whole = pd.DataFrame({"world": ["Main", "CF"], "satisfied": [30, 3], "dissatisfied": [10, 20]})
-    table = robustness_table(COUNTS, step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50)
+    table = robustness_table(LABELLED, step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50)
     rng = np.random.default_rng(3)
     for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
         ratios = [0.25, 0.25, 0.5, 0.75, 1.0]
@@ -189,9 +194,9 @@ def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
         part = table.loc[table["run"] == run, ["value", "low", "high"]]
         np.testing.assert_array_equal(part.to_numpy().reshape(5, 5, 3), curve)
     with pytest.raises(ValueError, match="need a bootstrap"):
-        robustness_table(COUNTS, population=whole)
+        robustness_table(LABELLED, population=whole)
     with pytest.raises(ValueError, match="one row of Main and one of CF"):
-        robustness_table(COUNTS.iloc[:3])
+        robustness_table(LABELLED.iloc[:3])
 
 
 @given(labels, st.integers(0, 100))
@@ -251,14 +256,6 @@ def test_estimator_that_always_says_the_same_shares_no_context() -> None:
     assert shared_context_jaccard(said == truth, said == ~truth) == 0
 
 
-def test_counter_satisfaction_status_by_hand() -> None:
-    status = counter_satisfaction_status([False, False, False, True], [True, True, False, True])
-    assert status == pytest.approx({"Satisfaction": 2 / 3, "Dissatisfaction": 0.0, "Overall": 0.5})
-    assert np.isnan(counter_satisfaction_status([False], [True])["Dissatisfaction"])
-    with pytest.raises(ValueError, match="1 originals and 2"):
-        counter_satisfaction_status([True], [True, False])
-
-
 @given(st.integers(1, 60), st.integers(1, 30), st.data())
 def test_counts_are_among_those_recovered_from_their_scores(
     satisfied: int, dissatisfied: int, data: st.DataObject
@@ -274,7 +271,7 @@ def test_table_3_6_rows_without_up_sampling_are_the_constant_classifier_on_multi
     rows = table[(table["model"] == "BERT") & (table["setup"] == "w/o up-sampling")].set_index("test data")
     for world in ("Main", "CF"):
         there = sizes[f"MultiWOZ {world}"]
-        printed = [float(rows.loc[world, f"MultiWOZ {score}"]) / 100 for score in MEASURES[:4]]
+        printed = [float(rows.loc[world, f"MultiWOZ {score}"]) / 100 for score in SCORES[:4]]
         solutions = recovered_counts(printed, there["Satisfaction"], there["Dissatisfaction"])
         assert solutions.tolist() == [[there["Satisfaction"], 0]]
 

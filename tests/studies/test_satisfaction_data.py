@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from equipoise.loaders import registry
 from equipoise.problems import InputError
 from equipoise.reports.printed import printed_table
-from equipoise.studies.satisfaction.data import load_relabelled, read_acts, read_dialogues, read_samples
+from equipoise.studies.satisfaction.data import COLLECTIONS, collection, load_relabelled, ordered_subset
 from equipoise.studies.satisfaction.dialogues import label_of, parts_of, service_of, turn_samples
-from equipoise.studies.satisfaction.record import COLLECTIONS, collection, ordered_subset
-from equipoise.studies.satisfaction.swapped_dialogues import counterfactual_prompt, swap_responses, written_responses
+from equipoise.studies.satisfaction.prompts import counterfactual_prompt, written_responses
+from equipoise.studies.satisfaction.readers import read_dialogues, read_samples
+from equipoise.studies.satisfaction.swapped import swap_responses
 
 GOOD = "\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tWhere to?\t\t\nUSER\tOVERALL\t\t3,3\n"
 
@@ -88,11 +89,6 @@ def test_dialogues_rated_twice_are_paired_by_their_text(tmp_path: Path, monkeypa
     monkeypatch.setattr(registry, "fetch", lambda _, path: tmp_path / path)
     both = load_relabelled("SGD")
     assert both.to_numpy().tolist() == [["A", 0, 0], ["B", 2, 1], ["C", 1, 0], ["D", 2, 1]]
-
-
-def test_acts_are_numbers_and_names(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 2"):
-        read_acts(written(tmp_path, "0\tInform\n0\tRequest\n"))
 
 
 @given(st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=7), min_size=1, max_size=6))
@@ -171,13 +167,8 @@ def test_swap_keeps_the_context_and_turns_the_outcome() -> None:
         assert 0 <= row["similarity"] <= 1 + 1e-9
 
 
-def test_swap_may_take_a_response_only_so_often() -> None:
+def test_swap_needs_samples_and_donors() -> None:
     samples = both_outcomes()
-    once = swap_responses(samples, samples, most=1)
-    assert once["donor"].is_unique
-    assert len(once) <= len(swap_responses(samples, samples))
-    with pytest.raises(ValueError, match="at least once"):
-        swap_responses(samples, samples, most=0)
     with pytest.raises(ValueError, match="nothing to swap"):
         swap_responses(samples.iloc[:0], samples)
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from equipoise import project
 from equipoise.problems import InputError
 from equipoise.studies.satisfaction import systems as estimators
-from equipoise.studies.satisfaction.record import Collection, predictions
+from equipoise.studies.satisfaction.data import Collection, predictions
+from equipoise.studies.satisfaction.prompts import few_shot_prompt, label_probability
+from equipoise.systems.language_models import load_server
 
 
 def direct_intensity(base: np.ndarray, jumps: np.ndarray, decay: np.ndarray) -> np.ndarray:
@@ -87,24 +89,24 @@ def test_up_sampling_and_constant() -> None:
 
 def test_prompt_shows_labels_in_order_and_ends_where_the_label_belongs() -> None:
     examples = [("USER: one", "Satisfied"), ("USER: two", "Dissatisfied")]
-    prompt = estimators.few_shot_prompt(["a", "b"], ["c", "d"], examples, last=1)
+    prompt = few_shot_prompt(["a", "b"], ["c", "d"], examples, last=1)
     assert prompt.index("USER: one") < prompt.index('"Satisfied".') < prompt.index("USER: two")
     assert prompt.endswith('USER: b\nSYSTEM: d\nLabel of Example 3 is "')
     assert "USER: a" not in prompt
     with pytest.raises(ValueError, match="found Neutral"):
-        estimators.few_shot_prompt(["a"], ["b"], [("x", "Neutral")])
+        few_shot_prompt(["a"], ["b"], [("x", "Neutral")])
 
 
 def test_label_probability_adds_the_beginnings_of_each_label() -> None:
     shares = {"D": 0.2, " Dis": 0.1, "S": 0.25, "Sat": 0.05, "Not": 0.3, "": 0.1}
-    found = estimators.label_probability({token: math.log(share) for token, share in shares.items()})
+    found = label_probability({token: math.log(share) for token, share in shares.items()})
     assert found == pytest.approx(0.3 / 0.6)
-    assert estimators.label_probability({"Not": -0.1}) == 0.5
+    assert label_probability({"Not": -0.1}) == 0.5
 
 
 def test_models_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no language model"):
-        estimators.language_model(tmp_path / "none.gguf")
+        load_server(tmp_path / "none.gguf")
     with pytest.raises(FileNotFoundError, match=r"no model\.safetensors"):
         estimators.fine_tune_encoder(tmp_path, ["a"], [True], ["b"])
 

@@ -1,15 +1,12 @@
-"""Run notebooks headlessly and keep their reports: papermill, content hashes, staging, the ledger.
+"""Run notebooks headlessly and keep their reports: papermill, staging, the ledger.
 
-A report is out of date when the notebook's code, a module it imports, a file it read, a parameter or the version of a
-library has changed since. A build runs what is out of date in a staging folder, and moves each finished report into
-``reports/`` whole, at the very end, and only where its bytes differ: whatever happens before then leaves ``reports/``
-as it was.
+A build runs what is out of date in a staging folder, and moves each finished report into ``reports/`` whole, at the very
+end, and only where its bytes differ: whatever happens before then leaves ``reports/`` as it was.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import multiprocessing
 import os
@@ -22,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import nbformat
 import pandas as pd
@@ -30,56 +27,54 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.loaders import registry
-from equipoise.reports.freshness import complete_manifest, missing_data, output_digests, read_manifest, staleness
+from equipoise.reports import provenance
+from equipoise.reports.comparison import Difference
+from equipoise.reports.freshness import complete_manifest, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
+from equipoise.reports.manifest import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
 from equipoise.reports.notebooks import Notebook, Profile, find_notebooks, normalise
-from equipoise.reports.report import MANIFEST, REPORT_FOLDER_VARIABLE
-from equipoise.reports.shown import VARIANT_VARIABLE
-
-_UNREACHABLE = registry.DataUnreachable.__name__
+from equipoise.reports.shown import difference_lines
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one notebook in a build: run, up to date, not run as its data cannot be reached, or broken.
+
+    ``message`` says why it was kept or failed, or where its report went, if not to ``reports/``.
+    """
+
+    notebook: str
+    state: Literal["built", "fresh", "kept", "failed"]
+    message: str = ""
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
+# --- running ------------------------------------------------------------------------------------------------------
 
 
 def _execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
     """Run a notebook into a folder, in a process of its own; return the kind of failure, if any, and its message."""
+    # read before the run loads any of it: whatever is edited from here on makes the report out of date
+    notebook, texts = Notebook.read(Path(source)), provenance.library()
+    failure = _papermill(source, parameters, folder)
+    if not failure[0]:
+        complete_manifest(notebook, parameters, Path(folder), texts)
+    return failure
+
+
+def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
     import papermill
     from traitlets.config import Config
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
-    target = Path(folder)
-    name = Path(source).stem
+    name = Path(source).name
     os.environ[REPORT_FOLDER_VARIABLE] = folder
     os.environ[VARIANT_VARIABLE] = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
-    with tempfile.TemporaryDirectory() as sockets:
+    with tempfile.TemporaryDirectory() as scratch:
         config = Config()
         config.KernelManager.transport = "ipc"
-        config.KernelManager.ip = str(Path(sockets) / "kernel")
-        output = Path(sockets) / f"{name}.ipynb"
+        config.KernelManager.ip = str(Path(scratch) / "kernel")
+        output = Path(scratch) / name
         try:
             papermill.execute_notebook(
                 source,
@@ -92,43 +87,49 @@ def _execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[s
                 resources={"metadata": {"path": str(Path(source).parent)}},
             )
         except papermill.PapermillExecutionError as error:
-            if error.ename == _UNREACHABLE:
+            if error.ename == registry.DataUnreachable.__name__:
                 return "unreachable", error.evalue
             trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
             return "failed", f"cell {error.exec_count}: {error.ename}: {error.evalue}\n{trace}"
         executed = normalise(nbformat.read(output, as_version=4))
-    if not (target / MANIFEST).is_file():
+    if read_manifest(Path(folder)) is None:
         return "failed", "the notebook ends without report.finish()"
-    nbformat.write(executed, target / f"{name}.ipynb")
+    nbformat.write(executed, Path(folder) / name)
     return "", ""
 
 
-
-
-
-
-
-
-
-
-
-
+def _run(
+    notebooks: Sequence[Notebook],
+    parameters: Mapping[str, Mapping[str, Any]],
+    staging: Path,
+    jobs: int | None,
+    executor: Executor | None,
+) -> dict[str, tuple[str, str]]:
+    """Run notebooks, some at a time, each into a folder of its name; return what `_execute` says of each."""
+    if not notebooks:
+        return {}
+    workers = min(jobs or os.cpu_count() or 1, len(notebooks))
+    pool = executor or ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    results: dict[str, tuple[str, str]] = {}
+    try:
+        futures = {}
+        for notebook in notebooks:
+            folder = staging / notebook.name
+            folder.mkdir()
+            run = pool.submit(_execute, str(notebook.path), parameters[notebook.name], str(folder))
+            futures[run] = notebook.name
+        with tqdm(total=len(futures), desc="notebooks", unit="notebook", file=sys.stderr) as bar:
+            for run in as_completed(futures):
+                results[futures[run]] = run.result()
+                bar.set_postfix_str(futures[run])
+                bar.update()
+    finally:
+        if executor is None:
+            pool.shutdown(cancel_futures=True)
+    return results
 
 
 # --- building -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one notebook in a build.
-
-    ``state``: Run; up to date; not run because its data cannot be reached; broken. ``message``: Why it was kept or
-    failed; where else the report went.
-    """
-
-    notebook: str
-    state: Literal["built", "fresh", "kept", "failed"]
-    message: str = ""
 
 
 def _variant(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
@@ -140,9 +141,19 @@ def _variant(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
     return project.root() / "reports" / "variants" / name / slug
 
 
+def _unexplained(folder: Path) -> str:
+    """What a finished report holds that differs from the paper without a reason, in words; else empty."""
+    lines = [
+        f"{record['artefact']}, {line}"
+        for record in (read_manifest(folder) or {})["artefacts"]
+        for line in difference_lines(Difference(**d) for d in record["differences"] if not d["reason"])
+    ]
+    return "\n".join(["cells that differ without a reason in data/published/explanations.csv:", *lines] if lines else [])
+
+
 def _move(staged: Path, target: Path) -> None:
     """Put a finished report in its place, unless it is there already, byte for byte."""
-    if target.is_dir() and output_digests(staged) == output_digests(target) and read_manifest(staged) == read_manifest(target):
+    if output_digests(staged) == output_digests(target) and read_manifest(staged) == read_manifest(target):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     retired = staged.with_name(staged.name + ".old")
@@ -150,16 +161,6 @@ def _move(staged: Path, target: Path) -> None:
         target.rename(retired)
     staged.rename(target)
     shutil.rmtree(retired, ignore_errors=True)
-
-
-def _unexplained(manifest: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{record['artefact']}, {difference['row']}, {difference['column']}: printed {difference['printed']}, "
-        f"computed {difference['ours']}"
-        for record in manifest["artefacts"]
-        for difference in record["differences"]
-        if not difference["reason"]
-    ]
 
 
 def build(
@@ -172,89 +173,45 @@ def build(
     force: bool = False,
     executor: Executor | None = None,
 ) -> list[Outcome]:
-    """Run notebooks that are out of date, and move their reports into place.
+    """Run the notebooks that are out of date, by default of all, and move their reports into place.
 
-    ``names``: Notebooks; the default is all. ``given``: Parameters, as typed. With any that differ from the
-    defaults, or another profile than "full", a report goes to ``reports/variants/<notebook>/`` and the ledger stays
-    as it is. ``jobs``: Notebooks to run at a time; the default is the number of processors. ``strict``: Count a
-    notebook whose data cannot be reached as failed. ``force``: Run what is up to date too. ``executor``: Runs the
-    notebooks instead of a pool of processes of its own. Returns: One for each notebook, in their order.
+    ``given`` holds parameters as typed. With any that differ from the defaults, or a profile other than "full", a
+    report goes to ``reports/variants/<notebook>/`` and the ledger stays as it is. ``jobs`` notebooks run at a time, by
+    default one a processor, in a pool of processes unless ``executor`` is given. ``strict`` counts a notebook whose
+    data cannot be reached as failed; ``force`` runs what is up to date too.
     """
-    if profile not in get_args(Profile):
-        raise ValueError(f"no profile {profile!r}; there are {', '.join(get_args(Profile))}")
     every = find_notebooks()
     unknown = [name for name in names if name not in every]
     if unknown:
         raise ValueError(f"no notebook {', '.join(unknown)}; there are {', '.join(every)}")
-    chosen = {name: every[name] for name in (names or every)}
+    chosen = {name: every[name] for name in names or every}
     parameters = {name: notebook.values(given or {}, profile) for name, notebook in chosen.items()}
     reports = project.root() / "reports"
+    variants = {name for name in chosen if parameters[name] or profile != "full"}
     targets = {
-        name: _variant(name, notebook.values(given or {}), profile)
-        if parameters[name] or profile != "full"
-        else reports / name
+        name: _variant(name, notebook.values(given or {}), profile) if name in variants else reports / name
         for name, notebook in chosen.items()
     }
-    stale = {name: staleness(chosen[name], targets[name], parameters[name]) for name in chosen}
-    outcomes = {name: Outcome(name, "fresh") for name in chosen if not stale[name] and not force}
-    waiting = [name for name in chosen if name not in outcomes]
-
+    waiting = [book for name, book in chosen.items() if force or staleness(book, targets[name], parameters[name])]
+    outcomes = {name: Outcome(name, "fresh") for name in chosen}
     work = project.root() / ".equipoise"
     work.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="build-", dir=work) as staging:
-        results = _run(waiting, chosen, parameters, Path(staging), jobs, executor)
-        finished: list[str] = []
-        for name in waiting:
-            kind, message = results[name]
+    with tempfile.TemporaryDirectory(prefix="build-", dir=work) as folder:
+        staging = Path(folder)
+        for name, (kind, message) in _run(waiting, parameters, staging, jobs, executor).items():
+            wrong = message if kind or name in variants else _unexplained(staging / name)
             if kind == "unreachable" and targets[name].is_dir() and not strict:
                 outcomes[name] = Outcome(name, "kept", message)
-            elif kind:
-                outcomes[name] = Outcome(name, "failed", message)
+            elif kind or wrong:
+                outcomes[name] = Outcome(name, "failed", wrong)
             else:
-                manifest = complete_manifest(chosen[name], parameters[name], Path(staging) / name)
-                wrong = _unexplained(manifest) if targets[name].parent == reports else []
-                if wrong:
-                    text = "cells that differ without a reason in data/published/explanations.csv:\n" + "\n".join(wrong)
-                    outcomes[name] = Outcome(name, "failed", text)
-                else:
-                    where = "" if targets[name].parent == reports else str(targets[name].relative_to(project.root()))
-                    outcomes[name] = Outcome(name, "built", where)
-                    finished.append(name)
-        for name in finished:
-            _move(Path(staging) / name, targets[name])
-        if any(targets[name].parent == reports for name in chosen):
-            _move_ledger(_ledger(every), Path(staging), reports)
-    return [outcomes[name] for name in chosen]
-
-
-def _run(
-    names: Sequence[str],
-    notebooks: Mapping[str, Notebook],
-    parameters: Mapping[str, Mapping[str, Any]],
-    staging: Path,
-    jobs: int | None,
-    executor: Executor | None,
-) -> dict[str, tuple[str, str]]:
-    if not names:
-        return {}
-    pool = executor or ProcessPoolExecutor(
-        min(jobs or os.cpu_count() or 1, len(names)), mp_context=multiprocessing.get_context("spawn")
-    )
-    results: dict[str, tuple[str, str]] = {}
-    try:
-        futures = {}
-        for name in names:
-            (staging / name).mkdir()
-            futures[pool.submit(_execute, str(notebooks[name].path), parameters[name], str(staging / name))] = name
-        with tqdm(total=len(names), desc="notebooks", unit="notebook", file=sys.stderr) as bar:
-            for future in as_completed(futures):
-                results[futures[future]] = future.result()
-                bar.set_postfix_str(futures[future])
-                bar.update()
-    finally:
-        if executor is None:
-            pool.shutdown(cancel_futures=True)
-    return results
+                place = str(targets[name].relative_to(project.root())) if name in variants else ""
+                outcomes[name] = Outcome(name, "built", place)
+        for name in (name for name, outcome in outcomes.items() if outcome.state == "built"):
+            _move(staging / name, targets[name])
+        if variants != set(chosen):
+            _write_ledger(_ledger(every), staging)
+    return list(outcomes.values())
 
 
 def _ledger(notebooks: Mapping[str, Notebook]) -> Ledger:
@@ -263,49 +220,42 @@ def _ledger(notebooks: Mapping[str, Notebook]) -> Ledger:
     for name, notebook in notebooks.items():
         folder = project.root() / "reports" / name
         manifest = read_manifest(folder)
-        if manifest is None:
-            continue
-        manifests.append(manifest)
-        if staleness(notebook, folder) and missing_data(manifest["inputs"]):
-            kept.append(name)
+        if manifest is not None:
+            manifests.append(manifest)
+            if staleness(notebook, folder) and missing_data(manifest["inputs"]):
+                kept.append(name)
     return Ledger.of(manifests, kept)
 
 
-
-
-def _move_ledger(ledger: Ledger, staging: Path, reports: Path) -> None:
+def _write_ledger(ledger: Ledger, staging: Path) -> None:
+    """Put the ledger beside the reports, where it is not there already, byte for byte."""
     ledger.write(staging)
-    reports.mkdir(exist_ok=True)
     for name in ("ledger.csv", "ledger.md"):
-        target = reports / name
+        target = project.root() / "reports" / name
         if not target.is_file() or target.read_bytes() != (staging / name).read_bytes():
+            target.parent.mkdir(exist_ok=True)
             (staging / name).replace(target)
 
 
-def check() -> list[str]:
-    """Recompute the ledger and compare the reports with what would make them.
+# --- checking -----------------------------------------------------------------------------------------------------
 
-    Returns: A line for each fault: a report that is out of date or altered, a status that fell since the last
-    commit, a ledger that does not say what the reports say. Empty where all is well.
+
+def check() -> list[str]:
+    """Recompute the ledger and compare the reports with what would make them; empty where all is well.
+
+    Each line is a fault: a report that is out of date or altered, a status that fell since the last commit, a ledger
+    that does not say what the reports say.
     """
-    notebooks = find_notebooks()
-    reports = project.root() / "reports"
-    faults = [
-        f"reports/{name} is out of date: {reason}"
-        for name, notebook in notebooks.items()
-        if (reason := staleness(notebook, reports / name))
-    ]
+    notebooks, reports = find_notebooks(), project.root() / "reports"
+    reasons = {name: staleness(notebook, reports / name) for name, notebook in notebooks.items()}
+    faults = [f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason]
     folders = {path.parent.name for path in reports.glob(f"*/{MANIFEST}")}
     faults += [f"reports/{name} has no notebook" for name in sorted(folders - set(notebooks))]
-    ledger = _ledger(notebooks)
-    on_disk = reports / "ledger.csv"
-    text = on_disk.read_text(encoding="utf-8") if on_disk.is_file() else ""
-    if not text or not Ledger.read(text).table.equals(ledger.table):
+    ledger, on_disk = _ledger(notebooks), reports / "ledger.csv"
+    if not on_disk.is_file() or not Ledger.read(on_disk.read_text(encoding="utf-8")).table.equals(ledger.table):
         faults.append("reports/ledger.csv is not what the reports say: run equipoise build")
     committed = _committed_ledger()
-    if committed is not None:
-        faults += ledger.falls_from(committed)
-    return faults
+    return faults if committed is None else faults + ledger.falls_from(committed)
 
 
 def _committed_ledger() -> Ledger | None:
@@ -325,7 +275,7 @@ def listing() -> pd.DataFrame:
     """
     rows = []
     for name, notebook in find_notebooks().items():
-        manifest = read_manifest(project.root() / "reports" / name)
-        made = [record["artefact"] for record in manifest["artefacts"]] if manifest else []
+        manifest = read_manifest(project.root() / "reports" / name) or {"artefacts": []}
+        made = [record["artefact"] for record in manifest["artefacts"]]
         rows.append((name, notebook.title, list(notebook.parameters.values()), made))
     return pd.DataFrame(rows, columns=["notebook", "title", "parameters", "artefacts"])

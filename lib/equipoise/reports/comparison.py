@@ -16,9 +16,8 @@ from equipoise.reports.printed import NOT_PRINTED, Printed, as_number, printed_t
 class Difference:
     """A cell that is not what the paper prints.
 
-    ``row``, ``column``: Where: the values of the key columns, joined by spaces, and the column. ``printed``,
-    ``ours``: the cell as printed, and ours at full precision; empty where there is none. ``reason``: From
-    ``explanations.csv``; empty where nobody has given one.
+    ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty where there is no value;
+    ``reason`` is that of ``explanations.csv``, empty where nobody has given one.
     """
 
     row: str
@@ -30,18 +29,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our table beside a printed one.
+    """Our table beside a printed one: the rows and columns of the printed table, in its order.
 
-    ``against``: name of the printed table. ``ours``, ``printed``: Aligned: the rows and columns of the printed
-    table, in its order. ``keys``: Columns that identify a row. ``cells``: number of printed cells that were
-    compared. ``largest``: Largest absolute difference between a printed and a computed number; None where no number
-    was compared.
+    ``labels`` name the rows, ``cells`` counts the printed cells that were compared, and ``largest`` is the largest
+    absolute difference between a printed and a computed number, None where no number was compared.
     """
 
     against: str
     ours: pd.DataFrame
     printed: pd.DataFrame
-    keys: tuple[str, ...]
+    labels: tuple[str, ...]
     cells: int
     differences: tuple[Difference, ...]
     largest: float | None
@@ -49,8 +46,12 @@ class Comparison:
 
 def _explanations(artefact: str) -> dict[tuple[str, str], str]:
     table = read_columns(project.data("published", "explanations.csv"), ["artefact", "row", "column", "reason"])
-    chosen = table[table["artefact"] == artefact]
-    return {(row.row, row.column): row.reason for row in chosen.itertuples()}
+    return {(row.row, row.column): row.reason for row in table[table["artefact"] == artefact].itertuples()}
+
+
+def _labels(table: pd.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
+    """Name of every row: the values of its key columns, or its number where there are no keys."""
+    return tuple(table[list(keys)].map(raw).agg(" ".join, axis=1) if keys else map(str, range(len(table))))
 
 
 def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequence[str] | None = None) -> Comparison:
@@ -60,9 +61,8 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
     with the same number; marks of significance behind a number are not compared; other text must be the same. Cells
     that the paper leaves empty are not compared.
 
-    ``ours``: with at least the columns and rows of the printed table. ``against``: name of the printed table, such
-    as ``gfrc/table-1``. ``keys``: Columns that identify a row in both. ``columns``: Printed columns to compare
-    besides the keys, where the others cannot be computed; the default is all.
+    ``ours`` has at least the columns and rows of the printed table ``against``, such as ``gfrc/table-1``; ``keys``
+    identify a row in both. ``columns`` are the printed columns to compare where the others cannot be computed.
     """
     printed = printed_table(against)
     if columns is not None:
@@ -70,21 +70,16 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
     missing = [column for column in printed.columns if column not in ours.columns]
     if missing:
         raise ValueError(f"{against}: our table has no column {', '.join(missing)}; it has {', '.join(ours.columns)}")
-    labels, our_labels = (
-        table[list(keys)].map(raw).agg(" ".join, axis=1) if keys else pd.Series(map(str, range(len(table))))
-        for table in (printed, ours)
-    )
-    if labels.duplicated().any() or our_labels.duplicated().any():
+    labels, our_labels = _labels(printed, keys), _labels(ours, keys)
+    if len(set(labels)) < len(labels) or len(set(our_labels)) < len(our_labels):
         raise ValueError(f"{against}: the keys {', '.join(keys)} do not identify a row")
-    absent = [label for label in labels if label not in set(our_labels)]
+    absent = [label for label in labels if label not in our_labels]
     if absent:
         raise ValueError(f"{against}: our table has no row {'; '.join(absent)}")
-    aligned = ours.set_axis(pd.Index(our_labels), axis=0).loc[labels, list(printed.columns)]
+    aligned = ours.set_axis(pd.Index(our_labels), axis=0).loc[list(labels), list(printed.columns)]
     reasons = _explanations(against)
     cells, largest, differences = 0, None, []
-    for column in printed.columns:
-        if column in keys:
-            continue
+    for column in [name for name in printed.columns if name not in keys]:
         for label, text, value in zip(labels, printed[column], aligned[column], strict=True):
             if text.strip() in NOT_PRINTED:
                 continue
@@ -94,7 +89,5 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
                 largest = max(largest or 0.0, abs(number - parsed.number))
             if not parsed.agrees(value, text):
                 differences.append(Difference(label, column, text, raw(value), reasons.get((label, column), "")))
-    printed_rows = printed.reset_index(drop=True)
-    return Comparison(
-        against, aligned.reset_index(drop=True), printed_rows, tuple(keys), cells, tuple(differences), largest
-    )
+    ours = aligned.reset_index(drop=True)
+    return Comparison(against, ours, printed.reset_index(drop=True), labels, cells, tuple(differences), largest)

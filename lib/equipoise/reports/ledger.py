@@ -12,12 +12,7 @@ import pandas as pd
 
 from equipoise.files import write_csv
 from equipoise.reports.printed import artefacts
-from equipoise.reports.shown import markdown_cell
-
-
-STATUSES = ("absent", "kept", "replica", "derived", "explained", "exact")
-"""Statuses of an artefact, from the lowest: a step to the left is a fall."""
-
+from equipoise.reports.shown import markdown_cell, markdown_row
 
 STATUS_MEANINGS = {
     "exact": "every printed cell equals ours at the printed precision",
@@ -28,31 +23,33 @@ STATUS_MEANINGS = {
     "absent": "not regenerated, with the reason",
 }
 """What each status says, from the highest."""
+STATUSES = tuple(reversed(STATUS_MEANINGS))
+"""Statuses of an artefact, from the lowest: a step to the left is a fall."""
+_NOTHING: dict[str, Any] = {"data": "", "cells": 0, "largest": None, "differences": (), "claims": (), "files": ()}
 
 
-_LEDGER_COLUMNS = [
-    "paper",
-    "artefact",
-    "title",
-    "status",
-    "notebook",
-    "data",
-    "cells",
-    "differing",
-    "largest_difference",
-    "claims",
-    "claims_that_hold",
-    "remarks",
-    "files",
-]
+def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str, str]:
+    """What the ledger says of an artefact that a notebook reports."""
+    claims = record["claims"]
+    reasons = dict.fromkeys(difference["reason"] for difference in record["differences"])
+    failed = [f"does not hold: {claim['statement']}" for claim in claims if not claim["holds"]]
+    return {
+        "status": "kept" if kept else record["status"],
+        "notebook": notebook,
+        "data": record["data"],
+        "cells": str(record["cells"] or ""),
+        "differing": str(len(record["differences"])) if record["cells"] else "",
+        "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
+        "claims": str(len(claims) or ""),
+        "claims_that_hold": str(len(claims) - len(failed)) if claims else "",
+        "remarks": "; ".join(filter(None, [record["note"], *reasons, *failed])),
+        "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
+    }
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """One row per table and figure of the four papers, and its status.
-
-    ``table``: Every column as text.
-    """
+    """One row per table and figure of the four papers, every column as text."""
 
     table: pd.DataFrame
 
@@ -60,8 +57,8 @@ class Ledger:
     def of(cls, manifests: Iterable[Mapping[str, Any]], kept: Iterable[str] = ()) -> Ledger:
         """Ledger of the reports with these manifests.
 
-        ``kept``: Notebooks whose report is out of date and whose data cannot be reached: their artefacts are
-        ``kept``.
+        The artefacts of the notebooks ``kept``, whose reports are out of date and whose data cannot be reached, have
+        that status.
         """
         kept_notebooks = set(kept)
         entries: dict[str, dict[str, str]] = {}
@@ -71,28 +68,13 @@ class Ledger:
                 name = record["artefact"]
                 if name in entries:
                     raise ValueError(f"{name} is reported by both {entries[name]['notebook']} and {notebook}")
-                claims = record["claims"]
-                reasons = dict.fromkeys(difference["reason"] for difference in record["differences"])
-                failed = [f"does not hold: {claim['statement']}" for claim in claims if not claim["holds"]]
-                entries[name] = {
-                    "status": "kept" if notebook in kept_notebooks else record["status"],
-                    "notebook": notebook,
-                    "data": record["data"],
-                    "cells": str(record["cells"] or ""),
-                    "differing": str(len(record["differences"])) if record["cells"] else "",
-                    "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
-                    "claims": str(len(claims) or ""),
-                    "claims_that_hold": str(sum(claim["holds"] for claim in claims)) if claims else "",
-                    "remarks": "; ".join(filter(None, [record["note"], *reasons, *failed])),
-                    "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
-                }
+                entries[name] = _entry(notebook, record, kept=notebook in kept_notebooks)
         rows = []
         for name, row in artefacts().iterrows():
-            entry = dict.fromkeys(_LEDGER_COLUMNS, "")
-            entry |= {"status": "absent", "remarks": row["absent_because"] or "not regenerated"}
-            entry |= entries.get(str(name), {})
-            rows.append(entry | {column: row[column] for column in ("paper", "artefact", "title")})
-        return cls(pd.DataFrame(rows, columns=_LEDGER_COLUMNS, dtype="str"))
+            absent = {"status": "absent", "note": row["absent_because"] or "not regenerated"} | _NOTHING
+            own = {column: row[column] for column in ("paper", "artefact", "title")}
+            rows.append(own | (entries.get(str(name)) or _entry("", absent, kept=False)))
+        return cls(pd.DataFrame(rows, dtype="str"))
 
     @classmethod
     def read(cls, text: str) -> Ledger:
@@ -105,9 +87,9 @@ class Ledger:
         (folder / "ledger.md").write_text(self.markdown(), encoding="utf-8")
 
     def markdown(self) -> str:
-        """Return the ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
+        """The ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
         counts = self.table["status"].value_counts()
-        total = ", ".join(f"{counts[status]} {status}" for status in reversed(STATUSES) if status in counts)
+        total = ", ".join(f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts)
         lines = ["# Ledger\n\n", f"{len(self.table)} tables and figures of four papers: {total}.\n"]
         lines.append("\n" + "".join(f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()))
         for paper, part in self.table.groupby("paper", sort=False):
@@ -115,31 +97,22 @@ class Ledger:
             lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
             for row in part.to_dict("records"):
                 label = markdown_cell(row["artefact"].replace("-", " "))
-                first = next(
-                    iter(sorted(row["files"].split(), key=lambda file: not file.endswith((".md", ".svg")))), ""
-                )
+                files = sorted(row["files"].split(), key=lambda file: not file.endswith((".md", ".svg")))
                 claims = f"{row['claims_that_hold']} of {row['claims']} hold" if row["claims"] else ""
                 remarks = row["remarks"] + (f" (data: {row['data']})" if row["data"] else "")
-                cells = [f"[{label}]({first})" if first else label]
-                cells += map(
-                    markdown_cell, [row["title"], row["status"], row["cells"], row["differing"], claims, remarks]
-                )
-                lines.append(f"| {' | '.join(cells)} |\n")
+                cells = [row["title"], row["status"], row["cells"], row["differing"], claims, remarks]
+                lines.append(f"| {f'[{label}]({files[0]})' if files else label} {markdown_row(cells)}")
         return "".join(lines)
 
+    def _statuses(self) -> dict[str, str]:
+        names = self.table["paper"] + "/" + self.table["artefact"]
+        return dict(zip(names, self.table["status"], strict=True))
+
     def falls_from(self, earlier: Ledger) -> list[str]:
-        """Name the artefacts whose status is lower than in an earlier ledger.
-
-        Returns: A line each.
-        """
-
-        def statuses(ledger: Ledger) -> dict[str, str]:
-            return dict(
-                zip(ledger.table["paper"] + "/" + ledger.table["artefact"], ledger.table["status"], strict=True)
-            )
-
-        now, lines = statuses(self), []
-        for name, status in statuses(earlier).items():
-            if STATUSES.index(now.get(name, "absent")) < STATUSES.index(status):
-                lines.append(f"{name} fell from {status} to {now.get(name, 'absent')}")
-        return lines
+        """A line for each artefact whose status is lower than in an earlier ledger."""
+        now = self._statuses()
+        return [
+            f"{name} fell from {status} to {now.get(name, 'absent')}"
+            for name, status in earlier._statuses().items()
+            if STATUSES.index(now.get(name, "absent")) < STATUSES.index(status)
+        ]

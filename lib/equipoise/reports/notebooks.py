@@ -1,4 +1,4 @@
-"""Notebooks: their parameters, the code they rest on, and executed ones without what changes from run to run."""
+"""Notebooks: their parameters, and executed ones without what changes from run to run."""
 
 from __future__ import annotations
 
@@ -15,71 +15,62 @@ from pathlib import Path
 from typing import Any, Literal
 
 import nbformat
-import yaml
 
-from equipoise import project
-
+from equipoise import options, project
+from equipoise.declare import fit, from_text, option_of
+from equipoise.reports.provenance import shape
 
 Profile = Literal["full", "smoke"]
+_TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
+_TYPES["Literal"] = Literal
+
+
+def _type(annotation: ast.expr) -> Any:
+    """The type that an annotation writes."""
+    match annotation:
+        case ast.Constant(value=None):
+            return type(None)
+        case ast.Name(id=name) if name in _TYPES:
+            return _TYPES[name]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _type(left) | _type(right)
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=words):
+            return _TYPES["Literal"][ast.literal_eval(words)]
+        case ast.Subscript(value=ast.Name(id=("list" | "dict") as name), slice=inner):
+            return _TYPES[name][tuple(map(_type, inner.elts if isinstance(inner, ast.Tuple) else [inner]))]
+    raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a notebook.
-
-    ``type``: Its annotation, such as ``int``, ``dict[int, float]`` or ``Literal['rnod', 'nmd']``.
-    """
+    """A parameter of a notebook; ``type`` is its annotation, such as ``int`` or ``Literal['rnod', 'nmd']``."""
 
     name: str
     type: str
     default: Any
     help: str
 
-    def parse(self, text: str) -> Any:
-        """Value of the parameter from text as typed on a command line (YAML), checked against its type."""
-        annotation = ast.parse(self.type, mode="eval").body
+    @property
+    def option(self) -> Any:
+        """The declared option of measures that has the parameter's name, where the default is one of its values."""
+        declared = options.by_name().get(self.name)
         try:
-            value: Any = yaml.safe_load(text)
-        except yaml.YAMLError:
-            value = text
-        for candidate in (value, text):  # text, since YAML takes on, no, 1e3 or null for something else
-            fitted = _fit(candidate, annotation)
-            if fitted is not _MISFIT:
-                return fitted
-        raise ValueError(f"{self.name} is {text!r}; wanted {self.type}" + (f" ({self.help})" if self.help else ""))
+            fit(self.default, declared, self.name)
+        except ValueError:
+            return None
+        return declared
 
-
-_MISFIT = object()
-
-
-def _fit(value: Any, annotation: ast.expr) -> Any:
-    """Return the value as the annotated type, or _MISFIT; only whole numbers are converted, to floats."""
-    match annotation:
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            fitted = _fit(value, left)
-            return _fit(value, right) if fitted is _MISFIT else fitted
-        case ast.Constant(value=None):
-            return value if value is None else _MISFIT
-        case ast.Name(id="float"):
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            return float(value) if number else _MISFIT
-        case ast.Name(id="int"):
-            return value if isinstance(value, int) and not isinstance(value, bool) else _MISFIT
-        case ast.Name(id=("str" | "bool" | "list" | "dict") as name):
-            kind = {"str": str, "bool": bool, "list": list, "dict": dict}[name]
-            return value if isinstance(value, kind) else _MISFIT
-        case ast.Subscript(value=ast.Name(id="Literal"), slice=choices):
-            allowed = choices.elts if isinstance(choices, ast.Tuple) else [choices]
-            return value if value in [ast.literal_eval(choice) for choice in allowed] else _MISFIT
-        case ast.Subscript(value=ast.Name(id="list"), slice=inner):
-            items = [_fit(item, inner) for item in value] if isinstance(value, list) else [_MISFIT]
-            return _MISFIT if any(item is _MISFIT for item in items) else items
-        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[key_type, value_type])):
-            if not isinstance(value, dict):
-                return _MISFIT
-            pairs = [(_fit(key, key_type), _fit(item, value_type)) for key, item in value.items()]
-            return _MISFIT if any(_MISFIT in (key, item) for key, item in pairs) else dict(pairs)
-    raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
+    def parse(self, text: str) -> Any:
+        """Value from text as typed on a command line (YAML), of the parameter's type and within its option's bounds."""
+        wanted = self.type
+        try:
+            value = from_text(text, _type(ast.parse(self.type, mode="eval").body), self.name)
+            wanted = f"{wanted} {getattr(option_of(self.option), 'bounds', '')}".strip()
+            fit(value, self.option, self.name)
+        except ValueError:
+            told = f" ({self.help})" if self.help else ""
+            raise ValueError(f"{self.name} is {text!r}; wanted {wanted}{told}") from None
+        return value
 
 
 @dataclass(frozen=True)
@@ -102,16 +93,9 @@ class Notebook:
     @property
     def title(self) -> str:
         """Its first heading."""
-        return next(
-            (
-                line.lstrip("# ").strip()
-                for cell in self.content.cells
-                if cell.cell_type == "markdown"
-                for line in cell.source.splitlines()
-                if line.startswith("#")
-            ),
-            self.name,
-        )
+        prose = [cell.source for cell in self.content.cells if cell.cell_type == "markdown"]
+        heading = re.search(r"^#+(.*)", "\n".join(prose), re.MULTILINE)
+        return heading[1].strip() if heading else self.name
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -120,35 +104,29 @@ class Notebook:
         for cell in self.content.cells:
             if "parameters" not in cell.metadata.get("tags", []):
                 continue
-            comments = {
-                token.start[0]: token.string.lstrip("# ")
-                for token in tokenize.generate_tokens(io.StringIO(cell.source).readline)
-                if token.type == tokenize.COMMENT
-            }
+            tokens = tokenize.generate_tokens(io.StringIO(cell.source).readline)
+            comments = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
             for statement in ast.parse(cell.source).body:
-                if not (
-                    isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value
-                ):
-                    raise ValueError(
-                        f"{self.name}: a parameter is written as name: type = value, line {statement.lineno}"
-                    )
-                name, annotation = statement.target.id, statement.annotation
-                default = _fit(ast.literal_eval(statement.value), annotation)
-                if default is _MISFIT:
-                    raise ValueError(f"{self.name}: the default of {name} is no {ast.unparse(annotation)}")
-                comment = comments.get(statement.end_lineno or statement.lineno, "")
-                found[name] = Parameter(name, ast.unparse(annotation), default, comment)
+                match statement:
+                    case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value):
+                        written = ast.unparse(annotation)
+                    case _:
+                        line = statement.lineno
+                        raise ValueError(f"{self.name}: a parameter is written as name: type = value, line {line}")
+                try:
+                    default = fit(ast.literal_eval(value), _type(annotation), name)
+                except ValueError:
+                    raise ValueError(f"{self.name}: the default of {name} is no {written}") from None
+                found[name] = Parameter(name, written, default, comments.get(statement.end_lineno or 0, ""))
         return found
 
-    @property
-    def smoke(self) -> dict[str, Any]:
-        """Parameters of the smoke profile, from the notebook's metadata ``equipoise.smoke``."""
-        return dict(self.content.metadata.get("equipoise", {}).get("smoke", {}))
-
     def values(self, given: Mapping[str, str], profile: Profile = "full") -> dict[str, Any]:
-        """Parameters that differ from their defaults."""
+        """Parameters that differ from their defaults: those given, as typed, and those of the smoke profile.
+
+        The latter stand in the notebook's metadata ``equipoise.smoke``.
+        """
         known = self.parameters
-        values = self.smoke if profile == "smoke" else {}
+        values = dict(self.content.metadata.get("equipoise", {}).get("smoke", {}) if profile == "smoke" else {})
         for name, text in given.items():
             if name not in known:
                 there = ", ".join(f"{p.name} ({p.type})" for p in known.values()) or "none"
@@ -156,45 +134,22 @@ class Notebook:
             values[name] = known[name].parse(text)
         return {name: value for name, value in values.items() if value != known[name].default}
 
-    def sources(self) -> dict[str, str]:
-        """Sha256 of the notebook's code and text, and of every module of the library it needs."""
-        cells = [[cell.cell_type, cell.source, cell.metadata.get("tags", [])] for cell in self.content.cells]
-        digest = hashlib.sha256(json.dumps(cells).encode()).hexdigest()
-        code = "\n".join(cell.source for cell in self.content.cells if cell.cell_type == "code")
-        code = re.sub(r"^\s*[%!].*$", "", code, flags=re.MULTILINE)
-        return {f"notebooks/{self.path.name}": digest, **_modules(code)}
+    @property
+    def digest(self) -> str:
+        """Sha256 of what its code does and what its text says."""
+        cells = [
+            [cell.cell_type, _does(cell.source) if cell.cell_type == "code" else cell.source, cell.metadata.get("tags")]
+            for cell in self.content.cells
+        ]
+        return hashlib.sha256(repr(cells).encode()).hexdigest()
 
 
-def _imported(code: str, package: str) -> set[str]:
-    """Modules of the library that a piece of code imports, by dotted name."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], base]).rstrip(".")
-            names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-    return {name for name in names if name.split(".")[0] == "equipoise"}
-
-
-def _modules(code: str) -> dict[str, str]:
-    """Sha256 of the library's modules that the code needs, those that they need among them."""
-    library = Path(__file__).parents[1]
-    found: dict[str, str] = {}
-    waiting = _imported(code, "") | {"equipoise"}
-    while waiting:
-        parts = waiting.pop().split(".")
-        waiting |= {".".join(parts[:-1])} if len(parts) > 1 else set()
-        base = library.joinpath(*parts[1:])
-        path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
-        key = f"lib/equipoise/{path.relative_to(library).as_posix()}"
-        if path.is_file() and key not in found:
-            found[key] = project.sha256(path)
-            package = ".".join(parts) if base.is_dir() else ".".join(parts[:-1])
-            waiting |= _imported(path.read_text(encoding="utf-8"), package)
-    return dict(sorted(found.items()))
+def _does(code: str) -> Any:
+    """What a cell does, without comments; text that stands alone is kept, as it may be what the cell shows."""
+    try:
+        return [shape(statement) for statement in ast.parse(code).body]
+    except SyntaxError:  # with magics it is no Python
+        return code
 
 
 def find_notebooks() -> dict[str, Notebook]:

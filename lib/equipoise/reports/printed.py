@@ -12,24 +12,16 @@ import pandas as pd
 from equipoise import project
 from equipoise.files import CSV_DIGITS, read_columns
 
-
+PRINTED_FRACTION = re.compile(r"\d+/\d+")
+NOT_PRINTED = ("", "-", "–", "—")
 _ARTEFACT_COLUMNS = ["paper", "artefact", "kind", "title", "place", "absent_because"]
-
-
 _PRINTED_NUMBER = re.compile(r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)")
 
 
-PRINTED_FRACTION = re.compile(r"\d+/\d+")
-
-
-NOT_PRINTED = ("", "-", "–", "—")
-
-
 def artefacts() -> pd.DataFrame:
-    """All tables and figures of the four papers.
+    """All tables and figures of the four papers, indexed by name, such as ``gfrc/table-1``.
 
-    Returns DataFrame, columns paper, artefact, kind, title, place, absent_because: Indexed by name, such as
-    ``gfrc/table-1``.
+    Returns DataFrame, columns paper, artefact, kind, title, place, absent_because.
     """
     # not noted as used: the list says nothing about what a report holds
     table = read_columns(project.root() / "data" / "published" / "artefacts.csv", _ARTEFACT_COLUMNS)
@@ -37,17 +29,14 @@ def artefacts() -> pd.DataFrame:
 
 
 def printed_table(artefact: str) -> pd.DataFrame:
-    """A table as the paper prints it, every cell as text.
-
-    ``artefact``: Such as ``gfrc/table-1``.
-    """
+    """A table as the paper prints it, every cell as text; ``artefact`` is such as ``gfrc/table-1``."""
     path = project.data("published", *f"{artefact}.csv".split("/"))
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed cell: its number and half a unit of its last place, or its text."""
+    """A printed cell: its number, half a unit of its last place and its decimals; text has no number."""
 
     number: float | None
     half_unit: float
@@ -55,6 +44,7 @@ class Printed:
 
     @classmethod
     def parse(cls, text: str) -> Printed:
+        """Read a cell."""
         bare = text.strip().replace("−", "-")
         if PRINTED_FRACTION.fullmatch(bare):
             return cls(float(Fraction(bare)), 0.0, None)
@@ -67,6 +57,7 @@ class Printed:
         return cls(float(digits), 0.5 * 10.0**-decimals if decimals else 0.0, decimals)
 
     def agrees(self, ours: object, text: str) -> bool:
+        """Whether a value of ours is this number at its precision, or else this text."""
         if self.number is None:
             return isinstance(ours, str) and ours.strip() == text.strip()
         value = as_number(ours)
@@ -74,14 +65,14 @@ class Printed:
 
 
 def as_number(value: object) -> float | None:
-    if isinstance(value, (bool, np.bool_)) or value is None:
-        return None
-    if isinstance(value, (int, float, np.integer, np.floating)):
+    """A number as a float; None for anything else, NaN and truth values too."""
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         return None if np.isnan(float(value)) else float(value)
     return None
 
 
 def is_blank(value: object) -> bool:
+    """Whether a cell holds nothing."""
     return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)) or value == ""
 
 
@@ -90,6 +81,4 @@ def raw(value: object) -> str:
     if is_blank(value):
         return ""
     number = as_number(value)
-    if number is None:
-        return str(value)
-    return CSV_DIGITS % (number + 0.0)
+    return str(value) if number is None else CSV_DIGITS % (number + 0.0)

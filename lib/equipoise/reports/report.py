@@ -1,4 +1,4 @@
-"""Reports: save a table or a figure, hold it against the printed one, and keep the ledger.
+"""The report of a notebook: tables and figures saved, held against the printed ones, and summed up in a manifest.
 
 A notebook opens one `Report`, gives it each table and figure under the artefact's name (``gfrc/table-1``) or a name
 of its own, and ends with `Report.finish`. What the paper prints lies in ``data/published``; cells are compared at the
@@ -8,18 +8,16 @@ author, decides the status of an artefact.
 
 from __future__ import annotations
 
-import html
-import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, Literal
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,70 +25,18 @@ from matplotlib.figure import Figure
 from equipoise import plots, project
 from equipoise.files import write_csv
 from equipoise.reports.comparison import Comparison, Difference, compare
+from equipoise.reports.manifest import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
 from equipoise.reports.printed import artefacts
-from equipoise.reports.shown import (
-    VARIANT_VARIABLE, Shown, difference_lines, html_table, markdown_cell, markdown_table, save_figure, show_table)
+from equipoise.reports.provenance import direct_requirements, loaded_modules, loaded_versions
+from equipoise.reports.shown import Shown, difference_lines, show_claim, show_summary, show_table
 
 Basis = Literal["recomputed", "derived", "replica"]
-
-REPORT_FOLDER_VARIABLE = "EQUIPOISE_REPORT_FOLDER"
-MANIFEST = "manifest.json"
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-# --- reports ------------------------------------------------------------------------------------------------------
+"""What an artefact was made from: the study's data, other printed numbers, other data."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A finding of a paper, put as a sentence that holds or does not hold on the data at hand.
-
-    ``evidence``: the numbers that decide.
-    """
+    """A finding of a paper, a sentence that holds or does not hold on the data at hand, and the numbers that decide."""
 
     statement: str
     holds: bool
@@ -99,6 +45,8 @@ class Claim:
 
 @dataclass
 class _Record:
+    """What a manifest keeps of an artefact."""
+
     artefact: str
     basis: Basis
     data: str
@@ -106,7 +54,7 @@ class _Record:
     files: list[str]
     cells: int = 0
     largest: float | None = None
-    differences: list[Difference] = field(default_factory=list)
+    differences: Sequence[Difference] = ()
     claims: list[Claim] = field(default_factory=list)
 
     @property
@@ -115,9 +63,6 @@ class _Record:
             return self.basis
         return "explained" if self.differences else "exact"
 
-    def entry(self) -> dict[str, Any]:
-        return {"status": self.status, **asdict(self)}
-
 
 def _slug(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?", name):
@@ -125,22 +70,30 @@ def _slug(name: str) -> str:
     return name.replace("/", "-")
 
 
+def _save_figure(figure: Figure, folder: Path, name: str, caption: str) -> str:
+    """Save a figure as SVG and PNG, the same bytes at every run, and close it; return the SVG, titled by the caption."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"svg.hashsalt": name}):
+        metadata = {"Date": None, "Creator": None, "Title": caption}
+        figure.savefig(folder / f"{name}.svg", bbox_inches="tight", metadata=metadata)
+        figure.savefig(folder / f"{name}.png", bbox_inches="tight", dpi=144, metadata={"Software": None})
+    plt.close(figure)
+    return (folder / f"{name}.svg").read_text(encoding="utf-8")
+
+
 class Report:
     """The tables and figures of one notebook, saved and compared as they are made.
 
     Under `equipoise build` it writes where the build says. In a notebook run by hand it writes to
-    ``reports/variants/by-hand/<notebook>``, and so never over the committed report.
-
-    ``notebook``: name of the notebook, without ending.
+    ``reports/variants/by-hand/<notebook>``, and so never over the committed report. ``notebook`` is its name, without
+    ending.
     """
 
     def __init__(self, notebook: str) -> None:
         self.notebook = notebook
         given = os.environ.get(REPORT_FOLDER_VARIABLE)
-        if given:
-            self.folder = Path(given)
-        else:
-            self.folder = project.root() / "reports" / "variants" / "by-hand" / _slug(notebook)
+        self.folder = Path(given or project.root() / "reports" / "variants" / "by-hand" / _slug(notebook))
+        if not given:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._known = artefacts()
@@ -161,20 +114,19 @@ class Report:
         note: str = "",
         digits: int = 4,
     ) -> Shown:
-        """Save a table; if it is a paper's, hold it against the printed one.
+        """Save a table, and hold it against the printed one where it is a paper's; both are shown side by side.
 
-        ``name``: Artefact (``gfrc/table-1``), or a name of the notebook's own. ``ours``: the whole of it is
-        saved as CSV; shown are the rows and columns that the paper prints. ``keys``: Columns that identify a
-        row; needed to compare. ``caption``: the default is the artefact's title. ``against``: Printed table to
-        compare with; the default is the artefact's own, where it is published as numbers. ``columns``: Printed
-        columns to compare, where the others cannot be computed; the default is all. ``basis``: From the study's
-        data; from other printed numbers; from other data. ``data``: the data it was made from, in words for the
-        ledger. ``note``: what a reader of the ledger should know. ``digits``: Decimals to show where no printed
-        precision is known. Returns: Both tables side by side, differing cells marked.
+        ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of ``ours`` is saved as
+        CSV; shown are the rows and columns that the paper prints. ``keys`` are the columns that identify a row,
+        ``caption`` is by default the artefact's title, ``against`` is by default the artefact's own printed table, and
+        ``columns`` are the printed ones to compare where the others cannot be computed. ``data`` says in words for the
+        ledger what it was made from, ``note`` what else its reader should know. ``digits`` are the decimals to show
+        where no printed precision is known.
         """
-        comparison = self._compare(name, ours, keys, against, columns, basis)
-        caption = caption or self._title(name)
-        shown = show_table(caption, ours, comparison, digits)
+        if against is None and name in self._known.index and basis != "replica":
+            against = name
+        comparison = None if against is None else compare(ours, against, keys, columns)
+        shown = show_table(caption or self._title(name), ours, comparison, digits)
         folder = self.folder / "tables"
         folder.mkdir(exist_ok=True)
         write_csv(ours, folder / f"{_slug(name)}.csv")
@@ -195,13 +147,11 @@ class Report:
         data: str = "",
         note: str = "",
     ) -> Shown:
-        """Save a figure as SVG and PNG, with the values it shows as CSV.
+        """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
 
-        ``name``: Artefact (``gfrc/figure-1``), or a name of the notebook's own. ``drawn``: It is closed.
-        ``caption``: what the figure shows, for those who cannot see it too; the default is the artefact's
-        title. ``values``: the plotted values. ``keys``, ``against``: Compare the values with a printed table,
-        as for `table`; only if ``against`` is given. ``basis``: "recomputed" where the figure prints numbers of
-        its own, and ``against`` holds them.
+        ``caption`` says what the figure shows, for those who cannot see it too; it is by default the artefact's title.
+        The values are compared with a printed table only if ``against`` names one; ``basis`` is "recomputed" where the
+        figure itself prints these numbers. The other parameters are those of `table`.
         """
         comparison = None
         if against is not None:
@@ -213,80 +163,50 @@ class Report:
         figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
-        caption = caption or self._title(name)
-        svg = save_figure(figure, self.folder / "figures", _slug(name), caption)
-        files = [f"figures/{_slug(name)}.{kind}" for kind in ("svg", "png")]
+        caption, slug = caption or self._title(name), _slug(name)
+        svg = _save_figure(figure, self.folder / "figures", slug, caption)
+        files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         if values is not None:
-            write_csv(values, self.folder / "figures" / f"{_slug(name)}.csv")
-            files.append(f"figures/{_slug(name)}.csv")
+            files.append(f"figures/{slug}.csv")
+            write_csv(values, self.folder / files[-1])
         self._record(name, basis, data, note, files, comparison)
         return Shown({"text/plain": caption, "image/svg+xml": svg})
 
     def claim(self, artefact: str, statement: str, holds: bool, evidence: str) -> Shown:
-        """State a finding of the paper and whether it holds here.
+        """State a finding of the paper, as a sentence, and whether it holds here, which is computed, not judged.
 
-        ``artefact``: the table or figure, already reported, that the finding rests on. ``statement``: the
-        finding, as a sentence. ``holds``: Computed, not judged. ``evidence``: the numbers that decide.
+        ``artefact`` is the table or figure, already reported, that it rests on; ``evidence`` the numbers that decide.
         """
         if artefact not in self._records:
             raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
-        claim = Claim(statement, bool(holds), evidence)
-        self._records[artefact].claims.append(claim)
-        verdict = "Holds" if claim.holds else "Does not hold"
-        page = f"<p><b>{verdict}:</b> {html.escape(statement)} <i>({html.escape(evidence)})</i></p>"
-        markdown = f"**{verdict}:** {markdown_cell(statement)} *({markdown_cell(evidence)})*"
-        return Shown(
-            {"text/plain": f"{verdict}: {statement} ({evidence})", "text/markdown": markdown, "text/html": page}
-        )
+        self._records[artefact].claims.append(Claim(statement, bool(holds), evidence))
+        return show_claim(statement, holds, evidence)
 
     def finish(self) -> Shown:
         """Close the report: write its manifest, and sum up what agrees, what differs and why, and the versions."""
-        versions = _versions()
+        records, versions = self._records.values(), loaded_versions()
         manifest = {
             "notebook": self.notebook,
-            "artefacts": [record.entry() for record in self._records.values()],
+            "artefacts": [{"status": record.status, **asdict(record)} for record in records],
             "inputs": project.used_files(),
+            "sources": loaded_modules(),
             "versions": versions,
         }
-        (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        header = ["Artefact", "Status", "Printed cells", "Differing", "Claims that hold"]
+        write_manifest(self.folder, manifest)
         rows, notes = [], []
-        for record in self._records.values():
-            held = sum(claim.holds for claim in record.claims)
-            claims = f"{held} of {len(record.claims)}" if record.claims else ""
+        for record in records:
+            claims = f"{sum(c.holds for c in record.claims)} of {len(record.claims)}" if record.claims else ""
             status = "variant" if os.environ.get(VARIANT_VARIABLE) else record.status
             rows.append([record.artefact, status, record.cells or "", len(record.differences) or "", claims])
             notes += [f"{record.artefact}, {line}" for line in difference_lines(record.differences)]
-        table = pd.DataFrame(rows, columns=header)
-        used = ", ".join(f"{name} {number}" for name, number in versions.items())
-        texts = [list(map(str, row)) for row in rows]
-        listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        page = (
-            f'<div class="equipoise-table">{html_table("What this notebook regenerates", table, texts, set())}'
-            f"{f'<ul>{listed}</ul>' if listed else ''}<p>Made with {html.escape(used)}.</p></div>"
-        )
-        bullets = "".join(f"- {markdown_cell(note)}\n" for note in notes)
-        markdown = f"{markdown_table(header, rows)}\n{bullets}\nMade with {markdown_cell(used)}.\n"
-        return Shown({"text/plain": f"Made with {used}", "text/markdown": markdown, "text/html": page})
+        used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct_requirements())
+        return show_summary(rows, notes, used)
 
     def _title(self, name: str) -> str:
         if name not in self._known.index:
             return name
         row = self._known.loc[name]
         return f"{str(row['artefact']).replace('-', ' ').capitalize()} of {row['paper']}: {row['title']}"
-
-    def _compare(
-        self,
-        name: str,
-        ours: pd.DataFrame,
-        keys: Sequence[str],
-        against: str | None,
-        columns: Sequence[str] | None,
-        basis: Basis,
-    ) -> Comparison | None:
-        if against is None and name in self._known.index and basis != "replica":
-            against = name
-        return None if against is None else compare(ours, against, keys, columns)
 
     def _record(
         self, name: str, basis: Basis, data: str, note: str, files: list[str], comparison: Comparison | None
@@ -297,28 +217,7 @@ class Report:
             return
         if basis == "replica" and not data:
             raise ValueError(f"{name}: a replica says which data it was made from")
-        record = _Record(name, basis, data, note, files)
+        record = self._records[name] = _Record(name, basis, data, note, files)
         if comparison is not None:
             record.cells, record.largest = comparison.cells, comparison.largest
-            record.differences = list(comparison.differences)
-        self._records[name] = record
-
-
-def _versions() -> dict[str, str]:
-    """Versions of the libraries that the computation has loaded, of those the project depends on."""
-    versions = {}
-    for requirement in requires("equipoise") or []:
-        name = re.split(r"[^A-Za-z0-9_.-]", requirement, maxsplit=1)[0]
-        module = {"pyyaml": "yaml", "scikit-learn": "sklearn", "ir-measures": "ir_measures"}.get(name, name)
-        if module in sys.modules and not module.startswith(("ipykernel", "jupyter", "nb", "papermill", "pytest")):
-            try:
-                versions[name] = version(name)
-            except PackageNotFoundError:
-                continue
-    return dict(sorted(versions.items()))
-
-
-# --- ledger -------------------------------------------------------------------------------------------------------
-
-
-
+            record.differences = comparison.differences

@@ -1,25 +1,19 @@
-"""What a notebook shows: tables and figures as HTML, Markdown, SVG and plain text, text from data escaped."""
+"""What a notebook shows: tables and sentences as HTML, Markdown and plain text, all text from data escaped."""
 
 from __future__ import annotations
 
 import html
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from equipoise.reports.comparison import Comparison, Difference
+from equipoise.reports.manifest import VARIANT_VARIABLE
 from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, is_blank, raw
-
-
-VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
 
 
 def markdown_cell(text: object) -> str:
@@ -28,18 +22,43 @@ def markdown_cell(text: object) -> str:
     return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", escaped)
 
 
+def markdown_row(cells: Iterable[object]) -> str:
+    """A row of a Markdown table; every cell is escaped."""
+    return f"| {' | '.join(map(markdown_cell, cells))} |\n"
+
+
 def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table; every cell is escaped."""
-    lines = [list(map(markdown_cell, header)), ["---"] * len(header), *(list(map(markdown_cell, row)) for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    """A Markdown table; every cell is escaped."""
+    return f"{markdown_row(header)}| {' | '.join(['---'] * len(header))} |\n{''.join(map(markdown_row, rows))}"
+
+
+def markdown_list(notes: Iterable[str]) -> str:
+    """A Markdown list; every entry is escaped."""
+    return "".join(f"- {markdown_cell(note)}\n" for note in notes)
+
+
+def html_table(
+    title: str, header: Iterable[object], rows: Iterable[Iterable[object]], marked: Collection[tuple[int, int]] = ()
+) -> str:
+    """An HTML table under a caption, some cells marked as different; every cell is escaped."""
+    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in header)
+    body = []
+    for row, cells in enumerate(rows):
+        texts = [html.escape(str(cell)) for cell in cells]
+        shown = [f"<mark>≠ {text}</mark>" if (row, column) in marked else text for column, text in enumerate(texts)]
+        body.append(f"<tr>{''.join(f'<td>{text}</td>' for text in shown)}</tr>")
+    caption = f"<caption>{html.escape(title)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def html_list(notes: Sequence[str]) -> str:
+    """An HTML list, empty where there is nothing to list; every entry is escaped."""
+    return f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>" if notes else ""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Something a notebook shows, in as many formats as it has.
-
-    ``formats``: Content by MIME type.
-    """
+    """Something a notebook shows: its content by MIME type."""
 
     formats: Mapping[str, str]
 
@@ -49,16 +68,19 @@ class Shown:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
         return dict(self.formats)
 
+    @classmethod
+    def text(cls, plain: str, markdown: str, page: str) -> Shown:
+        """Something in words, in the three formats for words."""
+        return cls({"text/plain": plain, "text/markdown": markdown, "text/html": page})
+
 
 def _decimals(printed: pd.Series | None, ours: pd.Series, digits: int) -> int | None:
     """Decimals to show a column at: the printed precision, else ``digits``; None for what is no float."""
     if not pd.api.types.is_float_dtype(ours) and not any(isinstance(value, float) for value in ours):
         return None
-    if printed is None:
+    if printed is None or any(PRINTED_FRACTION.fullmatch(text.strip()) for text in printed):
         return digits
-    shown = [parsed.decimals for text in printed if (parsed := Printed.parse(text)).decimals is not None]
-    fractions = any(PRINTED_FRACTION.fullmatch(text.strip()) for text in printed)
-    return digits if fractions else max(shown, default=digits)
+    return max((parsed.decimals for parsed in map(Printed.parse, printed) if parsed.decimals is not None), default=digits)
 
 
 def _cell(value: object, decimals: int | None) -> str:
@@ -71,20 +93,8 @@ def _cell(value: object, decimals: int | None) -> str:
     return text.lstrip("-") if not text.strip("-0.") else text
 
 
-def html_table(title: str, table: pd.DataFrame, texts: list[list[str]], marked: set[tuple[int, int]]) -> str:
-    head = "".join(f"<th>{html.escape(str(column))}</th>" for column in table.columns)
-    body = []
-    for row, cells in enumerate(texts):
-        parts = []
-        for column, cell in enumerate(cells):
-            text = html.escape(cell)
-            parts.append(f"<td><mark>≠ {text}</mark></td>" if (row, column) in marked else f"<td>{text}</td>")
-        body.append(f"<tr>{''.join(parts)}</tr>")
-    caption = f"<caption>{html.escape(title)}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def difference_lines(differences: Sequence[Difference]) -> list[str]:
+def difference_lines(differences: Iterable[Difference]) -> list[str]:
+    """A line for each cell that differs, with its reason, or the parameters of a variant in its place."""
     variant = os.environ.get(VARIANT_VARIABLE)
     unknown = f"made with {variant}" if variant else "no reason is known"
     return [
@@ -94,63 +104,49 @@ def difference_lines(differences: Sequence[Difference]) -> list[str]:
 
 
 def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int) -> Shown:
-    printed = comparison.printed if comparison is not None else None
-    shown = comparison.ours if comparison is not None else ours
-    decimals = [
-        _decimals(printed[column] if printed is not None else None, shown[column], digits) for column in shown.columns
-    ]
-    texts = [
-        [_cell(value, places) for value, places in zip(row, decimals, strict=True)]
-        for row in shown.itertuples(index=False, name=None)
-    ]
-    marked: set[tuple[int, int]] = set()
-    if comparison is None or printed is None:
-        parts = [html_table("Computed", shown, texts, marked)]
-        verdict, notes = "", []
-        title = markdown_cell(caption)
-        rows = texts
-    else:
-        labels = shown[list(comparison.keys)].map(raw).agg(" ".join, axis=1).tolist()
-        columns = list(shown.columns)
+    """A table, beside the printed one where they are compared, differing cells marked."""
+    table = ours if comparison is None else comparison.ours
+    printed = None if comparison is None else comparison.printed
+    columns = list(table.columns)
+    decimals = [_decimals(None if printed is None else printed[name], table[name], digits) for name in columns]
+    texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
+    tables, rows, title, verdict, notes = [html_table("Computed", columns, texts)], texts, markdown_cell(caption), "", []
+    if comparison is not None and printed is not None:
+        labels = comparison.labels
         marked = {(labels.index(d.row), columns.index(d.column)) for d in comparison.differences}
-        parts = [
-            html_table("Computed", shown, texts, marked),
-            html_table(f"Printed ({comparison.against})", shown, printed.to_numpy().tolist(), marked),
+        tables = [
+            html_table("Computed", columns, texts, marked),
+            html_table(f"Printed ({comparison.against})", columns, printed.to_numpy().tolist(), marked),
         ]
         equal = comparison.cells - len(comparison.differences)
         verdict = f"{equal} of {comparison.cells} printed cells agree at the printed precision."
-        notes = difference_lines(comparison.differences)
-        title = f"{markdown_cell(caption)}. {verdict}"
-        rows = [
-            [
-                f"{cell} (printed {printed.iloc[row, column]})" if (row, column) in marked else cell
-                for column, cell in enumerate(cells)
-            ]
-            for row, cells in enumerate(texts)
-        ]
-    listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+        title, notes = f"{title}. {verdict}", difference_lines(comparison.differences)
+        rows = [list(cells) for cells in texts]
+        for row, column in marked:
+            rows[row][column] += f" (printed {printed.iloc[row, column]})"
     page = (
         f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b> {verdict}</p>'
         f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start; overflow-x: auto">'
-        f"{''.join(parts)}</div>{f'<ul>{listed}</ul>' if listed else ''}</div>"
+        f"{''.join(tables)}</div>{html_list(notes)}</div>"
     )
-    markdown = f"{title}\n\n{markdown_table(shown.columns.tolist(), rows)}"
-    if notes:
-        markdown += "\n" + "".join(f"- {markdown_cell(note)}\n" for note in notes)
-    plain = "\n".join([f"{caption}. {verdict}".strip(), *notes])
-    return Shown({"text/plain": plain, "text/markdown": markdown, "text/html": page})
+    markdown = f"{title}\n\n{markdown_table(columns, rows)}" + ("\n" + markdown_list(notes) if notes else "")
+    return Shown.text("\n".join([f"{caption}. {verdict}".strip(), *notes]), markdown, page)
 
 
-def save_figure(figure: Figure, folder: Path, name: str, caption: str) -> str:
-    """Save a figure as SVG and PNG, the same bytes at every run, and close it.
+def show_claim(statement: str, holds: bool, evidence: str) -> Shown:
+    """A finding, whether it holds, and the numbers that decide."""
+    verdict = "Holds" if holds else "Does not hold"
+    page = f"<p><b>{verdict}:</b> {html.escape(statement)} <i>({html.escape(evidence)})</i></p>"
+    markdown = f"**{verdict}:** {markdown_cell(statement)} *({markdown_cell(evidence)})*"
+    return Shown.text(f"{verdict}: {statement} ({evidence})", markdown, page)
 
-    ``folder``: Made if need be. ``name``: File name without ending; it also seeds the ids inside the SVG.
-    ``caption``: Becomes the title inside the SVG. Returns: The SVG.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": name}):
-        metadata = {"Date": None, "Creator": None, "Title": caption}
-        figure.savefig(folder / f"{name}.svg", bbox_inches="tight", metadata=metadata)
-        figure.savefig(folder / f"{name}.png", bbox_inches="tight", dpi=144, metadata={"Software": None})
-    plt.close(figure)
-    return (folder / f"{name}.svg").read_text(encoding="utf-8")
+
+def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: str) -> Shown:
+    """What a notebook has regenerated: a row for each artefact, the differences, and the versions used."""
+    header = ["Artefact", "Status", "Printed cells", "Differing", "Claims that hold"]
+    page = (
+        f'<div class="equipoise-table">{html_table("What this notebook regenerates", header, rows)}'
+        f"{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>"
+    )
+    markdown = f"{markdown_table(header, rows)}\n{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n"
+    return Shown.text(f"Made with {used}", markdown, page)

@@ -33,8 +33,8 @@ from traitlets.config import Config
 
 from equipoise import catalogue, project
 from equipoise.reports.ledger import STATUS_MEANINGS, STATUSES, Ledger
+from equipoise.reports.manifest import MANIFEST
 from equipoise.reports.notebooks import Notebook, find_notebooks
-from equipoise.reports.report import MANIFEST
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SECTIONS = (("measures", "Measures"), ("performance", "Performance"), ("data", "Data"))

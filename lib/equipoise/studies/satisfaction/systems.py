@@ -1,138 +1,69 @@
 """Estimators of user satisfaction: constant, few-shot, fine-tuned, and with the dynamics of a Hawkes process.
 
 Each gives samples of `equipoise.studies.satisfaction.dialogues.turn_samples` the probability that the user is
-dissatisfied. Only training and prompting need packages of the extra ``models``; intensities and prompts are plain.
+dissatisfied. Only training and prompting need packages of the extra ``models``; intensities are plain.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline
 from tqdm import tqdm
 
-from equipoise.arrays import Floats, Integers
-from equipoise.studies.satisfaction.dialogues import dialogue_text
-from equipoise.systems.language_models import load_server
+from equipoise.arrays import Booleans, Floats, Integers
+from equipoise.systems import models_package
+from equipoise.systems.encoders import load_model
 
-LABELS = ("Satisfied", "Dissatisfied")
-"""Labels of the few-shot prompt."""
-
-_INSTRUCTION = (
-    "Label how satisfied the user is at the end of each dialogue. There are two labels:\n"
-    '"Dissatisfied": the system does not understand what the user asks for, or fails to fulfil it.\n'
-    '"Satisfied": the system understands what the user asks for, and fulfils all or part of it or says how it can be '
-    "fulfilled.\n"
-)
+_GREEDY = {"temperature": 0.0, "cache_prompt": True, "seed": 0}
+_EVERY = 100
+"""Steps between checkpoints."""
 
 
 def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
     """Probability of dissatisfaction of every sample by the majority class of training: 0 or 1.
-
-    ``samples``, ``training``: with the column dissatisfied in ``training``. Returns ndarray, shaped (samples,).
 
     The rows "BERT w/o up-sampling" of thesis Table 3.6 are this classifier on MultiWOZ.
     """
     return np.full(len(samples), float(training["dissatisfied"].mean() > 0.5))
 
 
+def first_tokens(server: Any, prompt: str) -> dict[str, float]:
+    """Log-probabilities of the 40 likeliest first tokens, by a server of `equipoise.systems.language_models`."""
+    answer = server.handle_completions({"prompt": prompt, "n_predict": 1, "n_probs": 40, **_GREEDY})
+    found: dict[str, float] = {}
+    for entry in answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]:
+        found[entry["token"]] = float(np.logaddexp(found.get(entry["token"], -np.inf), entry["logprob"]))
+    return found
+
+
+def continuation(server: Any, prompt: str, tokens: int) -> str:
+    """The likeliest continuation of a prompt, of at most so many tokens."""
+    answer = server.handle_completions({"prompt": prompt, "n_predict": tokens, **_GREEDY})
+    return str(answer["choices"][0]["text"])
+
+
+# --- fine-tuned encoder -----------------------------------------------------------------------------------------------
+
+
 def up_sampled(dissatisfied: ArrayLike, times: int, rng: np.random.Generator) -> Integers:
-    """Rows of a training set in which each dissatisfied sample stands several times, shuffled.
+    """Rows of a training set in which each dissatisfied sample stands several times, shuffled (thesis section 3.5.3).
 
-    ``times``: how often a dissatisfied sample stands; 1 leaves the set as it is. Returns ndarray of int, shaped
-    (rows,).
-
-    thesis section 3.5.3.
+    ``times``: how often a dissatisfied sample stands; 1 leaves the set as it is.
     """
     if times < 1:
         raise ValueError(f"a sample stands at least once, found {times}")
     rare = np.asarray(dissatisfied, dtype=bool)
     rows = np.repeat(np.arange(len(rare), dtype=np.int64), np.where(rare, times, 1))
     return rng.permutation(rows)
-
-
-# --- few-shot ---------------------------------------------------------------------------------------------------------
-
-
-def few_shot_prompt(
-    users: Sequence[str], systems: Sequence[str], examples: Sequence[tuple[str, str]], last: int | None = None
-) -> str:
-    """Prompt for the label of a dialogue.
-
-    ``users``, ``systems``: Exchanges of the dialogue. ``examples``: Dialogues and their labels; the thesis shows a
-    satisfied one, then a dissatisfied one. ``last``: Exchanges of the dialogue that are shown, from the end.
-    Returns: It ends within the quotation marks where the label belongs.
-
-    thesis Figure 3.3: instruction, what the two labels mean, examples with their labels, the dialogue. The wording of
-    the instruction is our own.
-    """
-    unknown = sorted({label for _, label in examples} - set(LABELS))
-    if unknown:
-        raise ValueError(f"labels are {' and '.join(LABELS)}, found {', '.join(unknown)}")
-    parts = [_INSTRUCTION]
-    for number, (shown, label) in enumerate(examples, start=1):
-        parts.append(f'Example {number}:\n{shown}\nLabel of Example {number} is "{label}".\n')
-    number = len(examples) + 1
-    parts.append(f'Example {number}:\n{dialogue_text(users, systems, last)}\nLabel of Example {number} is "')
-    return "\n".join(parts)
-
-
-def label_probability(candidates: Mapping[str, float]) -> float:
-    r"""Probability of "Dissatisfied" against "Satisfied", by the token that a model would write first.
-
-    .. math:: P = \frac{\sum_{t \in D} p_t}{\sum_{t \in D} p_t + \sum_{t \in S} p_t}
-
-    where D and S hold the tokens that the one label begins with and the other does not.
-
-    ``candidates``: Natural logarithm of the probability of each of the likeliest tokens. Returns: From 0 to 1; 0.5
-    where neither label is among the candidates.
-    """
-    sums = dict.fromkeys(LABELS, 0.0)
-    for token, logarithm in candidates.items():
-        begun = token.strip()
-        for label in LABELS:
-            if begun and label.startswith(begun):
-                sums[label] += math.exp(logarithm)
-    total = sum(sums.values())
-    return sums["Dissatisfied"] / total if total else 0.5
-
-
-def language_model(
-    weights: Path, *, threads: int = 1, context: int = 4096
-) -> tuple[Callable[[str], dict[str, float]], Callable[[str, int], str]]:
-    """Load a GGUF language model.
-
-    ``weights``: the ``.gguf`` file. ``context``: Tokens of prompt and answer together. Returns: One takes a prompt
-    and returns log-probabilities of the 40 likeliest first tokens; the other takes a prompt and a number of tokens
-    and returns the likeliest continuation.
-    """
-    server = load_server(weights, threads=threads, context=context)
-    greedy = {"temperature": 0.0, "cache_prompt": True, "seed": 0}
-
-    def first_tokens(prompt: str) -> dict[str, float]:
-        answer = server.handle_completions({"prompt": prompt, "n_predict": 1, "n_probs": 40, **greedy})
-        listed = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        found: dict[str, float] = {}
-        for entry in listed:
-            found[entry["token"]] = float(np.logaddexp(found.get(entry["token"], -np.inf), entry["logprob"]))
-        return found
-
-    def continuation(prompt: str, tokens: int) -> str:
-        return str(server.handle_completions({"prompt": prompt, "n_predict": tokens, **greedy})["choices"][0]["text"])
-
-    return first_tokens, continuation
-
-
-# --- fine-tuned encoder -----------------------------------------------------------------------------------------------
 
 
 def fine_tune_encoder(
@@ -147,44 +78,39 @@ def fine_tune_encoder(
     length: int = 64,
     rate: float = 5e-4,
     seed: int = 0,
-    threads: int = 1,
     checkpoint: Path | None = None,
-    every: int = 100,
 ) -> Floats:
-    """Fine-tune an encoder with a classification head, and apply it.
+    """Fine-tune an encoder with a classification head on one thread, and apply it.
 
     ``folder``: of the base model. ``texts``: Training texts; of a long one the end counts. ``dissatisfied``: Their
     labels. ``wanted``: Texts to label. ``times``: Up-sampling of dissatisfied samples. ``steps``, ``batch``: Steps
     of AdamW and samples in each: the same number whatever the up-sampling. ``length``: Tokens kept, from the end.
     ``rate``: Highest learning rate, reached after a tenth of the steps and falling to 0. ``seed``: of the head and
-    of the order of the samples. ``checkpoint``: File to resume from and to save to. ``every``: Steps between
-    checkpoints. Returns ndarray, shaped (wanted,): Probability of dissatisfaction.
+    of the order of the samples. ``checkpoint``: File to resume from and to save to. Returns: Shaped (wanted,):
+    probability of dissatisfaction.
 
-    thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy. Repeats on one machine
-    with one number of threads. A checkpoint is read as tensors only, never unpickled.
+    thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy. Repeats on one machine. A
+    checkpoint is read as tensors only, never unpickled.
     """
-    from equipoise.systems.encoders import load_model
-
     model = load_model(folder)
-    import torch
-
-    torch.set_num_threads(threads)
+    torch = models_package("torch")
+    torch.set_num_threads(1)
     torch.manual_seed(seed)
     network, tokenizer = model.network, model.tokenizer
     tokenizer.truncation_side = "left"
     head = torch.nn.Linear(network.config.hidden_size, 2)
     parameters = [*network.parameters(), *head.parameters()]
     optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
+    held = {"network": network, "head": head, "optimiser": optimiser}
     rows = up_sampled(dissatisfied, times, np.random.default_rng(seed))
     order = np.resize(rows, steps * batch).reshape(steps, batch)
     labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64))
     start = 0
     if checkpoint is not None and checkpoint.is_file():
         saved = torch.load(checkpoint, weights_only=True)
-        network.load_state_dict(saved["network"])
-        head.load_state_dict(saved["head"])
-        optimiser.load_state_dict(saved["optimiser"])
         start = int(saved["step"])
+        for name, part in held.items():
+            part.load_state_dict(saved[name])
 
     def logits(part: Sequence[str]) -> Any:
         coded = tokenizer(list(part), padding=True, truncation=True, max_length=length, return_tensors="pt")
@@ -199,8 +125,8 @@ def fine_tune_encoder(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
-        if checkpoint is not None and ((step + 1) % every == 0 or step + 1 == steps):
-            state = {"network": network.state_dict(), "head": head.state_dict(), "optimiser": optimiser.state_dict()}
+        if checkpoint is not None and ((step + 1) % _EVERY == 0 or step + 1 == steps):
+            state = {name: part.state_dict() for name, part in held.items()}
             torch.save(state | {"step": step + 1}, checkpoint.with_suffix(".part"))
             checkpoint.with_suffix(".part").replace(checkpoint)
     found = np.empty(len(wanted))
@@ -223,7 +149,7 @@ def hawkes_intensity(base: ArrayLike, jumps: ArrayLike, decay: ArrayLike) -> Flo
 
     ``base`` (shaped (dialogues, turns, kinds)): mu: what the turn itself gives. ``jumps`` (shaped (dialogues,
     turns, kinds)): alpha: what a turn adds to all later ones; 0 for turns that are not there. ``decay`` (shaped
-    (kinds,)): delta, per turn; from 0. Returns ndarray, shaped (dialogues, turns, kinds): Above 0.
+    (kinds,)): delta, per turn; from 0. Returns: Shaped (dialogues, turns, kinds), above 0.
 
     Hawkes (1971); Ye et al. (2023) for the satisfaction of users over turns. With one jump a turn, the sum follows from
     that of the turn before: S(t) = exp(-delta) (S(t - 1) + alpha(t - 1)).
@@ -255,10 +181,7 @@ class Hawkes:
     decay: Floats
 
     def probability(self, samples: pd.DataFrame) -> Floats:
-        """Probability of dissatisfaction at the end of each sample.
-
-        Returns ndarray, shaped (samples,): The intensity of dissatisfaction, divided by that of both kinds.
-        """
+        """Probability of dissatisfaction at the end of each sample: its share of the intensity of both kinds."""
         vectors, there = _exchange_vectors(self.features, samples)
         jumps = np.logaddexp(0.0, vectors @ self.jump) * there[..., np.newaxis]
         last = hawkes_intensity(vectors @ self.base, jumps, self.decay)[:, -1]
@@ -266,15 +189,16 @@ class Hawkes:
         return shares
 
 
-def _exchange_vectors(features: Any, samples: pd.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:
+def _exchange_texts(samples: pd.DataFrame) -> list[str]:
+    exchanges = samples[["users", "systems"]].itertuples(index=False)
+    return [f"{user}\n{reply}" for row in exchanges for user, reply in zip(*row, strict=True)]
+
+
+def _exchange_vectors(features: Any, samples: pd.DataFrame) -> tuple[Floats, Booleans]:
     """Vectors of exchanges with a 1 behind, shaped (samples, turns, width + 1), the last exchange in the last place."""
     lengths = samples["users"].map(len).to_numpy()
     turns = int(lengths.max())
-    users = [text for row in samples["users"] for text in row]
-    systems = [text for row in samples["systems"] for text in row]
-    texts, place = np.unique(
-        [f"{user}\n{reply}" for user, reply in zip(users, systems, strict=True)], return_inverse=True
-    )
+    texts, place = np.unique(_exchange_texts(samples), return_inverse=True)
     coded = features.transform(texts)[place]
     there = np.arange(turns) >= turns - lengths[:, np.newaxis]
     vectors = np.zeros((len(samples), turns, coded.shape[1] + 1))
@@ -291,9 +215,8 @@ def fit_hawkes(
     rate: float = 0.03,
     penalty: float = 1e-4,
     seed: int = 0,
-    threads: int = 1,
 ) -> Hawkes:
-    """Fit the estimator to training samples.
+    """Fit the estimator to training samples, on one thread.
 
     ``times``: Up-sampling of dissatisfied samples, as a weight. ``width``: Dimensions of an exchange: latent
     semantic analysis of TF-IDF weights of words and pairs of words. ``steps``, ``rate``: Full-batch steps of Adam
@@ -302,21 +225,11 @@ def fit_hawkes(
     In the spirit of Ye et al. (2023), ASAP, which encodes exchanges by BERT and has no kernel of a given form; here
     exchanges are bags of words, jumps are positive and decay exponentially, and the two kinds do not excite each other.
     """
-    import torch
-
-    torch.set_num_threads(threads)
-    torch.manual_seed(seed)
-    texts = [
-        f"{user}\n{reply}"
-        for row in training[["users", "systems"]].itertuples(index=False)
-        for user, reply in zip(*row, strict=True)
-    ]
-    features = Pipeline(
-        [
-            ("words", TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)),
-            ("axes", TruncatedSVD(width, random_state=seed)),
-        ]
-    ).fit(sorted(set(texts)))
+    torch = models_package("torch")
+    torch.set_num_threads(1)
+    words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
+    features = make_pipeline(words, TruncatedSVD(width, random_state=seed))
+    features.fit(sorted(set(_exchange_texts(training))))
     vectors, there = _exchange_vectors(features, training)
     held = torch.tensor(vectors, dtype=torch.float32)
     mask = torch.tensor(there, dtype=torch.float32).unsqueeze(2)

@@ -1,0 +1,89 @@
+"""How well labels agree: of two annotators, and of one estimator before and after the last response is turned round."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import cohen_kappa_score
+
+from equipoise.arrays import Booleans
+
+
+def agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
+    r"""Percent agreement and Cohen's kappa of two annotators.
+
+    .. math:: PA = \frac{1}{n} \sum_i [a_i = b_i], \qquad \kappa = \frac{PA - p_e}{1 - p_e}
+
+    ``first``, ``second`` (shaped (samples,)): Labels of the same samples. Returns: "PA", from 0 to 1, and "kappa",
+    from -1 to 1, of scikit-learn; kappa is NaN where both give one and the same label throughout.
+
+    thesis section 3.6.1 and Table 3.3, which prints PA in percent.
+    """
+    a, b = np.asarray(first), np.asarray(second)
+    kappa = np.nan if len(np.union1d(a, b)) == 1 else float(cohen_kappa_score(a, b))
+    return {"PA": float((a == b).mean()), "kappa": kappa}
+
+
+def _paired(original: ArrayLike, counterfactual: ArrayLike) -> tuple[Booleans, Booleans]:
+    """Contexts labelled correctly both times, and at least once."""
+    before, after = np.asarray(original, dtype=bool), np.asarray(counterfactual, dtype=bool)
+    if before.shape != after.shape or not len(before):
+        raise ValueError(
+            f"contexts to draw from are wanted, found {len(before)} originals, {len(after)} counterfactuals"
+        )
+    return before & after, before | after
+
+
+def shared_context_jaccard(original: ArrayLike, counterfactual: ArrayLike) -> float:
+    r"""Jaccard index of the samples labelled correctly before and after the last response was turned round.
+
+    .. math:: JSI = \frac{|M \cap C|}{|M \cup C|}
+
+    ``original``, ``counterfactual`` (shaped (contexts,)): whether each context is labelled correctly with its own
+    and with its counterfactual response. Returns: From 0 to 1; NaN where nothing is labelled correctly.
+
+    thesis section 3.6.2 and Table 3.7. The index counts contexts that have a counterfactual. An estimator that gives
+    one and the same label throughout has 0.
+    """
+    meet, join = _paired(original, counterfactual)
+    return float(meet.sum() / join.sum()) if join.any() else np.nan
+
+
+def jaccard_interval(
+    original: ArrayLike,
+    counterfactual: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+) -> tuple[float, float]:
+    """Bootstrap interval of `shared_context_jaccard`, by drawing contexts with replacement.
+
+    ``level``: share of the resampled indices between the ends. Returns: Percentiles; a sample in which nothing is
+    labelled correctly counts 0.
+
+    For thesis Table 3.7, which prints no intervals.
+    """
+    meet, join = _paired(original, counterfactual)
+    draws = rng.integers(len(meet), size=(resamples, len(meet)))
+    indices = meet[draws].sum(axis=1) / np.maximum(join[draws].sum(axis=1), 1)
+    low, high = np.quantile(indices, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def jaccard_bounds(original: int, of_original: int, counterfactual: int, shared: int) -> tuple[float, float]:
+    """Lowest and highest Jaccard index that numbers of correct samples allow.
+
+    ``original``: Correct samples of Main. ``of_original``: Samples of Main. ``counterfactual``: Correct samples of
+    the counterfactual. ``shared``: Contexts that have a counterfactual. Returns: Over every way in which correct
+    samples of Main may lie within or outside the shared contexts.
+
+    For thesis Table 3.7, whose sets behind the counts are not printed.
+    """
+    if not (0 <= original <= of_original and 0 <= counterfactual <= shared <= of_original):
+        raise ValueError(f"counts do not fit: {original} of {of_original}, {counterfactual} of {shared}")
+    within = np.arange(max(0, original - (of_original - shared)), min(original, shared) + 1)
+    both = np.maximum(0, within + counterfactual - shared), np.minimum(within, counterfactual)
+    with np.errstate(invalid="ignore"):
+        lows, highs = (meet / (within + counterfactual - meet) for meet in both)
+    return float(np.nanmin(lows)), float(np.nanmax(highs))

@@ -1,0 +1,97 @@
+"""What the printed tables of chapter 3 say about each other: rates, the counts behind the scores, curves, bounds."""
+
+from __future__ import annotations
+
+import pandas as pd
+from scipy import stats
+
+from equipoise.reports.printed import printed_table
+from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, binary_scores, recovered_counts
+from equipoise.studies.satisfaction.agreement import jaccard_bounds
+from equipoise.studies.satisfaction.data import COLLECTIONS
+from equipoise.studies.satisfaction.robustness import robustness_table
+
+_OPPOSITE = {"Satisfaction": "Dissatisfaction", "Dissatisfaction": "Satisfaction"}
+_MODEL = ["collection", "model", "setup"]
+
+
+def success_rates() -> pd.DataFrame:
+    """Table 3.4, the percentage of counterfactuals that people confirmed, from Tables 3.2 and 3.5."""
+    main, confirmed = (printed_table(f"thesis/table-{n}").set_index("label").astype(int) for n in ("3.2", "3.5"))
+    confirmed = confirmed.rename(index=_OPPOSITE)
+    rates = {name: 100 * confirmed[f"{name} CF"] / main[f"{name} Test"] for name in COLLECTIONS}
+    table = pd.DataFrame(rates).loc[[*_OPPOSITE, "Total"]].rename(index={"Total": "Overall"})
+    return table.rename_axis("data partition").reset_index()
+
+
+def confirmed_counts() -> pd.DataFrame:
+    """Table 3.5, the samples of Main and CF, from Tables 3.2 and 3.4."""
+    main = printed_table("thesis/table-3.2").set_index("label").astype(int)
+    rates = printed_table("thesis/table-3.4").set_index("data partition").astype(float)
+    columns = {}
+    for name in COLLECTIONS:
+        own = columns[f"{name} Main"] = main[f"{name} Test"]
+        kept = {other: round(rates.loc[label, name] * own[label] / 100) for label, other in _OPPOSITE.items()}
+        columns[f"{name} CF"] = pd.Series(kept | {"Total": sum(kept.values())})
+    return pd.DataFrame(columns).loc[[*_OPPOSITE, "Total"]].rename_axis("label").reset_index()
+
+
+def counts_behind() -> pd.DataFrame:
+    """The counts behind each row of Main and CF in Table 3.6, with the number of solutions.
+
+    Where rounding allows none, the last digit may have been cut off rather than rounded.
+    """
+    printed = printed_table("thesis/table-3.6")
+    sizes = printed_table("thesis/table-3.5").set_index("label").astype(int)
+    rows = []
+    for name in COLLECTIONS:
+        for row in printed[printed["test data"] != "Mixed"].to_dict("records"):
+            there = sizes.loc[list(_OPPOSITE), f"{name} {row['test data']}"].tolist()
+            values = [float(row[f"{name} {score}"]) / 100 for score in SCORES[:4]]
+            solutions, how = recovered_counts(values, *there), "rounded"
+            if not len(solutions):
+                solutions, how = recovered_counts(values, *there, half_unit=0.0001), "last digit off by one"
+            described = (row["test data"], row["model"], row["setup"], len(solutions), how)
+            rows.append((name, *described, *solutions[0].tolist(), *there))
+    columns = ["collection", "test data", "model", "setup", "solutions", "printed"]
+    columns += ["correct_satisfied", "correct_dissatisfied", "satisfied", "dissatisfied"]
+    behind = pd.DataFrame(rows, columns=columns)
+    return behind.assign(sensitivity=behind["correct_dissatisfied"] / behind["dissatisfied"])
+
+
+def derived_scores(behind: pd.DataFrame) -> pd.DataFrame:
+    """Table 3.6 from the counts behind it, those of Mixed being the sum of the others'."""
+    keys, scores = ["test data", "model", "setup"], list(SCORES[:4])
+    mixed = behind.groupby(_MODEL, sort=False)[COUNTS].sum().reset_index().assign(**{"test data": "Mixed"})
+    whole = pd.concat([behind, mixed], ignore_index=True)
+    whole[scores] = 100 * binary_scores(*(whole[column] for column in COUNTS))[:, :4]
+    wide = whole.pivot_table(index=keys, columns="collection", values=scores)
+    wide.columns = [f"{name} {score}" for score, name in wide.columns]
+    return wide.reset_index()
+
+
+def few_shot_sensitivity(behind: pd.DataFrame) -> pd.DataFrame:
+    """How often few-shot models find dissatisfaction in Main and in CF, with the p of Fisher's exact test."""
+    few = behind[behind["setup"] == "Few-shot"]
+    few = few.assign(missed=few["dissatisfied"] - few["correct_dissatisfied"])
+    keys, counts = ["collection", "model"], ["correct_dissatisfied", "missed"]
+    p = few.groupby(keys)[counts].apply(lambda part: stats.fisher_exact(part.to_numpy()).pvalue)
+    return few.pivot_table(index=keys, columns="test data", values="sensitivity").assign(p=p).reset_index()
+
+
+def derived_curves(behind: pd.DataFrame, step: float) -> pd.DataFrame:
+    """Figures 3.4 and 3.5 from the counts: expectation over all draws of the test set, and 95% of them."""
+    curves = robustness_table(behind.rename(columns={"test data": "world"}), _MODEL, step=step)
+    return curves.assign(run=curves["model"] + ", " + curves["setup"])
+
+
+def index_bounds(behind: pd.DataFrame) -> pd.DataFrame:
+    """Lowest and highest Jaccard index that the counts allow, and whether the one printed in Table 3.7 is between."""
+    printed = printed_table("thesis/table-3.7").set_index("model").astype(float)
+    rows = []
+    for (name, model, setup), part in behind.set_index("test data").groupby(_MODEL, sort=False):
+        right, there = (part[f"{kind}satisfied"] + part[f"{kind}dissatisfied"] for kind in ("correct_", ""))
+        low, high = jaccard_bounds(right["Main"], there["Main"], right["CF"], there["CF"])
+        rows.append((name, model, setup, low, printed.loc[model, name], high))
+    bounds = pd.DataFrame(rows, columns=[*_MODEL, "lowest", "printed", "highest"])
+    return bounds.assign(within=bounds["printed"].between(bounds["lowest"] - 5e-5, bounds["highest"] + 5e-5))

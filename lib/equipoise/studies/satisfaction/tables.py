@@ -1,0 +1,213 @@
+"""Tables of chapter 3 that are computed from data: of the rated dialogues and their counterfactuals, of the replica."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+from equipoise.arrays import Integers
+from equipoise.statistics import bootstrap_interval
+from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores, score_predictions
+from equipoise.studies.satisfaction.agreement import agreement, jaccard_interval, shared_context_jaccard
+from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_relabelled
+from equipoise.studies.satisfaction.dialogues import Ties, label_of
+from equipoise.studies.satisfaction.robustness import robustness_table
+from equipoise.studies.satisfaction.systems import constant
+
+RUN = ["collection", "run"]
+"""Columns that identify an estimator."""
+
+_RULES = get_args(get_args(Ties)[0])
+
+
+# --- the rated dialogues --------------------------------------------------------------------------------------------
+
+
+def rating_counts(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Rated rows by rating, for each collection and each rule for ties."""
+    counts: dict[tuple[str, str], Integers] = {}
+    for name, part in held.items():
+        ratings = part.dialogues.loc[part.dialogues["speaker"] == "USER", "ratings"].tolist()
+        counts |= {(name, rule): np.bincount(label_of(ratings, rule), minlength=6)[1:] for rule in _RULES}
+    return pd.DataFrame(counts, index=pd.RangeIndex(1, 6, name="rating"))
+
+
+def label_table(counts: pd.DataFrame, ties: Ties) -> pd.DataFrame:
+    """Table 3.1: ratings by one rule for ties, and as labels."""
+    chosen = counts.xs(ties, axis=1, level=1)
+    chosen.loc["Dissatisfaction"] = chosen.loc[[1, 2]].sum()
+    chosen.loc["Satisfaction"] = chosen.loc[[3, 4, 5]].sum()
+    return chosen.set_axis(chosen.index.map(str)).rename_axis("rating").reset_index()
+
+
+def rule_distances(counts: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """How far each rule for ties is from the printed Table 3.1, in labels that would have to move."""
+    wanted = printed.set_index("rating").loc[counts.index.map(str)]
+    rows = []
+    for name in COLLECTIONS:
+        there = wanted[name].str.replace(",", "").astype(int).to_numpy()
+        rows += [(rule, name, int((counts[name, rule] - there).clip(lower=0).sum())) for rule in _RULES]
+    return pd.DataFrame(rows, columns=["ties", "collection", "labels that would have to move"])
+
+
+def part_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Table 3.2: samples of each part by label."""
+    columns = {}
+    for name, part in held.items():
+        for key, title in {"train": "Train", "valid": "Valid.", "test": "Test"}.items():
+            truth = part.part(key)["dissatisfied"]
+            columns[f"{name} {title}"] = [(~truth).sum(), truth.sum(), len(truth)]
+    return pd.DataFrame(columns, index=["Satisfaction", "Dissatisfaction", "Total"]).rename_axis("label").reset_index()
+
+
+def counterfactuals(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Every counterfactual, with its collection."""
+    return pd.concat([part.counterfactual.assign(collection=name) for name, part in held.items()])
+
+
+def swap_account(swapped: pd.DataFrame) -> pd.DataFrame:
+    """Where the swapped responses come from: samples turned in each direction, their donors, how alike they are."""
+    groups = swapped.groupby(["collection", "dissatisfied"])
+    account = groups.agg(samples=("sample", "size"), donors=("donor", "nunique"), similarity=("similarity", "median"))
+    account["most often taken"] = groups["donor"].agg(lambda donors: donors.value_counts().max())
+    return account.reset_index().replace({"dissatisfied": {True: "to dissatisfied", False: "to satisfied"}})
+
+
+def typical_swaps(swapped: pd.DataFrame) -> pd.DataFrame:
+    """A counterfactual of each direction, at the upper quartile of similarity to its donor."""
+    ordered = swapped.sort_values("similarity", ascending=False, kind="stable")
+    return pd.concat([part.iloc[[len(part) // 4]] for _, part in ordered.groupby("dissatisfied")])
+
+
+def relabelled_agreement(rng: np.random.Generator, resamples: int) -> pd.DataFrame:
+    """Agreement of people and a language model on whole dialogues, in percent with a bootstrap interval, and kappa."""
+    rows = []
+    for name in COLLECTIONS:
+        both = load_relabelled(name)[["human", "model"]]
+        for kind, labels in {"three classes": both, "dissatisfied or not": both == 0}.items():
+            same = (labels["human"] == labels["model"]).astype(float)
+            low, high = bootstrap_interval(same, rng, resamples=resamples)
+            found = agreement(labels["human"], labels["model"])
+            rows.append((name, kind, len(both), 100 * found["PA"], 100 * low, 100 * high, found["kappa"]))
+    return pd.DataFrame(rows, columns=["collection", "classes", "dialogues", "PA", "PA low", "PA high", "kappa"])
+
+
+# --- the replica ----------------------------------------------------------------------------------------------------
+
+
+def labelled(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Every sample that estimators label: columns sample, dissatisfied, collection, world ("valid", "Main", "CF")."""
+    tables = [
+        samples[["sample", "dissatisfied"]].assign(collection=name, world=world)
+        for name, part in held.items()
+        for world, samples in part.worlds().items()
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """Recorded predictions, and those of the constant estimator, beside the label of their sample.
+
+    ``recorded``: as `equipoise.studies.satisfaction.data.predictions` returns them. ``threshold``: probability of
+    dissatisfaction from which an estimator says so. Returns: One row for each prediction that fits a sample; ``run``
+    names the estimator, ``predicted`` says what it says.
+    """
+    samples = labelled(held)
+    few = recorded["setup"] == "Few-shot"
+    runs = recorded.assign(run=recorded["system"].where(few, recorded["system"] + ", " + recorded["setup"]))
+    tables = [runs.merge(samples, on=["collection", "world", "sample"], validate="many_to_one")]
+    for name, part in held.items():
+        own = samples[samples["collection"] == name]
+        tables.append(own.assign(run="constant", dissatisfaction=constant(own, part.part("train"))))
+    table = pd.concat(tables, ignore_index=True)
+    return table.assign(predicted=table["dissatisfaction"] >= threshold)
+
+
+def estimate_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """How many samples of each world an estimator labelled."""
+    return pd.crosstab([table["run"], table["collection"]], table["world"]).reset_index()
+
+
+def unmatched(recorded: pd.DataFrame, table: pd.DataFrame) -> int:
+    """How many recorded predictions fit no sample."""
+    return len(recorded) - int(table["system"].notna().sum())
+
+
+def populations(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """How many samples of each label a world holds, labelled by an estimator or not."""
+    samples = labelled(held)
+    counts = pd.crosstab([samples["collection"], samples["world"]], samples["dissatisfied"])
+    return counts.set_axis(["satisfied", "dissatisfied"], axis=1).reset_index()
+
+
+def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFrame:
+    """Scores in percent on Main, CF and both, as Table 3.6; counts of a labelled part are scaled up to the whole."""
+    full = counted.merge(population, on=["collection", "world"], suffixes=("", " in all"))
+    for label in ("satisfied", "dissatisfied"):
+        full[f"correct_{label}"] = full[f"correct_{label}"] / full[label] * full[f"{label} in all"]
+        full[label] = full[f"{label} in all"]
+    mixed = full.groupby(RUN)[COUNTS].sum().reset_index().assign(world="Mixed")
+    replica = pd.concat([full, mixed], ignore_index=True)
+    replica[list(SCORES)] = 100 * binary_scores(*(replica[column] for column in COUNTS))
+    replica["world"] = pd.Categorical(replica["world"], ["Main", "CF", "Mixed"])
+    replica = replica.sort_values(["collection", "world", "run"]).astype({"world": "str"})
+    return replica[["collection", "world", "run", *SCORES]]
+
+
+def ranking_areas(table: pd.DataFrame) -> pd.DataFrame:
+    """Area under the receiver operating characteristic of each estimator but the constant one, by world."""
+    groups = table[table["run"] != "constant"].groupby([*RUN, "world"])[["dissatisfied", "dissatisfaction"]]
+    areas = groups.apply(lambda part: roc_auc_score(part["dissatisfied"], part["dissatisfaction"])).rename("AUC")
+    return areas.reset_index().pivot_table(index=RUN, columns="world", values="AUC")
+
+
+def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
+    """Table 3.7: the Jaccard index of contexts labelled correctly in Main and in CF, with a bootstrap interval."""
+    right = tested.assign(right=tested["predicted"] == tested["dissatisfied"])
+    pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right", aggfunc="first")
+    pairs = pairs.dropna().astype(bool)
+    rows = []
+    for key, part in pairs.groupby(RUN):
+        both = part["Main"], part["CF"]
+        interval = jaccard_interval(*both, rng, resamples=resamples)
+        rows.append((*key, len(part), shared_context_jaccard(*both), *interval))
+    return pd.DataFrame(rows, columns=[*RUN, "contexts", "JSI", "low", "high"])
+
+
+def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
+    """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
+    valid = table[(table["world"] == "valid") & (table["run"] != "constant")]
+    chosen = {
+        key: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]) for key, part in valid.groupby(RUN)
+    }
+    return pd.Series(chosen, name="threshold").rename_axis(RUN)
+
+
+def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
+    """Counts and scores of the estimators that have a threshold of their own."""
+    moved = tested.join(thresholds, on=RUN, how="inner")
+    moved["predicted"] = moved["dissatisfaction"] >= moved["threshold"]
+    return score_predictions(moved, [*RUN, "world"])
+
+
+def calibration(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Accuracy and macro recall on Main and CF at the usual and at the chosen threshold, side by side."""
+    rescue = thresholds.to_frame()
+    for cut, scores in by_cut.items():
+        wide = scores.pivot_table(index=RUN, columns="world", values=["Acc", "R"])
+        for world in ("Main", "CF"):
+            rescue[f"{world} Acc, {cut}"], rescue[f"{world} R, {cut}"] = wide["Acc", world], wide["R", world]
+    return rescue.reset_index()
+
+
+def calibration_curves(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame], step: float) -> pd.DataFrame:
+    """Accuracy over the share of dissatisfied samples at both thresholds, and of the constant estimator."""
+    runs = {"constant", *thresholds.index.unique("run")}
+    counts = pd.concat(
+        [table[table["run"].isin(runs)].assign(run=table["run"] + f" ({cut})") for cut, table in by_cut.items()]
+    )
+    return robustness_table(counts, RUN, step=step).query("measure == 'Acc'")
