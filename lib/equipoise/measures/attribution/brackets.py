@@ -46,15 +46,18 @@ def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[i
         raise ValueError(f"at least one document is wanted, found {documents}")
     limit = LARGEST_NUMBER - 1 if documents is None else documents
     for bracket in _BRACKET.finditer(answer):
+        content, closing = bracket.groups()
+        if closing and content.isdecimal() and content.isascii():  # nearly all are
+            yield [(_number(content), *bracket.span(1))]
+            continue
         found: list[tuple[int, int, int]] = []
-        parts = _RANGE.finditer(answer, *bracket.span(1)) if bracket[2] and _CITATION.fullmatch(bracket[1]) else ()
-        for part in parts:
+        for part in _RANGE.finditer(answer, *bracket.span(1)) if closing and _CITATION.fullmatch(content) else ():
             first, last = _number(part[1]), _number(part[2] or part[1])
             if part[2] and not 1 <= first <= last <= min(limit, first + LONGEST_RANGE - 1):
                 found = []
                 break
             found += [(number, *part.span()) for number in range(first, last + 1)]
-        if found or (_DIGIT.search(bracket[1]) if bracket[2] else _DIGIT_FIRST.match(bracket[1])):
+        if found or (_DIGIT.search(content) if closing else _DIGIT_FIRST.match(content)):
             yield found
 
 
