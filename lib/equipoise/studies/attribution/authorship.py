@@ -22,7 +22,7 @@ import pandas as pd
 
 from equipoise.answer_modes import MODES, mode_parts
 from equipoise.files import read_yaml
-from equipoise.problems import InputError, Problem
+from equipoise.problems import Problems
 
 
 def stable_generator(seed: int, *words: str) -> np.random.Generator:
@@ -84,29 +84,25 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
     ``pool``: Labels that ``pool`` stands for; sets that need one are left out where it is empty. Returns: In the
     order of the file.
     """
-    content = read_yaml(path)
+    content, sets, problems = read_yaml(path), dict[str, LabelSet](), Problems()
     wanted = "notice (a sentence) and groups (two, each with labels of its own)"
     if not isinstance(content, dict) or not content:
-        raise InputError([Problem(str(path), None, None, type(content).__name__, "sets of labels by name")])
-    sets: dict[str, LabelSet] = {}
-    problems: list[Problem] = []
-    for name, entry in content.items():
+        problems.add(path, None, None, type(content).__name__, "sets of labels by name")
+    for name, entry in content.items() if not problems else ():
         groups = entry.get("groups") if isinstance(entry, dict) else None
         if not isinstance(groups, dict) or not isinstance(entry.get("notice"), str):
-            problems.append(Problem(str(path), None, str(name), "something else", wanted))
+            problems.add(path, None, str(name), "something else", wanted)
             continue
-        listed = {group: tuple(pool) if labels == "pool" else labels for group, labels in groups.items()}
         if not pool and "pool" in groups.values():
             continue
-        if not all(isinstance(labels, list | tuple) for labels in listed.values()):
-            problems.append(Problem(str(path), None, str(name), "a group without a list", wanted))
-            continue
+        listed = {group: tuple(pool) if labels == "pool" else labels for group, labels in groups.items()}
         try:
+            if not all(isinstance(labels, list | tuple) for labels in listed.values()):
+                raise ValueError("a group without a list")
             sets[name] = LabelSet(name, {group: tuple(labels) for group, labels in listed.items()}, entry["notice"])
         except (ValueError, TypeError) as error:
-            problems.append(Problem(str(path), None, str(name), str(error), wanted))
-    if problems:
-        raise InputError(problems)
+            problems.add(path, None, str(name), str(error), wanted)
+    problems.refuse()
     return sets
 
 

@@ -150,6 +150,11 @@ def paraphrases(name: str) -> dict[str, str]:
     return {line["document"]: line["answer"].strip() for line in whole}
 
 
+def first_passages(table: pd.DataFrame) -> pd.DataFrame:
+    """The relevant passage and the first `REWRITTEN` others of BM25, for every question."""
+    return table[(table["retriever"] == RETRIEVERS[0]) & (table["rank"] <= REWRITTEN)]
+
+
 def usable(held: Benchmark, rewritten: dict[str, str], table: pd.DataFrame) -> list[str]:
     """Questions whose passages keep their part when they are rewritten, in the order in which they were drawn.
 
@@ -158,10 +163,9 @@ def usable(held: Benchmark, rewritten: dict[str, str], table: pd.DataFrame) -> l
 
     The thesis had two people check this (appendix 5.A).
     """
-    first = table[(table["retriever"] == RETRIEVERS[0]) & (table["rank"] <= REWRITTEN)]
     gold = dict(zip(held.questions["question"], held.questions["gold"], strict=True))
     kept = []
-    for question, rows in first.groupby("question", sort=False):
+    for question, rows in first_passages(table).groupby("question", sort=False):
         documents = rows.sort_values("rank")["document"].tolist()
         if not all(document in rewritten for document in documents):
             continue

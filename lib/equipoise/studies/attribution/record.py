@@ -24,14 +24,8 @@ from equipoise import project
 from equipoise.conversations.endpoint import Endpoint, Sampling
 from equipoise.files import write_tables
 from equipoise.measures.attribution import exact_match
-from equipoise.studies.attribution.answering import (
-    IncompleteError,
-    Model,
-    Task,
-    endpoint_model,
-    gguf_model,
-    record_answers,
-)
+from equipoise.studies.attribution import answering
+from equipoise.studies.attribution.answering import Task
 from equipoise.studies.attribution.authorship import stable_generator
 from equipoise.studies.attribution.benchmarks import BENCHMARKS, LONGEST, Benchmark, benchmark
 from equipoise.studies.attribution.design import (
@@ -40,8 +34,8 @@ from equipoise.studies.attribution.design import (
     FOLDER,
     INPUTS,
     RETRIEVERS,
-    REWRITTEN,
     SEED,
+    first_passages,
     inputs,
     tasks,
 )
@@ -133,12 +127,12 @@ def _asks_a_model(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def _model(weights: Path, endpoint: str | None, threads: int) -> Iterator[tuple[Model, str]]:
+def _model(weights: Path, endpoint: str | None, threads: int) -> Iterator[tuple[answering.Model, str]]:
     """Open a model, and say what runs it."""
     if endpoint is None:
-        yield gguf_model(weights, threads=threads), f"xllamacpp {version('xllamacpp')}"
+        yield answering.gguf_model(weights, threads=threads), f"xllamacpp {version('xllamacpp')}"
         return
-    with endpoint_model(Endpoint(endpoint, weights.stem, timeout=600)) as model:
+    with answering.endpoint_model(Endpoint(endpoint, weights.stem, timeout=600)) as model:
         told = model([{"role": "user", "content": "Say yes."}], Sampling(temperature=0, max_tokens=4, seed=SEED))
         yield model, f"endpoint {told.fingerprint or 'without a name'}"
 
@@ -157,10 +151,10 @@ def _record(
             settings = settings_of(seed=SEED, models={weights.name: weights}, inputs=paths, program=program)
             bar = partial(tqdm, desc=name, mininterval=10)
             try:
-                record_answers(
+                answering.record_answers(
                     wanted, model, OUT / f"{name}.jsonl", settings, sampling, parallel=parallel, progress=bar
                 )
-            except IncompleteError as error:
+            except answering.IncompleteError as error:
                 raise click.ClickException(str(error)) from None
 
 
@@ -174,7 +168,7 @@ def record_rewritings(questions: int, **asked: Any) -> None:
         held, table = benchmark(name), inputs(name)
         if held.rewritten:
             continue
-        first = table[(table["retriever"] == RETRIEVERS[0]) & (table["rank"] <= REWRITTEN)]
+        first = first_passages(table)
         chosen = first[first["question"].isin(first["question"].unique()[:questions])]
         for document in dict.fromkeys(chosen["document"]):
             messages = partial(prompts.rewriting, held.passages[document])
