@@ -144,18 +144,23 @@ def _long(first: Floats, second: Floats) -> pd.DataFrame:
     return pd.DataFrame({"topic": np.tile(units, 2), "run": np.repeat(["a", "b"], len(units)), "value": values})
 
 
-def paired_tests(first: Floats, second: Floats, resamples: int, seed: int) -> tuple[float, float, float]:
-    """Statistic t and p of the paired t-test, and p of the randomisation test; NaN for fewer than two pairs."""
+def paired_t(first: Floats, second: Floats) -> tuple[float, float]:
+    """Statistic t and p of the paired t-test; NaN for fewer than two pairs."""
     if len(first) < 2:
-        return np.nan, np.nan, np.nan
-    moved = first != second
+        return np.nan, np.nan
+    found = compare_pairs(_long(first, second), baseline="b", correction="none").iloc[0]
+    return float(found["statistic"]), float(found["p"])
+
+
+def _exchange_p(first: Floats, second: Floats, resamples: int, seed: int) -> float:
+    """P of the paired randomisation test; NaN for fewer than two pairs."""
+    if len(first) < 2:
+        return np.nan
+    moved = first != second  # exchanging equal scores changes nothing: without them more tests are exact
     moved[:2] |= moved.sum() < 2  # the test wants two pairs
-    options: dict[str, Any] = {"baseline": "b", "correction": "none", "resamples": resamples}
-    t = compare_pairs(_long(first, second), **options).iloc[0]
-    # exchanging equal scores changes nothing: without them more tests are exact, and all are faster
-    differing = _long(first[moved], second[moved])
-    exchanged = compare_pairs(differing, test="permutation", rng=np.random.default_rng(seed), **options).iloc[0]
-    return float(t["statistic"]), float(t["p"]), float(exchanged["p"])
+    options: dict[str, Any] = {"test": "permutation", "resamples": resamples, "rng": np.random.default_rng(seed)}
+    pairs = _long(first[moved], second[moved])
+    return float(compare_pairs(pairs, baseline="b", correction="none", **options)["p"].iloc[0])
 
 
 def common_scores(first: pd.Series, second: pd.Series) -> tuple[Floats, Floats, int]:
@@ -245,7 +250,7 @@ def bias_table(
             if not {mode, against} <= modes.keys():
                 continue
             a, b, left_out = common_scores(modes[mode], modes[against])
-            t, p, exchanged = paired_tests(a, b, resamples, start)
+            t, p = paired_t(a, b)
             gaps, value = np.abs(a - b), np.nan
             if quantity == "CAB":
                 omega = 1.0 if relevant == favoured else -1.0
@@ -253,6 +258,6 @@ def bias_table(
             if len(a):
                 value = float(cas(a, b) if quantity == "CAS" else cab(a, b, relevant, authors=authors)) + 0.0
             counts = (len(a), left_out, int((a != b).sum()))
-            found = (value, *interval(gaps, level, resamples, start), t, p, exchanged)
+            found = (value, *interval(gaps, level, resamples, start), t, p, _exchange_p(a, b, resamples, start))
             rows.append((*group, relevant, nonrelevant, name, quantity, mode, against, *counts, *found))
     return pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *_COMPARED, *_FOUND])

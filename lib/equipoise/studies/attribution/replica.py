@@ -116,7 +116,7 @@ def quality(scored: pd.DataFrame) -> pd.DataFrame:
 
 def quality_with_marks(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """Quality of every mode, and the scores in which it is significantly better than every other (paired t-test)."""
-    compared = compare_modes(scored, BY, resamples=1)  # only the t-test is looked at
+    compared = compare_modes(scored, BY)
     turned = compared.rename(columns={"mode": "against", "against": "mode"}).assign(difference=-compared["difference"])
     both = pd.concat([compared, turned], ignore_index=True).rename(columns=RENAMED)
     both["wins"] = (both["difference"] > 0) & (both["p_t"] < alpha)

@@ -15,7 +15,7 @@ from equipoise.measures.attribution.bias import (
     common_scores,
     each_answer_once,
     interval,
-    paired_tests,
+    paired_t,
     scores_by_mode,
 )
 from equipoise.measures.attribution.quality import MEANS, TOTALS, end_to_end
@@ -36,29 +36,22 @@ def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def compare_modes(
-    scored: pd.DataFrame,
-    by: Sequence[str] = (),
-    *,
-    measures: Sequence[str] = ("precision", "recall"),
-    resamples: int = 9999,
-    seed: int = 0,
+    scored: pd.DataFrame, by: Sequence[str] = (), measures: Sequence[str] = ("precision", "recall")
 ) -> pd.DataFrame:
-    r"""Paired comparison of every two modes of a group, over the questions that both answer.
+    r"""Paired t-test of every two modes of a group, over the questions that both answer.
 
     .. math:: \Delta = \frac{1}{|Q|} \sum_{q \in Q} (M^q_{X} - M^q_{Y})
 
     Returns, sorted by group, each pair once in the order of `MODES`: by, ``relevant_author, nonrelevant_author,
-    measure, mode, against, questions, left_out, difference, t, p_t, p_permutation``, not corrected for the number of
-    comparisons. NaN and the seed as in `bias_table`.
+    measure, mode, against, questions, left_out, difference, t, p_t``, not corrected for the number of comparisons.
     """
-    table, start = each_answer_once(scored, by, measures), int(np.random.default_rng(seed).integers(2**63))
     rows: list[tuple[Any, ...]] = []
-    for group, modes in scores_by_mode(table, by, measures):
+    for group, modes in scores_by_mode(each_answer_once(scored, by, measures), by, measures):
         for first, second in combinations(in_order(modes), 2):
             a, b, left_out = common_scores(modes[first], modes[second])
             difference = float((a - b).mean()) if len(a) else np.nan
-            rows.append((*group, first, second, len(a), left_out, difference, *paired_tests(a, b, resamples, start)))
-    names = ["measure", "mode", "against", "questions", "left_out", "difference", "t", "p_t", "p_permutation"]
+            rows.append((*group, first, second, len(a), left_out, difference, *paired_t(a, b)))
+    names = ["measure", "mode", "against", "questions", "left_out", "difference", "t", "p_t"]
     return pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *names])
 
 
@@ -66,7 +59,6 @@ def citations_by_position(
     scored: pd.DataFrame,
     by: Sequence[str] = (),
     *,
-    position: str | None = None,
     measures: Sequence[str] = ("precision", "recall"),
     level: float = 0.95,
     resamples: int = 9999,
@@ -78,18 +70,15 @@ def citations_by_position(
 
     with the mean over the answers to a question first, since these are not independent.
 
-    ``position``: column of the position; without it, the number of the relevant document, of which there must be one.
-    ``measures``: columns of scores, without gaps. Returns, sorted: by, ``position, measure, questions, answers, value,
-    low, high`` (bootstrap percentile interval over questions, NaN for fewer than two).
+    There must be one relevant document an answer. ``measures``: columns of scores, without gaps. Returns, sorted: by,
+    ``position, measure, questions, answers, value, low, high`` (percentile interval of the bootstrap over questions, NaN
+    for fewer than two).
 
     Beyond the thesis, which puts the relevant document at random (section 5.D).
     """
-    if position is None:
-        rows, places = end_to_end(scored["relevant"], "relevant")
-        if len(places) != len(scored) or (rows != np.arange(len(scored))).any():
-            raise ValueError("one relevant document an answer is wanted; name the column of the position")
-    else:
-        places = scored[position].to_numpy()
+    rows, places = end_to_end(scored["relevant"], "relevant")
+    if len(places) != len(scored) or (rows != np.arange(len(scored))).any():
+        raise ValueError("one relevant document an answer is wanted")
     if not np.isfinite(scored[list(measures)].to_numpy(dtype=np.float64)).all():
         raise ValueError(f"{', '.join(measures)}: every score must be finite")
     start = int(np.random.default_rng(seed).integers(2**63))
