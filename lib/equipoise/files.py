@@ -159,14 +159,18 @@ def _read_parquet(path: str | Path) -> Source:
     return Source(str(path), table.to_pandas(ignore_metadata=True))
 
 
-def read_source(path: str | Path) -> Source:
-    """A CSV or Parquet file, the latter known by its first bytes."""
+def is_parquet(path: str | Path) -> bool:
+    """Whether a file is a Parquet file, by its first bytes."""
     try:
         with Path(path).open("rb") as opened:
-            is_parquet = opened.read(4) == b"PAR1"
+            return opened.read(4) == b"PAR1"
     except OSError:
-        is_parquet = False  # read_text says what is wrong
-    source = _read_parquet(path) if is_parquet else _read_csv(path)
+        return False  # read_text says what is wrong
+
+
+def read_source(path: str | Path) -> Source:
+    """A CSV or Parquet file, the latter known by its first bytes."""
+    source = _read_parquet(path) if is_parquet(path) else _read_csv(path)
     if source.columns.empty and not source.problems:
         raise InputError([Problem(source.name, None, None, "a header without rows", "at least one row")])
     return source

@@ -50,6 +50,16 @@ class NuggetTable:
     def __len__(self) -> int:
         return len(self.conversation)
 
+    @property
+    def names(self) -> NDArray[np.object_]:
+        """What each row names, empty where it names nothing; shaped (rows,)."""
+        names = np.array([*self.entities, ""], dtype=object)
+        return names[np.full(len(self), -1) if self.entity is None else self.entity]
+
+    def places(self, rows: NDArray[np.intp]) -> pd.DataFrame:
+        """Run, topic and turn of these rows, as a table."""
+        return self.conversations.take(self.conversation[rows]).reset_index(drop=True).assign(turn=self.turn[rows])
+
     def relevant(self, duplicates: Literal["nonrelevant", "relevant"]) -> Booleans:
         """Which rows count as relevant nuggets, shaped (rows,).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,6 +56,11 @@ class Problems(list[Problem]):
     def add(self, file: object, line: int | None, column: str | None, found: str, wanted: str) -> None:
         """Add one problem."""
         self.append(Problem(str(file), line, column, found, wanted))
+
+    def add_repeats(self, file: object, table: pd.DataFrame, key: Sequence[str], column: str, wanted: str) -> None:
+        """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
+        for row in table.loc[table.duplicated(list(key)), ["line", *key]].itertuples(index=False):
+            self.add(file, int(row[0]), column, f"{' for '.join(map(str, row[1:]))} again", wanted)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from equipoise.arrays import Floats
 from equipoise.attributes import AttributeSet
+from equipoise.declare import options_of
 from equipoise.divergences import jsd, nmd, nvd, rnod
 from equipoise.measures.gfr import (
     achieved_distributions,
@@ -372,6 +373,14 @@ def test_rank_biased_utility_and_its_range() -> None:
     np.testing.assert_allclose(rank_biased_utility(np.zeros((2, 3)), phi=0.9), [0.9, 0.81, 0.729])
     with pytest.raises(ValueError, match="phi"):
         rank_biased_utility([0], phi=0)
+
+
+def test_clusters_have_the_options_of_the_table() -> None:
+    table, clusters = ({choice.name: choice.value for choice in options_of(of)} for of in (gfr_table, gfr_clusters))
+    assert set(table) - set(clusters) == {"absent", "weights", "decimals"}
+    assert clusters == {name: table[name] for name in clusters}
+    with pytest.raises(ValueError, match="cutoff is 0"):
+        gfr_clusters(HAND_RUN, HAND_QRELS, cutoff=0)
 
 
 def test_achieved_distribution_before_the_first_document_that_counts() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import plain_gfrc as plain
 from equipoise.attributes import attribute_sets
-from equipoise.measures.gfrc import gain_values, gfrc, nugget_weights, relevance, turns
+from equipoise.measures.gfrc import gain_values, gfrc, nugget_scores, nugget_weights, relevance, steps, turns
 from equipoise.measures.gfrc2 import gfrc2, user_clusters
 from equipoise.nuggets import NuggetTable, nugget_table
 
@@ -199,6 +199,16 @@ def test_duplicates_of_an_entity_are_not_rewarded() -> None:
     assert value(gfrc(twice, sets, duplicates="relevant"), "R") > value(gfrc(once, sets), "R")
     unnamed, _ = one_conversation(start=[5, 9], end=[5, 9], entity=["", ""])
     assert len(user_clusters(unnamed, sets)) == 2
+
+
+def test_what_a_nugget_names_travels_with_it() -> None:
+    named, sets = one_conversation(start=[5, 9], end=[5, 9], entity=["Tenet", ""], A=["1 0", "0 1"])
+    assert nugget_scores(named)["nugget"].tolist() == ["Tenet", ""]
+    assert one_conversation(start=[5], end=[5])[0].names.tolist() == [""]
+    both = steps(nugget_scores(named), turns(named, sets), sets)
+    assert both["section"].tolist() == ["R", "R", "GF A"]
+    assert both["row"].tolist() == [1, 2, 1]
+    assert both.loc[2, ["D 1", "D 2", "DistrSim"]].tolist() == [0.5, 0.5, 1.0]
 
 
 def test_weights_and_alpha() -> None:

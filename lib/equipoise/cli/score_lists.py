@@ -100,7 +100,7 @@ def score_ranking_bias(
     cutoff: list[int],
     target: dict[str, float] | None,
     output: Path | None,
-    tokens: str,
+    tokens: Any,
     **options: Any,
 ) -> None:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic and on average (topic all)."""

@@ -12,10 +12,8 @@ Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -24,19 +22,17 @@ import pandas as pd
 from equipoise.attributes import AttributeSet
 from equipoise.files import parse_number
 from equipoise.loaders import registry
-from equipoise.loaders.trec import read_qrels, read_run, text_lines
-from equipoise.problems import InputError, Problem
+from equipoise.loaders.trec import note_repeated, read_qrels, read_run, text_lines, text_table
+from equipoise.problems import Problems
 
-KINDS: Mapping[str, Literal["nominal", "ordinal"]] = MappingProxyType(
-    {
-        "R-GENDER": "nominal",
-        "R-HINDEX": "ordinal",
-        "M-ORIGIN": "nominal",
-        "M-RATINGS": "ordinal",
-        "T-FOLLOWERS": "ordinal",
-        "Y-SUBSCS": "ordinal",
-    }
-)
+_KINDS: dict[str, Literal["nominal", "ordinal"]] = {
+    "R-GENDER": "nominal",
+    "R-HINDEX": "ordinal",
+    "M-ORIGIN": "nominal",
+    "M-RATINGS": "ordinal",
+    "T-FOLLOWERS": "ordinal",
+    "Y-SUBSCS": "ordinal",
+}
 """The attribute sets of the task, by the topic type (researchers, movies, Twitter accounts, YouTube) and name."""
 
 _PACKS = {
@@ -53,7 +49,7 @@ _PACKS = {
     "toy": ("NTCIR/toy", "toy", "toy.4topics.qrels", {"toyrun1": "toyrun1", "toyrun2": "toyrun2"}),
 }
 
-SUM_TOLERANCE = 1e-5
+_TOLERANCE = 1e-5
 """How far probabilities printed with a few digits may be from summing to 1."""
 
 
@@ -64,66 +60,56 @@ def _probability(text: str) -> float:
     return number
 
 
-def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
-    """Read a target distribution.
+def _other_sum(numbers: list[float]) -> str:
+    """What is wrong with the sum of probabilities, if anything."""
+    return f"probabilities that sum to {sum(numbers):.6g}" if abs(sum(numbers) - 1) > _TOLERANCE else ""
 
-    ``path``: the file: one probability a line, in the order of the groups. ``name``: what to call the attribute
-    set. ``kind``: whether the order of the groups matters. Returns: Its target is divided by its sum, which is 1
-    but for the digits printed. The files name no groups: they are ``group 1`` and so on.
+
+def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
+    """Read a target distribution: one probability a line, in the order of the groups.
+
+    It is divided by its sum, which is 1 but for the digits printed. ``name`` is what to call the attribute set. The
+    files name no groups: they are ``group 1`` and so on.
     """
-    problems: list[Problem] = []
+    problems = Problems()
     numbers: list[float] = []
-    for line, columns in text_lines(path):
+    for line, columns in zip(*text_lines(path), strict=True):
         try:
-            (text,) = columns
+            (text,) = columns.as_py()
             numbers.append(_probability(text))
         except ValueError:
-            problems.append(Problem(str(path), line, None, repr(" ".join(columns)), "one probability"))
+            problems.add(path, int(line), None, repr(" ".join(columns.as_py())), "one probability")
     if not problems and len(numbers) < 2:
-        problems.append(Problem(str(path), None, None, f"{len(numbers)} probabilities", "at least two"))
-    if not problems and abs(sum(numbers) - 1) > SUM_TOLERANCE:
-        problems.append(Problem(str(path), None, None, f"probabilities that sum to {sum(numbers):.6g}", "a sum of 1"))
-    if problems:
-        raise InputError(problems)
+        problems.add(path, None, None, f"{len(numbers)} probabilities", "at least two")
+    if not problems and (found := _other_sum(numbers)):
+        problems.add(path, None, None, found, "a sum of 1")
+    problems.refuse()
     groups = tuple(f"group {number}" for number in range(1, len(numbers) + 1))
     return AttributeSet(name, kind, groups, np.array(numbers))
 
 
 def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
-    """Read group memberships.
+    """Read group memberships: a table with the columns topic, document and one per group, in file order.
 
-    ``path``: the file, a line ``topic document p1 p2 ...`` for each document; ``.gz`` too. ``attribute``: Whose
-    groups the probabilities are for, in that order. Returns DataFrame, columns topic, document and one per group:
-    In file order; the probabilities as they stand in the file.
+    The file has a line ``topic document p1 p2 ...`` for each document, with the groups in their order, or is a .gz of
+    that; the probabilities are taken as they stand.
     """
-    problems: list[Problem] = []
-    seen: set[tuple[str, str]] = set()
-    rows: list[tuple[str, str]] = []
+    problems, groups = Problems(), list(attribute.groups)
+    wanted = f"topic, document, {len(groups)} probabilities ({', '.join(groups)})"
+    table = text_table(text_lines(path), ["topic", "document", *groups], wanted, path, problems, attribute.name)
     vectors: list[list[float]] = []
-    wanted = f"topic, document, {len(attribute.groups)} probabilities ({', '.join(attribute.groups)})"
-    for line, columns in text_lines(path):
-        if len(columns) != 2 + len(attribute.groups):
-            problems.append(Problem(str(path), line, attribute.name, f"{len(columns)} columns", wanted))
-            continue
-        topic, document, *texts = columns
+    for line, texts in zip(table["line"], table[groups].to_numpy().tolist(), strict=True):
         try:
-            vector = [_probability(text) for text in texts]
+            vectors.append([_probability(text) for text in texts])
+            found = _other_sum(vectors[-1])
         except ValueError as error:
-            problems.append(Problem(str(path), line, attribute.name, str(error), "probabilities"))
-            continue
-        if abs(sum(vector) - 1) > SUM_TOLERANCE:
-            found = f"probabilities that sum to {sum(vector):.6g}"
-            problems.append(Problem(str(path), line, attribute.name, found, "a sum of 1"))
-        if (topic, document) in seen:
-            problems.append(Problem(str(path), line, "document", f"{document} again for topic {topic}", "each once"))
-        seen.add((topic, document))
-        rows.append((topic, document))
-        vectors.append(vector)
-    if problems:
-        raise InputError(problems)
-    table = pd.DataFrame(rows, columns=["topic", "document"], dtype="str")
-    table[list(attribute.groups)] = np.array(vectors)
-    return table
+            found = str(error)
+        if found:
+            problems.add(path, line, attribute.name, found, "probabilities with a sum of 1")
+    note_repeated(table, "the memberships", path, problems)
+    problems.refuse()
+    table[groups] = np.array(vectors)
+    return table.drop(columns="line")
 
 
 @dataclass(frozen=True)
@@ -137,14 +123,11 @@ class Pack:
 
 
 def read_pack(name: Literal["pilot", "toy"]) -> Pack:
-    """Read the FairWeb-1 pilot pack, or its toy set.
-
-    Returns: Attribute sets are called as in `KINDS`; the runs of the pilot pack bm25, qld and qljm.
-    """
+    """Read the FairWeb-1 pilot pack, with runs called bm25, qld and qljm, or its toy set, of four topics."""
     folder, stem, qrels, runs = _PACKS[name]
     attributes = {
         attribute: read_target(registry.fetch("fairweb", f"{folder}/{attribute}.golddistr"), attribute, kind)
-        for attribute, kind in KINDS.items()
+        for attribute, kind in _KINDS.items()
     }
     memberships = {
         name: read_memberships(registry.fetch("fairweb", f"{folder}/{stem}.{name}.gmemb"), attribute)

@@ -9,37 +9,37 @@ in ``.gz`` is decompressed. Columns are separated by white space.
 from __future__ import annotations
 
 import gzip
-import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow
-import pyarrow.parquet
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from equipoise.files import read_text
-from equipoise.problems import InputError, Problem
+from equipoise.arrays import Floats, Integers
+from equipoise.files import is_parquet, read_source, read_text
+from equipoise.problems import InputError, Problem, Problems, shown
 
-LARGEST_FILE = 2**31
+_LARGEST_FILE = 2**31
 """Bytes of decompressed text beyond which a file is refused."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_LEVEL = re.compile(r"L?-?[0-9]{1,4}")
+_INTEGER = r"[+-]?[0-9]{1,9}"
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 
 
 def _decompressed(path: Path) -> str:
     """The text of a .gz file, refused where it is torn, too long or not UTF-8."""
     try:
         with gzip.open(path, "rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+            content = file.read(_LARGEST_FILE + 1)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "no whole gzip file"
         raise InputError([Problem(str(path), None, None, reason, "a readable .gz file")]) from None
-    if len(content) > LARGEST_FILE:
-        raise InputError([Problem(str(path), None, None, f"more than {LARGEST_FILE} bytes", "a smaller file")])
+    if len(content) > _LARGEST_FILE:
+        raise InputError([Problem(str(path), None, None, f"more than {_LARGEST_FILE} bytes", "a smaller file")])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -47,166 +47,134 @@ def _decompressed(path: Path) -> str:
         raise InputError([Problem(str(path), line, None, "bytes that are not UTF-8", "UTF-8 text")]) from None
 
 
-def text_lines(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of a text file, plain or .gz, as line number and columns; blank lines are left out.
-
-    ``path``: the file. Yields Line number from 1, and the columns between white space.
-    """
-    file = Path(path)
-    text = _decompressed(file) if file.suffix == ".gz" else read_text(file)
-    for number, line in enumerate(text.split("\n"), start=1):
-        columns = line.split()
-        if columns:
-            yield number, columns
+def text_lines(path: str | Path) -> tuple[Integers, Any]:
+    """Numbers of the lines of a text file, plain or .gz, that are not blank, and an Arrow list of columns for each."""
+    text = _decompressed(Path(path)) if Path(path).suffix == ".gz" else read_text(path)
+    lines = pc.utf8_trim_whitespace(pa.array(text.split("\n"), pa.large_string()))
+    numbers = np.flatnonzero(pc.not_equal(lines, ""))
+    return numbers + 1, pc.utf8_split_whitespace(lines.take(numbers))
 
 
-def _repeated(rows: pd.DataFrame, columns: Sequence[str], file: str, what: str) -> list[Problem]:
-    again = rows[rows.duplicated(list(columns))]
-    return [
-        Problem(file, int(line), "document", f"{document} again for topic {topic}", f"each document once in {what}")
-        for line, topic, document in zip(again["line"], again["topic"], again["document"], strict=True)
-    ]
+def text_table(
+    lines: tuple[Integers, Any],
+    names: Sequence[str],
+    wanted: str,
+    file: object,
+    problems: Problems,
+    column: str | None = None,
+) -> pd.DataFrame:
+    """Lines as a table of texts with their numbers in the column ``line``; collects those of another length."""
+    numbers, fields = lines
+    widths = pc.list_value_length(fields).to_numpy()
+    for number, width in zip(numbers[widths != len(names)], widths[widths != len(names)], strict=True):
+        problems.add(file, int(number), column, f"{width} columns", wanted)
+    fields = fields.filter(pa.array(widths == len(names)))
+    texts = {name: pc.list_element(fields, index).to_pandas() for index, name in enumerate(names)}
+    return pd.DataFrame(texts).astype("str").assign(line=numbers[widths == len(names)])
 
 
-def _read_parquet_run(file: Path, label: str) -> pd.DataFrame:
-    """A run from a Parquet file, checked as a text file is; problems name its rows."""
-    wanted = ["topic", "document", "rank", "score"]
-    try:
-        table = pyarrow.parquet.read_table(file).to_pandas(ignore_metadata=True)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError([Problem(str(file), None, None, str(error).splitlines()[0], "a Parquet file")]) from None
-    lacking = [Problem(str(file), None, name, "no such column", "the column") for name in wanted if name not in table]
-    if lacking or table.empty:
-        raise InputError(lacking or [Problem(str(file), None, None, "no ranked document", ", ".join(wanted))])
-    table = table[wanted].assign(line=np.arange(1, len(table) + 1))
-    rank, score = (pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=np.float64) for name in ("rank", "score"))
-    faults = {
-        "topic": (table["topic"].isna().to_numpy(), "an id"),
-        "document": (table["document"].isna().to_numpy(), "an id"),
-        "rank": (~np.isfinite(rank) | (rank != np.floor(rank)), "a whole number"),
-        "score": (~np.isfinite(score), "a finite number"),
-    }
-    problems = [
-        Problem(str(file), int(row) + 1, name, repr(table[name].iloc[row]), what)
-        for name, (wrong, what) in faults.items()
-        for row in np.flatnonzero(wrong)
-    ]
-    problems += _repeated(table, ["topic", "document"], str(file), "a list")
-    if problems:
-        raise InputError(problems)
-    ids = {name: table[name].astype("str") for name in ("topic", "document")}
-    run = pd.DataFrame({"run": label, **ids, "rank": rank.astype(np.int64), "score": score})
-    return run.astype({"run": "str"})
+def note_values(rows: pd.DataFrame, column: str, wanted: str, file: object, problems: Problems) -> None:
+    """Collect lines whose value in a column is not what is wanted."""
+    for line, value in rows[["line", column]].itertuples(index=False):
+        problems.add(file, int(line), column, shown(value), wanted)
 
 
-def _label(file: Path) -> str:
+def note_repeated(table: pd.DataFrame, what: str, file: object, problems: Problems) -> None:
+    """Collect lines that have a document again for its topic."""
+    again = table.loc[table.duplicated(["topic", "document"]), ["line", "topic", "document"]]
+    for line, topic, document in again.itertuples(index=False):
+        found = f"{document} again for topic {topic}"
+        problems.add(file, int(line), "document", found, f"each document once in {what}")
+
+
+def _numbers(values: pd.Series, pattern: str) -> Floats:
+    """Numbers of a column, NaN where it holds none: text of the pattern, or what a Parquet file has."""
+    if not pd.api.types.is_string_dtype(values):
+        return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
+    return values.where(values.str.fullmatch(pattern), "nan").to_numpy(dtype=np.float64)
+
+
+def _text_run(file: Path, problems: Problems) -> pd.DataFrame:
+    numbers, fields = text_lines(file)
+    opening = fields[0].as_py() if len(fields) else [""]
+    if opening[0].startswith("<SYSDESC>"):
+        if not opening[-1].endswith("</SYSDESC>"):
+            problems.add(file, int(numbers[0]), None, "<SYSDESC> without its end", "</SYSDESC> on the same line")
+        numbers, fields = numbers[1:], fields[1:]
+    names = ["topic", "Q0", "document", "rank", "score", "tag"]
+    table = text_table((numbers, fields), names, f"six: {' '.join(names)}", file, problems)
+    first = table["tag"].iloc[0] if len(table) else ""
+    note_values(table[table["tag"] != first], "tag", f"{first!r}, as in the first line", file, problems)
+    return table
+
+
+def _parquet_run(file: Path, problems: Problems) -> pd.DataFrame:
+    table = read_source(file).columns
+    for name in ("topic", "document", "rank", "score"):
+        if name not in table:
+            problems.add(file, None, name, "no such column", "the column")
+    problems.refuse()
+    return table.assign(line=np.arange(1, len(table) + 1))
+
+
+def _name(file: Path) -> str:
     return file.name.removesuffix(".gz").removesuffix(".parquet")
 
 
-def _is_parquet(file: Path) -> bool:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(4) == b"PAR1"
-    except OSError:
-        return False  # what is wrong is said when the file is read as text
-
-
 def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
-    """Read a run.
+    """Read a run: a table with the columns run, topic, document, rank and score, in file order.
 
-    ``path``: the file; ``.gz`` and Parquet too. ``name``: what to call the run; the default is the file's name
-    without ``.gz`` or ``.parquet``. The tag in the last column is not used, for files of different runs often share
-    it. Returns DataFrame, columns run, topic, document, rank, score: In file order; rank is the stated one.
+    ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``. The tag in the last
+    column is not used, for files of different runs often share it. ``rank`` is the stated one.
     """
-    file = Path(path)
-    label = name if name is not None else _label(file)
-    if _is_parquet(file):
-        return _read_parquet_run(file, label)
-    problems: list[Problem] = []
-    rows: list[tuple[int, str, str, int, float]] = []
-    tag: str | None = None
-    begun = False
-    for line, columns in text_lines(file):
-        if not begun and columns[0].startswith("<SYSDESC>"):
-            begun = True
-            if not columns[-1].endswith("</SYSDESC>"):
-                problems.append(
-                    Problem(str(file), line, None, "<SYSDESC> without its end", "</SYSDESC> on the same line")
-                )
-            continue
-        begun = True
-        if len(columns) != 6:
-            wanted = "six: topic Q0 document rank score tag"
-            problems.append(Problem(str(file), line, None, f"{len(columns)} columns", wanted))
-            continue
-        topic, _, document, rank, score, own_tag = columns
-        tag = own_tag if tag is None else tag
-        good_rank = _INTEGER.fullmatch(rank)
-        good_score = _NUMBER.fullmatch(score) and np.isfinite(float(score))
-        if not good_rank:
-            problems.append(Problem(str(file), line, "rank", repr(rank), "a whole number"))
-        if not good_score:
-            problems.append(Problem(str(file), line, "score", repr(score), "a finite number"))
-        if own_tag != tag:
-            problems.append(Problem(str(file), line, "tag", repr(own_tag), f"{tag!r}, as in the first line"))
-        if good_rank and good_score:
-            rows.append((line, topic, document, int(rank), float(score)))
-    table = pd.DataFrame(rows, columns=["line", "topic", "document", "rank", "score"])
-    problems += _repeated(table, ["topic", "document"], str(file), "a list")
-    if not rows and not problems:
-        problems.append(Problem(str(file), None, None, "no ranked document", "topic Q0 document rank score tag"))
-    if problems:
-        raise InputError(problems)
-    table.insert(1, "run", label)
-    return table.drop(columns="line").astype({"run": "str", "topic": "str", "document": "str"})
+    file, problems = Path(path), Problems()
+    table = _parquet_run(file, problems) if is_parquet(file) else _text_run(file, problems)
+    rank, score = _numbers(table["rank"], _INTEGER), _numbers(table["score"], _NUMBER)
+    for column, wrong, wanted in (
+        ("topic", table["topic"].isna(), "an id"),
+        ("document", table["document"].isna(), "an id"),
+        ("rank", ~np.isfinite(rank) | (rank != np.floor(rank)), "a whole number"),
+        ("score", ~np.isfinite(score), "a finite number"),
+    ):
+        note_values(table[wrong], column, wanted, file, problems)
+    note_repeated(table, "a list", file, problems)
+    if table.empty and not problems:
+        problems.add(file, None, None, "no ranked document", "topic Q0 document rank score tag")
+    problems.refuse()
+    ids = {column: table[column].astype("str") for column in ("topic", "document")}
+    run = pd.DataFrame({"run": _name(file) if name is None else name, **ids})
+    return run.astype("str").assign(rank=rank.astype(np.int64), score=score)
 
 
 def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
-    """Read several runs into one table.
-
-    ``paths``: the files; each run is called like its file. Returns DataFrame, columns run, topic, document, rank,
-    score: The runs one after the other.
-    """
-    problems: list[Problem] = []
+    """Read several runs into one table, one after the other; each is called like its file."""
+    problems = Problems()
     tables: dict[str, pd.DataFrame] = {}
     for path in paths:
-        name = _label(Path(path))
+        name = _name(Path(path))
         if name in tables:
-            problems.append(Problem(str(path), None, None, f"a second run called {name}", "files of different names"))
+            problems.add(path, None, None, f"a second run called {name}", "files of different names")
             continue
         tables[name] = pd.DataFrame()
-        try:
+        with problems.collecting():
             tables[name] = read_run(path)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    problems.refuse()
     return pd.concat(tables.values(), ignore_index=True)
 
 
 def read_qrels(path: str | Path) -> pd.DataFrame:
-    """Read relevance judgements, in four columns (TREC) or three (NTCIR).
+    """Read relevance judgements: a table with the columns topic, document and level, in file order.
 
-    ``path``: the file; ``.gz`` too. Returns DataFrame, columns topic, document, level: In file order. ``L2`` and
-    ``2`` are level 2; levels below 0 (spam, in some TREC tracks) are level 0.
+    The file has four columns (TREC) or three (NTCIR), or is a .gz of that. ``L2`` and ``2`` are level 2; levels below 0
+    (spam, in some TREC tracks) are level 0.
     """
-    problems: list[Problem] = []
-    rows: list[tuple[int, str, str, int]] = []
-    width = 0
-    for line, columns in text_lines(path):
-        if not width and len(columns) in (3, 4):
-            width = len(columns)
-        if len(columns) not in (3, 4) or len(columns) != width:
-            wanted = f"{width}, as in the lines before" if width else "topic document L2, or topic 0 document 2"
-            problems.append(Problem(str(path), line, None, f"{len(columns)} columns", wanted))
-            continue
-        level = columns[-1]
-        if not _LEVEL.fullmatch(level):
-            problems.append(Problem(str(path), line, "level", repr(level), "a level such as L2 or 2"))
-            continue
-        rows.append((line, columns[0], columns[-2], max(0, int(level.removeprefix("L")))))
-    table = pd.DataFrame(rows, columns=["line", "topic", "document", "level"])
-    problems += _repeated(table, ["topic", "document"], str(path), "the judgements of a topic")
-    if problems:
-        raise InputError(problems)
-    return table.drop(columns="line").astype({"topic": "str", "document": "str"})
+    problems, lines = Problems(), text_lines(path)
+    four = next((len(columns) == 4 for columns in lines[1] if len(columns) in (3, 4)), False)
+    names = ["topic", *(["iteration"] if four else []), "document", "level"]
+    table = text_table(lines, names, f"{len(names)}, as in the lines before", path, problems)
+    good = table["level"].str.fullmatch("L?-?[0-9]{1,4}")
+    note_values(table[~good], "level", "a level such as L2 or 2", path, problems)
+    note_repeated(table[good], "the judgements of a topic", path, problems)
+    problems.refuse()
+    level = table["level"].str.removeprefix("L").astype(np.int64).clip(lower=0)
+    return table[["topic", "document"]].assign(level=level)

@@ -34,19 +34,9 @@ from equipoise.arrays import Booleans, Floats
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import distribution_similarity
-from equipoise.measures.conversation_scores import UTILITY, tidy_scores
+from equipoise.measures.group_fairness import UTILITY, tidy_scores
 from equipoise.measures.ranked_lists import RankedLists, lay_out
-from equipoise.options import (
-    Absent,
-    Cutoff,
-    Decimals,
-    LevelGains,
-    Order,
-    Phi,
-    Unjudged,
-    Unrepresented,
-    Weights,
-)
+from equipoise.options import Absent, Cutoff, Decimals, LevelGains, Order, Phi, Unjudged, Unrepresented, Weights
 
 Decay = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
@@ -220,8 +210,7 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decim
         raise ValueError("weights must be non-negative and not all 0")
     if decimals is not None:
         parts = np.char.mod(f"%.{decimals}f", parts).astype(np.float64)
-    combined: Floats = (parts * (weigh / weigh.sum(axis=-1, keepdims=True))).sum(axis=-1)
-    return combined
+    return (parts * (weigh / weigh.sum(axis=-1, keepdims=True))).sum(axis=-1)
 
 
 def _experiences(
@@ -235,9 +224,7 @@ def _experiences(
 ) -> tuple[Floats, dict[tuple[str, str], Floats]]:
     """How many leave at each rank, and their utilities and DistrSim by attribute set and name, NaN for other topics."""
     if set(memberships) != set(attributes):
-        raise ValueError(
-            f"memberships in {sorted(memberships)}, attribute sets {sorted(attributes)}: the same are needed"
-        )
+        raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(attributes)}: the same are needed")
     lacking = {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}
     if lacking:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
@@ -298,6 +285,8 @@ def gfr_table(
         largest gain.
     utilities : mapping of str to callable
         Utilities by the name of their measure.
+    similarities : mapping of str to sequence of str
+        Divergences for "nominal" and for "ordinal" attribute sets.
 
     Returns
     -------
@@ -353,9 +342,7 @@ def gfr_table(
     means = np.where(counts > 0, np.nan_to_num(values).sum(axis=1, keepdims=True) / np.maximum(counts, 1), np.nan)
     values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
     places = pd.MultiIndex.from_product([lists.runs, [*lists.topics, ""]], names=["run", "topic"])
-    return tidy_scores(places.to_frame(index=False), dict(zip(scores, values.T, strict=True))).dropna(
-        subset="value", ignore_index=True
-    )
+    return tidy_scores(places.to_frame(index=False), dict(zip(scores, values.T, strict=True)))
 
 
 @defaults_of(gfr_table)
@@ -385,6 +372,4 @@ def gfr_clusters(
     shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
     at = np.nonzero(leave > 0)
     places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})
-    return tidy_scores(places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()}).dropna(
-        subset="value", ignore_index=True
-    )
+    return tidy_scores(places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()})

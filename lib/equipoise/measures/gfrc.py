@@ -22,8 +22,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, cumulative_sums, starts
 from equipoise.attributes import AttributeSet
-from equipoise.declare import checked, measure
-from equipoise.measures.conversation_scores import fairness_columns, normalised_weights, similarity, tidy_scores
+from equipoise.declare import checked, defaults_of, measure
+from equipoise.measures.group_fairness import (
+    column_names,
+    fairness_columns,
+    normalised_weights,
+    similarity,
+    tidy_scores,
+)
 from equipoise.nuggets import NuggetTable
 from equipoise.options import (
     Alpha,
@@ -41,19 +47,16 @@ from equipoise.options import (
 )
 
 FAMILY = "Conversations: GFRC and GFRC2"
-GFRC_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
 
 
 @checked
-def gain_values(levels: ArrayLike, gains: Gains = GFRC_GAINS, max_level: MaxLevel = 2) -> Floats:
+def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 2) -> Floats:
     r"""Gain of each nugget from its relevance level.
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
 
-    ``gains``: Gain of each level from 1, between 0 and 1; the default is gfrc's. Level 0 always has gain 0.
-    ``max_level``: Highest level of the scale; "exponential" needs it. Returns ndarray, shaped (nuggets,).
-
-    gfrc section 6.2 (L1 is 0.5, L2 is 1); gfrc2 section 4 (exponential: L2 is 0.75).
+    Level 0 always has gain 0. gfrc section 6.2 (L1 is 0.5, L2 is 1); gfrc2 section 4 (exponential: L2 is 0.75).
     """
     level = np.asarray(levels, dtype=np.int64)
     if isinstance(gains, str):
@@ -152,90 +155,25 @@ def relevance(
     return total * 2 / (patience + (-1 if position_weight == "zero-based-own-normaliser" else 1))
 
 
-def turn_fairness(
-    membership: Floats,
-    conversation: NDArray[np.int64],
-    turn: NDArray[np.int64],
-    distribution: Distribution = "independent",
-) -> tuple[Floats, NDArray[np.intp]]:
-    """Achieved distribution D(S) of every turn with relevant nuggets.
-
-    ``membership`` (shaped (nuggets, groups)): Membership probabilities of the relevant nuggets, those of a
-    conversation together, in the order of turns. ``distribution``: the mean membership over the nuggets of the turn
-    alone, or over those of all turns up to it. Returns: achieved : ndarray, shaped (turns, groups). first : ndarray
-    of int, shaped (turns,): Row of the first nugget of each turn.
-
-    gfrc section 3.1.
-    """
-    first = starts(conversation, turn)
-    if len(first) == 0:
-        return membership[:0], first
-    sums, nuggets = np.add.reduceat(membership, first, axis=0), np.diff(first, append=len(turn)).astype(np.float64)
-    if distribution == "cumulative":
-        turns_of = starts(conversation[first])
-        sums, nuggets = cumulative_sums(sums, turns_of), cumulative_sums(nuggets, turns_of)
-    return sums / nuggets[:, None], first
-
-
-def _conversation_fairness(
-    similarities: Floats, conversation: NDArray[np.int64], weight: Floats, conversations: int, empty: Floats | None
-) -> Floats:
-    """Weighted mean over turns; ``empty`` holds the similarity sum of turns without nuggets and their number."""
-    total = np.bincount(conversation, weights=similarities * weight, minlength=conversations)
-    weights = np.bincount(conversation, weights=weight, minlength=conversations)
-    if empty is not None:
-        total, weights = total + empty[0], weights + empty[1]
-    return np.divide(total, weights, out=np.zeros(conversations), where=weights > 0)
-
-
-def turns(
+def _turn_fairness(
     nuggets: NuggetTable,
-    attributes: Mapping[str, AttributeSet],
-    *,
-    distribution: Distribution = "independent",
-    ordinal: Ordinal = "rnod",
-    nominal: Nominal = "jsd",
-    duplicates: Duplicates = "nonrelevant",
-) -> pd.DataFrame:
-    """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
-
-    ``attributes``: Sets to score; each has memberships in the table. Returns: One row per turn: run, topic, turn;
-    for each attribute set the achieved probability of each group (``D SET group``) and ``DistrSim SET``.
-    """
-    rows = np.flatnonzero(nuggets.relevant(duplicates))
-    conversation, turn = nuggets.conversation[rows], nuggets.turn[rows]
-    first = starts(conversation, turn)
-    columns: dict[str, Floats] = {}
-    for name, attribute in attributes.items():
-        achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
-        columns |= fairness_columns(attribute, achieved, similarity(achieved, attribute, ordinal, nominal))
-    table = nuggets.conversations.take(conversation[first]).reset_index(drop=True)
-    return pd.concat([table.assign(turn=turn[first]), pd.DataFrame(columns)], axis=1)
-
-
-def nugget_scores(
-    nuggets: NuggetTable,
-    *,
-    patience: Patience = 1250,
-    gains: Gains = GFRC_GAINS,
-    max_level: MaxLevel = 2,
-    position_weight: PositionWeight = "one-based",
-    duplicates: Duplicates = "nonrelevant",
-) -> pd.DataFrame:
-    """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
-
-    Returns DataFrame, columns run, topic, turn, wc, nugget, pw, g, pw g: One row per relevant nugget; ``nugget``
-    names its entity, or is empty.
-    """
-    rows = np.flatnonzero(nuggets.relevant(duplicates))
-    table = nuggets.conversations.take(nuggets.conversation[rows]).reset_index(drop=True)
-    names = np.array([*nuggets.entities, ""], dtype=object)
-    weight = nugget_weights(nuggets.end[rows], patience, position_weight)
-    gain = gain_values(nuggets.level[rows], gains, max_level)
-    nugget = names[nuggets.entity[rows]] if nuggets.entity is not None else ""
-    return table.assign(turn=nuggets.turn[rows], wc=nuggets.end[rows], nugget=nugget, pw=weight, g=gain).assign(
-        **{"pw g": weight * gain}
-    )
+    rows: NDArray[np.intp],
+    attribute: AttributeSet,
+    distribution: Distribution,
+    ordinal: Ordinal,
+    nominal: Nominal,
+) -> tuple[Floats, Floats]:
+    """D(S) of every turn with relevant nuggets, the mean membership of its own or of all so far, and its DistrSim."""
+    membership, conversation = nuggets.memberships[attribute.name][rows], nuggets.conversation[rows]
+    first = starts(conversation, nuggets.turn[rows])
+    achieved = membership[:0]
+    if len(first):
+        sums, counts = np.add.reduceat(membership, first, axis=0), np.diff(first, append=len(rows)).astype(np.float64)
+        if distribution == "cumulative":
+            turns_of = starts(conversation[first])
+            sums, counts = cumulative_sums(sums, turns_of), cumulative_sums(counts, turns_of)
+        achieved = sums / counts[:, None]
+    return achieved, similarity(achieved, attribute, ordinal, nominal)
 
 
 @measure(
@@ -246,7 +184,7 @@ def gfrc(
     attributes: Mapping[str, AttributeSet],
     *,
     patience: Patience = 1250,
-    gains: Gains = GFRC_GAINS,
+    gains: Gains = _GAINS,
     max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     distribution: Distribution = "independent",
@@ -325,15 +263,74 @@ def gfrc(
         highest = np.zeros(count, dtype=np.int64)
         np.maximum.at(highest, nuggets.conversation, nuggets.turn)
         empty = (highest - np.bincount(of_turn, minlength=count)).astype(np.float64)
+    normaliser = np.bincount(of_turn, weights=weight, minlength=count) + empty
 
     fairness: dict[tuple[str, str], Floats] = {}
     mean = np.zeros(count)
     for name, attribute in attributes.items():
-        achieved, _ = turn_fairness(nuggets.memberships[name][rows], conversation, turn, distribution)
-        similarities = similarity(achieved, attribute, ordinal, nominal)
+        similarities = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)[1]
         uniform = similarity(np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal)
-        score = _conversation_fairness(similarities, of_turn, weight, count, np.stack([empty * uniform, empty]))
-        fairness[name, "GF"] = score
-        mean += shares[name] * score
-    total = alpha * r + (1 - alpha) * mean
-    return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): total})
+        total = np.bincount(of_turn, weights=similarities * weight, minlength=count) + empty * uniform
+        fairness[name, "GF"] = np.divide(total, normaliser, out=np.zeros(count), where=normaliser > 0)
+        mean += shares[name] * fairness[name, "GF"]
+    both = alpha * r + (1 - alpha) * mean
+    return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): both})
+
+
+@defaults_of(gfrc)
+def turns(
+    nuggets: NuggetTable,
+    attributes: Mapping[str, AttributeSet],
+    *,
+    distribution: Distribution,
+    ordinal: Ordinal,
+    nominal: Nominal,
+    duplicates: Duplicates,
+) -> pd.DataFrame:
+    """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
+
+    Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and ``DistrSim SET``.
+    """
+    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    table = nuggets.places(rows[starts(nuggets.conversation[rows], nuggets.turn[rows])])
+    for attribute in attributes.values():
+        fairness = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)
+        table = table.assign(**fairness_columns(attribute, *fairness))
+    return table
+
+
+@defaults_of(gfrc)
+def nugget_scores(
+    nuggets: NuggetTable,
+    *,
+    patience: Patience,
+    gains: Gains,
+    max_level: MaxLevel,
+    position_weight: PositionWeight,
+    duplicates: Duplicates,
+) -> pd.DataFrame:
+    """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
+
+    Columns are run, topic, turn, wc (the position of its last word), nugget (the name of its entity, or empty), pw, g
+    and ``pw g``.
+    """
+    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    weight = nugget_weights(nuggets.end[rows], patience, position_weight)
+    gain = gain_values(nuggets.level[rows], gains, max_level)
+    scores = {"wc": nuggets.end[rows], "nugget": nuggets.names[rows], "pw": weight, "g": gain, "pw g": weight * gain}
+    return nuggets.places(rows).assign(**scores)
+
+
+def steps(scores: pd.DataFrame, fairness: pd.DataFrame, attributes: Mapping[str, AttributeSet]) -> pd.DataFrame:
+    """R nugget by nugget, then GF of each attribute set turn by turn, below each other as in gfrc2's Table 4.
+
+    ``scores`` and ``fairness`` are the tables of `nugget_scores` and `turns`. To the columns of the former come section
+    (``R`` or ``GF SET``), row (which nugget of its conversation, or which turn), ``D 1``, ``D 2`` and so on (the groups
+    in their order) and DistrSim.
+    """
+    sections = [scores.assign(section="R", row=scores.groupby(["run", "topic"]).cumcount() + 1)]
+    for name, attribute in attributes.items():
+        groups = [f"D {number}" for number in range(1, len(attribute.groups) + 1)]
+        section = fairness[["run", "topic", "turn", *column_names(attribute)]].assign(section=f"GF {name}")
+        sections.append(section.set_axis(["run", "topic", "row", *groups, "DistrSim", "section"], axis=1))
+    return pd.concat(sections, ignore_index=True)

@@ -13,7 +13,6 @@ Alternative Formulation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -21,15 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, cumulative_sums, ranks, starts
 from equipoise.attributes import AttributeSet
-from equipoise.declare import checked, measure
-from equipoise.measures.conversation_scores import (
-    UTILITY,
-    fairness_columns,
-    normalised_weights,
-    similarity,
-    tidy_scores,
-)
+from equipoise.declare import defaults_of, measure
 from equipoise.measures.gfrc import FAMILY
+from equipoise.measures.group_fairness import UTILITY, fairness_columns, normalised_weights, similarity, tidy_scores
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Duplicates, Nominal, Ordinal, Patience, Weights
 
@@ -76,89 +69,29 @@ def graded_nugget_precision(
     return graded, other, graded / (other + graded)
 
 
-def achieved_distributions(membership: Floats, first: NDArray[np.intp]) -> Floats:
-    r"""Achieved distribution at the end of each relevant nugget: the mean membership so far.
-
-    .. math:: \bar p_i(D^m(wc)) = \frac{1}{|rel(wc)|} \sum_{n \in rel(wc)} p_i^m(n)
-
-    ``membership`` (shaped (nuggets, groups)): Membership probabilities of the relevant nuggets. ``first`` (shaped
-    (conversations,)): row of the first nugget of each conversation. Returns ndarray, shaped (nuggets, groups).
-
-    gfrc2 Eq. 18.
-    """
-    achieved = cumulative_sums(membership, first)
-    achieved /= (ranks(first, len(achieved)) + 1)[:, None]
-    return achieved
-
-
-@dataclass(frozen=True)
-class _Clusters:
-    rows: NDArray[np.intp]
-    first: NDArray[np.intp]
-    conversation: NDArray[np.int64]
-    probability: Floats
-    graded_words: Floats
-    other_words: Floats
-    precision: Floats
-
-
-def _clusters(nuggets: NuggetTable, patience: Patience, duplicates: Duplicates) -> _Clusters:
+def _clusters(
+    nuggets: NuggetTable, patience: Patience, duplicates: Duplicates
+) -> tuple[NDArray[np.intp], NDArray[np.intp], dict[str, Floats]]:
+    """Rows of the relevant nuggets, the first of each conversation, and what users have had who leave there."""
     rows = np.flatnonzero(nuggets.relevant(duplicates))
-    conversation, end = nuggets.conversation[rows], nuggets.end[rows]
-    first = starts(conversation)
+    end, first = nuggets.end[rows], starts(nuggets.conversation[rows])
+    graded, other, precision = graded_nugget_precision(nuggets.start[rows], end, nuggets.level[rows], first)
     probability = np.where(end <= patience, 1 / patience, 0.0)
-    words = graded_nugget_precision(nuggets.start[rows], end, nuggets.level[rows], first)
-    return _Clusters(rows, first, conversation, probability, *words)
+    return rows, first, {"probability": probability, "GWCrel": graded, "WCnonrel": other, "GNP": precision}
 
 
-def _similarities(
-    nuggets: NuggetTable, clusters: _Clusters, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal
+def _fairness(
+    membership: Floats,
+    rows: NDArray[np.intp],
+    first: NDArray[np.intp],
+    attribute: AttributeSet,
+    ordinal: Ordinal,
+    nominal: Nominal,
 ) -> tuple[Floats, Floats]:
-    membership = nuggets.memberships[attribute.name]
-    chosen = membership if len(clusters.rows) == len(membership) else membership[clusters.rows]
-    achieved = achieved_distributions(chosen, clusters.first)
+    """Mean membership of the nuggets so far (gfrc2 Eq. 18) at each cluster, and its DistrSim."""
+    achieved = cumulative_sums(membership if len(rows) == len(membership) else membership[rows], first)
+    achieved /= (ranks(first, len(achieved)) + 1)[:, None]
     return achieved, similarity(achieved, attribute, ordinal, nominal)
-
-
-@checked
-def user_clusters(
-    nuggets: NuggetTable,
-    attributes: Mapping[str, AttributeSet],
-    *,
-    patience: Patience = 1000,
-    ordinal: Ordinal = "rnod",
-    nominal: Nominal = "jsd",
-    weights: Weights | None = None,
-    duplicates: Duplicates = "nonrelevant",
-) -> pd.DataFrame:
-    r"""Return the user clusters of every conversation, as in gfrc2's Tables 1 and 2.
-
-    .. math:: Experience(uc) = w_0\, GNP(uc) + \sum_m w_m\, GF^m(uc)
-
-    Returns: One row per relevant nugget: run, topic, turn, wc (the word position where the cluster leaves),
-    probability, GWCrel, WCnonrel, GNP; for each attribute set the achieved probability of each group (``D SET
-    group``) and ``DistrSim SET``; and Experience.
-
-    gfrc2 Eqs. 12 to 18.
-    """
-    shares = normalised_weights(weights, [UTILITY, *attributes])
-    clusters = _clusters(nuggets, patience, duplicates)
-    table = nuggets.conversations.take(clusters.conversation).reset_index(drop=True)
-    columns: dict[str, NDArray[np.float64] | NDArray[np.int64]] = {
-        "turn": nuggets.turn[clusters.rows],
-        "wc": nuggets.end[clusters.rows],
-        "probability": clusters.probability,
-        "GWCrel": clusters.graded_words,
-        "WCnonrel": clusters.other_words,
-        "GNP": clusters.precision,
-    }
-    experience = shares[UTILITY] * clusters.precision
-    for name, attribute in attributes.items():
-        achieved, similarities = _similarities(nuggets, clusters, attribute, ordinal, nominal)
-        columns |= fairness_columns(attribute, achieved, similarities)
-        experience += shares[name] * similarities
-    columns["Experience"] = experience
-    return pd.concat([table, pd.DataFrame(columns)], axis=1)
 
 
 @measure(
@@ -217,18 +150,47 @@ def gfrc2(
     3  COPWA-CS-QD-MN-2  R112             GFRC2  0.002677
     """
     shares = normalised_weights(weights, [UTILITY, *attributes])
-    clusters = _clusters(nuggets, patience, duplicates)
-    count = len(nuggets.conversations)
+    rows, first, had = _clusters(nuggets, patience, duplicates)
+    conversation, count = nuggets.conversation[rows], len(nuggets.conversations)
 
     def expected(values: Floats) -> Floats:
-        mass = clusters.probability * values
-        return np.bincount(clusters.conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
+        mass = had["probability"] * values
+        return np.bincount(conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
 
-    utility = expected(clusters.precision)
-    scores = {("", "EGNP"): utility}
-    total = shares[UTILITY] * utility
+    scores = {("", "EGNP"): expected(had["GNP"])}
+    total = shares[UTILITY] * scores["", "EGNP"]
     for name, attribute in attributes.items():
-        fairness = expected(_similarities(nuggets, clusters, attribute, ordinal, nominal)[1])
-        scores[name, "EGF"] = fairness
-        total += shares[name] * fairness
+        fairness = _fairness(nuggets.memberships[name], rows, first, attribute, ordinal, nominal)[1]
+        scores[name, "EGF"] = expected(fairness)
+        total += shares[name] * scores[name, "EGF"]
     return tidy_scores(nuggets.conversations, {**scores, ("", "GFRC2"): total})
+
+
+@defaults_of(gfrc2)
+def user_clusters(
+    nuggets: NuggetTable,
+    attributes: Mapping[str, AttributeSet],
+    *,
+    patience: Patience,
+    ordinal: Ordinal,
+    nominal: Nominal,
+    weights: Weights | None,
+    duplicates: Duplicates,
+) -> pd.DataFrame:
+    r"""The user clusters of every conversation, as in gfrc2's Tables 1 and 2.
+
+    .. math:: Experience(uc) = w_0\, GNP(uc) + \sum_m w_m\, GF^m(uc)
+
+    One leaves at each relevant nugget. Columns are run, topic, turn, wc (the word position where it leaves),
+    probability, GWCrel, WCnonrel, GNP, then ``D SET group`` of each group and ``DistrSim SET`` for each attribute set,
+    and Experience. gfrc2 Eqs. 12 to 18.
+    """
+    shares = normalised_weights(weights, [UTILITY, *attributes])
+    rows, first, had = _clusters(nuggets, patience, duplicates)
+    table = nuggets.places(rows).assign(wc=nuggets.end[rows], **had)
+    experience = shares[UTILITY] * had["GNP"]
+    for name, attribute in attributes.items():
+        achieved, similarities = _fairness(nuggets.memberships[name], rows, first, attribute, ordinal, nominal)
+        table = table.assign(**fairness_columns(attribute, achieved, similarities))
+        experience += shares[name] * similarities
+    return table.assign(Experience=experience)
