@@ -16,7 +16,8 @@ from equipoise import project
 from equipoise.answer_modes import mode_parts
 from equipoise.arrays import Integers
 from equipoise.files import read_columns
-from equipoise.measures.attribution import exact_match
+from equipoise.measures.attribution.bias import AUTHORS
+from equipoise.measures.attribution.correctness import exact_match
 from equipoise.studies.attribution.answering import FIELDS, Task
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
 from equipoise.studies.attribution.benchmarks import Benchmark, benchmark
@@ -28,7 +29,6 @@ FOLDER = ("outputs", "attribution")
 REWRITTEN = 4
 """Non-relevant passages of a question that have a rewritten twin."""
 
-AUTHORS = ("Human", "LLM")
 RETRIEVERS = ("BM25", "all-MiniLM", "SPLADE-tiny")
 ANSWER_FILES = (
     *(("prompts", name) for name in ("instruction.txt", "question.txt", "examples.yaml")),

@@ -12,12 +12,7 @@ from scipy import stats
 from equipoise import project
 from equipoise.answer_modes import mode_parts
 from equipoise.loaders.answers import read_answers
-from equipoise.measures.attribution import (
-    attribution_confidence,
-    bias_table,
-    citation_rows,
-    score_answers,
-)
+from equipoise.measures.attribution import attribution_confidence, bias_table, citation_rows, score_answers
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution.derived import Evidence, numbers, printed_totals
 from equipoise.studies.attribution.design import CELLS, FOLDER, of_experiment

@@ -71,8 +71,8 @@ def citations_by_position(
     with the mean over the answers to a question first, since these are not independent.
 
     There must be one relevant document an answer. ``measures``: columns of scores, without gaps. Returns, sorted: by,
-    ``position, measure, questions, answers, value, low, high`` (percentile interval of the bootstrap over questions, NaN
-    for fewer than two).
+    ``position, measure, questions, answers, value, low, high`` (percentile interval of the bootstrap over questions,
+    NaN for fewer than two).
 
     Beyond the thesis, which puts the relevant document at random (section 5.D).
     """
