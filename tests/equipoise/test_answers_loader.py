@@ -65,6 +65,25 @@ def test_a_whole_line_is_kept(tmp_path: Path) -> None:
     assert plain["gold"].tolist() == [()]
 
 
+def test_a_recording_is_read_without_its_settings_and_without_a_torn_line(tmp_path: Path) -> None:
+    how = {"finish": "stop", "seconds": 1.5, "prompt_tokens": 9, "completion_tokens": 3, "shown": ["d1", "d2"]}
+    line = {"record": "answer"} | ROW | {"documents": 2} | how
+    settings = {"record": "settings", "seed": 1}
+    path = written(tmp_path, settings, line, line | {"question": "q2"})
+    path.write_bytes(path.read_bytes() + b'{"record": "answer", "ques')
+    table = read_answers(path)
+    assert table["question"].tolist() == ["q1", "q2"]
+    assert table["shown"].tolist() == [("d1", "d2")] * 2
+    assert "record" not in table
+    # what only says how an answer came about tells no two apart
+    again = written(tmp_path, settings, line, line | {"seconds": 2.0, "completion_tokens": 4})
+    assert problems(again)[0].startswith("line 3: found question 'q1' in mode Vanilla again, as on line 2")
+    (said,) = problems(written(tmp_path, settings, line | {"record": "turn"}))
+    assert said.startswith("line 2, column record: found 'turn'")
+    with pytest.raises(InputError, match="settings without an answer"):
+        read_answers(written(tmp_path, settings))
+
+
 def test_marks_ends_of_line_and_empty_lines_do_not_matter(tmp_path: Path) -> None:
     plain = read_answers(written(tmp_path, ROW, ROW | {"question": "q2", "answer": "a\u2028b\u0085c [1]"}))
     path = tmp_path / "other.jsonl"

@@ -191,7 +191,7 @@ class _Reader:
         self.authors: list[str] = []
         self.seen: dict[Hashable, int] = {}
 
-    def wrong(self, line: int, column: str | None, found: str, wanted: str) -> None:
+    def wrong(self, line: int | None, column: str | None, found: str, wanted: str) -> None:
         self.problems.add(self.name, line, column, found, wanted)
 
     def add(self, number: int, line: str) -> None:
@@ -228,10 +228,9 @@ class _Reader:
         if not self.first:
             self.kinds, self.first = kinds, number
         for key in sorted(self.kinds.keys() | kinds.keys()):
-            if key not in kinds:
-                self.wrong(number, key, "no such key", f"the keys of line {self.first}")
-            elif key not in self.kinds:
-                self.wrong(number, key, "a key more", f"the keys of line {self.first}")
+            if key not in kinds or key not in self.kinds:
+                found = "a key more" if key in kinds else "no such key"
+                self.wrong(number, key, found, f"the keys of line {self.first}")
             elif kinds[key] != self.kinds[key]:
                 self.wrong(number, key, _shown(further[key]), f"{self.kinds[key]}, as on line {self.first}")
         for column in ("relevant_author", "nonrelevant_author"):
@@ -268,6 +267,8 @@ def read_answers(path: str | Path) -> pd.DataFrame:
             reader.add(number, line)
         if len(reader.problems) >= MOST_PROBLEMS:
             break
+    if not reader.rows and not reader.problems:
+        reader.wrong(None, None, "settings without an answer", "at least one answer")
     reader.problems.refuse()
     table = pd.DataFrame(reader.rows)
     first = [*_REQUIRED, *(key for key in _OPTIONAL if key in table.columns)]

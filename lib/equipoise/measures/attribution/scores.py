@@ -76,14 +76,15 @@ def score_attribution(
 
 def _quality_rows(scored: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """One row for each measure of a mode: means, and totals of what is wrong."""
-    long = scored.melt(keys, [*MEANS, *TOTALS], "measure").astype({"value": "float64"})
-    orders = {"mode": in_order(scored["mode"].unique()), "measure": [*MEANS, *TOTALS]}
-    for name, order in orders.items():
+    names = [*MEANS, *TOTALS]
+    long = scored[[*keys, *names]].melt(keys, names, "measure").astype({"value": "float64"})
+    for name, order in (("mode", in_order(scored["mode"].unique())), ("measure", names)):
         long[name] = pd.Categorical(long[name], order, ordered=True)
     groups = long.groupby([*keys, "measure"], sort=True, observed=True)["value"]
-    each = groups.agg(["mean", "sum", "count", "size"]).reset_index().astype(dict.fromkeys(orders, "str"))
-    value = each["mean"].where(each["measure"].isin(MEANS), each["sum"])
-    return each.assign(value=value, left_out=each["size"] - each["count"])
+    mean, count = groups.mean(), groups.count()
+    value = mean.where(mean.index.isin(MEANS, level="measure"), groups.sum())
+    found = pd.DataFrame({"value": value, "count": count, "left_out": groups.size() - count})
+    return found.reset_index().astype({"mode": "str", "measure": "str"})
 
 
 def _confidence_rows(confidence: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
