@@ -41,20 +41,13 @@ FIELDS: Mapping[str, type] = {"shown": list, "relevant": list, "answer": str, "c
 
 @contextmanager
 def endpoint_model(endpoint: Endpoint) -> Iterator[Model]:
-    """Open a connection to an endpoint in the OpenAI chat format.
-
-    Yields: Takes messages and sampling and returns an Answer; safe to call from several threads.
-    """
+    """Open a connection to an endpoint in the OpenAI chat format; safe to call from several threads."""
     with httpx.Client(follow_redirects=False) as client:
         yield lambda messages, sampling: ask_patiently(client, endpoint, sampling, messages, logprobs=True)[0]
 
 
 def gguf_model(weights: Path, *, threads: int = 2, context: int = 4096) -> Model:
-    """Load a GGUF model on this machine.
-
-    ``weights``: the ``.gguf`` file. ``context``: Tokens of prompt and answer together. Returns: Takes messages and
-    sampling and returns an Answer.
-    """
+    """Load a GGUF model on this machine; ``context``: tokens of prompt and answer together."""
     server = load_server(weights, threads=threads, context=context)
 
     def generate(messages: Sequence[Mapping[str, str]], sampling: Sampling) -> Answer:
@@ -164,10 +157,10 @@ def record_answers(
 ) -> int:
     """Have every task answered that a record does not hold yet.
 
-    ``record``: JSON Lines file: settings, then one answer a line. ``settings``: what the model and the prompts are;
-    a record made with others is refused. The sampling is added to them. ``sampling``: the same for every task.
-    ``parallel``: Requests at a time. ``give_up``: After so many failures in a row nothing more is asked.
-    ``progress``: Wraps the tasks that are still to do, for a progress bar. Returns: Answers recorded now.
+    ``record``: JSON Lines file. ``settings``: what the model and the prompts are, beside the sampling, which is the
+    same for every task; a record made with others is refused. ``parallel``: requests at a time. ``give_up``: failures
+    in a row after which nothing more is asked. ``progress``: wraps the tasks that are still to do, for a progress bar.
+    Returns how many answers were recorded now.
     """
     names = sorted(tasks[0].key) if tasks else []
     keys = [_frozen(task.key, names) for task in tasks]

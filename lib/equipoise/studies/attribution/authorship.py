@@ -35,8 +35,8 @@ def stable_generator(seed: int, *words: str) -> np.random.Generator:
 class LabelSet:
     """Words by which groups of authors are shown.
 
-    ``groups``: Two groups, each with the labels that may stand for it. ``notice``: the sentence that tells a model
-    of the labels.
+    ``groups``: two, each with the labels that may stand for it. ``notice``: the sentence that tells a model of the
+    labels.
     """
 
     name: str
@@ -50,10 +50,7 @@ class LabelSet:
         object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
 
     def shown(self, mode: str, group: str) -> str | None:
-        """Group that a document is shown to be of.
-
-        ``mode``: one of `MODES`. ``group``: the group it is of. Returns: None in mode Vanilla.
-        """
+        """Group that a document of some group is shown to be of in one of `MODES`; None in mode Vanilla."""
         if group not in self.groups:
             raise ValueError(f"labels {self.name} know the groups {', '.join(self.groups)}, not {group!r}")
         if mode not in MODES:
@@ -65,8 +62,7 @@ class LabelSet:
     def label(self, mode: str, group: str, seed: int, *words: str) -> str | None:
         """Label that a document carries.
 
-        ``*words``: what identifies the document; where a group has several labels, the same words draw the same
-        one.
+        ``*words``: what identifies the document; where a group has several labels, the same words draw the same one.
         """
         shown = self.shown(mode, group)
         if shown is None:
@@ -81,8 +77,7 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
     The file maps the name of each set to ``notice`` (a sentence), ``groups`` (two, each with a list of labels, or the
     word ``pool``) and ``source``.
 
-    ``pool``: Labels that ``pool`` stands for; sets that need one are left out where it is empty. Returns: In the
-    order of the file.
+    ``pool``: labels that ``pool`` stands for; sets that need one are left out where it is empty.
     """
     content, sets, problems = read_yaml(path), dict[str, LabelSet](), Problems()
     wanted = "notice (a sentence) and groups (two, each with labels of its own)"

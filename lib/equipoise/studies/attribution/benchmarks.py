@@ -18,9 +18,9 @@ LONGEST = {"NQ": 60, "NQ-UTD": 100}
 class Benchmark:
     """Questions with one relevant passage each, and the passages that a retriever searches.
 
-    ``questions``: Columns question, text, gold (tuple of str), relevant (id of a passage), judged (tuple of ids:
-    passages that people judged relevant). ``passages``: Text by id, as people wrote it. ``rewritten``: the same
-    ids, as a model rewrote them; empty where that is still to be done.
+    ``questions``: columns question, text, gold (tuple of str), relevant (id of a passage), judged (ids of the passages
+    that people judged relevant). ``passages``: text by id, as people wrote it. ``rewritten``: the same ids, as a model
+    rewrote them; empty where that is still to be done.
     """
 
     name: str
@@ -71,9 +71,7 @@ BENCHMARKS: dict[str, Callable[[], Benchmark]] = {"NQ": _natural_questions, "NQ-
 
 
 def benchmark(name: str) -> Benchmark:
-    """Read a benchmark.
-
-    ``name``: A key of `BENCHMARKS`. Returns: Questions in file order.
+    """Read one of `BENCHMARKS`, its questions in file order.
 
     NQ: the gold passage is relevant. NQ-UTD: the shortest passage judged 2 is relevant.
     """

@@ -48,8 +48,8 @@ _NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 class Cell:
     """One setting under which every question is answered.
 
-    ``labels``: A set of labels; "none" where no label is shown. ``relevant_author``, ``nonrelevant_author``: Who
-    wrote the passages that are shown: "Human" or "LLM".
+    ``labels``: a set of labels; "none" where no label is shown. ``relevant_author``, ``nonrelevant_author``: who wrote
+    the passages that are shown: "Human" or "LLM".
     """
 
     labels: str

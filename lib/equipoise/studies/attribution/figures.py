@@ -45,8 +45,8 @@ def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
 def text_panel(ax: Axes, parts: Sequence[tuple[str, str]], *, width: int = 100, longest: int = 600) -> Axes:
     """Draw headed texts under each other; nothing in them is markup.
 
-    ``parts``: Heading and text. ``width``: Signs in a line. ``longest``: Signs after which a text is cut, with a
-    mark. Returns: With the panel's height in text lines as upper limit of y.
+    ``parts``: heading and text. ``width``: signs in a line. ``longest``: signs after which a text is cut, with a mark.
+    The upper limit of y is the panel's height in lines of text.
 
     thesis, Figures 5.1, 5.2 and 5.6 to 5.8.
     """

@@ -29,8 +29,8 @@ def paired_t_bounds(
 
     ``first``, ``second``: the means a and b, from 0 to 1. ``units``: n, pairs of scores. ``mean_absolute``: E\|d\|,
     where it is printed too (a CAS). ``binary``: whether every score is 0 or 1: then :math:`E[d^2] = E[|d|]`, and t
-    is known where `mean_absolute` is. ``half_unit``: Half a unit of the last printed digit, where means are
-    rounded. Returns: Smallest and largest; infinite where the scores may differ by the same amount in every pair.
+    is known where `mean_absolute` is. ``half_unit``: half a unit of the last printed digit, where means are rounded.
+    Returns the smallest and the largest; infinite where the scores may differ by the same amount in every pair.
 
     For marks of significance in papers that print means only, such as thesis Tables 5.1 to 5.5.
     """

@@ -44,8 +44,8 @@ def _row(content: object) -> tuple[str, tuple[str, ...], str, str] | str:
 def read_questions(path: str | Path) -> pd.DataFrame:
     """Read the questions with their gold passages.
 
-    ``path``: the gzip archive. Returns DataFrame, columns query, text, answers, title, passage: In file order;
-    ``query`` is the number of the line, from ``nq-0001``; ``answers`` is a tuple of str.
+    Columns query, text, answers, title, passage, in file order; ``query`` is the number of the line, from ``nq-0001``,
+    ``answers`` a tuple of str.
     """
     name = str(path)
     try:

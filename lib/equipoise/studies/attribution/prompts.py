@@ -31,10 +31,7 @@ class Passage:
     label: str | None = None
 
     def shown(self, number: int) -> str:
-        """Line of the prompt.
-
-        ``number``: From 1, by which the passage is cited.
-        """
+        """Line of the prompt, with the number, from 1, by which the passage is cited."""
         line = f"Document [{number}] ({' '.join(self.text.split())})"
         return line if self.label is None else f"{line} (written by [{self.label}])"
 
@@ -52,8 +49,7 @@ class Example:
 class Prompts:
     """Wording of the prompts.
 
-    ``instruction``, ``question``, ``paraphrase``, ``names``: Texts; the middle two hold ``{documents}`` and
-    ``{question}``, and ``{passage}``.
+    ``question`` holds ``{documents}`` and ``{question}``, ``paraphrase`` holds ``{passage}``.
     """
 
     instruction: str
@@ -77,9 +73,8 @@ class Prompts:
     ) -> Messages:
         """Messages that ask for an answer with citations.
 
-        ``passages``: in the order in which they are numbered. ``notice``: Announces the labels; empty where
-        there are none. ``labels``: Takes the group and the text of an example's passage and returns its label.
-        Returns: ``role`` and ``content``.
+        ``passages``: in the order in which they are numbered. ``notice``: announces the labels; empty where there are
+        none. ``labels``: takes the group and the text of an example's passage and returns its label.
 
         thesis, Figures 5.2 and 5.7.
         """
