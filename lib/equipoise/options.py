@@ -51,6 +51,10 @@ def _read_cutoffs(text: str) -> list[int]:
 # --- conversations ------------------------------------------------------------------------------------------------
 
 Patience = Annotated[float, Option("L, the words that a user is willing to read.", least=1)]
+TurnMarks = Annotated[
+    Literal["line", "word"],
+    Option("Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word."),
+]
 Gains = Annotated[
     Mapping[int, float] | Literal["exponential"],
     Option(
@@ -82,8 +86,25 @@ Weights = Annotated[
     Mapping[str, float],
     Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
 ]
+AskingOn = Annotated[
+    float, Option("p, that a user asks on after a round: the persistence is a probability.", least=0, most=1)
+]
 Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)]
 
+
+# --- conversations with a chat system -----------------------------------------------------------------------------
+
+Trials = Annotated[int, Option("How often all topics are gone through.", least=1)]
+Temperature = Annotated[float, Option("Of the sampling.", least=0)]
+TopP = Annotated[float, Option("Of the sampling.", above=0, most=1)]
+MaxTokens = Annotated[int, Option("Longest answer.", least=1)]
+FirstSeed = Annotated[int, Option("First seed; every turn has its own, counted on from it.")]
+SystemPrompt = Annotated[str, Option("System prompt.")]
+Note = Annotated[str, Option("Remark to keep with the settings, such as the sha256 of a local model.")]
+KeyVariable = Annotated[str, Option("Environment variable with the key, if one is needed.")]
+Timeout = Annotated[float, Option("Seconds for a whole answer.", above=0)]
+Tries = Annotated[int, Option("Most requests for one answer.", least=1)]
+Pause = Annotated[float, Option("Seconds between requests.", least=0)]
 
 # --- ranked lists -------------------------------------------------------------------------------------------------
 

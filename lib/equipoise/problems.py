@@ -84,9 +84,10 @@ def shown(value: object) -> str:
 
 def need_columns(table: pd.DataFrame, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
-    missing = [name for name in columns if name not in table.columns]
+    missing = ", ".join(name for name in columns if name not in table.columns)
     if missing:
-        raise ValueError(f"columns {', '.join(missing)} wanted, found {', '.join(map(str, table.columns))}")
+        there = ", ".join(map(str, table.columns))
+        raise ValueError(f"no column {missing}: columns {missing} wanted, found {there}")
 
 
 def refuse_twice(table: pd.DataFrame, columns: list[str], what: str) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.declare import measure
-from equipoise.measures.ranked_lists import by_rank
+from equipoise.measures.ranked_lists import by_rank, run_means
 from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, Ties
 
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
@@ -290,7 +290,7 @@ def crbo(
         raise ValueError(f"{len(one_sided)} lists stand on one side only, such as run and topic {one_sided[0]}")
     before, after = (side.reindex(columns=range(depth)).fillna(-1).to_numpy(dtype=np.int64) for side in sides)
     values = sides[0].index.to_frame(index=False).assign(value=rbo(before, after, p, beyond=beyond))
-    means = values.groupby("run", sort=True)[["value"]].mean(skipna=False).reset_index().assign(topic="all")
+    means = run_means(values, ["value"]).assign(topic="all")
     table = pd.concat([values, means], ignore_index=True)
     table = table.assign(attribute=attribute, measure=f"CRBO(p={p:g})@{depth}")
     return table[["run", "topic", "attribute", "measure", "value"]]

@@ -109,3 +109,9 @@ def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf)
     place = documents.get_indexer(pd.Index(ordered["document"], dtype="str"))
     kept = ordered.assign(rank=rank, place=place)[rank < depth]
     return kept.pivot(index=["run", "topic"], columns="rank", values="place")  # noqa: PD010 - nothing to aggregate
+
+
+def run_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Means over the topics, by run; one undefined topic makes a mean undefined."""
+    undefined = table[columns].isna().groupby(table["run"]).any()
+    return table.groupby("run", sort=True)[columns].mean().mask(undefined).reset_index()

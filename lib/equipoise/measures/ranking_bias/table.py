@@ -11,7 +11,7 @@ import pandas as pd
 from equipoise import options
 from equipoise.arrays import Booleans, Integers
 from equipoise.declare import checked
-from equipoise.measures.ranked_lists import by_rank
+from equipoise.measures.ranked_lists import by_rank, run_means
 from equipoise.measures.ranking_bias.average_rank_bias import arb
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
 from equipoise.measures.ranking_bias.exposure import divergences, fairness
@@ -120,6 +120,6 @@ def score_ranking_bias(
     }
     names = [f"{name}@{k}" for name in scores for k in cutoffs]
     wide = pd.concat([keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1)
-    means = wide.groupby("run", sort=True)[names].mean(skipna=False).reset_index()
+    means = run_means(wide, names)
     wide = pd.concat([wide, means.assign(topic="all")], ignore_index=True).assign(attribute=attribute)
     return wide.melt(["run", "topic", "attribute"], names, "measure", "value").reset_index(drop=True)
