@@ -137,36 +137,20 @@ def interval(values: Floats, level: float, resamples: int, seed: int) -> tuple[f
     return bootstrap_interval(values, np.random.default_rng(seed), level=level, resamples=resamples)
 
 
-def _long(first: Floats, second: Floats) -> pd.DataFrame:
-    """Pairs as `compare_pairs` takes them."""
-    units = np.arange(len(first))
-    values = np.concatenate([first, second])
-    return pd.DataFrame({"topic": np.tile(units, 2), "run": np.repeat(["a", "b"], len(units)), "value": values})
-
-
-def paired_t(first: Floats, second: Floats) -> tuple[float, float]:
-    """Statistic t and p of the paired t-test; NaN for fewer than two pairs."""
+def paired_test(first: Floats, second: Floats, **options: Any) -> tuple[float, float]:
+    """Statistic and p of a paired test, with options of `compare_pairs`; NaN for fewer than two pairs."""
     if len(first) < 2:
         return np.nan, np.nan
-    found = compare_pairs(_long(first, second), baseline="b", correction="none").iloc[0]
+    units, values = np.arange(len(first)), np.concatenate([first, second])
+    pairs = pd.DataFrame({"topic": np.tile(units, 2), "run": np.repeat(["a", "b"], len(units)), "value": values})
+    found = compare_pairs(pairs, baseline="b", correction="none", **options).iloc[0]
     return float(found["statistic"]), float(found["p"])
-
-
-def _exchange_p(first: Floats, second: Floats, resamples: int, seed: int) -> float:
-    """P of the paired randomisation test; NaN for fewer than two pairs."""
-    if len(first) < 2:
-        return np.nan
-    moved = first != second  # exchanging equal scores changes nothing: without them more tests are exact
-    moved[:2] |= moved.sum() < 2  # the test wants two pairs
-    options: dict[str, Any] = {"test": "permutation", "resamples": resamples, "rng": np.random.default_rng(seed)}
-    pairs = _long(first[moved], second[moved])
-    return float(compare_pairs(pairs, baseline="b", correction="none", **options)["p"].iloc[0])
 
 
 def common_scores(first: pd.Series, second: pd.Series) -> tuple[Floats, Floats, int]:
     """Scores of the questions that have one in both modes, and the number of the other questions."""
-    pairs = pd.concat([first.rename("a"), second.rename("b")], axis=1, join="outer").sort_index().astype("float64")
-    both = pairs.dropna().to_numpy()
+    pairs = pd.concat([first, second], axis=1).sort_index()
+    both = pairs.dropna().to_numpy(dtype=np.float64)
     return both[:, 0], both[:, 1], len(pairs) - len(both)
 
 
@@ -242,22 +226,22 @@ def bias_table(
     others = sorted({str(author) for name in AUTHORS_OF for author in table[name].unique()} - {favoured})
     if len(others) > 1:
         raise ValueError(f"favoured is {' or '.join(others)}, the authors of the answers; found {favoured!r}")
-    authors = (favoured, others[0] if others else f"not {favoured}")
     start = int(np.random.default_rng(seed).integers(2**63))
     rows: list[tuple[Any, ...]] = []
     for (*group, relevant, nonrelevant, name), modes in scores_by_mode(table, by, measures):
         for quantity, mode, against in _OF_ONE_AUTHOR if relevant == nonrelevant else _OF_TWO_AUTHORS:
-            if not {mode, against} <= modes.keys():
+            if mode not in modes or against not in modes:
                 continue
             a, b, left_out = common_scores(modes[mode], modes[against])
-            t, p = paired_t(a, b)
-            gaps, value = np.abs(a - b), np.nan
-            if quantity == "CAB":
-                omega = 1.0 if relevant == favoured else -1.0
-                t, gaps = omega * t, omega * (a - b) + 0.0  # no negative zero
-            if len(a):
-                value = float(cas(a, b) if quantity == "CAS" else cab(a, b, relevant, authors=authors)) + 0.0
-            counts = (len(a), left_out, int((a != b).sum()))
-            found = (value, *interval(gaps, level, resamples, start), t, p, _exchange_p(a, b, resamples, start))
+            omega = -1.0 if quantity == "CAB" and relevant != favoured else 1.0
+            gaps = (np.abs(a - b) if quantity == "CAS" else omega * (a - b)) + 0.0  # no negative zero
+            moved = a != b  # exchanging equal scores changes nothing: without them more tests are exact
+            counts = (len(a), left_out, int(moved.sum()))
+            moved[:2] |= moved.sum() < 2  # the test wants two pairs
+            rng = np.random.default_rng(start)
+            _, exchanged = paired_test(a[moved], b[moved], test="permutation", resamples=resamples, rng=rng)
+            t, p = paired_test(a, b)
+            value = float(gaps.mean()) if len(a) else np.nan
+            found = (value, *interval(gaps, level, resamples, start), omega * t, p, exchanged)
             rows.append((*group, relevant, nonrelevant, name, quantity, mode, against, *counts, *found))
     return pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *_COMPARED, *_FOUND])

@@ -7,10 +7,8 @@ from itertools import chain
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
-from equipoise.arrays import Floats
 from equipoise.declare import measure
 from equipoise.measures.attribution.correctness import CHAPTER_5, FAMILY
 from equipoise.measures.attribution.quality import absent, document_keys, end_to_end, shown_and_relevant
@@ -31,19 +29,15 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     """
     need_columns(answers, ("question", "relevant", "citations"))
     documents, relevant, _ = shown_and_relevant(answers)
-    lists = [[] if absent(cited) else cited for cited in answers["citations"]]
+    lists = [() if absent(cited) else cited for cited in answers["citations"]]
     rows, numbers = end_to_end(([one["document"] for one in cited] for cited in lists), "citations")
-    known = [one.get("probability") for one in chain.from_iterable(lists)]
-    found = pd.DataFrame(
-        {
-            "document": numbers,
-            "relevant": np.isin(document_keys(rows, numbers), relevant),
-            "probability": np.array([np.nan if value is None else value for value in known], dtype=np.float64),
-        }
+    others = answers.drop(columns=["relevant", "citations", "answer", "gold"], errors="ignore").iloc[rows]
+    found = others.assign(
+        document=numbers,
+        relevant=np.isin(document_keys(rows, numbers), relevant),
+        probability=np.array([one.get("probability") for one in chain.from_iterable(lists)], dtype=np.float64),
     )
-    there = (numbers >= 1) & (numbers <= documents[rows])
-    others = answers.drop(columns=["relevant", "citations", "answer", "gold"], errors="ignore").iloc[rows[there]]
-    return pd.concat([others.reset_index(drop=True), found[there].reset_index(drop=True)], axis=1)
+    return found[(numbers >= 1) & (numbers <= documents[rows])].reset_index(drop=True)
 
 
 @measure("AC", family=FAMILY, range="0 to 1", ideal="none", direction="neither", sources=CHAPTER_5)
@@ -101,31 +95,19 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
         codes = cited.groupby(list(by), sort=True, observed=True, dropna=False).ngroup().to_numpy()
         groups = cited[list(by)].drop_duplicates().sort_values(list(by), ignore_index=True)
     relevant = cited["relevant"].to_numpy(dtype=bool)
-    sides = [_moments(values[side], codes[side], len(groups)) for side in (relevant, ~relevant)]
-    able = ((sides[0]["citations"] >= 2) & (sides[1]["citations"] >= 2)).to_numpy()
-    moments = [side.loc[able, name].to_numpy() for side in sides for name in ("ac", "deviation", "citations")]
-    t, p = np.full((2, len(groups)), np.nan)
-    t[able], p[able] = stats.ttest_ind_from_stats(*moments, equal_var=False)
-    same = able & (sides[0]["ac"] == sides[1]["ac"]).to_numpy()
-    t[same], p[same] = 0.0, 1.0
-    shown = {
-        f"{name}_{column}": side[column]
-        for column in ("ac", "citations", "missing")
-        for name, side in zip(("relevant", "nonrelevant"), sides, strict=True)
-    }
-    return groups.assign(**shown, t=t, p=p)
-
-
-def _moments(values: Floats, codes: NDArray[np.intp], groups: int) -> pd.DataFrame:
-    """Mean and standard deviation, and numbers of values that are there and that are not, for each group."""
-    each = pd.Series(values).groupby(codes).agg(["mean", "std", "count", "size", "min", "max"]).reindex(range(groups))
-    each[["count", "size"]] = each[["count", "size"]].fillna(0).astype("int64")
+    each = pd.Series(values).groupby([codes, relevant]).agg(["mean", "std", "count", "size", "min", "max"])
+    each = each.reindex(pd.MultiIndex.from_product([range(len(groups)), [True, False]]))
     constant = each["min"] == each["max"]  # rounding leaves a spread where there is none
-    return pd.DataFrame(
-        {
-            "ac": each["mean"].mask(constant, each["min"]),
-            "deviation": each["std"].mask(constant & (each["count"] > 1), 0.0),
-            "citations": each["count"],
-            "missing": each["size"] - each["count"],
-        }
+    each["mean"] = each["mean"].mask(constant, each["min"])
+    each["std"] = each["std"].mask(constant, 0 * each["std"])  # that of one value stays NaN
+    each[["count", "size"]] = each[["count", "size"]].fillna(0).astype("int64")
+    each["missing"] = each["size"] - each["count"]
+    sides = {name: each[place::2].reset_index(drop=True) for place, name in enumerate(("relevant", "nonrelevant"))}
+    columns = {"ac": "mean", "citations": "count", "missing": "missing"}
+    shown = {f"{side}_{name}": found[column] for name, column in columns.items() for side, found in sides.items()}
+    t, p = stats.ttest_ind_from_stats(
+        *(found[name].to_numpy() for found in sides.values() for name in ("mean", "std", "count")), equal_var=False
     )
+    first, second = sides.values()
+    same = (first["mean"] == second["mean"]) & first["std"].notna() & second["std"].notna()
+    return groups.assign(**shown, t=np.where(same, 0.0, t), p=np.where(same, 1.0, p))

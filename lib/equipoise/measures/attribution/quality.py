@@ -125,10 +125,10 @@ def score_answers(
     _refuse(np.array([not isinstance(text, str) for text in texts], dtype=bool), answers, "answer: a text is")
     documents, relevant, sizes = shown_and_relevant(answers)
     found = [citations(text, shown) for text, shown in zip(texts, documents.tolist(), strict=True)]
+    counts = [(len(one.cited), len(one.out_of_range), one.repeated, one.malformed) for one in found]
+    cited, beyond, repeated, malformed = np.array(counts, dtype=np.int64).reshape(-1, 4).T
     rows, numbers = end_to_end((one.cited for one in found), "cited")
-    cited = np.bincount(rows, minlength=len(answers))
     hits = np.bincount(rows[np.isin(document_keys(rows, numbers), relevant)], minlength=len(answers))
-    beyond = np.array([len(one.out_of_range) for one in found], dtype=np.int64)
     counted = cited + beyond if out_of_range == "wrong" else cited
     gold = answers["gold"] if "gold" in answers.columns else [None] * len(answers)
     matched = [
@@ -141,8 +141,8 @@ def score_answers(
         cited=cited,
         cited_relevant=hits,
         out_of_range=beyond,
-        repeated=np.array([one.repeated for one in found], dtype=np.int64),
-        malformed=np.array([one.malformed for one in found], dtype=np.int64),
+        repeated=repeated,
+        malformed=malformed,
         uncited=cited + beyond == 0,
         exact_match=np.array(matched, dtype=np.float64),
     )

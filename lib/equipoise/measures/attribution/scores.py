@@ -8,7 +8,7 @@ import pandas as pd
 
 from equipoise.answer_modes import in_order
 from equipoise.declare import checked
-from equipoise.measures.attribution.bias import AUTHORS_OF, bias_table, named_modes
+from equipoise.measures.attribution.bias import AUTHORS_OF, bias_table, each_answer_once, named_modes
 from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
 from equipoise.measures.attribution.quality import MEANS, TOTALS, score_answers
 from equipoise.options import CitationMarks, Favoured, Level, Match, OutOfRange, Resamples, Seed
@@ -64,37 +64,47 @@ def score_attribution(
     need_columns(answers, by)
     scored = score_answers(answers, out_of_range=out_of_range, match=match, citation_marks=citation_marks)
     bias = bias_table(scored, by, favoured=favoured, level=level, resamples=resamples, seed=seed)
-    scored, keys = scored.assign(mode=named_modes(scored)), [*by, *AUTHORS_OF, "mode"]
-    parts = [_quality_rows(scored, keys)]
+    parts = [_quality_rows(scored, by)]
     if "citations" in answers.columns and answers["citations"].notna().any():
-        parts.append(_confidence_rows(attribution_confidence(citation_rows(scored[answers.columns]), keys), keys))
+        keys, cited = [*by, *AUTHORS_OF, "mode"], citation_rows(answers.assign(mode=named_modes(answers)))
+        parts.append(_confidence_rows(attribution_confidence(cited, keys), keys))
     parts.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True).assign(run=run)
     whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).fillna({"against": "", "left_out": 0})
     return whole.astype({"against": "str", "left_out": "int64", "count": "int64"})
 
 
-def _quality_rows(scored: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """One row for each measure of a mode: means, and totals of what is wrong."""
-    names = [*MEANS, *TOTALS]
-    long = scored[[*keys, *names]].melt(keys, names, "measure").astype({"value": "float64"})
-    for name, order in (("mode", in_order(scored["mode"].unique())), ("measure", names)):
-        long[name] = pd.Categorical(long[name], order, ordered=True)
-    groups = long.groupby([*keys, "measure"], sort=True, observed=True)["value"]
-    mean, count = groups.mean(), groups.count()
-    value = mean.where(mean.index.isin(MEANS, level="measure"), groups.sum())
-    found = pd.DataFrame({"value": value, "count": count, "left_out": groups.size() - count})
-    return found.reset_index().astype({"mode": "str", "measure": "str"})
+def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Means and totals of every group and mode (thesis, Tables 5.1, 5.4 and 5.11 to 5.15).
+
+    Returns, sorted by group, modes in the order of `MODES`, then mixed ones: by, ``relevant_author,
+    nonrelevant_author, mode, answers``, means over answers, ``with_gold`` (the answers that exact match is a mean of),
+    totals.
+    """
+    table = each_answer_once(scored, by, (*MEANS, *TOTALS))
+    table["mode"] = pd.Categorical(table["mode"], in_order(table["mode"].unique()), ordered=True)
+    groups = table.groupby([*by, *AUTHORS_OF, "mode"], sort=True, observed=True)
+    counts = {"answers": groups.size(), **groups[list(MEANS)].mean(), "with_gold": groups["exact_match"].count()}
+    return pd.DataFrame(counts).join(groups[list(TOTALS)].sum()).reset_index().astype({"mode": "str"})
+
+
+def _quality_rows(scored: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """One row for each mean and total of a mode, with the number of answers behind it."""
+    wide = quality_table(scored, by)
+    behind = [*by, *AUTHORS_OF, "mode", "answers", "with_gold"]
+    long = wide.melt(behind, [*MEANS, *TOTALS], "measure", ignore_index=False).sort_index(kind="stable")
+    count = long["with_gold"].where(long["measure"] == "exact_match", long["answers"])
+    return long.assign(count=count, left_out=long["answers"] - count)
 
 
 def _confidence_rows(confidence: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """One row for each side of each group, and one for the difference."""
-    columns = {"ac": "value", "citations": "count", "missing": "left_out"}
-    sides = {
-        side: confidence[[f"{side}_{name}" for name in columns]].set_axis(list(columns.values()), axis=1)
-        for side in ("relevant", "nonrelevant")
-    }
-    both = sum(sides.values()).assign(value=sides["relevant"]["value"] - sides["nonrelevant"]["value"])
-    sides["difference"] = both.assign(t=confidence["t"], p_t=confidence["p"])
+    sides = {}
+    for side in ("relevant", "nonrelevant"):
+        found = confidence[[f"{side}_ac", f"{side}_citations", f"{side}_missing"]]
+        sides[side] = found.set_axis(["value", "count", "left_out"], axis=1)
+    difference = sides["relevant"]["value"] - sides["nonrelevant"]["value"]
+    both = sides["relevant"] + sides["nonrelevant"]
+    sides["difference"] = both.assign(value=difference, t=confidence["t"], p_t=confidence["p"])
     rows = [confidence[keys].join(part).assign(measure=f"AC-{side}") for side, part in sides.items()]
     return pd.concat(rows).sort_index(kind="stable")

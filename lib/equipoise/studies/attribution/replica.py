@@ -13,10 +13,11 @@ from equipoise import project
 from equipoise.answer_modes import mode_parts
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import attribution_confidence, bias_table, citation_rows, score_answers
+from equipoise.measures.attribution.scores import quality_table
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution.derived import Evidence, numbers, printed_totals
 from equipoise.studies.attribution.design import CELLS, FOLDER, of_experiment
-from equipoise.studies.attribution.tables import citations_by_position, compare_modes, quality_table
+from equipoise.studies.attribution.tables import citations_by_position, compare_modes
 from equipoise.studies.recording import read_settings
 
 BY = ["benchmark", "model"]

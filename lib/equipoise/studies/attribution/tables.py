@@ -1,4 +1,4 @@
-"""Tables of chapter 5 beyond those of the library: quality of every mode, modes against each other, positions."""
+"""Tables of chapter 5 beyond those of the library: modes against each other, scores by position."""
 
 from __future__ import annotations
 
@@ -15,24 +15,10 @@ from equipoise.measures.attribution.bias import (
     common_scores,
     each_answer_once,
     interval,
-    paired_t,
+    paired_test,
     scores_by_mode,
 )
-from equipoise.measures.attribution.quality import MEANS, TOTALS, end_to_end
-
-
-def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Means and totals of every group and mode (thesis, Tables 5.1, 5.4 and 5.11 to 5.15).
-
-    Returns, sorted by group, modes in the order of `MODES`, then mixed ones: by, ``relevant_author,
-    nonrelevant_author, mode, answers``, means over answers, ``with_gold`` (the answers that exact match is a mean of),
-    totals.
-    """
-    table = each_answer_once(scored, by, (*MEANS, *TOTALS))
-    table["mode"] = pd.Categorical(table["mode"], in_order(table["mode"].unique()), ordered=True)
-    groups = table.groupby([*by, *AUTHORS_OF, "mode"], sort=True, observed=True)
-    counts = {"answers": groups.size(), **groups[list(MEANS)].mean(), "with_gold": groups["exact_match"].count()}
-    return pd.DataFrame(counts).join(groups[list(TOTALS)].sum()).reset_index().astype({"mode": "str"})
+from equipoise.measures.attribution.quality import end_to_end
 
 
 def compare_modes(
@@ -50,7 +36,7 @@ def compare_modes(
         for first, second in combinations(in_order(modes), 2):
             a, b, left_out = common_scores(modes[first], modes[second])
             difference = float((a - b).mean()) if len(a) else np.nan
-            rows.append((*group, first, second, len(a), left_out, difference, *paired_t(a, b)))
+            rows.append((*group, first, second, len(a), left_out, difference, *paired_test(a, b)))
     names = ["measure", "mode", "against", "questions", "left_out", "difference", "t", "p_t"]
     return pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *names])
 
