@@ -26,7 +26,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ from equipoise.nuggets import LARGEST_INTEGER
 from equipoise.problems import Problems
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_AUTHORS = ("relevant_author", "nonrelevant_author")
 _HOW = ("finish", "seconds", "prompt_tokens", "completion_tokens")
-_LISTS = (list, tuple, type(None))
 
 
 class _UnwantedError(Exception):
@@ -57,95 +58,94 @@ def _shown(value: object) -> str:
     return quoted if len(quoted) <= 60 else quoted[:57] + "..."
 
 
-# --- values -------------------------------------------------------------------------------------------------------
+def _need(sound: bool, value: object, wanted: str) -> None:
+    if not sound:
+        raise _UnwantedError(_shown(value), wanted)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise _UnwantedError(_shown(value), "a text")
+# --- values: JSON has no subclasses, so that type() tells whole numbers from true and false ----------------------------
+
+
+def _text(value: Any) -> str:
+    _need(type(value) is str, value, "a text")
     if _SURROGATE.search(value):
         raise _UnwantedError(f"half a surrogate pair in {_shown(value)}", "a text that UTF-8 can write")
-    return value
+    return str(value)
 
 
-def _word(value: object) -> str:
+def _word(value: Any) -> str:
     if not _text(value).strip():
         raise _UnwantedError("an empty text", "a text that is not empty")
     return str(value)
 
 
-def _id(value: object) -> str:
-    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
-    return str(value) if whole else _word(value)
+def _id(value: Any) -> str:
+    return str(value) if type(value) is int and abs(value) <= LARGEST_INTEGER else _word(value)
 
 
-def _mode(value: object) -> str:
+def _mode(value: Any) -> str:
     try:
         return mode_name(_text(value))
     except ValueError:
         raise _UnwantedError(_shown(value), f"{', '.join(MODES)}, or two of them as X/Y") from None
 
 
-def _whole(value: object, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_INTEGER:
-        raise _UnwantedError(_shown(value), f"a whole number from {least}")
-    return value
+def _whole(value: Any, least: int = 1) -> int:
+    _need(type(value) is int and least <= value <= LARGEST_INTEGER, value, f"a whole number from {least}")
+    return int(value)
 
 
-def _list(value: object, what: str, each: Callable[[Any], Any] = _word) -> list[Any]:
-    if not isinstance(value, list):
-        raise _UnwantedError(_shown(value), what)
-    return [each(one) for one in value]
+def _list(value: Any, what: str, each: Callable[[Any], Any] = _word) -> tuple[Any, ...]:
+    _need(type(value) is list, value, what)
+    return tuple(map(each, value))
 
 
-def _relevant(value: object) -> tuple[int, ...]:
+def _relevant(value: Any) -> tuple[int, ...]:
     what = "a list of the numbers of the relevant documents, from 1, each once"
     numbers = _list(value, what, _whole)
     if not numbers or len(set(numbers)) < len(numbers):
         raise _UnwantedError("a number twice" if numbers else "an empty list", what)
-    return tuple(numbers)
+    return numbers
 
 
-def _citation(one: object) -> dict[str, Any]:
+def _citation(one: Any) -> dict[str, Any]:
     wanted = "objects with document and probability"
-    if not isinstance(one, dict):
-        raise _UnwantedError(_shown(one), wanted)
+    _need(type(one) is dict, one, wanted)
     if "document" not in one or set(one) - {"document", "probability"}:
         raise _UnwantedError(f"an object with {', '.join(map(_shown, one)) or 'nothing'}"[:200], wanted)
     document, value = _whole(one["document"], 0), one.get("probability")
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1):
-        raise _UnwantedError(_shown(value), "a probability from 0 to 1, or null")
+    if value is not None:
+        _need(type(value) in (int, float) and 0 <= value <= 1, value, "a probability from 0 to 1, or null")
     return {"document": document, "probability": None if value is None else float(value)}
 
 
-def _citations(value: object) -> list[dict[str, Any]] | None:
-    return None if value is None else _list(value, "a list of citations, or null", _citation)
+def _citations(value: Any) -> list[dict[str, Any]] | None:
+    return None if value is None else [*_list(value, "a list of citations, or null", _citation)]
 
 
-def _further(value: object) -> str | int | float:
-    if isinstance(value, str):
+def _further(value: Any) -> str | int | float:
+    if type(value) is str:
         return _text(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _UnwantedError(_shown(value), "a text or a number")
-    if (isinstance(value, int) and abs(value) > LARGEST_INTEGER**2) or not math.isfinite(value):
-        raise _UnwantedError(_shown(value), "a number that a table can hold")
-    return value
+    _need(type(value) in (int, float), value, "a text or a number")
+    sound = abs(value) <= LARGEST_INTEGER**2 if type(value) is int else math.isfinite(value)
+    _need(sound, value, "a number that a table can hold")
+    return float(value) if type(value) is float else int(value)
 
 
-_REQUIRED: Mapping[str, Callable[[object], Any]] = {
+_REQUIRED: Mapping[str, Callable[[Any], Any]] = {
     "question": _id,
     "mode": _mode,
-    "relevant_author": _word,
-    "nonrelevant_author": _word,
+    **dict.fromkeys(_AUTHORS, _word),
     "answer": _text,
     "relevant": _relevant,
 }
-_OPTIONAL: Mapping[str, Callable[[object], Any]] = {
+_OPTIONAL: Mapping[str, Callable[[Any], Any]] = {
     "documents": _whole,
-    "shown": lambda value: tuple(_list(value, "a list of the ids of the documents shown")),
+    "shown": partial(_list, what="a list of the ids of the documents shown"),
     "citations": _citations,
-    "gold": lambda value: tuple(_list(value, "a list of gold answers")),
+    "gold": partial(_list, what="a list of gold answers"),
 }
+_NO_SCALARS = {*_REQUIRED, "shown", "citations", "gold"}
 
 
 # --- lines --------------------------------------------------------------------------------------------------------
@@ -165,86 +165,76 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _object(line: str) -> dict[str, Any]:
     """The JSON object on a line."""
+    wanted = "a JSON object for an answer"
     try:
         content = json.loads(line, parse_constant=_constant, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
-        found = f"no JSON ({error.msg} at character {error.pos + 1})"
+        raise _UnwantedError(f"no JSON ({error.msg} at character {error.pos + 1})", wanted) from None
     except RecursionError:
-        found = "values within values without end"
+        raise _UnwantedError("values within values without end", wanted) from None
     except ValueError:
-        found = "a number of very many digits"
-    else:
-        if isinstance(content, dict):
-            return content
-        found = _shown(content)
-    raise _UnwantedError(found, "a JSON object for an answer")
+        raise _UnwantedError("a number of very many digits", wanted) from None
+    _need(type(content) is dict, content, wanted)
+    return dict(content)
 
 
 class _Reader:
-    """Reads answers line by line and collects what is wrong."""
+    """Reads answers line by line; knows what a line must have in common with those before it."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.problems = name, Problems()
+    def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.kinds: dict[str, str] = {}  # of the first sound line: documents and further keys, text or number
-        self.first = 0
-        self.authors: list[str] = []
+        self.first: tuple[int, dict[str, str]] | None = None  # line, and which of its keys hold a text or a number
+        self.authors: tuple[str, ...] = ()
         self.seen: dict[Hashable, int] = {}
 
-    def wrong(self, line: int | None, column: str | None, found: str, wanted: str) -> None:
-        self.problems.add(self.name, line, column, found, wanted)
-
-    def add(self, number: int, line: str) -> None:
+    def add(self, number: int, line: str) -> Iterator[tuple[str | None, str, str]]:
+        """Keep the row of a line, or tell what is wrong with it: the key, what was found and what is wanted."""
         try:
             content = _object(line)
         except _UnwantedError as error:
-            self.wrong(number, None, *error.args)
+            yield None, *error.args
             return
-        kind, before = content.pop("record", "answer"), len(self.problems)
+        kind = content.pop("record", "answer")
         if number == 1 and kind == "settings":
             return
-        if kind != "answer":
-            self.wrong(number, "record", _shown(kind), "settings on line 1, then answer")
-        for key in _REQUIRED:
-            if key not in content:
-                self.wrong(number, key, "no such key", "it on every line")
         row: dict[str, Any] = {"citations": None, "gold": ()}
+        wrong: list[tuple[str | None, str, str]] = []
+        if kind != "answer":
+            wrong.append(("record", _shown(kind), "settings on line 1, then answer"))
+        wrong += [(key, "no such key", "it on every line") for key in _REQUIRED if key not in content]
         for key, value in content.items():
             try:
                 row[_word(key)] = (_REQUIRED.get(key) or _OPTIONAL.get(key) or _further)(value)
             except _UnwantedError as error:
-                self.wrong(number, repr(key)[1:-1][:60], *error.args)
-        if len(self.problems) == before:
-            self.compare(number, row)
+                wrong.append((repr(key)[1:-1][:60], *error.args))
+        if not wrong:
             self.rows.append(row)
+        yield from wrong or self.compare(number, row)
 
-    def compare(self, number: int, row: dict[str, Any]) -> None:
-        """Check a sound line against itself and the lines before it."""
+    def compare(self, number: int, row: dict[str, Any]) -> Iterator[tuple[str | None, str, str]]:
+        """Tell what is wrong between a sound line and those before it, or within it."""
         highest = max(row["relevant"])
         if highest > row.get("documents", highest):
-            self.wrong(number, "relevant", str(highest), f"numbers from 1 to documents, {row['documents']}")
-        further = {key: value for key, value in row.items() if key not in _REQUIRED and not isinstance(value, _LISTS)}
+            yield "relevant", str(highest), f"numbers from 1 to documents, {row['documents']}"
+        further = {key: value for key, value in row.items() if key not in _NO_SCALARS}
         kinds = {key: "a text" if isinstance(value, str) else "a number" for key, value in further.items()}
-        if not self.first:
-            self.kinds, self.first = kinds, number
-        for key in sorted(self.kinds.keys() | kinds.keys()):
-            if key not in kinds or key not in self.kinds:
-                found = "a key more" if key in kinds else "no such key"
-                self.wrong(number, key, found, f"the keys of line {self.first}")
-            elif kinds[key] != self.kinds[key]:
-                self.wrong(number, key, _shown(further[key]), f"{self.kinds[key]}, as on line {self.first}")
-        for column in ("relevant_author", "nonrelevant_author"):
-            author = row[column]
-            if author not in self.authors and len(self.authors) == 2:
-                self.wrong(number, column, f"a third author, {_shown(author)}", " or ".join(map(_shown, self.authors)))
-            elif author not in self.authors:
-                self.authors.append(author)
-        names = ("question", "mode", "relevant_author", "nonrelevant_author")
+        self.first = first, known = self.first or (number, kinds)
+        for key in sorted({key for key, _ in kinds.items() ^ known.items()}):
+            if key in kinds and key in known:
+                yield key, _shown(further[key]), f"{known[key]}, as on line {first}"
+            else:
+                yield key, "a key more" if key in kinds else "no such key", f"the keys of line {first}"
+        for column in _AUTHORS:
+            authors = tuple(dict.fromkeys((*self.authors, row[column])))
+            if len(authors) > 2:
+                yield column, f"a third author, {_shown(row[column])}", " or ".join(map(_shown, self.authors))
+            else:
+                self.authors = authors
         telling = sorted(item for item in further.items() if item[0] not in _HOW)
-        earlier = self.seen.setdefault((*(row[name] for name in names), *telling), number)
+        earlier = self.seen.setdefault((*(row[name] for name in ("question", "mode", *_AUTHORS)), *telling), number)
         if earlier != number:
             found = f"question {_shown(row['question'])} in mode {row['mode']} again, as on line {earlier}"
-            self.wrong(number, None, found, "each answer once, or a further key that tells them apart")
+            yield None, found, "each answer once, or a further key that tells them apart"
 
 
 def read_answers(path: str | Path) -> pd.DataFrame:
@@ -258,18 +248,18 @@ def read_answers(path: str | Path) -> pd.DataFrame:
 
     thesis, section 5.3: the modes, and the authors of relevant and non-relevant documents.
     """
-    reader = _Reader(str(path))
+    reader, problems = _Reader(), Problems()
     lines = read_text(path).split("\n")
     if lines[0].startswith("{") and '"record": "settings"' in lines[0]:
         lines.pop()  # what follows the last end of a line: nothing, or what an interruption left of an answer
     for number, line in enumerate(lines, start=1):
-        if line.strip():
-            reader.add(number, line)
-        if len(reader.problems) >= MOST_PROBLEMS:
+        for wrong in reader.add(number, line) if line.strip() else ():
+            problems.add(path, number, *wrong)
+        if len(problems) >= MOST_PROBLEMS:
             break
-    if not reader.rows and not reader.problems:
-        reader.wrong(None, None, "settings without an answer", "at least one answer")
-    reader.problems.refuse()
+    if not reader.rows and not problems:
+        problems.add(path, None, None, "settings without an answer", "at least one answer")
+    problems.refuse()
     table = pd.DataFrame(reader.rows)
     first = [*_REQUIRED, *(key for key in _OPTIONAL if key in table.columns)]
     return table[[*first, *(key for key in table.columns if key not in first)]]
