@@ -63,7 +63,7 @@ def _need(sound: bool, value: object, wanted: str) -> None:
         raise _UnwantedError(_shown(value), wanted)
 
 
-# --- values: JSON has no subclasses, so that type() tells whole numbers from true and false ----------------------------
+# --- values; by type(), which tells whole numbers from true and false ----------------------------------------------
 
 
 def _text(value: Any) -> str:
@@ -123,13 +123,13 @@ def _citations(value: Any) -> list[dict[str, Any]] | None:
     return None if value is None else [*_list(value, "a list of citations, or null", _citation)]
 
 
-def _further(value: Any) -> str | int | float:
+def _further(value: Any) -> Any:
     if type(value) is str:
         return _text(value)
     _need(type(value) in (int, float), value, "a text or a number")
-    sound = abs(value) <= LARGEST_INTEGER**2 if type(value) is int else math.isfinite(value)
-    _need(sound, value, "a number that a table can hold")
-    return float(value) if type(value) is float else int(value)
+    small = abs(value) <= LARGEST_INTEGER**2 if type(value) is int else math.isfinite(value)
+    _need(small, value, "a number that a table can hold")
+    return value
 
 
 _REQUIRED: Mapping[str, Callable[[Any], Any]] = {

@@ -23,10 +23,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 
-from equipoise.conversations.endpoint import Answer, Endpoint, EndpointError, Sampling, ask_patiently, read_answer
+from equipoise.conversations import endpoint as chat
+from equipoise.conversations.endpoint import Answer, Endpoint, EndpointError, Sampling
 from equipoise.measures.attribution.brackets import LARGEST_NUMBER, mentions
 from equipoise.studies.attribution.prompts import Messages
 from equipoise.studies.recording import add, begin
@@ -42,8 +42,8 @@ FIELDS: Mapping[str, type] = {"shown": list, "relevant": list, "answer": str, "c
 @contextmanager
 def endpoint_model(endpoint: Endpoint) -> Iterator[Model]:
     """Open a connection to an endpoint in the OpenAI chat format; safe to call from several threads."""
-    with httpx.Client(follow_redirects=False) as client:
-        yield lambda messages, sampling: ask_patiently(client, endpoint, sampling, messages, logprobs=True)[0]
+    with chat.connect() as client:
+        yield lambda messages, sampling: chat.ask_patiently(client, endpoint, sampling, messages, logprobs=True)[0]
 
 
 def gguf_model(weights: Path, *, threads: int = 2, context: int = 4096) -> Model:
@@ -53,7 +53,7 @@ def gguf_model(weights: Path, *, threads: int = 2, context: int = 4096) -> Model
     def generate(messages: Sequence[Mapping[str, str]], sampling: Sampling) -> Answer:
         request = {"messages": list(messages), "logprobs": True, "stream": False, "cache_prompt": True}
         request |= {key: getattr(sampling, key) for key in ("temperature", "top_p", "max_tokens", "seed")}
-        return read_answer(json.dumps(server.handle_chat_completions(request)).encode())
+        return chat.read_answer(json.dumps(server.handle_chat_completions(request)).encode())
 
     return generate
 
@@ -86,8 +86,9 @@ def citation_probabilities(
     """
     joined = "".join(token for token, _ in written)
     offset = joined.find(text) if written else -1
-    ends = np.cumsum([len(token) for token, _ in written]) - offset
-    starts = ends - [len(token) for token, _ in written]
+    lengths = [len(token) for token, _ in written]
+    ends = np.cumsum(lengths) - offset
+    starts = ends - lengths
     found: list[CitedNumber] = []
     for number, first, last in (one for bracket in mentions(text, documents) for one in bracket):
         touched = [written[int(place)][1] for place in np.flatnonzero((starts < last) & (ends > first))]
@@ -118,7 +119,9 @@ class Task:
 
     def line(self, found: Answer, seconds: float) -> dict[str, Any]:
         """The answer as it is recorded."""
-        cited = citation_probabilities(found.text, found.written, len(self.shown) or None)
+        cited = [asdict(one) for one in citation_probabilities(found.text, found.written, len(self.shown) or None)]
+        for one in cited:
+            one["probability"] = one["probability"] and round(one["probability"], 6)
         return {
             **self.key,
             **self.about,
@@ -126,10 +129,7 @@ class Task:
             "documents": len(self.shown),
             "relevant": self.relevant,
             "answer": found.text,
-            "citations": [
-                {"document": c.document, "probability": None if c.probability is None else round(c.probability, 6)}
-                for c in cited
-            ],
+            "citations": cited,
             "finish": found.finish,
             **found.tokens,
             "seconds": round(seconds, 3),
@@ -138,10 +138,6 @@ class Task:
 
 class IncompleteError(RuntimeError):
     """A record in which answers are still missing: what happened, and what to do."""
-
-
-def _frozen(key: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...]:
-    return tuple(key[name] for name in names)
 
 
 def record_answers(
@@ -163,12 +159,13 @@ def record_answers(
     Returns how many answers were recorded now.
     """
     names = sorted(tasks[0].key) if tasks else []
-    keys = [_frozen(task.key, names) for task in tasks]
-    if len(set(keys)) < len(keys):
+    wanted = {tuple(task.key[name] for name in names): task for task in tasks}
+    if len(wanted) < len(tasks):
         raise ValueError("two tasks have one key: answers could not be told apart")
     held = begin(record, {**settings, "sampling": asdict(sampling)}, "answer", FIELDS, names)
-    done = {_frozen(line, names) for line in held}
-    waiting = iter(progress([task for task, key in zip(tasks, keys, strict=True) if key not in done]))
+    for line in held:
+        wanted.pop(tuple(line[name] for name in names), None)
+    waiting = iter(progress(wanted.values()))
     asked, failures, in_a_row = 0, list[str](), 0
 
     def attempt(task: Task) -> tuple[Task, Answer | EndpointError, float]:

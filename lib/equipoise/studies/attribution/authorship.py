@@ -15,7 +15,6 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -47,7 +46,6 @@ class LabelSet:
         first, *rest = (set(labels) for labels in self.groups.values())
         if len(rest) != 1 or not first or not rest[0] or first & rest[0]:
             raise ValueError(f"labels {self.name}: two groups with labels of their own are wanted")
-        object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
 
     def shown(self, mode: str, group: str) -> str | None:
         """Group that a document of some group is shown to be of in one of `MODES`; None in mode Vanilla."""
@@ -84,17 +82,19 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
     if not isinstance(content, dict) or not content:
         problems.add(path, None, None, type(content).__name__, "sets of labels by name")
     for name, entry in content.items() if not problems else ():
-        groups = entry.get("groups") if isinstance(entry, dict) else None
-        if not isinstance(groups, dict) or not isinstance(entry.get("notice"), str):
-            problems.add(path, None, str(name), "something else", wanted)
-            continue
+        match entry:
+            case {"groups": dict(groups), "notice": str(notice)}:
+                pass
+            case _:
+                problems.add(path, None, str(name), "something else", wanted)
+                continue
         if not pool and "pool" in groups.values():
             continue
-        listed = {group: tuple(pool) if labels == "pool" else labels for group, labels in groups.items()}
         try:
-            if not all(isinstance(labels, list | tuple) for labels in listed.values()):
+            if not all(labels == "pool" or isinstance(labels, list) for labels in groups.values()):
                 raise ValueError("a group without a list")
-            sets[name] = LabelSet(name, {group: tuple(labels) for group, labels in listed.items()}, entry["notice"])
+            listed = {group: tuple(pool if labels == "pool" else labels) for group, labels in groups.items()}
+            sets[name] = LabelSet(name, listed, notice)
         except (ValueError, TypeError) as error:
             problems.add(path, None, str(name), str(error), wanted)
     problems.refuse()

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise import project
-from equipoise.answer_modes import mode_parts
+from equipoise.answer_modes import MODES, mode_parts
 from equipoise.arrays import Integers
 from equipoise.files import read_columns
 from equipoise.measures.attribution.bias import AUTHORS
@@ -65,33 +65,22 @@ _OTHER = [("LLM", "Human"), ("Human", "LLM")]
 _SWAPS = ("Informed/CF-informed", "CF-informed/Informed")
 
 
-def _swaps(labels: str, pairs: Sequence[tuple[str, str]], **setting: Any) -> list[Cell]:
-    return [Cell(labels, mode, *pair, **setting) for pair, mode in product(pairs, _SWAPS)]
+def _cells(labels: str, modes: Sequence[str], pairs: Sequence[tuple[str, str]], **setting: Any) -> list[Cell]:
+    return [Cell(labels, mode, *pair, **setting) for pair, mode in product(pairs, modes)]
 
 
-def _vanilla(pairs: Sequence[tuple[str, str]], **setting: Any) -> list[Cell]:
-    return [Cell("none", "Vanilla", *pair, **setting) for pair in pairs]
+def _blended(labels: str, pairs: Sequence[tuple[str, str]], **setting: Any) -> list[Cell]:
+    return [*_cells("none", MODES[:1], pairs, **setting), *_cells(labels, _SWAPS, pairs, **setting)]
 
 
 CELLS: dict[str, list[Cell]] = {
-    "modes": [
-        *_vanilla(_OTHER),
-        *(Cell("plain", mode, *pair) for pair, mode in product(_OTHER, ("Informed", "CF-informed"))),
-    ],
-    "mixed": [*_vanilla(_SAME), *_swaps("plain", _SAME)],
-    "names": [*_vanilla(_SAME), *_swaps("names", _SAME)],
-    "placebo": [*_vanilla(_SAME[:1]), *_swaps("placebo", _SAME[:1])],
-    "same label": [Cell("plain", mode, *pair) for pair, mode in product(_SAME, ("Informed", "CF-informed"))],
-    "retrievers": [
-        cell
-        for retriever in RETRIEVERS[1:]
-        for cell in (*_vanilla(_SAME[:1], retriever=retriever), *_swaps("names", _SAME[:1], retriever=retriever))
-    ],
-    "documents": [
-        cell
-        for documents in (2, 8, 10)
-        for cell in (*_vanilla(_SAME[:1], documents=documents), *_swaps("names", _SAME[:1], documents=documents))
-    ],
+    "modes": [*_cells("none", MODES[:1], _OTHER), *_cells("plain", MODES[1:], _OTHER)],
+    "mixed": _blended("plain", _SAME),
+    "names": _blended("names", _SAME),
+    "placebo": _blended("placebo", _SAME[:1]),
+    "same label": _cells("plain", MODES[1:], _SAME),
+    "retrievers": [cell for name in RETRIEVERS[1:] for cell in _blended("names", _SAME[:1], retriever=name)],
+    "documents": [cell for number in (2, 8, 10) for cell in _blended("names", _SAME[:1], documents=number)],
 }
 """Experiments: the settings of thesis Tables 5.1 (modes), 5.4 and 5.14 (mixed, same label), 5.7 (names), 5.9
 (retrievers), Figure 5.9 (documents), and the placebo, which is ours."""
@@ -99,10 +88,8 @@ CELLS: dict[str, list[Cell]] = {
 
 def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
     """Answers in one of the settings of some experiments, keys of `CELLS`, in their order."""
-    cells = pd.DataFrame({cell for name in experiments for cell in CELLS[name]}).rename(columns={"documents": "k"})
-    names = list(cells.columns)
-    wanted = pd.MultiIndex.from_frame(cells)
-    return answers[pd.MultiIndex.from_frame(answers[names]).isin(wanted)].reset_index(drop=True)
+    wanted = pd.DataFrame({cell for name in experiments for cell in CELLS[name]}).rename(columns={"documents": "k"})
+    return answers.merge(wanted, "inner")
 
 
 # --- passages and labels ------------------------------------------------------------------------------------------
@@ -124,8 +111,6 @@ def balanced_places(questions: int, documents: int, rng: np.random.Generator) ->
 
     In any run of `documents` questions from a multiple of it on, each place comes once.
     """
-    if questions < 1 or documents < 1:
-        raise ValueError("at least one question and one document are wanted")
     rounds = -(-questions // documents)
     return np.concatenate([rng.permutation(documents) for _ in range(rounds)])[:questions]
 
@@ -166,12 +151,14 @@ def usable(held: Benchmark, rewritten: dict[str, str], table: pd.DataFrame) -> l
     gold = dict(zip(held.questions["question"], held.questions["gold"], strict=True))
     kept = []
     for question, rows in first_passages(table).groupby("question", sort=False):
-        documents = rows.sort_values("rank")["document"].tolist()
-        if not all(document in rewritten for document in documents):
+        relevant, *others = rows.sort_values("rank")["document"]
+        if not {relevant, *others} <= rewritten.keys():
             continue
-        answers = gold[str(question)]
-        lost = exact_match(held.passages[documents[0]], answers) and not exact_match(rewritten[documents[0]], answers)
-        if not lost and not any(exact_match(rewritten[document], answers) for document in documents[1:]):
+        before, after, *gained = (
+            exact_match(text, gold[str(question)])
+            for text in (held.passages[relevant], *(rewritten[document] for document in (relevant, *others)))
+        )
+        if after >= before and not any(gained):
             kept.append(str(question))
     return kept
 

@@ -64,22 +64,12 @@ def verdicts(sample: int, alpha: float) -> pd.DataFrame:
         first, second = (quality_of(mode) / 100 for mode in modes)
         printed = printed_table(artefact).set_index(SETTING)
         for column, score in SCORES.items():
-            cells = (
-                printed[[column]]
-                .set_axis(["printed"], axis=1)
-                .join(pd.DataFrame({"first": first[score], "second": second[score]}))
-                .dropna()
-            )
+            means = pd.DataFrame({"first": first[score], "second": second[score]})
+            cells = printed[[column]].set_axis(["printed"], axis=1).join(means).dropna()
             absolute = numbers(cells, ["printed"])["printed"] / 100 if artefact == "thesis/table-5.2" else None
             binary = score == "Recall"
-            low, high = paired_t_bounds(
-                cells["first"],
-                cells["second"],
-                sample,
-                mean_absolute=absolute,
-                binary=binary,
-                half_unit=0.0 if binary else 0.0005,
-            )
+            a, b, rounding = cells["first"], cells["second"], 0.0 if binary else 0.0005
+            low, high = paired_t_bounds(a, b, sample, mean_absolute=absolute, binary=binary, half_unit=rounding)
             found.append(
                 cells.reset_index().assign(
                     score=score,

@@ -14,6 +14,7 @@ import gzip
 import json
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -22,23 +23,18 @@ from equipoise.problems import InputError, Problem, Problems
 FILE = "qa_data/nq-open-oracle.jsonl.gz"
 """Path in its repository."""
 
-LARGEST_FILE = 2**28
-"""Bytes beyond which the unpacked file is refused, so that a small archive cannot fill the memory."""
 
-
-def _row(content: object) -> tuple[str, tuple[str, ...], str, str] | str:
-    """Question, answers, title and text of a line, or what is wrong with it."""
-    if not isinstance(content, dict):
-        return "no JSON object"
-    question, answers, passages = (content.get(key) for key in ("question", "answers", "ctxs"))
-    if not isinstance(question, str) or not question.strip():
-        return "no question"
-    if not isinstance(answers, list) or not answers or not all(isinstance(answer, str) for answer in answers):
-        return "no answers"
-    gold = passages[0] if isinstance(passages, list) and len(passages) == 1 else None
-    if not isinstance(gold, dict) or not isinstance(gold.get("title"), str) or not isinstance(gold.get("text"), str):
-        return "not one passage with title and text"
-    return question, tuple(answers), gold["title"], gold["text"]
+def _row(content: Any) -> tuple[str, tuple[str, ...], str, str] | None:
+    """Question, answers, title and text of a line; None where it is something else."""
+    match content:
+        case {
+            "question": str(text),
+            "answers": [_, *_] as answers,
+            "ctxs": [{"title": str(title), "text": str(passage)}],
+        }:
+            sound = text.strip() and all(isinstance(answer, str) for answer in answers)
+            return (text, tuple(answers), title, passage) if sound else None
+    return None
 
 
 def read_questions(path: str | Path) -> pd.DataFrame:
@@ -47,31 +43,25 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     Columns query, text, answers, title, passage, in file order; ``query`` is the number of the line, from ``nq-0001``,
     ``answers`` a tuple of str.
     """
-    name = str(path)
+    problems, rows = Problems(), []
     try:
-        with gzip.open(path) as file:
-            content = file.read(LARGEST_FILE + 1)
-        text = content.decode("utf-8-sig")
+        lines = gzip.decompress(Path(path).read_bytes()).decode("utf-8-sig").split("\n")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError([Problem(name, None, None, str(error), "a gzip archive of UTF-8 text")]) from None
-    problems = Problems()
-    if len(content) > LARGEST_FILE:
-        problems.add(name, None, None, f"more than {LARGEST_FILE} bytes", "a smaller file")
-        text = ""
-    elif not text.strip():
-        problems.add(name, None, None, "an empty file", "one JSON object a line")
-    rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
+        raise InputError([Problem(str(path), None, None, str(error), "a gzip archive of UTF-8 text")]) from None
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             found = _row(json.loads(line))
         except (ValueError, RecursionError):
-            found = "a line that is not JSON"
-        if isinstance(found, str):
-            problems.add(name, number, None, found, "an object with question, answers and ctxs")
+            found = None
+        if found is None:
+            wanted = "an object with question, answers (texts, at least one) and ctxs, one passage with title and text"
+            problems.add(path, number, None, "another line", wanted)
         else:
             rows.append((f"nq-{number:04d}", *found))
+    if not rows and not problems:
+        problems.add(path, None, None, "an empty file", "one JSON object a line")
     problems.refuse()
     table = pd.DataFrame(rows, columns=["query", "text", "answers", "title", "passage"])
     return table.astype(dict.fromkeys(["query", "text", "title", "passage"], "str"))

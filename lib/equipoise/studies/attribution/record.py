@@ -9,10 +9,11 @@ data, and the last two a model: a GGUF file, or an endpoint in the OpenAI format
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ DEPTH = 10
 ANSWER = Sampling(temperature=0.0, top_p=1.0, max_tokens=96, seed=SEED)
 PARAPHRASE = Sampling(temperature=0.0, top_p=1.0, max_tokens=192, seed=SEED)
 NAMES = Sampling(temperature=0.7, top_p=0.95, max_tokens=1200, seed=SEED)
+Record = tuple[str, Sequence[Task], Sampling, Sequence[tuple[str, ...]]]
+"""Name of a record, what is wanted, how it is sampled, and the files below data/ that its prompts come from."""
 OUT = project.root().joinpath("data", *FOLDER)
 
 
@@ -57,24 +60,17 @@ def main() -> None:
 # --- questions and passages -----------------------------------------------------------------------------------------
 
 
-def _retrieved(
-    held: Benchmark, questions: pd.DataFrame, retriever: str, scores: Any, names: Sequence[str]
-) -> list[tuple[str, str, str, int, str]]:
-    rows: list[tuple[str, str, str, int, str]] = []
-    for row, score in zip(questions.itertuples(), scores, strict=True):
-        ranked = [names[place] for place in sorted(range(len(names)), key=lambda i: (-score[i], names[i]))]
-        others = (
-            document
-            for document in ranked
-            if document != row.relevant
-            and document not in row.judged
-            and not any(
-                exact_match(text, row.gold) for text in (held.passages[document], held.rewritten.get(document, ""))
-            )
-        )
-        chosen = [row.relevant, *(document for document, _ in zip(others, range(DEPTH - 1), strict=False))]
-        rows += [(held.name, retriever, row.question, rank, document) for rank, document in enumerate(chosen)]
-    return rows
+def _retrieved(held: Benchmark, row: Any, scores: Any, names: Sequence[str]) -> list[str]:
+    """The relevant passage of a question, and the first ones retrieved that are not judged and hold no gold answer."""
+    ranked = [names[place] for place in sorted(range(len(names)), key=lambda i: (-scores[i], names[i]))]
+    others = (
+        document
+        for document in ranked
+        if document not in (row.relevant, *row.judged)
+        and not exact_match(held.passages[document], row.gold)
+        and not exact_match(held.rewritten.get(document, ""), row.gold)
+    )
+    return [row.relevant, *islice(others, DEPTH - 1)]
 
 
 @main.command("inputs")
@@ -100,7 +96,9 @@ def record_inputs(models: Path, questions: int) -> None:
             rankers.splade_scores(texts, documents, splade),
         )
         for retriever, found in zip(RETRIEVERS, scores, strict=True):
-            rows += _retrieved(held, drawn, retriever, found, names)
+            for row, score in zip(drawn.itertuples(), found, strict=True):
+                chosen = _retrieved(held, row, score, names)
+                rows += [(name, retriever, row.question, rank, document) for rank, document in enumerate(chosen)]
         counts[name] = {"questions": len(held.questions), "drawn": len(drawn), "passages": len(names)}
     weights = {"all-minilm-l6-v2": dense.sha256, "splade-tiny-msmarco": splade.sha256}
     packages = ("numpy", "scikit-learn", "torch", "transformers")
@@ -114,46 +112,32 @@ def record_inputs(models: Path, questions: int) -> None:
 
 def _asks_a_model(command: Callable[..., None]) -> Callable[..., None]:
     """Take what tells which model is asked, and how."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
         click.option("--parallel", default=1, help="Requests at a time."),
         click.option("--threads", default=2, help="Threads of xllamacpp."),
         click.option("--endpoint", help="Base URL of a server that runs these weights; without it, xllamacpp does."),
-        click.option(
-            "--weights", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), help="GGUF file."
-        ),
+        click.option("--weights", required=True, type=file, help="GGUF file."),
     ):
         command = option(command)
     return command
 
 
-@contextmanager
-def _model(weights: Path, endpoint: str | None, threads: int) -> Iterator[tuple[answering.Model, str]]:
-    """Open a model, and say what runs it."""
-    if endpoint is None:
-        yield answering.gguf_model(weights, threads=threads), f"xllamacpp {version('xllamacpp')}"
-        return
-    with answering.endpoint_model(Endpoint(endpoint, weights.stem, timeout=600)) as model:
-        told = model([{"role": "user", "content": "Say yes."}], Sampling(temperature=0, max_tokens=4, seed=SEED))
-        yield model, f"endpoint {told.fingerprint or 'without a name'}"
-
-
-def _record(
-    records: Sequence[tuple[str, Sequence[Task], Sampling, Sequence[tuple[str, ...]]]],
-    weights: Path,
-    endpoint: str | None,
-    threads: int,
-    parallel: int,
-) -> None:
-    """Have a model answer for some records, each by its name, tasks, sampling and files that its prompts come from."""
-    with _model(weights, endpoint, threads) as (model, program):
+def _record(records: Sequence[Record], weights: Path, endpoint: str | None, threads: int, parallel: int) -> None:
+    """Have a model answer for some records."""
+    with ExitStack() as stack:
+        if endpoint is None:
+            model, program = answering.gguf_model(weights, threads=threads), f"xllamacpp {version('xllamacpp')}"
+        else:
+            model = stack.enter_context(answering.endpoint_model(Endpoint(endpoint, weights.stem, timeout=600)))
+            told = model([{"role": "user", "content": "Say yes."}], Sampling(temperature=0, max_tokens=4, seed=SEED))
+            program = f"endpoint {told.fingerprint or 'without a name'}"
         for name, wanted, sampling, files in records:
             paths = [project.data(*parts) for parts in files]
             settings = settings_of(seed=SEED, models={weights.name: weights}, inputs=paths, program=program)
-            bar = partial(tqdm, desc=name, mininterval=10)
+            into, bar = OUT / f"{name}.jsonl", partial(tqdm, desc=name, mininterval=10)
             try:
-                answering.record_answers(
-                    wanted, model, OUT / f"{name}.jsonl", settings, sampling, parallel=parallel, progress=bar
-                )
+                answering.record_answers(wanted, model, into, settings, sampling, parallel=parallel, progress=bar)
             except answering.IncompleteError as error:
                 raise click.ClickException(str(error)) from None
 
@@ -165,12 +149,9 @@ def record_rewritings(questions: int, **asked: Any) -> None:
     """Have a model make a pool of names, and paraphrase the passages that have no rewritten twin."""
     prompts, wanted = read_prompts(), []
     for name in BENCHMARKS:
-        held, table = benchmark(name), inputs(name)
-        if held.rewritten:
-            continue
-        first = first_passages(table)
+        held, first = benchmark(name), first_passages(inputs(name))
         chosen = first[first["question"].isin(first["question"].unique()[:questions])]
-        for document in dict.fromkeys(chosen["document"]):
+        for document in () if held.rewritten else chosen["document"].unique():
             messages = partial(prompts.rewriting, held.passages[document])
             wanted.append(Task({"benchmark": name, "document": document}, (document,), (), messages))
     pool = [Task({"pool": 1}, (), (), prompts.pool_of_names)]
