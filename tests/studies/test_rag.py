@@ -30,8 +30,8 @@ from equipoise.studies import recording
 from equipoise.studies.attribution import answering as rag
 from equipoise.studies.attribution import design, prompts
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
+from equipoise.studies.attribution.benchmarks import read_questions
 from equipoise.studies.attribution.marks import paired_t_bounds
-from equipoise.studies.attribution.natural_questions import read_questions
 
 PLAIN = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")
 GREEDY = Sampling(temperature=0, max_tokens=20)

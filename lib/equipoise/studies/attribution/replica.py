@@ -49,13 +49,11 @@ def recorded_answers(names: Sequence[str], most: int | None = None) -> pd.DataFr
 
 def models(names: Sequence[str]) -> pd.DataFrame:
     """What answered: weights, program and sampling of each record."""
-    rows = []
-    for name in names:
-        settings = read_settings(project.data(*FOLDER, f"{name}.jsonl"))
-        ((weights, sha256),) = settings["models"].items()
-        row = {"model": name, "weights": weights, "sha256": sha256[:16] + "…", "program": settings["program"]}
-        rows.append(row | {key: settings["sampling"][key] for key in ("temperature", "max_tokens", "seed")})
-    return pd.DataFrame(rows)
+    settings = pd.DataFrame([read_settings(project.data(*FOLDER, f"{name}.jsonl")) for name in names])
+    weights = [(name, sha256[:16] + "…") for models in settings["models"] for name, sha256 in models.items()]
+    table = pd.DataFrame(weights, columns=["weights", "sha256"]).assign(program=settings["program"])
+    table.insert(0, "model", names)
+    return table.join(pd.DataFrame([*settings["sampling"]])[["temperature", "max_tokens", "seed"]])
 
 
 def sizes(scored: pd.DataFrame) -> pd.DataFrame:
@@ -79,24 +77,21 @@ def sizes(scored: pd.DataFrame) -> pd.DataFrame:
 
 def faults(scored: pd.DataFrame) -> pd.DataFrame:
     """What was wrong with the answers of each model."""
-    cited = citation_rows(scored).assign(unknown=lambda rows: rows["probability"].isna())
-    groups = scored.assign(cut_off=scored["finish"] != "stop", citations=scored["citations"].map(len)).groupby(
-        ["model", "benchmark"], sort=False
-    )
-    totals = groups[["uncited", "out_of_range", "repeated", "malformed", "cut_off", "citations"]].sum()
-    unknown = cited.groupby(["model", "benchmark"], sort=False)["unknown"].sum()
-    totals["without_probability"] = unknown.reindex(totals.index, fill_value=0)
-    return groups.size().rename("answers").to_frame().join(totals).reset_index()
+    counted = scored.assign(answers=1, cut_off=scored["finish"] != "stop", citations=scored["citations"].map(len))
+    names = ["answers", "uncited", "out_of_range", "repeated", "malformed", "cut_off", "citations"]
+    totals = counted.groupby(["model", "benchmark"], sort=False)[names].sum()
+    cited = citation_rows(scored)
+    unknown = cited[cited["probability"].isna()].groupby(["model", "benchmark"]).size()
+    return totals.assign(without_probability=unknown.reindex(totals.index, fill_value=0)).reset_index()
 
 
 def noise(again: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
     """How many answers stayed the same when their prompts were put once more."""
     same = ["benchmark", "retriever", "labels", "k", "question", "mode", "relevant_author", "nonrelevant_author"]
     twice = again.merge(scored, on=same, suffixes=(" again", ""))
-    counts = {"answers put twice": len(twice)}
-    for name, column in (("words", "answer"), ("precision", "precision"), ("recall", "recall")):
-        counts[f"same {name}"] = int((twice[column] == twice[f"{column} again"]).sum())
-    return pd.DataFrame([counts])
+    compared = {"same words": "answer", "same precision": "precision", "same recall": "recall"}
+    counts = {name: int((twice[column] == twice[f"{column} again"]).sum()) for name, column in compared.items()}
+    return pd.DataFrame([{"answers put twice": len(twice), **counts}])
 
 
 # --- quality ------------------------------------------------------------------------------------------------------
@@ -119,19 +114,18 @@ def quality_with_marks(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
     keys = [*BY, "relevant", "non-relevant", "mode"]
     wins = both.pivot_table(index=keys, columns="measure", values="wins", aggfunc="all").astype(bool)
     named = wins.apply(lambda row: " ".join(row.index[row]), axis=1).rename("better than both others in")
-    return quality(scored).merge(named.reset_index(), on=keys)
+    return quality(scored).join(named, on=keys, how="inner")
 
 
 def better_where_labelled_human(table: pd.DataFrame) -> Evidence:
     """Whether a benchmark's scores are higher where the relevant passage is labelled Human, of those of `quality`."""
     told = table[table["mode"] != "Vanilla"]
     human = (told["relevant"] == "Human") == (told["mode"] == "Informed")
-    sides = told.assign(side=np.where(human, "Human", "LLM")).pivot_table(
-        index=["model", "relevant"], columns="side", values=["Precision", "Recall", "EM"]
-    )
-    wins = {score: int((sides[score, "Human"] > sides[score, "LLM"]).sum()) for score in ("Precision", "Recall", "EM")}
-    told_of = ", ".join(f"{score} higher in {count} of {len(sides)}" for score, count in wins.items())
-    return wins["Precision"] == wins["Recall"] == len(sides), told_of
+    scores = ["Precision", "Recall", "EM"]
+    there, here = (told[side].set_index(["model", "relevant"])[scores] for side in (~human, human))
+    wins = (here > there.reindex(here.index)).sum()
+    told_of = ", ".join(f"{score} higher in {count} of {len(here)}" for score, count in wins.items())
+    return wins["Precision"] == wins["Recall"] == len(here), told_of
 
 
 # --- sensitivity and bias -----------------------------------------------------------------------------------------
@@ -222,15 +216,11 @@ def positions(scored: pd.DataFrame, models_in_order: Sequence[str], **options: A
 def reach(counts: Sequence[int], level: float) -> pd.DataFrame:
     """Half the width of an interval of CAB, if recall changed as often as Table 5.2 prints, by number of questions."""
     share = numbers(printed_table("thesis/table-5.2"), ["ΔRecall"])["ΔRecall"] / 100
-    rows = [
-        {"questions": n, "lowest printed CAS": 100 * share.min(), "highest printed CAS": 100 * share.max()}
-        | {
-            f"reach at {name}": 100 * stats.t.isf((1 - level) / 2, n - 1) * np.sqrt(value / (n - 1))
-            for name, value in (("the lowest", share.min()), ("the highest", share.max()))
-        }
-        for n in sorted(set(counts))
-    ]
-    return pd.DataFrame(rows)
+    ends, n = {"lowest": share.min(), "highest": share.max()}, np.array(sorted(set(counts)))
+    table = pd.DataFrame({"questions": n, **{f"{name} printed CAS": 100 * value for name, value in ends.items()}})
+    for name, value in ends.items():
+        table[f"reach at the {name}"] = 100 * stats.t.isf((1 - level) / 2, n - 1) * np.sqrt(value / (n - 1))
+    return table
 
 
 # --- confidence and numbers of citations --------------------------------------------------------------------------
@@ -273,10 +263,8 @@ def most_varied(scored: pd.DataFrame, score: str, spread: str | Callable[..., An
 def example_parts(rows: pd.DataFrame, answered: pd.DataFrame, passages: Mapping[str, str]) -> list[tuple[str, str]]:
     """A question, its gold answer, its passages as people wrote them, and the answers to it, each with a heading."""
     first = rows.iloc[0]
-    shown = [
-        (f"[{number}]" + (", relevant" if number in first["relevant"] else ""), passages[document])
-        for number, document in enumerate(first["shown"], start=1)
-    ]
+    marks = dict.fromkeys(first["relevant"], ", relevant")
+    shown = [(f"[{n}]{marks.get(n, '')}", passages[document]) for n, document in enumerate(first["shown"], start=1)]
     answers = [(f"{row.model}, {row.mode}", str(row.answer)) for row in answered.itertuples()]
     return [("Question", first["text"]), ("Gold answer", "; ".join(first["gold"])), *shown, *answers]
 
@@ -290,13 +278,10 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
 
 def printed_examples_scored() -> Evidence:
     """Whether all printed answers of Table 5.16 are right, and only Mistral's cites what is not relevant."""
-    given = printed_table("thesis/table-5.16")
-    given = given.assign(
-        question=given["query"],
-        relevant=[(int(number),) for number in given["relevant document"]],
-        gold=given["gold answer"].str.split("; ").map(tuple),
-    )
-    theirs = score_answers(given[["question", "model", "answer", "relevant", "gold"]])
+    given = printed_table("thesis/table-5.16").rename(columns={"query": "question"})
+    relevant = given["relevant document"].map(lambda number: (int(number),))
+    gold = given["gold answer"].str.split("; ")
+    theirs = score_answers(given[["question", "model", "answer"]].assign(relevant=relevant, gold=gold))
     wrong = (theirs.set_index("model")["precision"] < 1).to_dict()
     told = ", ".join(
         f"{row.model} precision {row.precision:.2f}, exact match {row.exact_match:.0f}" for row in theirs.itertuples()
