@@ -8,7 +8,7 @@ from scipy import stats
 from equipoise.answer_modes import MODES
 from equipoise.measures.attribution import score_answers
 from equipoise.measures.attribution.scores import quality_table
-from equipoise.studies.attribution.tables import citations_by_position, compare_modes
+from equipoise.studies.attribution.replica import citations_by_position, compare_modes
 
 
 def test_two_modes_are_compared_in_both_settings() -> None:

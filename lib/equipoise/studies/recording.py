@@ -15,8 +15,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise import project
-from equipoise.conversations import records
-from equipoise.conversations.records import Line
+from equipoise.conversations.records import Line, append, parse_lines, refuse_others, resume
 from equipoise.files import read_columns, read_text, write_tables
 from equipoise.problems import InputError, Problem, Problems
 
@@ -52,7 +51,7 @@ def read(path: Path, kind: str, fields: Mapping[str, type], key: Sequence[str]) 
     ``key``: fields that tell lines apart. Raises InputError with every problem.
     """
     problems = Problems()
-    settings, lines = records.parse_lines(path, kind, problems)
+    settings, lines = parse_lines(path, kind, problems)
     seen: set[str] = set()
     for number, line in lines:
         wrong = [name for name, wanted in fields.items() if type(line.get(name)) is not wanted]
@@ -72,12 +71,12 @@ def begin(
     path: Path, settings: Mapping[str, Any], kind: str, fields: Mapping[str, type], key: Sequence[str]
 ) -> list[Line]:
     """Begin a record of lines, or go on with one of the same settings; returns the lines that it holds already."""
-    return records.resume(path, {"record": "settings", **settings}, lambda held: read(held, kind, fields, key))
+    return resume(path, {"record": "settings", **settings}, lambda held: read(held, kind, fields, key))
 
 
 def add(path: Path, kind: str, line: Mapping[str, Any]) -> None:
     """Add a line to a record, written through to the disk."""
-    records.append(path, {"record": kind, **line})
+    append(path, {"record": kind, **line})
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ def state(path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] |
     whole = json.loads(json.dumps(settings))
     held = read_settings(path) if path.is_file() else dict(whole)
     known = held.pop("measured", {}) | (measured or {})
-    records.refuse_others(path, held, whole)
+    refuse_others(path, held, whole)
     path.parent.mkdir(parents=True, exist_ok=True)
     whole |= {"measured": known} if known else {}
     temporary = path.with_name(f".{path.name}-new")
@@ -116,6 +115,5 @@ def replace_rows(path: Path, rows: pd.DataFrame, key: Sequence[str], digits: int
     held = [read_columns(path, list(rows.columns))] if path.is_file() else []
     whole = pd.concat([*held, texts.astype("str")]).drop_duplicates(list(key), keep="last")
     path.parent.mkdir(parents=True, exist_ok=True)
-    numbers = {name for name in key if whole[name].str.isdecimal().all()}
-    order = whole.sort_values(list(key), key=lambda column: column.astype(int) if column.name in numbers else column)
-    write_tables({path: order})
+    by_number = whole.sort_values(list(key), key=lambda part: part.astype(int) if part.str.isdecimal().all() else part)
+    write_tables({path: by_number})

@@ -122,18 +122,9 @@ class Task:
         cited = [asdict(one) for one in citation_probabilities(found.text, found.written, len(self.shown) or None)]
         for one in cited:
             one["probability"] = one["probability"] and round(one["probability"], 6)
-        return {
-            **self.key,
-            **self.about,
-            "shown": self.shown,
-            "documents": len(self.shown),
-            "relevant": self.relevant,
-            "answer": found.text,
-            "citations": cited,
-            "finish": found.finish,
-            **found.tokens,
-            "seconds": round(seconds, 3),
-        }
+        shown = {"shown": self.shown, "documents": len(self.shown), "relevant": self.relevant}
+        wrote = {"answer": found.text, "citations": cited, "finish": found.finish, **found.tokens}
+        return {**self.key, **self.about, **shown, **wrote, "seconds": round(seconds, 3)}
 
 
 class IncompleteError(RuntimeError):

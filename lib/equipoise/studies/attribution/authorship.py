@@ -82,21 +82,14 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
     if not isinstance(content, dict) or not content:
         problems.add(path, None, None, type(content).__name__, "sets of labels by name")
     for name, entry in content.items() if not problems else ():
-        match entry:
-            case {"groups": dict(groups), "notice": str(notice)}:
-                pass
-            case _:
-                problems.add(path, None, str(name), "something else", wanted)
-                continue
-        if not pool and "pool" in groups.values():
-            continue
         try:
-            if not all(labels == "pool" or isinstance(labels, list) for labels in groups.values()):
-                raise ValueError("a group without a list")
-            listed = {group: tuple(pool if labels == "pool" else labels) for group, labels in groups.items()}
-            sets[name] = LabelSet(name, listed, notice)
-        except (ValueError, TypeError) as error:
-            problems.add(path, None, str(name), str(error), wanted)
+            listed = {group: list(pool) if labels == "pool" else labels for group, labels in entry["groups"].items()}
+            if not isinstance(entry["notice"], str) or not all(isinstance(labels, list) for labels in listed.values()):
+                raise TypeError("no sentence, or a group without a list")
+            if pool or "pool" not in entry["groups"].values():
+                sets[name] = LabelSet(name, {group: tuple(labels) for group, labels in listed.items()}, entry["notice"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            problems.add(path, None, str(name), f"{type(error).__name__}: {error}", wanted)
     problems.refuse()
     return sets
 
@@ -104,14 +97,8 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
 def shown_in_modes(labels: LabelSet, modes: Iterable[str], relevant: str, nonrelevant: str) -> pd.DataFrame:
     """What each mode shows of three documents, of whose authors the second's is that of the relevant ones."""
     rows = [
-        {
-            "mode": mode,
-            "document": number,
-            "relevant": number == 2,
-            "author": author,
-            "label": labels.shown(mode_parts(mode)[0 if number == 2 else 1], author),
-        }
+        (mode, number, number == 2, author, labels.shown(mode_parts(mode)[0 if number == 2 else 1], author))
         for mode in modes
         for number, author in enumerate((nonrelevant, relevant, nonrelevant), start=1)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["mode", "document", "relevant", "author", "label"])

@@ -179,11 +179,10 @@ def tasks(name: str, cells: Sequence[Cell], most: int, first: int = 0) -> list[T
 
     def messages(cell: Cell, question: str, shown: Sequence[str], relevant: str) -> Messages:
         labels, passages = sets.get(cell.labels), []
+        parts = [*zip((cell.relevant_author, cell.nonrelevant_author), mode_parts(cell.mode), strict=True)]
         for document in shown:
-            part = 0 if document == relevant else 1
-            author = (cell.relevant_author, cell.nonrelevant_author)[part]
+            author, mode = parts[0 if document == relevant else 1]
             text = held.passages[document] if author == "Human" else rewritten[document]
-            mode = mode_parts(cell.mode)[part]
             label = labels.label(mode, author, SEED, question, document) if labels else None
             passages.append(Passage(text, label))
         asked = str(about[question]["text"])

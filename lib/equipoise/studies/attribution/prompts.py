@@ -102,20 +102,15 @@ def read_prompts() -> Prompts:
         name: read_text(project.data("prompts", f"{name}.txt")).strip()
         for name in ("instruction", "question", "paraphrase", "names")
     }
-    path = project.data("prompts", "examples.yaml")
+    path, examples = project.data("prompts", "examples.yaml"), []
     try:
-        examples = tuple(
-            Example(
-                entry["question"],
-                tuple((passage["text"], int(passage["group"])) for passage in entry["passages"]),
-                entry["answer"],
-            )
-            for entry in read_yaml(path)
-        )
+        for entry in read_yaml(path):
+            passages = tuple((passage["text"], int(passage["group"])) for passage in entry["passages"])
+            examples.append(Example(entry["question"], passages, entry["answer"]))
     except (TypeError, KeyError, ValueError) as error:
         wanted = "a list with question, passages (text and group 0 or 1) and answer"
         raise InputError([Problem(str(path), None, None, f"{type(error).__name__}: {error}", wanted)]) from None
-    return Prompts(examples=examples, **texts)
+    return Prompts(examples=tuple(examples), **texts)
 
 
 def prompts_of_figures(notice: str) -> dict[str, pd.DataFrame]:

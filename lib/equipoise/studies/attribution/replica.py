@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,22 @@ import pandas as pd
 from scipy import stats
 
 from equipoise import project
-from equipoise.answer_modes import mode_parts
+from equipoise.answer_modes import in_order, mode_parts
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import attribution_confidence, bias_table, citation_rows, score_answers
+from equipoise.measures.attribution.bias import (
+    AUTHORS_OF,
+    common_scores,
+    each_answer_once,
+    interval,
+    paired_test,
+    scores_by_mode,
+)
+from equipoise.measures.attribution.quality import end_to_end
 from equipoise.measures.attribution.scores import quality_table
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution.derived import Evidence, numbers, printed_totals
 from equipoise.studies.attribution.design import CELLS, FOLDER, of_experiment
-from equipoise.studies.attribution.tables import citations_by_position, compare_modes
 from equipoise.studies.recording import read_settings
 
 BY = ["benchmark", "model"]
@@ -59,20 +68,13 @@ def models(names: Sequence[str]) -> pd.DataFrame:
 def sizes(scored: pd.DataFrame) -> pd.DataFrame:
     """Size of every experiment that has been recorded in more than two of its settings, and the time it took."""
     rows = [
-        {
-            "experiment": experiment,
-            "model": model,
-            "benchmark": benchmark,
-            "questions": part["question"].nunique(),
-            "answers": len(part),
-            "prompt tokens an answer": part["prompt_tokens"].mean(),
-            "minutes": part["seconds"].sum() / 60,
-        }
-        for experiment in CELLS
-        for (model, benchmark), part in of_experiment(scored, experiment).groupby(["model", "benchmark"])
+        (name, *group, part["question"].nunique(), len(part), part["prompt_tokens"].mean(), part["seconds"].sum() / 60)
+        for name in CELLS
+        for group, part in of_experiment(scored, name).groupby(["model", "benchmark"])
         if len(part[["mode", "retriever", "k", "relevant_author"]].drop_duplicates()) > 2
     ]
-    return pd.DataFrame(rows)
+    names = ["experiment", "model", "benchmark", "questions", "answers", "prompt tokens an answer", "minutes"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def faults(scored: pd.DataFrame) -> pd.DataFrame:
@@ -103,6 +105,26 @@ def quality(scored: pd.DataFrame) -> pd.DataFrame:
     table["Precision"], table["Recall"] = 100 * table["precision"], 100 * table["recall"]
     parts = table["mode"].map(mode_parts).str
     return table.assign(**{"relevant mode": parts[0], "non-relevant mode": parts[1]})
+
+
+def compare_modes(
+    scored: pd.DataFrame, by: Sequence[str] = (), measures: Sequence[str] = ("precision", "recall")
+) -> pd.DataFrame:
+    r"""Paired t-test of every two modes of a group, over the questions that both answer.
+
+    .. math:: \Delta = \frac{1}{|Q|} \sum_{q \in Q} (M^q_{X} - M^q_{Y})
+
+    Returns, sorted by group, each pair once in the order of `MODES`: by, ``relevant_author, nonrelevant_author,
+    measure, mode, against, questions, left_out, difference, t, p_t``, not corrected for the number of comparisons.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for group, modes in scores_by_mode(each_answer_once(scored, by, measures), by, measures):
+        for first, second in combinations(in_order(modes), 2):
+            a, b, left_out = common_scores(modes[first], modes[second])
+            difference = float((a - b).mean()) if len(a) else np.nan
+            rows.append((*group, first, second, len(a), left_out, difference, *paired_test(a, b)))
+    names = ["measure", "mode", "against", "questions", "left_out", "difference", "t", "p_t"]
+    return pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *names])
 
 
 def quality_with_marks(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
@@ -203,6 +225,44 @@ def over_documents(bias: pd.DataFrame) -> pd.DataFrame:
     over = bias[bias["experiment"] == "documents"].rename(columns={"Δ": "value"})
     over = over[over.groupby("model")["k"].transform("nunique") > 1]
     return over.assign(group=over["model"] + ", " + over["score"].str.lower())
+
+
+def citations_by_position(
+    scored: pd.DataFrame,
+    by: Sequence[str] = (),
+    *,
+    measures: Sequence[str] = ("precision", "recall"),
+    level: float = 0.95,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Scores by the position of the relevant document among those shown.
+
+    .. math:: M(j) = \frac{1}{|Q_j|} \sum_{q \in Q_j} \bar M^q, \quad Q_j = \{q : \text{relevant document at } j\}
+
+    with the mean over the answers to a question first, since these are not independent.
+
+    There must be one relevant document an answer. ``measures``: columns of scores, without gaps. Returns, sorted: by,
+    ``position, measure, questions, answers, value, low, high`` (percentile interval of the bootstrap over questions,
+    NaN for fewer than two).
+
+    Beyond the thesis, which puts the relevant document at random (section 5.D).
+    """
+    rows, places = end_to_end(scored["relevant"], "relevant")
+    if len(places) != len(scored) or (rows != np.arange(len(scored))).any():
+        raise ValueError("one relevant document an answer is wanted")
+    if not np.isfinite(scored[list(measures)].to_numpy(dtype=np.float64)).all():
+        raise ValueError(f"{', '.join(measures)}: every score must be finite")
+    start = int(np.random.default_rng(seed).integers(2**63))
+    long = scored[[*by, "question", *measures]].assign(position=places)
+    found: list[tuple[Any, ...]] = []
+    for group, part in long.groupby([*by, "position"], sort=True, observed=True):
+        questions = part.groupby("question", sort=True)[list(measures)].mean()
+        for measure in measures:
+            each = questions[measure].to_numpy(dtype=np.float64)
+            ends = interval(each, level, resamples, start)
+            found.append((*group, measure, len(each), len(part), float(each.mean()), *ends))
+    return pd.DataFrame(found, columns=[*by, "position", "measure", "questions", "answers", "value", "low", "high"])
 
 
 def positions(scored: pd.DataFrame, models_in_order: Sequence[str], **options: Any) -> pd.DataFrame:
