@@ -25,31 +25,20 @@ from equipoise import project
 from equipoise.conversations.endpoint import Endpoint, Sampling
 from equipoise.files import write_tables
 from equipoise.measures.attribution import exact_match
-from equipoise.studies.attribution import answering
+from equipoise.studies.attribution import answering, design
 from equipoise.studies.attribution.answering import Task
 from equipoise.studies.attribution.authorship import stable_generator
 from equipoise.studies.attribution.benchmarks import BENCHMARKS, LONGEST, Benchmark, benchmark
-from equipoise.studies.attribution.design import (
-    ANSWER_FILES,
-    CELLS,
-    FOLDER,
-    INPUTS,
-    RETRIEVERS,
-    SEED,
-    first_passages,
-    inputs,
-    tasks,
-)
 from equipoise.studies.attribution.prompts import read_prompts
 from equipoise.studies.recording import settings_of, state
 
 DEPTH = 10
-ANSWER = Sampling(temperature=0.0, top_p=1.0, max_tokens=96, seed=SEED)
-PARAPHRASE = Sampling(temperature=0.0, top_p=1.0, max_tokens=192, seed=SEED)
-NAMES = Sampling(temperature=0.7, top_p=0.95, max_tokens=1200, seed=SEED)
+ANSWER = Sampling(temperature=0.0, top_p=1.0, max_tokens=96, seed=design.SEED)
+PARAPHRASE = Sampling(temperature=0.0, top_p=1.0, max_tokens=192, seed=design.SEED)
+NAMES = Sampling(temperature=0.7, top_p=0.95, max_tokens=1200, seed=design.SEED)
 Record = tuple[str, Sequence[Task], Sampling, Sequence[tuple[str, ...]]]
 """Name of a record, what is wanted, how it is sampled, and the files below data/ that its prompts come from."""
-OUT = project.root().joinpath("data", *FOLDER)
+OUT = project.root().joinpath("data", *design.FOLDER)
 
 
 @click.group(context_settings={"show_default": True})
@@ -86,7 +75,7 @@ def record_inputs(models: Path, questions: int) -> None:
     rows, counts = [], {}
     for name in BENCHMARKS:
         held = benchmark(name)
-        drawn = held.questions.iloc[stable_generator(SEED, name).permutation(len(held.questions))[:questions]]
+        drawn = held.questions.iloc[stable_generator(design.SEED, name).permutation(len(held.questions))[:questions]]
         texts, names = drawn["text"].tolist(), sorted(held.passages)
         documents = [held.passages[document] for document in names]
         collection = Collection.from_texts(held.passages)
@@ -95,16 +84,16 @@ def record_inputs(models: Path, questions: int) -> None:
             rankers.dense_scores(texts, documents, dense),
             rankers.splade_scores(texts, documents, splade),
         )
-        for retriever, found in zip(RETRIEVERS, scores, strict=True):
+        for retriever, found in zip(design.RETRIEVERS, scores, strict=True):
             for row, score in zip(drawn.itertuples(), found, strict=True):
                 chosen = _retrieved(held, row, score, names)
                 rows += [(name, retriever, row.question, rank, document) for rank, document in enumerate(chosen)]
         counts[name] = {"questions": len(held.questions), "drawn": len(drawn), "passages": len(names)}
     weights = {"all-minilm-l6-v2": dense.sha256, "splade-tiny-msmarco": splade.sha256}
     packages = ("numpy", "scikit-learn", "torch", "transformers")
-    settings = settings_of(seed=SEED, models=weights, packages=packages, benchmarks=counts)
+    settings = settings_of(seed=design.SEED, models=weights, packages=packages, benchmarks=counts)
     state(OUT / "inputs.json", settings | {"longest passage, words": LONGEST})
-    write_tables({OUT / "inputs.csv": pd.DataFrame(rows, columns=INPUTS)})
+    write_tables({OUT / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)})
 
 
 # --- what a model writes --------------------------------------------------------------------------------------------
@@ -130,11 +119,12 @@ def _record(records: Sequence[Record], weights: Path, endpoint: str | None, thre
             model, program = answering.gguf_model(weights, threads=threads), f"xllamacpp {version('xllamacpp')}"
         else:
             model = stack.enter_context(answering.endpoint_model(Endpoint(endpoint, weights.stem, timeout=600)))
-            told = model([{"role": "user", "content": "Say yes."}], Sampling(temperature=0, max_tokens=4, seed=SEED))
+            short = Sampling(temperature=0, max_tokens=4, seed=design.SEED)
+            told = model([{"role": "user", "content": "Say yes."}], short)
             program = f"endpoint {told.fingerprint or 'without a name'}"
         for name, wanted, sampling, files in records:
             paths = [project.data(*parts) for parts in files]
-            settings = settings_of(seed=SEED, models={weights.name: weights}, inputs=paths, program=program)
+            settings = settings_of(seed=design.SEED, models={weights.name: weights}, inputs=paths, program=program)
             into, bar = OUT / f"{name}.jsonl", partial(tqdm, desc=name, mininterval=10)
             try:
                 answering.record_answers(wanted, model, into, settings, sampling, parallel=parallel, progress=bar)
@@ -149,7 +139,7 @@ def record_rewritings(questions: int, **asked: Any) -> None:
     """Have a model make a pool of names, and paraphrase the passages that have no rewritten twin."""
     prompts, wanted = read_prompts(), []
     for name in BENCHMARKS:
-        held, first = benchmark(name), first_passages(inputs(name))
+        held, first = benchmark(name), design.first_passages(design.inputs(name))
         chosen = first[first["question"].isin(first["question"].unique()[:questions])]
         for document in () if held.rewritten else chosen["document"].unique():
             messages = partial(prompts.rewriting, held.passages[document])
@@ -162,7 +152,7 @@ def record_rewritings(questions: int, **asked: Any) -> None:
 @main.command("answers")
 @_asks_a_model
 @click.option("--benchmark", "names", multiple=True, default=list(BENCHMARKS))
-@click.option("--experiment", "experiments", multiple=True, default=list(CELLS))
+@click.option("--experiment", "experiments", multiple=True, default=list(design.CELLS))
 @click.option("--questions", default=40, help="Questions of each benchmark.")
 @click.option("--from-question", "first", default=0, help="The first of them.")
 @click.option("--output", required=True, help="Name of the record, without ending.")
@@ -170,10 +160,10 @@ def record_all_answers(
     names: tuple[str, ...], experiments: tuple[str, ...], questions: int, first: int, output: str, **asked: Any
 ) -> None:
     """Have a model answer; with more questions a record grows."""
-    chosen = dict.fromkeys(cell for experiment in experiments for cell in CELLS[experiment])
+    chosen = dict.fromkeys(cell for experiment in experiments for cell in design.CELLS[experiment])
     cells = sorted(chosen, key=lambda cell: cell.labels)  # prompts that begin alike follow each other
-    wanted = [task for name in names for task in tasks(name, cells, questions, first)]
-    _record([(output, wanted, ANSWER, ANSWER_FILES)], **asked)
+    wanted = [task for name in names for task in design.tasks(name, cells, questions, first)]
+    _record([(output, wanted, ANSWER, design.ANSWER_FILES)], **asked)
 
 
 if __name__ == "__main__":

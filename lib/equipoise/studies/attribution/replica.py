@@ -13,16 +13,7 @@ from scipy import stats
 from equipoise import project
 from equipoise.answer_modes import in_order, mode_parts
 from equipoise.loaders.answers import read_answers
-from equipoise.measures.attribution import attribution_confidence, bias_table, citation_rows, score_answers
-from equipoise.measures.attribution.bias import (
-    AUTHORS_OF,
-    common_scores,
-    each_answer_once,
-    interval,
-    paired_test,
-    scores_by_mode,
-)
-from equipoise.measures.attribution.quality import end_to_end
+from equipoise.measures.attribution import attribution_confidence, bias, citation_rows, score_answers
 from equipoise.measures.attribution.scores import quality_table
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution.derived import Evidence, numbers, printed_totals
@@ -118,13 +109,13 @@ def compare_modes(
     measure, mode, against, questions, left_out, difference, t, p_t``, not corrected for the number of comparisons.
     """
     rows: list[tuple[Any, ...]] = []
-    for group, modes in scores_by_mode(each_answer_once(scored, by, measures), by, measures):
+    for group, modes in bias.scores_by_mode(bias.each_answer_once(scored, by, measures), by, measures):
         for first, second in combinations(in_order(modes), 2):
-            a, b, left_out = common_scores(modes[first], modes[second])
+            a, b, left_out = bias.common_scores(modes[first], modes[second])
             difference = float((a - b).mean()) if len(a) else np.nan
-            rows.append((*group, first, second, len(a), left_out, difference, *paired_test(a, b)))
+            rows.append((*group, first, second, len(a), left_out, difference, *bias.paired_test(a, b)))
     names = ["measure", "mode", "against", "questions", "left_out", "difference", "t", "p_t"]
-    return pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *names])
+    return pd.DataFrame(rows, columns=[*by, *bias.AUTHORS_OF, *names])
 
 
 def quality_with_marks(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
@@ -156,7 +147,7 @@ def better_where_labelled_human(table: pd.DataFrame) -> Evidence:
 def biases(scored: pd.DataFrame, **options: Any) -> pd.DataFrame:
     """CAS and CAB of every experiment in points of 100, under the thesis's names; options of `bias_table`."""
     tables = {
-        name: bias_table(of_experiment(scored, *parts), [*BY, "retriever", "k"], **options)
+        name: bias.bias_table(of_experiment(scored, *parts), [*BY, "retriever", "k"], **options)
         for name, parts in EXPERIMENTS.items()
     }
     table = pd.concat(tables, names=["experiment"]).reset_index("experiment").reset_index(drop=True)
@@ -175,16 +166,16 @@ def some_significant(tests: pd.DataFrame, alpha: float) -> Evidence:
 
 
 def all_above_zero(tests: pd.DataFrame) -> Evidence:
-    """Whether every CAB is above zero with its interval."""
+    """Whether every CAB is above zero with its bias.interval."""
     values, low, high = tests["Δ"], tests["low"] > 0, tests["high"] < 0
     return bool(low.all()), (
-        f"{int((values > 0).sum())} of {len(tests)} above zero, {int(low.sum())} with their interval, "
+        f"{int((values > 0).sum())} of {len(tests)} above zero, {int(low.sum())} with their bias.interval, "
         f"{int(high.sum())} below zero with theirs; from {values.min():+.1f} to {values.max():+.1f}"
     )
 
 
 def none_told_from_zero(tests: pd.DataFrame) -> Evidence:
-    """Whether the interval of every CAB holds zero."""
+    """Whether the bias.interval of every CAB holds zero."""
     told = "; ".join(
         f"{row['benchmark']}, {row['model']}, {row['score']} {row['Δ']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
         for _, row in tests.iterrows()
@@ -220,9 +211,9 @@ def recall_of_every_experiment(cab: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(name=names, group=shown["experiment"].map(kinds))
 
 
-def over_documents(bias: pd.DataFrame) -> pd.DataFrame:
+def over_documents(table: pd.DataFrame) -> pd.DataFrame:
     """CAS and CAB over the number of passages, of models that were shown more than one number, for a figure."""
-    over = bias[bias["experiment"] == "documents"].rename(columns={"Δ": "value"})
+    over = table[table["experiment"] == "documents"].rename(columns={"Δ": "value"})
     over = over[over.groupby("model")["k"].transform("nunique") > 1]
     return over.assign(group=over["model"] + ", " + over["score"].str.lower())
 
@@ -248,19 +239,18 @@ def citations_by_position(
 
     Beyond the thesis, which puts the relevant document at random (section 5.D).
     """
-    rows, places = end_to_end(scored["relevant"], "relevant")
-    if len(places) != len(scored) or (rows != np.arange(len(scored))).any():
+    if (scored["relevant"].map(len) != 1).any():
         raise ValueError("one relevant document an answer is wanted")
     if not np.isfinite(scored[list(measures)].to_numpy(dtype=np.float64)).all():
         raise ValueError(f"{', '.join(measures)}: every score must be finite")
     start = int(np.random.default_rng(seed).integers(2**63))
-    long = scored[[*by, "question", *measures]].assign(position=places)
+    long = scored[[*by, "question", *measures]].assign(position=scored["relevant"].str[0])
     found: list[tuple[Any, ...]] = []
     for group, part in long.groupby([*by, "position"], sort=True, observed=True):
         questions = part.groupby("question", sort=True)[list(measures)].mean()
         for measure in measures:
             each = questions[measure].to_numpy(dtype=np.float64)
-            ends = interval(each, level, resamples, start)
+            ends = bias.interval(each, level, resamples, start)
             found.append((*group, measure, len(each), len(part), float(each.mean()), *ends))
     return pd.DataFrame(found, columns=[*by, "position", "measure", "questions", "answers", "value", "low", "high"])
 
