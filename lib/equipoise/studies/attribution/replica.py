@@ -166,16 +166,16 @@ def some_significant(tests: pd.DataFrame, alpha: float) -> Evidence:
 
 
 def all_above_zero(tests: pd.DataFrame) -> Evidence:
-    """Whether every CAB is above zero with its bias.interval."""
+    """Whether every CAB is above zero with its interval."""
     values, low, high = tests["Δ"], tests["low"] > 0, tests["high"] < 0
     return bool(low.all()), (
-        f"{int((values > 0).sum())} of {len(tests)} above zero, {int(low.sum())} with their bias.interval, "
+        f"{int((values > 0).sum())} of {len(tests)} above zero, {int(low.sum())} with their interval, "
         f"{int(high.sum())} below zero with theirs; from {values.min():+.1f} to {values.max():+.1f}"
     )
 
 
 def none_told_from_zero(tests: pd.DataFrame) -> Evidence:
-    """Whether the bias.interval of every CAB holds zero."""
+    """Whether the interval of every CAB holds zero."""
     told = "; ".join(
         f"{row['benchmark']}, {row['model']}, {row['score']} {row['Δ']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
         for _, row in tests.iterrows()
