@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Integers, ranks
-from equipoise.declare import Option, checked
+from equipoise.arrays import Integers
 
-Ties = Annotated[
-    Literal["lower", "higher", "first"],
-    Option("Which of several most frequent ratings counts: the lowest, the highest, or the one given first."),
-]
+Ties = Literal["lower", "higher", "first"]
+"""Which of several most frequent ratings of a turn counts: the lowest, the highest, or the one given first."""
 
 
-@checked
 def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> Integers:
     """Rating that most annotators gave to each turn.
 
@@ -26,19 +22,11 @@ def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> Integers
     thesis, Table 3.1, which does not say how several ratings become one; "lower" comes nearest to it. A label of 1 or
     2 is dissatisfaction.
     """
-    lengths = np.array([len(row) for row in ratings], dtype=np.int64)
-    if (lengths == 0).any():
-        raise ValueError(f"no rating of turn {int(np.argmin(lengths))}")
-    flat = np.array([value for row in ratings for value in row], dtype=np.int64)
-    if len(flat) and (flat.min() < 1 or flat.max() > 5):
-        raise ValueError(f"ratings are whole numbers from 1 to 5, found {flat.min()} to {flat.max()}")
-    rows = np.repeat(np.arange(len(ratings)), lengths)
-    counts = np.zeros((len(ratings), 5))
-    np.add.at(counts, (rows, flat - 1), 1.0)
-    first = np.full((len(ratings), 5), np.inf)
-    np.minimum.at(first, (rows, flat - 1), ranks(np.cumsum(lengths) - lengths, len(flat)))
-    order = {"lower": np.arange(5.0), "higher": -np.arange(5.0), "first": first}[ties]
-    return np.where(counts == counts.max(axis=1, keepdims=True), order, np.inf).argmin(axis=1) + 1
+    for turn, row in enumerate(ratings):
+        if not row or not set(row) <= {1, 2, 3, 4, 5}:
+            raise ValueError(f"ratings from 1 to 5 are wanted, found {list(row) or 'no rating'} of turn {turn}")
+    tried = ratings if ties == "first" else [sorted(row, reverse=ties == "higher") for row in ratings]
+    return np.array([max(row, key=row.count) for row in tried], dtype=np.int64)  # the first of several
 
 
 def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.Series:
@@ -57,11 +45,9 @@ def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.S
             wanted = tuple(map(_bare, users[:-1]))
             fitting = [name for name, texts in spoken.items() if texts[-len(wanted) :] == wanted]
             if len(fitting) != 1 or found[fitting[0]] != "train":
-                raise ValueError(
-                    f"sample {row} of part {part} belongs to {len(fitting)} dialogues, wanted one of its own"
-                )
+                raise ValueError(f"sample {row} of {part} belongs to {len(fitting)} dialogues, wanted one of its own")
             found[fitting[0]] = part
-    return pd.Series(found, name="part", dtype="str").rename_axis("dialogue")
+    return pd.Series(found)
 
 
 def _bare(text: str) -> str:
@@ -126,12 +112,16 @@ def turn_samples(
     return table.astype(dict.fromkeys(["sample", "dialogue", "act", "service"], "str"))
 
 
+def utterances(users: Sequence[str], systems: Sequence[str]) -> list[tuple[str, str]]:
+    """Who speaks, USER or SYSTEM, and what, in turn."""
+    return [line for pair in zip(users, systems, strict=True) for line in zip(("USER", "SYSTEM"), pair, strict=True)]
+
+
 def dialogue_text(users: Sequence[str], systems: Sequence[str], last: int | None = None) -> str:
     """Exchanges as one text, a line for each utterance, in the form of thesis Figures 3.3, 3.6 and 3.7.
 
     ``users``, ``systems``: Utterances in turn; empty ones are left out. ``last``: Exchanges to keep, from the end;
     without it, all.
     """
-    pairs = list(zip(users, systems, strict=True))[-last if last else None :]
-    lines = [f"{who}: {text}" for pair in pairs for who, text in zip(("USER", "SYSTEM"), pair, strict=True) if text]
-    return "\n".join(lines)
+    shown = slice(-last if last else None, None)
+    return "\n".join(f"{who}: {text}" for who, text in utterances(users[shown], systems[shown]) if text)

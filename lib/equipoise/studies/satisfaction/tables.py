@@ -21,7 +21,7 @@ from equipoise.studies.satisfaction.systems import constant
 RUN = ["collection", "run"]
 """Columns that identify an estimator."""
 
-_RULES = get_args(get_args(Ties)[0])
+_RULES = get_args(Ties)
 
 
 # --- the rated dialogues --------------------------------------------------------------------------------------------
