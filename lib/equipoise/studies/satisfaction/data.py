@@ -26,17 +26,11 @@ FOLDER = ("outputs", "satisfaction")
 PREDICTION_COLUMNS = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
 SEED = 20240501
 
-_PARTS = ("train", "valid", "test")
 _RELABELLED = {
-    "MultiWOZ": (
-        ["human_mwoz/train_mwoz.txt", "human_mwoz/valid_mwoz.txt", "human_mwoz/test_human_mwoz.txt"],
-        [f"gemini_mwoz/{part}_gemini_mwoz.txt" for part in _PARTS],
-    ),
-    "SGD": (
-        [f"human_sgd/{part}_human_sgd.txt" for part in _PARTS],
-        [f"gpt4_sgd/{part}_gpt_sgd.txt" for part in _PARTS],
-    ),
+    "MultiWOZ": {"human": "human_mwoz/{}_mwoz.txt", "model": "gemini_mwoz/{}_gemini_mwoz.txt"},
+    "SGD": {"human": "human_sgd/{}_human_sgd.txt", "model": "gpt4_sgd/{}_gpt_sgd.txt"},
 }
+_MISNAMED = {"human_mwoz/test_mwoz.txt": "human_mwoz/test_human_mwoz.txt"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,18 +69,14 @@ def collection(name: str) -> Collection:
     """
     upper, lower = COLLECTIONS[name]
     dialogues = read_dialogues(registry.fetch("uss", f"dataset/{upper}.txt"))
-    published = {
-        part: read_samples(registry.fetch("asap", f"dataset/{lower}/{part}_{lower}.txt")) for part in ("valid", "test")
-    }
-    parts = parts_of(dialogues, published)
+    files = {part: registry.fetch("asap", f"dataset/{lower}/{part}_{lower}.txt") for part in ("valid", "test")}
+    parts = parts_of(dialogues, {part: read_samples(file) for part, file in files.items()})
     words = None
     if name == "SGD":
         listed = read_columns(project.data("attributes", "sgd_services.csv"), ["word", "service"])
         words = dict(zip(listed["word"], listed["service"], strict=True))
-    samples, early = (
-        turn_samples(dialogues, least=least, words=words).assign(part=lambda table: table["dialogue"].map(parts))
-        for least in (4, 2)
-    )
+    early = turn_samples(dialogues, least=2, words=words).assign(part=lambda table: table["dialogue"].map(parts))
+    samples = early[early["users"].map(len) >= 3]  # from the fourth turn on
     test = samples[samples["part"] == "test"].reset_index(drop=True)
     return Collection(name, dialogues, samples, swap_responses(test, early[early["part"] != "train"]))
 
@@ -113,8 +103,9 @@ def load_relabelled(name: str) -> pd.DataFrame:
     and GPT-4 for SGD.
     """
     rated = []
-    for files, rater in zip(_RELABELLED[name], ("human", "model"), strict=True):
-        samples = pd.concat([read_samples(registry.fetch("use_relabel", file)) for file in files])
+    for rater, form in _RELABELLED[name].items():
+        files = [form.format(part) for part in ("train", "valid", "test")]
+        samples = pd.concat([read_samples(registry.fetch("use_relabel", _MISNAMED.get(file, file))) for file in files])
         text = samples["users"].map("\n".join) + samples["systems"].map("\n".join)
         rated.append(pd.DataFrame({"text": text, rater: samples["level"]}).drop_duplicates("text", keep=False))
     return rated[0].merge(rated[1], on="text")

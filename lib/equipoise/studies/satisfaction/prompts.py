@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 import pandas as pd
 
 from equipoise.studies.satisfaction.dialogues import dialogue_text
+
+Examples = Sequence[tuple[str, str]]
+"""Dialogues, and the label or the response that a model is to give for each."""
 
 LABELS = ("Satisfied", "Dissatisfied")
 """Labels of the few-shot prompt."""
@@ -28,19 +32,14 @@ _TURNING = (
 )
 
 
-def _prompt(task: tuple[str, str], examples: Sequence[tuple[str, str]], dialogue: str) -> str:
+def _prompt(task: tuple[str, str], examples: Examples, dialogue: str) -> str:
     instruction, form = task
-    shown = [
-        form.format(number=number, dialogue=example, answer=answer)
-        for number, (example, answer) in enumerate(examples, start=1)
-    ]
+    shown = [form.format(number=place, dialogue=text, answer=label) for place, (text, label) in enumerate(examples, 1)]
     asked = form.partition("{answer}")[0].rstrip(" ").format(number=len(examples) + 1, dialogue=dialogue)
     return "\n".join([instruction, *shown, asked])
 
 
-def few_shot_prompt(
-    users: Sequence[str], systems: Sequence[str], examples: Sequence[tuple[str, str]], last: int | None = None
-) -> str:
+def few_shot_prompt(users: Sequence[str], systems: Sequence[str], examples: Examples, last: int | None = None) -> str:
     """Prompt for the label of a dialogue; it ends within the quotation marks where the label belongs.
 
     ``users``, ``systems``: Exchanges of the dialogue. ``examples``: Dialogues and their labels; the thesis shows a
@@ -56,7 +55,7 @@ def few_shot_prompt(
 
 
 def counterfactual_prompt(
-    users: Sequence[str], systems: Sequence[str], examples: Sequence[tuple[str, str]], last: int | None = None
+    users: Sequence[str], systems: Sequence[str], examples: Examples, last: int | None = None
 ) -> str:
     """Prompt for a counterfactual last response; it ends where the response begins.
 
@@ -81,22 +80,15 @@ def label_probability(candidates: Mapping[str, float]) -> float:
     where neither label is among the candidates.
     """
     sums = dict.fromkeys(LABELS, 0.0)
-    for token, logarithm in candidates.items():
-        begun = token.strip()
-        for label in LABELS:
-            if begun and label.startswith(begun):
-                sums[label] += math.exp(logarithm)
+    for (token, logarithm), label in product(candidates.items(), LABELS):
+        if token.strip() and label.startswith(token.strip()):
+            sums[label] += math.exp(logarithm)
     total = sum(sums.values())
     return sums["Dissatisfied"] / total if total else 0.5
 
 
 def written_responses(
-    samples: pd.DataFrame,
-    write: Callable[[str], str],
-    examples: Sequence[tuple[str, str]],
-    *,
-    writer: str,
-    last: int | None = None,
+    samples: pd.DataFrame, write: Callable[[str], str], examples: Examples, *, writer: str, last: int | None = None
 ) -> pd.DataFrame:
     """Let a language model write the last response of opposite outcome (thesis section 3.4.1).
 
