@@ -51,9 +51,14 @@ class Collection:
         """The samples of a part."""
         return self.samples[self.samples["part"] == name].reset_index(drop=True)
 
-    def worlds(self) -> dict[str, pd.DataFrame]:
-        """The samples that estimators label: of the validation part, of the test part, and its counterfactuals."""
-        return {"valid": self.part("valid"), "Main": self.part("test"), "CF": self.counterfactual}
+    def worlds(self) -> pd.DataFrame:
+        """The samples that estimators label, with collection and world.
+
+        The worlds are "valid" and "Main", the validation and the test part, and "CF", the counterfactuals.
+        """
+        worlds = {"valid": self.part("valid"), "Main": self.part("test"), "CF": self.counterfactual}
+        tables = [samples.assign(collection=self.name, world=world) for world, samples in worlds.items()]
+        return pd.concat(tables, ignore_index=True)
 
     def digest(self) -> str:
         """The sha256 of what every counterfactual was made of: predictions fit only the same ones."""
@@ -77,8 +82,8 @@ def collection(name: str) -> Collection:
         words = dict(zip(listed["word"], listed["service"], strict=True))
     early = turn_samples(dialogues, least=2, words=words).assign(part=lambda table: table["dialogue"].map(parts))
     samples = early[early["users"].map(len) >= 3]  # from the fourth turn on
-    test = samples[samples["part"] == "test"].reset_index(drop=True)
-    return Collection(name, dialogues, samples, swap_responses(test, early[early["part"] != "train"]))
+    swapped = swap_responses(samples[samples["part"] == "test"], early[early["part"] != "train"])
+    return Collection(name, dialogues, samples, swapped)
 
 
 def ordered_subset(held: Collection, size: int) -> pd.DataFrame:
@@ -87,11 +92,9 @@ def ordered_subset(held: Collection, size: int) -> pd.DataFrame:
     Returns: Columns sample, dissatisfied: satisfied and dissatisfied by turns, as long as there are both; shuffled
     within a label by `SEED`.
     """
-    test = held.part("test")
-    test = test[test["sample"].isin(held.counterfactual["sample"])].reset_index(drop=True)
+    test = held.part("test").merge(held.counterfactual[["sample"]])
     shuffled = test.iloc[np.random.default_rng(SEED).permutation(len(test))]
-    turn = shuffled.groupby("dissatisfied").cumcount()
-    order = shuffled.assign(turn=turn).sort_values(["turn", "dissatisfied"], kind="stable")
+    order = shuffled.assign(turn=shuffled.groupby("dissatisfied").cumcount()).sort_values(["turn", "dissatisfied"])
     return order[["sample", "dissatisfied"]].iloc[:size].reset_index(drop=True)
 
 

@@ -108,8 +108,7 @@ def turn_samples(
                 rows.append((f"{name}:{lines[turn]}", name, *context, *about, ratings[turn]))
     table = pd.DataFrame(rows, columns=["sample", "dialogue", "users", "systems", "act", "service", "ratings"])
     table["rating"] = label_of(table.pop("ratings").tolist())
-    table["dissatisfied"] = table["rating"] < 3
-    return table.astype(dict.fromkeys(["sample", "dialogue", "act", "service"], "str"))
+    return table.assign(dissatisfied=table["rating"] < 3)
 
 
 def utterances(users: Sequence[str], systems: Sequence[str]) -> list[tuple[str, str]]:

@@ -100,8 +100,7 @@ def written_responses(
     rows = []
     for row in samples.to_dict("records"):
         text = write(counterfactual_prompt(row["users"], row["systems"], examples, last))
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        response = first.removeprefix("SYSTEM:").strip()
+        response = "".join(text.strip().splitlines()[:1]).removeprefix("SYSTEM:").strip()
         if response and response != row["systems"][-1]:
             systems = (*row["systems"][:-1], response)
             rows.append(row | {"systems": systems, "dissatisfied": not row["dissatisfied"], "writer": writer})

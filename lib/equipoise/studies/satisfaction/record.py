@@ -48,7 +48,7 @@ def _path(*parts: str) -> Path:
 
 def _missing(system: str, held: Collection, setup: str) -> pd.DataFrame:
     """Samples that a system is still to label, with their world; for few-shot a subset, in a balanced order."""
-    samples = pd.concat([part.assign(world=world) for world, part in held.worlds().items()], ignore_index=True)
+    samples = held.worlds()
     if system == "few-shot":
         samples = ordered_subset(held, SUBSET)[["sample"]].merge(samples[samples["world"] != "valid"], on="sample")
     path = _path(f"{system}.csv")
@@ -59,8 +59,8 @@ def _missing(system: str, held: Collection, setup: str) -> pd.DataFrame:
     return samples[~(samples["world"] + samples["sample"]).isin(done["world"] + done["sample"])]
 
 
-def _keep(system: str, held: Collection, setup: str, samples: pd.DataFrame, found: ArrayLike) -> None:
-    rows = samples[["world", "sample"]].assign(collection=held.name, system=system, setup=setup, dissatisfaction=found)
+def _keep(system: str, setup: str, samples: pd.DataFrame, found: ArrayLike) -> None:
+    rows = samples.assign(system=system, setup=setup, dissatisfaction=found)
     replace_rows(_path(f"{system}.csv"), rows[data.PREDICTION_COLUMNS], data.PREDICTION_COLUMNS[:-1])
 
 
@@ -73,7 +73,7 @@ def _encoded(held: Collection, setup: str, samples: pd.DataFrame, models: Path, 
     checkpoint = None if work is None else work / f"{held.name}-{times}.pt"
     texts = _texts(train), train["dissatisfied"].tolist(), _texts(samples)
     found = fine_tune_encoder(models / ENCODER_MODEL, *texts, times=times, checkpoint=checkpoint, **ENCODER)
-    _keep("encoder", held, setup, samples, found)
+    _keep("encoder", setup, samples, found)
 
 
 def _examples(held: Collection) -> list[tuple[str, str]]:
@@ -91,7 +91,7 @@ def _prompted(held: Collection, setup: str, samples: pd.DataFrame, models: Path)
     for place in tqdm(range(len(samples)), desc=f"few-shot, {held.name}", mininterval=10):
         sample = samples.iloc[[place]]
         prompt = few_shot_prompt(sample["users"].iloc[0], sample["systems"].iloc[0], examples, LAST)
-        _keep("few-shot", held, setup, sample, label_probability(first_tokens(server, prompt)))
+        _keep("few-shot", setup, sample, label_probability(first_tokens(server, prompt)))
 
 
 def _written(held: Collection, models: Path) -> None:
@@ -148,7 +148,7 @@ def main(models: Path, work: Path | None, names: tuple[str, ...], systems: tuple
                 _encoded(part, setup, samples, models, work)
             elif system == "hawkes":
                 fitted = fit_hawkes(part.part("train"), times=UP_SAMPLING[setup], **HAWKES)
-                _keep(system, part, setup, samples, fitted.probability(samples))
+                _keep(system, setup, samples, fitted.probability(samples))
             else:
                 _prompted(part, setup, samples, models)
             state(path, settings, {f"seconds of {name}, {setup}": round(time.monotonic() - begun, 1)})

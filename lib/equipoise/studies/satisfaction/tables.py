@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from equipoise.arrays import Integers
 from equipoise.statistics import bootstrap_interval
 from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores, score_predictions
 from equipoise.studies.satisfaction.agreement import agreement, jaccard_interval, shared_context_jaccard
@@ -21,18 +20,17 @@ from equipoise.studies.satisfaction.systems import constant
 RUN = ["collection", "run"]
 """Columns that identify an estimator."""
 
-_RULES = get_args(Ties)
-
 
 # --- the rated dialogues --------------------------------------------------------------------------------------------
 
 
 def rating_counts(held: Mapping[str, Collection]) -> pd.DataFrame:
     """Rated rows by rating, for each collection and each rule for ties."""
-    counts: dict[tuple[str, str], Integers] = {}
+    counts = {}
     for name, part in held.items():
         ratings = part.dialogues.loc[part.dialogues["speaker"] == "USER", "ratings"].tolist()
-        counts |= {(name, rule): np.bincount(label_of(ratings, rule), minlength=6)[1:] for rule in _RULES}
+        for rule in get_args(Ties):
+            counts[name, rule] = np.bincount(label_of(ratings, rule), minlength=6)[1:]
     return pd.DataFrame(counts, index=pd.RangeIndex(1, 6, name="rating"))
 
 
@@ -46,12 +44,9 @@ def label_table(counts: pd.DataFrame, ties: Ties) -> pd.DataFrame:
 
 def rule_distances(counts: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """How far each rule for ties is from the printed Table 3.1, in labels that would have to move."""
-    wanted = printed.set_index("rating").loc[counts.index.map(str)]
-    rows = []
-    for name in COLLECTIONS:
-        there = wanted[name].str.replace(",", "").astype(int).to_numpy()
-        rows += [(rule, name, int((counts[name, rule] - there).clip(lower=0).sum())) for rule in _RULES]
-    return pd.DataFrame(rows, columns=["ties", "collection", "labels that would have to move"])
+    wanted = printed.set_index("rating").loc[counts.index.map(str)].replace(",", "", regex=True).astype(int)
+    moved = counts.sub(wanted.set_axis(counts.index), level=0).clip(lower=0).sum().swaplevel()
+    return moved.rename_axis(["ties", "collection"]).reset_index(name="labels that would have to move")
 
 
 def part_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
@@ -101,12 +96,8 @@ def relabelled_agreement(rng: np.random.Generator, resamples: int) -> pd.DataFra
 
 def labelled(held: Mapping[str, Collection]) -> pd.DataFrame:
     """Every sample that estimators label: columns sample, dissatisfied, collection, world ("valid", "Main", "CF")."""
-    tables = [
-        samples[["sample", "dissatisfied"]].assign(collection=name, world=world)
-        for name, part in held.items()
-        for world, samples in part.worlds().items()
-    ]
-    return pd.concat(tables, ignore_index=True)
+    samples = pd.concat([part.worlds() for part in held.values()], ignore_index=True)
+    return samples[["sample", "dissatisfied", "collection", "world"]]
 
 
 def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold: float) -> pd.DataFrame:
@@ -117,8 +108,7 @@ def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold:
     names the estimator, ``predicted`` says what it says.
     """
     samples = labelled(held)
-    few = recorded["setup"] == "Few-shot"
-    runs = recorded.assign(run=recorded["system"].where(few, recorded["system"] + ", " + recorded["setup"]))
+    runs = recorded.assign(run=(recorded["system"] + ", " + recorded["setup"]).str.removesuffix(", Few-shot"))
     tables = [runs.merge(samples, on=["collection", "world", "sample"], validate="many_to_one")]
     for name, part in held.items():
         own = samples[samples["collection"] == name]
@@ -146,30 +136,27 @@ def populations(held: Mapping[str, Collection]) -> pd.DataFrame:
 
 def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFrame:
     """Scores in percent on Main, CF and both, as Table 3.6; counts of a labelled part are scaled up to the whole."""
-    full = counted.merge(population, on=["collection", "world"], suffixes=("", " in all"))
+    full = counted[[*RUN, "world"]].merge(population, how="left")
     for label in ("satisfied", "dissatisfied"):
-        full[f"correct_{label}"] = full[f"correct_{label}"] / full[label] * full[f"{label} in all"]
-        full[label] = full[f"{label} in all"]
+        full[f"correct_{label}"] = counted[f"correct_{label}"] / counted[label] * full[label]
     mixed = full.groupby(RUN)[COUNTS].sum().reset_index().assign(world="Mixed")
     replica = pd.concat([full, mixed], ignore_index=True)
     replica[list(SCORES)] = 100 * binary_scores(*(replica[column] for column in COUNTS))
     replica["world"] = pd.Categorical(replica["world"], ["Main", "CF", "Mixed"])
-    replica = replica.sort_values(["collection", "world", "run"]).astype({"world": "str"})
-    return replica[["collection", "world", "run", *SCORES]]
+    return replica.sort_values(["collection", "world", "run"])[["collection", "world", "run", *SCORES]]
 
 
 def ranking_areas(table: pd.DataFrame) -> pd.DataFrame:
     """Area under the receiver operating characteristic of each estimator but the constant one, by world."""
     groups = table[table["run"] != "constant"].groupby([*RUN, "world"])[["dissatisfied", "dissatisfaction"]]
-    areas = groups.apply(lambda part: roc_auc_score(part["dissatisfied"], part["dissatisfaction"])).rename("AUC")
-    return areas.reset_index().pivot_table(index=RUN, columns="world", values="AUC")
+    areas = groups.apply(lambda part: roc_auc_score(part["dissatisfied"], part["dissatisfaction"]))
+    return areas.reset_index(name="AUC").pivot_table(index=RUN, columns="world", values="AUC")
 
 
 def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
     """Table 3.7: the Jaccard index of contexts labelled correctly in Main and in CF, with a bootstrap interval."""
     right = tested.assign(right=tested["predicted"] == tested["dissatisfied"])
-    pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right", aggfunc="first")
-    pairs = pairs.dropna().astype(bool)
+    pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right").dropna().astype(bool)
     rows = []
     for key, part in pairs.groupby(RUN):
         both = part["Main"], part["CF"]
@@ -181,10 +168,9 @@ def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
     """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
     valid = table[(table["world"] == "valid") & (table["run"] != "constant")]
-    chosen = {
-        key: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]) for key, part in valid.groupby(RUN)
-    }
-    return pd.Series(chosen, name="threshold").rename_axis(RUN)
+    groups = valid.groupby(RUN)[["dissatisfied", "dissatisfaction"]]
+    chosen = groups.apply(lambda part: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]))
+    return chosen.rename("threshold")
 
 
 def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
@@ -206,8 +192,7 @@ def calibration(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]) -> pd
 
 def calibration_curves(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame], step: float) -> pd.DataFrame:
     """Accuracy over the share of dissatisfied samples at both thresholds, and of the constant estimator."""
-    runs = {"constant", *thresholds.index.unique("run")}
-    counts = pd.concat(
-        [table[table["run"].isin(runs)].assign(run=table["run"] + f" ({cut})") for cut, table in by_cut.items()]
-    )
+    runs = ["constant", *thresholds.index.unique("run")]
+    drawn = {cut: table[table["run"].isin(runs)] for cut, table in by_cut.items()}
+    counts = pd.concat([table.assign(run=table["run"] + f" ({cut})") for cut, table in drawn.items()])
     return robustness_table(counts, RUN, step=step).query("measure == 'Acc'")
