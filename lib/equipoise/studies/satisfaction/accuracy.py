@@ -47,10 +47,9 @@ def binary_scores(
     if (right < 0).any() or (right > there * (1 + 1e-12)).any():
         raise ValueError("correct samples number from 0 to as many as there are")
     predicted = right + (there - right)[..., ::-1]
-    accuracy = fraction(right.sum(axis=-1), there.sum(axis=-1))
     precision, recall, f1 = fraction(right, predicted), fraction(right, there), fraction(2 * right, there + predicted)
     means = [values.mean(axis=-1) for values in (precision, recall, f1)]
-    return np.stack([accuracy, *means, recall[..., 1]], axis=-1)
+    return np.stack([fraction(right.sum(axis=-1), there.sum(axis=-1)), *means, recall[..., 1]], axis=-1)
 
 
 def score_predictions(table: pd.DataFrame, keys: Sequence[str] = ("run",)) -> pd.DataFrame:

@@ -19,8 +19,7 @@ _MODEL = ["collection", "model", "setup"]
 def success_rates() -> pd.DataFrame:
     """Table 3.4, the percentage of counterfactuals that people confirmed, from Tables 3.2 and 3.5."""
     main, confirmed = (printed_table(f"thesis/table-{n}").set_index("label").astype(int) for n in ("3.2", "3.5"))
-    confirmed = confirmed.rename(index=_OPPOSITE)
-    rates = {name: 100 * confirmed[f"{name} CF"] / main[f"{name} Test"] for name in COLLECTIONS}
+    rates = {name: 100 * confirmed[f"{name} CF"].rename(_OPPOSITE) / main[f"{name} Test"] for name in COLLECTIONS}
     table = pd.DataFrame(rates).loc[[*_OPPOSITE, "Total"]].rename(index={"Total": "Overall"})
     return table.rename_axis("data partition").reset_index()
 
@@ -70,8 +69,8 @@ def derived_scores(behind: pd.DataFrame) -> pd.DataFrame:
 
 def few_shot_sensitivity(behind: pd.DataFrame) -> pd.DataFrame:
     """How often few-shot models find dissatisfaction in Main and in CF, with the p of Fisher's exact test."""
-    few = behind[behind["setup"] == "Few-shot"]
-    few = few.assign(missed=few["dissatisfied"] - few["correct_dissatisfied"])
+    missed = behind["dissatisfied"] - behind["correct_dissatisfied"]
+    few = behind.assign(missed=missed)[behind["setup"] == "Few-shot"]
     keys, counts = ["collection", "model"], ["correct_dissatisfied", "missed"]
     p = few.groupby(keys)[counts].apply(lambda part: stats.fisher_exact(part.to_numpy()).pvalue)
     return few.pivot_table(index=keys, columns="test data", values="sensitivity").assign(p=p).reset_index()

@@ -29,10 +29,7 @@ def curve_panels(table: pd.DataFrame, measures: Sequence[str], *, height: float,
             style, line = look(number), part.sort_values("ratio")
             ax.plot(line["ratio"], line["value"], **style, markersize=3.5, label=str(run))
             ax.fill_between(line["ratio"], line["low"], line["high"], color=style["color"], alpha=0.15, linewidth=0)
-        ax.set_xlabel("Share of dissatisfied samples")
-        ax.set_ylabel(measure[:1].upper() + measure[1:])
-        ax.set_ylim(-0.02, 1.02)
-        ax.set_title(name)
+        ax.set(title=name, xlabel="Share of dissatisfied samples", ylabel=measure.capitalize(), ylim=(-0.02, 1.02))
     figure.axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=7)
     return figure
 
@@ -56,8 +53,7 @@ def dialogue_panel(
         box = {"boxstyle": "round,pad=0.35", "facecolor": colour, "edgecolor": "#999999", "linewidth": 0.6}
         ax.text(left, -top, shown, va="top", fontsize=8, parse_math=False, bbox=box)
         top += shown.count("\n") + 2.1
-    ax.set_xlim(0, 1)
-    ax.set_ylim(-top, 1)
+    ax.set(xlim=(0, 1), ylim=(-top, 1))
     ax.set_title(title, loc="left", parse_math=False)
     ax.set_axis_off()
     return ax

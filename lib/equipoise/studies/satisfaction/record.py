@@ -108,20 +108,16 @@ def _written(held: Collection, models: Path) -> None:
 
 def _settings(system: str, held: dict[str, Collection], models: Path) -> dict[str, Any]:
     weights = {"encoder": f"{ENCODER_MODEL}/model.safetensors", "few-shot": FEW_SHOT_MODEL, "written": WRITER_MODEL}
-    examples = [("...", label) for label in LABELS]
+    prompt = few_shot_prompt(["..."], ["..."], [("...", label) for label in LABELS])
     own: dict[str, dict[str, Any]] = {
         "encoder": {"packages": ["torch", "transformers"], "training": ENCODER, "exchanges shown": LAST},
         "hawkes": {"packages": ["scikit-learn", "torch"], "training": HAWKES},
-        "few-shot": {"packages": ["xllamacpp"], "exchanges shown": LAST, "subset": SUBSET}
-        | {"prompt": few_shot_prompt(["..."], ["..."], examples)},
+        "few-shot": {"packages": ["xllamacpp"], "exchanges shown": LAST, "subset": SUBSET, "prompt": prompt},
         "written": {"packages": ["xllamacpp"], "exchanges shown": LAST},
     }
-    return settings_of(
-        seed=data.SEED,
-        models={name: models / name for kind, name in weights.items() if kind == system},
-        counterfactuals={name: part.digest() for name, part in held.items()},
-        **own[system],
-    )
+    used = {name: models / name for kind, name in weights.items() if kind == system}
+    digests = {name: part.digest() for name, part in held.items()}
+    return settings_of(seed=data.SEED, models=used, counterfactuals=digests, **own[system])
 
 
 @click.command()

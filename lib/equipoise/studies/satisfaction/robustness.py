@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats
-from equipoise.problems import refuse_twice
 from equipoise.studies.satisfaction.accuracy import SCORES, binary_scores, fraction
 
 
@@ -84,12 +83,11 @@ def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike, *, 
     weights = weights[..., np.newaxis]  # (..., ratios, support, 1), as scores
     order = np.argsort(np.where(possible[..., np.newaxis], scores, np.inf), axis=-2, kind="stable")
     cumulated = np.cumsum(np.take_along_axis(weights, order, axis=-2), axis=-2)
-    limits = (1 - level) / 2, (1 + level) / 2
-    places = [(cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True) for limit in limits]
+    ends = [(cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True) for limit in ((1 - level) / 2, (1 + level) / 2)]
     ascending = np.take_along_axis(scores, order, axis=-2)
-    ends = np.take_along_axis(ascending, np.concatenate(places, axis=-2), axis=-2)
+    interval = np.take_along_axis(ascending, np.concatenate(ends, axis=-2), axis=-2)
     expected = (weights * scores).sum(axis=-2, keepdims=True)
-    return np.concatenate([expected, ends], axis=-2).swapaxes(-1, -2)
+    return np.concatenate([expected, interval], axis=-2).swapaxes(-1, -2)
 
 
 def sampled_intervals(
@@ -143,7 +141,6 @@ def robustness_table(
     keys = list(keys)
     if population is not None and rng is None:
         raise ValueError("whole counts of a labelled part need a bootstrap: pass rng")
-    refuse_twice(counts, [*keys, "world"], "an estimator is counted")
     whole = counts if population is None else counts[[*keys, "world"]].merge(population, how="left")
 
     def three(table: pd.DataFrame, satisfied: str, dissatisfied: str) -> pd.DataFrame:
@@ -165,5 +162,4 @@ def robustness_table(
             scores = sampled_intervals(correct, size, shares, rng, population=full, resamples=resamples)
         rows = pd.MultiIndex.from_product([shares, SCORES], names=["ratio", "measure"])
         curves[key] = pd.DataFrame(scores.reshape(-1, 3), index=rows, columns=["value", "low", "high"])
-    table = pd.concat(curves, names=keys).reset_index()
-    return table[[*keys, "measure", "ratio", "value", "low", "high"]]
+    return pd.concat(curves, names=keys).reset_index()[[*keys, "measure", "ratio", "value", "low", "high"]]

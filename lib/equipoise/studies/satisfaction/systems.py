@@ -101,18 +101,15 @@ def fine_tune_encoder(
     held = {"network": network, "head": head, "optimiser": optimiser}
     order = np.resize(up_sampled(dissatisfied, times, np.random.default_rng(seed)), (steps, batch))
     labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64))
-    start = 0
-    if checkpoint is not None and checkpoint.is_file():
-        saved = torch.load(checkpoint, weights_only=True)
-        start = int(saved["step"])
-        for name, part in held.items():
-            part.load_state_dict(saved[name])
+    saved = torch.load(checkpoint, weights_only=True) if checkpoint and checkpoint.is_file() else {"step": 0}
+    for name in held.keys() & saved.keys():
+        held[name].load_state_dict(saved[name])
 
     def logits(part: Sequence[str]) -> Any:
         coded = tokenizer(list(part), padding=True, truncation=True, max_length=length, return_tensors="pt")
         return head(network(**coded).last_hidden_state[:, 0])
 
-    for step in tqdm(range(start, steps), desc=f"fine-tuning x{times}", mininterval=10):
+    for step in tqdm(range(saved["step"], steps), desc=f"fine-tuning x{times}", mininterval=10):
         warm = max(1, steps // 10)
         optimiser.param_groups[0]["lr"] = rate * min((step + 1) / warm, (steps - step) / (steps - warm))
         loss = torch.nn.functional.cross_entropy(logits([texts[row] for row in order[step]]), labels[order[step]])
@@ -120,7 +117,7 @@ def fine_tune_encoder(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
-        if checkpoint is not None and ((step + 1) % 100 == 0 or step + 1 == steps):
+        if checkpoint and ((step + 1) % 100 == 0 or step + 1 == steps):
             state = {name: part.state_dict() for name, part in held.items()}
             torch.save(state | {"step": step + 1}, checkpoint.with_suffix(".part"))
             checkpoint.with_suffix(".part").replace(checkpoint)
@@ -227,11 +224,9 @@ def fit_hawkes(
     mask = torch.tensor(there, dtype=torch.float32).unsqueeze(2)
     truth = torch.tensor(training["dissatisfied"].to_numpy(dtype=np.int64))
     weight = torch.where(truth == 1, float(times), 1.0)
-    base = torch.zeros(vectors.shape[2], 2, requires_grad=True)
-    jump = torch.zeros(vectors.shape[2], 2)
-    jump[-1] = -2.0
-    jump.requires_grad_(True)
-    slow = torch.zeros(2, requires_grad=True)
+    shape = (vectors.shape[2], 2)
+    base, jump, slow = (torch.zeros(size, requires_grad=True) for size in (shape, shape, 2))
+    jump.data[-1] = -2.0
     back = torch.arange(vectors.shape[1] - 1, -1, -1.0).unsqueeze(1)  # turns between an exchange and the last
     optimiser = torch.optim.Adam([base, jump, slow], lr=rate)
     softplus = torch.nn.functional.softplus

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import get_args
 
 import numpy as np
@@ -94,12 +94,6 @@ def relabelled_agreement(rng: np.random.Generator, resamples: int) -> pd.DataFra
 # --- the replica ----------------------------------------------------------------------------------------------------
 
 
-def labelled(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """Every sample that estimators label: columns sample, dissatisfied, collection, world ("valid", "Main", "CF")."""
-    samples = pd.concat([part.worlds() for part in held.values()], ignore_index=True)
-    return samples[["sample", "dissatisfied", "collection", "world"]]
-
-
 def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold: float) -> pd.DataFrame:
     """Recorded predictions, and those of the constant estimator, beside the label of their sample.
 
@@ -107,12 +101,12 @@ def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold:
     dissatisfaction from which an estimator says so. Returns: One row for each prediction that fits a sample; ``run``
     names the estimator, ``predicted`` says what it says.
     """
-    samples = labelled(held)
+    keys = ["collection", "world", "sample"]
+    samples = pd.concat([part.worlds()[[*keys, "dissatisfied"]] for part in held.values()], ignore_index=True)
     runs = recorded.assign(run=(recorded["system"] + ", " + recorded["setup"]).str.removesuffix(", Few-shot"))
-    tables = [runs.merge(samples, on=["collection", "world", "sample"], validate="many_to_one")]
-    for name, part in held.items():
-        own = samples[samples["collection"] == name]
-        tables.append(own.assign(run="constant", dissatisfaction=constant(own, part.part("train"))))
+    tables = [runs.merge(samples, on=keys, validate="many_to_one")]
+    for name, own in samples.groupby("collection"):
+        tables.append(own.assign(run="constant", dissatisfaction=constant(own, held[str(name)].part("train"))))
     table = pd.concat(tables, ignore_index=True)
     return table.assign(predicted=table["dissatisfaction"] >= threshold)
 
@@ -127,11 +121,9 @@ def unmatched(recorded: pd.DataFrame, table: pd.DataFrame) -> int:
     return len(recorded) - int(table["system"].notna().sum())
 
 
-def populations(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """How many samples of each label a world holds, labelled by an estimator or not."""
-    samples = labelled(held)
-    counts = pd.crosstab([samples["collection"], samples["world"]], samples["dissatisfied"])
-    return counts.set_axis(["satisfied", "dissatisfied"], axis=1).reset_index()
+def populations(counted: pd.DataFrame) -> pd.DataFrame:
+    """How many samples of each label a world holds: as many as the constant estimator labels."""
+    return counted.loc[counted["run"] == "constant", ["collection", "world", "satisfied", "dissatisfied"]]
 
 
 def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFrame:
@@ -146,10 +138,15 @@ def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFr
     return replica.sort_values(["collection", "world", "run"])[["collection", "world", "run", *SCORES]]
 
 
+def _of_scores(table: pd.DataFrame, keys: list[str], number: Callable[..., float]) -> pd.Series:
+    """A number of labels and scores, for each estimator but the constant one."""
+    groups = table[table["run"] != "constant"].groupby(keys)[["dissatisfied", "dissatisfaction"]]
+    return groups.apply(lambda part: number(part["dissatisfied"], part["dissatisfaction"]))
+
+
 def ranking_areas(table: pd.DataFrame) -> pd.DataFrame:
     """Area under the receiver operating characteristic of each estimator but the constant one, by world."""
-    groups = table[table["run"] != "constant"].groupby([*RUN, "world"])[["dissatisfied", "dissatisfaction"]]
-    areas = groups.apply(lambda part: roc_auc_score(part["dissatisfied"], part["dissatisfaction"]))
+    areas = _of_scores(table, [*RUN, "world"], roc_auc_score)
     return areas.reset_index(name="AUC").pivot_table(index=RUN, columns="world", values="AUC")
 
 
@@ -167,10 +164,7 @@ def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
 
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
     """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
-    valid = table[(table["world"] == "valid") & (table["run"] != "constant")]
-    groups = valid.groupby(RUN)[["dissatisfied", "dissatisfaction"]]
-    chosen = groups.apply(lambda part: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]))
-    return chosen.rename("threshold")
+    return _of_scores(table[table["world"] == "valid"], RUN, balanced_threshold).rename("threshold")
 
 
 def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
