@@ -37,9 +37,9 @@ _MISNAMED = {"human_mwoz/test_mwoz.txt": "human_mwoz/test_human_mwoz.txt"}
 class Collection:
     """Samples of one collection.
 
-    ``dialogues``: Every turn, as the loader gives it. ``samples``: of all parts, with the column part ("train",
-    "valid" or "test"). ``counterfactual``: Those of the test part with a last response of opposite outcome, where
-    there is a donor.
+    ``dialogues``: every turn, as `read_dialogues` gives it. ``samples``: those of all parts, with the column part
+    ("train", "valid" or "test"). ``counterfactual``: those of the test part that have a donor, with its last response,
+    which is of the opposite outcome.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Collection:
 def collection(name: str) -> Collection:
     """Read one of `COLLECTIONS` and make its counterfactual.
 
-    Responses are swapped in from dialogues of the test and validation parts only, so that no estimator was trained on
-    one, from the second turn of a dialogue on.
+    Samples begin at the fourth user turn of a dialogue. Swapped responses are taken from the second turn on, of
+    dialogues of the test and validation parts only: no estimator was trained on one.
     """
     upper, lower = COLLECTIONS[name]
     dialogues = read_dialogues(registry.fetch("uss", f"dataset/{upper}.txt"))
@@ -81,7 +81,7 @@ def collection(name: str) -> Collection:
         listed = read_columns(project.data("attributes", "sgd_services.csv"), ["word", "service"])
         words = dict(zip(listed["word"], listed["service"], strict=True))
     early = turn_samples(dialogues, least=2, words=words).assign(part=lambda table: table["dialogue"].map(parts))
-    samples = early[early["users"].map(len) >= 3]  # from the fourth turn on
+    samples = early[early["users"].map(len) >= 3]
     swapped = swap_responses(samples[samples["part"] == "test"], early[early["part"] != "train"])
     return Collection(name, dialogues, samples, swapped)
 
@@ -117,9 +117,9 @@ def load_relabelled(name: str) -> pd.DataFrame:
 def predictions(held: Iterable[Collection], *systems: str) -> pd.DataFrame:
     """Recorded probabilities of dissatisfaction.
 
-    ``held``: what they are about: predictions of other counterfactuals are refused. ``*systems``: Files in
-    ``data/outputs/satisfaction``, without ending. Returns: `PREDICTION_COLUMNS`: ``world`` is "Main", "CF" or "valid";
-    ``dissatisfaction`` the probability, from 0 to 1.
+    ``held``: the collections that they are about; predictions of other counterfactuals are refused. ``*systems``: names
+    of files in ``data/outputs/satisfaction``, without their ending. Returns: `PREDICTION_COLUMNS`, where ``world`` is
+    "Main", "CF" or "valid" and ``dissatisfaction`` is the probability, from 0 to 1.
     """
     wanted = {part.name: part.digest() for part in held}
     for system in systems:

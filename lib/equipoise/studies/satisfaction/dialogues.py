@@ -17,10 +17,9 @@ Ties = Literal["lower", "higher", "first"]
 def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> Integers:
     """Rating that most annotators gave to each turn.
 
-    ``ratings``: from 1 to 5. Returns: Shaped (turns,).
+    ``ratings``: those of each turn, from 1 to 5. Returns: shaped (turns,); 1 and 2 are dissatisfaction.
 
-    thesis, Table 3.1, which does not say how several ratings become one; "lower" comes nearest to it. A label of 1 or
-    2 is dissatisfaction.
+    thesis, Table 3.1, which does not say how several ratings become one; "lower" comes nearest to it.
     """
     for turn, row in enumerate(ratings):
         if not row or not set(row) <= {1, 2, 3, 4, 5}:
@@ -30,7 +29,7 @@ def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> Integers
 
 
 def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.Series:
-    """Part of the data that each dialogue belongs to, by the texts of published parts; "train" where by none.
+    """Part of the data that each dialogue belongs to, by the texts of the published parts; "train" if to none.
 
     ``dialogues``, ``parts``: as `equipoise.studies.satisfaction.readers` reads them.
 
@@ -79,11 +78,11 @@ def turn_samples(
 ) -> pd.DataFrame:
     """Samples of turn-level estimation: the exchanges before each rated user turn.
 
-    ``window``: Exchanges of the context that are kept, from its end. ``least``: First rated user turn of a dialogue
-    that makes a sample, counted from 1: at least 2, since a sample ends with a system response. ``words``: as in
+    ``window``: how many exchanges of the context are kept, from its end. ``least``: first rated user turn of a dialogue
+    that makes a sample, counted from 1; at least 2, since a sample ends with a system response. ``words``: as in
     `service_of`.
 
-    Returns: Columns sample ("dialogue:line" of the rated turn), dialogue, users and systems (tuples of utterances), act
+    Returns: columns sample ("dialogue:line" of the rated turn), dialogue, users and systems (tuples of utterances), act
     (of the last user utterance), service, rating, dissatisfied (whether the rating is below 3).
 
     thesis sections 3.3 and 3.5.1. Window and least are those of the public files of Ye et al. (2023): their samples
@@ -119,8 +118,8 @@ def utterances(users: Sequence[str], systems: Sequence[str]) -> list[tuple[str, 
 def dialogue_text(users: Sequence[str], systems: Sequence[str], last: int | None = None) -> str:
     """Exchanges as one text, a line for each utterance, in the form of thesis Figures 3.3, 3.6 and 3.7.
 
-    ``users``, ``systems``: Utterances in turn; empty ones are left out. ``last``: Exchanges to keep, from the end;
-    without it, all.
+    ``users``, ``systems``: utterances in turn; empty ones are left out. ``last``: how many exchanges are kept, from the
+    end; without it, all.
     """
     shown = slice(-last if last else None, None)
     return "\n".join(f"{who}: {text}" for who, text in utterances(users[shown], systems[shown]) if text)

@@ -20,7 +20,8 @@ def curve_panels(table: pd.DataFrame, measures: Sequence[str], *, height: float,
     """Draw measures over the share of dissatisfied samples, a line for each estimator, a band for its interval.
 
     A row for each measure and a column for each collection (thesis Figures 3.4, 3.5). ``table``: columns collection,
-    run, measure, ratio, value, low, high. ``share_y``: Let the panels share the values' axis, else that of the shares.
+    run, measure, ratio, value, low, high. ``share_y``: whether the panels share the axis of the values; else they share
+    that of the ratios.
     """
     figure, _ = plt.subplots(len(measures), 2, figsize=(11, height), sharex=not share_y, sharey=share_y)
     for ax, (measure, name) in zip(figure.axes, product(measures, COLLECTIONS), strict=True):
@@ -39,9 +40,9 @@ def dialogue_panel(
 ) -> Axes:
     """Draw utterances under each other, the user's to the left and everybody else's to the right.
 
-    ``lines``: Who speaks and what; shown as it stands, nothing in it is markup. ``marked``: Set off the last line.
-    ``width``: Signs in a line of the drawing. ``limit``: Signs after which an utterance is cut, with a mark; 0
-    cuts none.
+    ``lines``: who speaks and what; shown as it stands, nothing in it is markup. ``marked``: whether the last one is set
+    off. ``width``: signs in a line of the drawing. ``limit``: signs after which an utterance is cut, with a mark; 0 cuts
+    none.
     """
     top = 0.0
     for number, (who, text) in enumerate(lines, start=1):

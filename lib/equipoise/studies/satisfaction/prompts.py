@@ -11,7 +11,7 @@ import pandas as pd
 from equipoise.studies.satisfaction.dialogues import dialogue_text
 
 Examples = Sequence[tuple[str, str]]
-"""Dialogues, and the label or the response that a model is to give for each."""
+"""Dialogues shown in a prompt, each with its label, or with the response that turns it round."""
 
 LABELS = ("Satisfied", "Dissatisfied")
 """Labels of the few-shot prompt."""
@@ -42,8 +42,8 @@ def _prompt(task: tuple[str, str], examples: Examples, dialogue: str) -> str:
 def few_shot_prompt(users: Sequence[str], systems: Sequence[str], examples: Examples, last: int | None = None) -> str:
     """Prompt for the label of a dialogue; it ends within the quotation marks where the label belongs.
 
-    ``users``, ``systems``: Exchanges of the dialogue. ``examples``: Dialogues and their labels; the thesis shows a
-    satisfied one, then a dissatisfied one. ``last``: Exchanges of the dialogue that are shown, from the end.
+    ``users``, ``systems``: the dialogue's utterances in turn. ``examples``: the thesis shows a satisfied one, then a
+    dissatisfied one. ``last``: how many exchanges of the dialogue are shown, from the end.
 
     thesis Figure 3.3: instruction, what the two labels mean, examples with their labels, the dialogue. The wording of
     the instruction is our own.
@@ -59,9 +59,8 @@ def counterfactual_prompt(
 ) -> str:
     """Prompt for a counterfactual last response; it ends where the response begins.
 
-    ``users``, ``systems``: Exchanges of the dialogue to turn round. ``examples``: Dialogues and the responses that
-    turn them round; the thesis shows one of each direction. ``last``: Exchanges of the dialogue that are shown, from
-    the end.
+    ``users``, ``systems``: the dialogue's utterances in turn. ``examples``: the thesis shows one of each direction.
+    ``last``: how many exchanges of the dialogue are shown, from the end.
 
     thesis Figure 3.6: the task, what a counterfactual response is in either direction, examples, the dialogue. The
     wording and the examples are our own.
@@ -76,8 +75,8 @@ def label_probability(candidates: Mapping[str, float]) -> float:
 
     where D and S hold the tokens that the one label begins with and the other does not.
 
-    ``candidates``: Natural logarithm of the probability of each of the likeliest tokens. Returns: From 0 to 1; 0.5
-    where neither label is among the candidates.
+    ``candidates``: the natural logarithm of the probability of each of the likeliest tokens. Returns: from 0 to 1; 0.5
+    where neither label begins with any of them.
     """
     sums = dict.fromkeys(LABELS, 0.0)
     for (token, logarithm), label in product(candidates.items(), LABELS):
@@ -92,10 +91,10 @@ def written_responses(
 ) -> pd.DataFrame:
     """Let a language model write the last response of opposite outcome (thesis section 3.4.1).
 
-    ``write``: Takes a prompt and returns what the model goes on with, of which the first line that is not empty
-    counts. ``writer``: Name of the model. ``last``: Exchanges shown. Returns: One row for each sample for which the
-    model wrote something else than the response there was, with the columns of ``samples``, ``dissatisfied`` turned
-    round, ``rating`` missing, and ``writer``.
+    ``write``: takes a prompt and returns what the model goes on with, of which the first line that is not empty
+    counts. ``writer``: the model's name. ``last``: how many exchanges are shown. Returns: one row for each sample for
+    which the model wrote something else than the response there was: the columns of ``samples``, with ``dissatisfied``
+    turned round and ``rating`` missing, and ``writer``.
     """
     rows = []
     for row in samples.to_dict("records"):

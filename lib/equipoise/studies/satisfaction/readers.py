@@ -84,7 +84,7 @@ def read_samples(path: str | Path) -> pd.DataFrame:
     The file holds a Python list of exchanges ("user|||system", or "user|||system|||system" where the system speaks more
     than once), a Python list of act numbers and a class, separated by tabs.
 
-    Returns: Columns sample, users, systems, level, overall, in file order. ``users`` and ``systems`` are tuples of
+    Returns: Columns users, systems, level, overall, in file order. ``users`` and ``systems`` are tuples of
     utterances; the last of the system's is empty where the sample ends before it. ``level`` is 0 (dissatisfied),
     1 (neutral) or 2 (satisfied). ``overall`` is True where the last user utterance is OVERALL: the class is that of the
     dialogue.
@@ -106,9 +106,9 @@ def read_samples(path: str | Path) -> pd.DataFrame:
                 pairs = [exchange.partition(_SEPARATOR) for exchange in exchanges]
                 users = tuple(user.strip() for user, _, _ in pairs)
                 systems = tuple(" ".join(reply.replace(_SEPARATOR, " ").split()) for _, _, reply in pairs)
-                rows.append((str(len(rows)), users, systems, int(level), users[-1] == OVERALL))
+                rows.append((users, systems, int(level), users[-1] == OVERALL))
     problems.refuse()
-    return pd.DataFrame(rows, columns=["sample", "users", "systems", "level", "overall"])
+    return pd.DataFrame(rows, columns=["users", "systems", "level", "overall"])
 
 
 def _literal(text: str, kind: type, path: str | Path, line: int, column: str) -> list[Any]:

@@ -93,7 +93,8 @@ def fine_tune_encoder(
     torch = models_package("torch")
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    network, tokenizer = model.network, model.tokenizer  # no dropout: it underfits as it is, and repeats when resumed
+    # in evaluation mode, without dropout: so small a model underfits as it is, and a resumed run repeats exactly
+    network, tokenizer = model.network, model.tokenizer
     tokenizer.truncation_side = "left"
     head = torch.nn.Linear(network.config.hidden_size, 2)
     parameters = [*network.parameters(), *head.parameters()]
@@ -226,7 +227,7 @@ def fit_hawkes(
     weight = torch.where(truth == 1, float(times), 1.0)
     shape = (vectors.shape[2], 2)
     base, jump, slow = (torch.zeros(size, requires_grad=True) for size in (shape, shape, 2))
-    jump.data[-1] = -2.0
+    jump.data[-1] = -2.0  # small jumps at first
     back = torch.arange(vectors.shape[1] - 1, -1, -1.0).unsqueeze(1)  # turns between an exchange and the last
     optimiser = torch.optim.Adam([base, jump, slow], lr=rate)
     softplus = torch.nn.functional.softplus

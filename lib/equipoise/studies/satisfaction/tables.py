@@ -99,7 +99,7 @@ def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold:
 
     ``recorded``: as `equipoise.studies.satisfaction.data.predictions` returns them. ``threshold``: probability of
     dissatisfaction from which an estimator says so. Returns: One row for each prediction that fits a sample; ``run``
-    names the estimator, ``predicted`` says what it says.
+    names the estimator, ``predicted`` is True where it says dissatisfied.
     """
     keys = ["collection", "world", "sample"]
     samples = pd.concat([part.worlds()[[*keys, "dissatisfied"]] for part in held.values()], ignore_index=True)
@@ -138,15 +138,15 @@ def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFr
     return replica.sort_values(["collection", "world", "run"])[["collection", "world", "run", *SCORES]]
 
 
-def _of_scores(table: pd.DataFrame, keys: list[str], number: Callable[..., float]) -> pd.Series:
-    """A number of labels and scores, for each estimator but the constant one."""
+def _by_estimator(table: pd.DataFrame, keys: list[str], measure: Callable[..., float]) -> pd.Series:
+    """A measure of labels against probabilities, for each estimator but the constant one."""
     groups = table[table["run"] != "constant"].groupby(keys)[["dissatisfied", "dissatisfaction"]]
-    return groups.apply(lambda part: number(part["dissatisfied"], part["dissatisfaction"]))
+    return groups.apply(lambda part: measure(part["dissatisfied"], part["dissatisfaction"]))
 
 
 def ranking_areas(table: pd.DataFrame) -> pd.DataFrame:
     """Area under the receiver operating characteristic of each estimator but the constant one, by world."""
-    areas = _of_scores(table, [*RUN, "world"], roc_auc_score)
+    areas = _by_estimator(table, [*RUN, "world"], roc_auc_score)
     return areas.reset_index(name="AUC").pivot_table(index=RUN, columns="world", values="AUC")
 
 
@@ -164,7 +164,7 @@ def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
 
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
     """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
-    return _of_scores(table[table["world"] == "valid"], RUN, balanced_threshold).rename("threshold")
+    return _by_estimator(table[table["world"] == "valid"], RUN, balanced_threshold).rename("threshold")
 
 
 def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
