@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from importlib import import_module, resources
-from typing import Any
 
 from equipoise import declare
 from equipoise.declare import Measure
-from equipoise.measures import attribution, gfr, orders, protocol, rank_overlap, ranking_bias, trees
 
 MODULES = (
     "divergences",
@@ -24,132 +22,16 @@ MODULES = (
 )
 """Modules that declare measures, in the order of the catalogue."""
 
-_RANKED = "Ranked lists: group fairness and relevance"
-_CONVERSATIONS, _TERMS = "Conversations: GFRC and GFRC2", "Ranked lists: bias in their terms"
-_OVERLAP, _PROTOCOL = "Overlap of rankings", "Protocol and order of conversations"
-_ATTRIBUTION = "Answers: attribution to their sources"
-_HIGHER, _LOWER, _NEITHER = "higher is better", "lower is better", "neither"
-_CHAPTER_5 = ("thesis-ch5", "thesis")
+
+def _place(measure: Measure) -> int:
+    module = measure.function.__module__.removeprefix("equipoise.")
+    return next(place for place, name in enumerate(MODULES) if f"{module}.".startswith(f"{name}."))
 
 
-def _declare(family: str, *rows: tuple[Any, ...]) -> list[Measure]:
-    return [Measure(name, family, *rest) for name, *rest in rows]
+for _name in MODULES:
+    import_module(f"equipoise.{_name}")
 
-
-_NOT_YET_DECLARED: tuple[Measure, ...] = (
-    *_declare(
-        _RANKED,
-        (
-            "Expected utility and DistrSim",
-            gfr.gfr_components,
-            "0 to 1",
-            "close to 1",
-            _HIGHER,
-            ("sakai2023", "chapelle2009"),
-        ),
-        ("GFR", gfr.gfr, "0 to 1", "close to 1", _HIGHER, ("gfrc", "sakai2023")),
-        (
-            "GFR of runs",
-            gfr.gfr_table,
-            "0 to 1",
-            "close to 1",
-            _HIGHER,
-            ("gfrc", "sakai2023"),
-            r"GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k)"
-            r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
-        ),
-    ),
-    *_declare(
-        _CONVERSATIONS,
-        (
-            "Expectation over a conversation tree",
-            trees.expected_scores,
-            "that of the measure",
-            "that of the measure",
-            _NEITHER,
-            ("gfrc", "gfrc2"),
-            r"E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad"
-            r" P(l) = \prod_{v \text{ on the way to } l} P(v \mid parent(v))",
-        ),
-    ),
-    *_declare(
-        _TERMS,
-        (
-            "Neutrality",
-            ranking_bias.neutrality,
-            "0 to 1 for two groups with equal targets",
-            "1",
-            _HIGHER,
-            ("rekabsaz2021", "thesis"),
-        ),
-        ("FaiRR", ranking_bias.fairr, "from 0, no bound", "IFaiRR", _HIGHER, ("rekabsaz2021", "thesis")),
-        (
-            "NFaiRR",
-            ranking_bias.nfairr,
-            "0 to 1",
-            "1",
-            _HIGHER,
-            ("rekabsaz2021", "thesis"),
-            r"NFaiRR(q, k) = \frac{FaiRR(q, k)}{IFaiRR(q, k, S)}",
-        ),
-        ("AWRF", ranking_bias.awrf, "from 0; to 2 with L1", "0", _LOWER, ("sapiezynski2019", "thesis")),
-        ("RBDF", ranking_bias.rbdf, "0 to 1", "none", _NEITHER, ("thesis-ch4", "thesis")),
-        ("TED", ranking_bias.ted, "0 to max(TED)", "0", _LOWER, ("thesis-ch4", "thesis")),
-        ("TExFAIR", ranking_bias.texfair, "0 to max(TED)", "max(TED)", _HIGHER, ("thesis-ch4", "thesis")),
-        ("ARB", ranking_bias.arb, "no bounds", "0", _NEITHER, ("rekabsaz2020",)),
-    ),
-    *_declare(
-        _OVERLAP,
-        ("RBO", rank_overlap.rbo, "0 to 1", "1", _HIGHER, ("webber2010", "corsi2024")),
-        (
-            "CRBO",
-            rank_overlap.crbo,
-            "0 to 1",
-            "1",
-            _HIGHER,
-            ("thesis-ch4", "thesis"),
-            r"CRBO(q) = RBO\bigl(L_q(\text{collection}),\, L_q(\text{counterfactual}),\, p\bigr)",
-        ),
-    ),
-    *_declare(
-        _PROTOCOL,
-        ("Useful turns and recovery", protocol.shares, "0 to 1", "1", _HIGHER, ("gfrc",)),
-        (
-            "Preference",
-            orders.preference,
-            "0 to 1",
-            "none",
-            _NEITHER,
-            ("permutations",),
-            r"wins(a, b) = \frac{|\{\pi : M_a(\pi) > M_b(\pi)\}|}{|\{\pi\}|}",
-        ),
-        ("Stability of a ranking", orders.ranking_stability, "-1 to 1", "1", _HIGHER, ("permutations",)),
-    ),
-    *_declare(
-        _ATTRIBUTION,
-        ("Precision and recall of attribution", attribution.score_answers, "0 to 1", "1", _HIGHER, _CHAPTER_5),
-        ("CAS", attribution.cas, "0 to 1", "0", _LOWER, _CHAPTER_5),
-        ("CAB", attribution.cab, "-1 to 1", "0", _NEITHER, _CHAPTER_5),
-        ("AC", attribution.attribution_confidence, "0 to 1", "none", _NEITHER, _CHAPTER_5),
-        ("Exact match", attribution.exact_match, "0 or 1", "1", _HIGHER, (*_CHAPTER_5, "rajpurkar2016")),
-    ),
-)
-
-
-def _collected() -> tuple[Measure, ...]:
-    for name in MODULES:
-        import_module(f"equipoise.{name}")
-    known = declare.MEASURES | {m.name: m for m in _NOT_YET_DECLARED if m.name not in declare.MEASURES}
-    place = {f"equipoise.{name}": number for number, name in enumerate(MODULES)}
-
-    def order(measure: Measure) -> int:
-        module = measure.function.__module__
-        return next(number for name, number in place.items() if module == name or module.startswith(f"{name}."))
-
-    return tuple(sorted(known.values(), key=order))
-
-
-MEASURES: tuple[Measure, ...] = _collected()
+MEASURES: tuple[Measure, ...] = tuple(sorted(declare.MEASURES.values(), key=_place))
 """Every measure, in the order of the families."""
 
 

@@ -155,7 +155,7 @@ def _parsed(
     return codes, results
 
 
-def _ids(source: Source, column: str) -> Any:
+def _ids(source: Source, column: str) -> NDArray[np.object_]:
     """A column of ids, as an array of texts."""
 
     def parse(value: Any) -> str:
@@ -164,7 +164,7 @@ def _ids(source: Source, column: str) -> Any:
         return str(value)
 
     codes, texts = _parsed(source, column, parse, "", "an id")
-    return pd.array(texts, dtype="str")[codes]
+    return np.array(texts, dtype=object)[codes]
 
 
 def _integers(source: Source, column: str, least: int, empty: int | None = None) -> Integers:

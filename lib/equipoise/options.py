@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from equipoise.declare import Option, option_of
@@ -51,6 +51,10 @@ def _read_cutoffs(text: str) -> list[int]:
 # --- conversations ------------------------------------------------------------------------------------------------
 
 Patience = Annotated[float, Option("L, the words that a user is willing to read.", least=1)]
+TurnMarks = Annotated[
+    Literal["line", "word"],
+    Option("Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word."),
+]
 Gains = Annotated[
     Mapping[int, float] | Literal["exponential"],
     Option(
@@ -82,8 +86,25 @@ Weights = Annotated[
     Mapping[str, float],
     Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
 ]
+AskingOn = Annotated[
+    float, Option("p, that a user asks on after a round: the persistence is a probability.", least=0, most=1)
+]
 Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)]
 
+
+# --- conversations with a chat system -----------------------------------------------------------------------------
+
+Trials = Annotated[int, Option("How often all topics are gone through.", least=1)]
+Temperature = Annotated[float, Option("Of the sampling.", least=0)]
+TopP = Annotated[float, Option("Of the sampling.", above=0, most=1)]
+MaxTokens = Annotated[int, Option("Longest answer.", least=1)]
+FirstSeed = Annotated[int, Option("First seed; every turn has its own, counted on from it.")]
+SystemPrompt = Annotated[str, Option("System prompt.")]
+Note = Annotated[str, Option("Remark to keep with the settings, such as the sha256 of a local model.")]
+KeyVariable = Annotated[str, Option("Environment variable with the key, if one is needed.")]
+Timeout = Annotated[float, Option("Seconds for a whole answer.", above=0)]
+Tries = Annotated[int, Option("Most requests for one answer.", least=1)]
+Pause = Annotated[float, Option("Seconds between requests.", least=0)]
 
 # --- ranked lists -------------------------------------------------------------------------------------------------
 
@@ -120,5 +141,100 @@ Decimals = Annotated[
         "Round each component first, half to even on its exact value; the campaign's program has 4.  [no]",
         least=0,
         most=15,
+    ),
+]
+
+# --- permutations of conversations --------------------------------------------------------------------------------
+
+PermutationNumbers = Annotated[Sequence[int], Option("Numbers of permutations of each conversation to try.", least=1)]
+Repeats = Annotated[int, Option("Draws for each number of permutations.", least=1)]
+# --- answers ------------------------------------------------------------------------------------------------------
+
+OutOfRange = Annotated[
+    Literal["wrong", "ignored"], Option("A cited number without a document: a wrong citation, or none.")
+]
+Match = Annotated[
+    Literal["substring", "words"], Option("How a gold answer is found in the answer: anywhere, or as whole words.")
+]
+CitationMarks = Annotated[
+    Literal["removed", "kept"], Option("Citations in the answer when a gold answer is looked for.")
+]
+Authors = Annotated[tuple[str, str], Option("The two authors; CAB is positive where the first is favoured.")]
+Favoured = Annotated[str, Option("Author whose favour makes CAB positive.", form="AUTHOR")]
+
+# --- samples ------------------------------------------------------------------------------------------------------
+
+Level = Annotated[float, Option("Confidence level of intervals.", above=0, below=1)]
+Resamples = Annotated[int, Option("Bootstrap samples, and random exchanges of the randomisation test.", least=1)]
+Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
+
+# --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------------------------
+
+Cutoffs = Annotated[
+    Sequence[int], Option("Ranks k to stop at, the cut-offs.", least=1, form="number,...", parse=_read_cutoffs)
+]
+Shares = Annotated[Sequence[float], Option("Wanted share of each group, in the order of the groups.  [equal]", least=0)]
+Target = Annotated[
+    Mapping[str, float] | Sequence[float],
+    Option("Wanted share of each group.  [equal]", least=0, form="group:number,...", parse=read_pairs),
+]
+Threshold = Annotated[float, Option("Occurrences up to which a text is neutral; the public program has 1.", least=0)]
+Places = Annotated[
+    int, Option("Decimal places of the neutrality of a text; the public NFaiRR program has 6.  [none]", least=0)
+]
+Base = Annotated[
+    float, Option("Base of the logarithm, which FaiRR alone depends on; the public program has 2.", above=1)
+]
+Short = Annotated[
+    Literal["length", "cutoff"], Option("Where the denominator of RBDF stops for a list that is shorter than k.")
+]
+Attention = Annotated[
+    Literal["log", "geometric", "uniform"], Option("How the attention that a rank gets falls along the list.")
+]
+Decay = Annotated[float, Option("Ratio of each geometric weight to the one before it.", above=0, most=1)]
+Proportional = Annotated[bool, Option("With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")]
+Magnitude = Annotated[
+    Literal["log", "count", "boolean"],
+    Option("How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 where c > 0."),
+]
+Towards = Annotated[int, Option("Group that ARB is positive for: its place in the order of the groups, from 0.")]
+Against = Annotated[int, Option("Group that ARB is negative for: its place in the order of the groups, from 0.")]
+Background = Annotated[
+    Literal["collection", "own"],
+    Option("Background set of NFaiRR: the whole collection, as in the thesis, or the documents of each list itself."),
+]
+Missing = Annotated[
+    Literal["neutral", "refuse"],
+    Option("A document that the collection lacks: one without representative terms, with a warning, or an error."),
+]
+Tokens = Annotated[
+    Literal["space", "whitespace", "word"],
+    Option(
+        "How a text falls into terms: between blanks, as in the public program (for tokenised texts); at any white "
+        "space; or runs of letters and digits (for raw text)."
+    ),
+]
+AttributeName = Annotated[str, Option("Name of the attribute set, for the column attribute.")]
+Undefined = Annotated[float, Option("Value where the measure is 0 / 0.", finite=False)]
+Unaligned = Annotated[
+    Literal["equal", "none"],
+    Option("A document without any representative term belongs equally to all groups, as in the thesis, or to none."),
+]
+RankPersistence = Annotated[
+    float, Option("p, the persistence: the chance to read on to the next rank.", above=0, below=1)
+]
+Depth = Annotated[int, Option("Ranks that are compared.", least=1)]
+Beyond = Annotated[
+    Literal["extrapolated", "truncated", "minimum", "maximum"],
+    Option(
+        "What the sum takes for depths beyond the end of the lists: the agreement goes on as it was; nothing; no "
+        "further item in common; every further item in common (for lists without ties)."
+    ),
+]
+Ties = Annotated[
+    Literal["order", "equal", "average", "corrected"],
+    Option(
+        "Items of equal score: their order stands; they share the first rank of the tie (RBO^w); the mean over all "
+        "their orders (RBO^a); that mean, corrected so that a list agrees fully with itself (RBO^b)."
     ),
 ]

@@ -28,7 +28,7 @@ from equipoise.files import write_tables
 from equipoise.nuggets import read_nuggets
 from equipoise.problems import InputError, Problem, Problems
 
-SECONDS_TO_CONNECT = 10
+_SECONDS_TO_CONNECT = 10
 
 Scorer = Literal["gfrc", "gfrc2"]
 """Functions that score a nugget table, each in the module of measures of its own name."""
@@ -48,7 +48,7 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
     except ModuleNotFoundError:
         raise ValueError("a cluster needs Dask: install equipoise[cluster], or the package distributed") from None
     try:
-        client = distributed.Client(address, timeout=SECONDS_TO_CONNECT)
+        client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"no Dask scheduler answers at {address}: {reason}") from None

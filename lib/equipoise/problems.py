@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -57,6 +57,11 @@ class Problems(list[Problem]):
         """Add one problem."""
         self.append(Problem(str(file), line, column, found, wanted))
 
+    def add_repeats(self, file: object, table: pd.DataFrame, key: Sequence[str], column: str, wanted: str) -> None:
+        """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
+        for row in table.loc[table.duplicated(list(key)), ["line", *key]].itertuples(index=False):
+            self.add(file, int(row[0]), column, f"{' for '.join(map(str, row[1:]))} again", wanted)
+
     @contextmanager
     def collecting(self) -> Iterator[None]:
         """Keep the problems of an `InputError` that is raised within, and go on behind the block."""
@@ -79,9 +84,10 @@ def shown(value: object) -> str:
 
 def need_columns(table: pd.DataFrame, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
-    missing = [name for name in columns if name not in table.columns]
+    missing = ", ".join(name for name in columns if name not in table.columns)
     if missing:
-        raise ValueError(f"columns {', '.join(missing)} wanted, found {', '.join(map(str, table.columns))}")
+        there = ", ".join(map(str, table.columns))
+        raise ValueError(f"no column {missing}: columns {missing} wanted, found {there}")
 
 
 def refuse_twice(table: pd.DataFrame, columns: list[str], what: str) -> None:

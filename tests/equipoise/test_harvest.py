@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from chat_server import Behaviour, Server, dies, fails, halves, says, send, stalls, tears, trickles
+from equipoise.cli import main
 from equipoise.conversations.endpoint import Endpoint, Sampling
 from equipoise.conversations.harvest import HarvestError, Protocol, Topic, harvest, judge_answer, read_topics
 from equipoise.loaders.recorded_conversations import harvest_transcripts, parse_record, read_harvest
@@ -320,3 +322,17 @@ def test_topics_are_read_and_checked(tmp_path: Path) -> None:
         read_topics(file)
     file.write_text("topic,type,request,format,site\nT1,T,Please list.,title,\n")
     assert read_topics(file) == [Topic("T1", "T", "Please list.", "title")]
+
+
+def test_the_command_hands_its_options_on(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    (tmp_path / "topics.csv").write_text("topic,type,request,format,site\nT1,T,Please list.,title,\n")
+    server, record = serve(says(USEFUL)), tmp_path / "r.jsonl"
+    common = ["harvest", "--topics", str(tmp_path / "topics.csv"), "--endpoint", server.url, "--model", "m"]
+    common += ["-o", str(record), "--trials", "1"]
+    said = CliRunner().invoke(main, [*common, "--temperature", "1", "--system", "[brief]", "--note", "sha: 12"])
+    assert said.exit_code == 0, said.output
+    settings, turns = parse_record(record)
+    assert settings["sampling"] | {"temperature": 1.0, "system": "[brief]", "top_p": 0.95} == settings["sampling"]
+    assert (settings["note"], len(turns)) == ("sha: 12", 2)
+    refused = CliRunner().invoke(main, [*common, "--tries", "0"])
+    assert (refused.exit_code, "tries" in refused.output) == (2, True)

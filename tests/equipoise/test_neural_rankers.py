@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import bm25s
 import numpy as np
 import pandas as pd
 import pytest
+import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +17,14 @@ from equipoise.loaders import registry
 from equipoise.problems import InputError
 from equipoise.studies.ranking_bias.data import collection, read_recorded_runs
 from equipoise.systems.encoders import Model, load_model, token_states
-from equipoise.systems.rankers import best, dense_scores, late_interaction_scores, max_similarity, splade_scores
+from equipoise.systems.rankers import (
+    best,
+    bm25_scores,
+    dense_scores,
+    late_interaction_scores,
+    max_similarity,
+    splade_scores,
+)
 
 QUERIES = ["white shark", "rain falls"]
 DOCUMENTS = [
@@ -100,6 +109,15 @@ def test_best_leaves_out_what_is_no_candidate_and_checks_the_shape() -> None:
         best([[1.0]], ["q"], ["a", "b"], "r")
 
 
+def test_bm25_is_bm25s_over_lucenes_terms() -> None:
+    texts = [*DOCUMENTS, "The sharks, swimming; it was RAINING into a sea of x"]
+    options = {"stopwords": "en", "stemmer": Stemmer.Stemmer("english"), "show_progress": False}
+    public = bm25s.BM25(method="lucene", k1=0.9, b=0.4, dtype="float64")
+    public.index(bm25s.tokenize(texts, **options), show_progress=False)
+    asked = bm25s.tokenize(QUERIES, return_ids=False, **options)
+    assert bm25_scores(QUERIES, texts) == pytest.approx(np.array([public.get_scores(words) for words in asked]))
+
+
 def test_max_similarity_of_a_text_with_itself_counts_its_tokens() -> None:
     states = np.eye(3, dtype=np.float32)
     assert max_similarity(states, states) == 3.0
@@ -134,6 +152,22 @@ def test_recorded_runs_name_queries_and_documents_of_their_collection(name: str)
     assert set(runs["topic"]) == set(held.queries["query"])
     assert set(runs["document"]) <= {document for document, _ in held.documents()}
     assert set(held.qrels["topic"]) == set(held.queries["query"])
+
+
+@pytest.mark.parametrize("name", ["grepbiasir", "nq-utd"])
+def test_recorded_bm25_is_ranked_again(name: str) -> None:
+    try:
+        held = collection(name)
+    except registry.DataUnreachable as error:
+        pytest.skip(f"upstream data is not on this machine: {error}")
+    runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv"))
+    recorded = runs[(runs["run"] == "bm25") & (runs["world"] == "original")]
+    names, texts = zip(*held.documents(), strict=True)
+    again = best(bm25_scores(held.queries["text"], texts), held.queries["query"], names, "bm25")
+    both = again.merge(recorded, on=["topic", "rank"], suffixes=("", "_recorded"), how="outer")
+    assert (both["document"] == both["document_recorded"]).all()
+    # recorded in single precision, with six digits
+    np.testing.assert_allclose(both["score"], both["score_recorded"], rtol=1e-5)
 
 
 def test_problems_of_recorded_runs_are_told_at_once(tmp_path: Path) -> None:

@@ -129,6 +129,17 @@ def test_refuses_a_file_that_is_no_table(tmp_path: Path, content: bytes, line: i
     assert found in problem[2]
 
 
+def test_a_frame_with_a_column_twice_is_refused() -> None:
+    frame = pd.DataFrame([["a", "T", "a"]], columns=["run", "topic", "run"])
+    with pytest.raises(InputError, match="column run: found the column twice"):
+        nugget_table(frame, SETS)
+
+
+def test_a_field_may_be_longer_than_the_csv_module_likes(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, HEADER + f"a,{'T' * 200_000},1,3,4,2,0 1 0,1 0\na,T,1,3,4,x,0 1 0,1 0\n")
+    assert problem[:2] == (3, "level")
+
+
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing-here\.csv"):
         read_nuggets(tmp_path / "nothing-here.csv", SETS)

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from equipoise import project
 from equipoise.conversations.harvest import judge_answer
 from equipoise.loaders.recorded_conversations import parse_record, read_harvest
-from equipoise.measures.protocol import outcome_grid, outcome_statistics, shares
+from equipoise.measures.protocol import (
+    changed_topics,
+    failures_after_useful,
+    failures_in_sequence,
+    outcome_grid,
+    outcome_statistics,
+    repeated_urls,
+    shares,
+    statistics_by_type,
+    statistics_of_counts,
+)
 
 
 def outcomes(cells: dict[str, list[str]]) -> pd.DataFrame:
@@ -85,6 +95,47 @@ def test_incomplete_outcomes_are_refused() -> None:
         outcome_statistics(pd.concat([table, table.assign(run="s").iloc[:2]]))
     with pytest.raises(ValueError, match="the same topics"):
         shares([True], [True, False])
+
+
+def test_what_the_findings_of_gfrc_ask_of_two_trials() -> None:
+    table = outcomes({"a": ["oo", "ox", "x-", "xo"], "b": ["oo", "oo", "x-", "oo"]})
+    assert changed_topics(table)["changed"].tolist() == [False, True, False, True]
+    sequence = failures_in_sequence(table).set_index("failed_before")
+    assert sequence.loc[False].to_dict() == {"share": 0.5, "turns": 4}  # after a success: o, x and o, x
+    assert sequence.loc[True].to_dict() == {"share": 0.5, "turns": 2}
+    after = failures_after_useful(table)
+    assert after["failed"].tolist() == [False, True, False, False, False]
+    assert after["run"].tolist() == ["a", "a", "b", "b", "b"]
+
+
+def test_statistics_by_type_are_those_of_each_part_in_percent() -> None:
+    table = outcomes({"r": ["oo", "xo", "xx"]})
+    table["type"] = table["topic"].map({"T0": "A", "T1": "A", "T2": "B"})
+    statistics = statistics_by_type(table).set_index("run")
+    assert statistics.index.tolist() == ["r", "r, A topics", "r, B topics"]
+    assert statistics["%recovery"].tolist() == [50, 100, 0]
+    assert statistics.loc["r, A topics", "%useful 1"] == 50
+
+
+def test_counts_alone_give_the_recovery() -> None:
+    counts = pd.DataFrame({"run": ["p", "q"], "unsuccessful": [14, 0], "recovered": [9, 0]})
+    found = statistics_of_counts(counts, topics=15)
+    assert found["unsuccessful"].tolist() == [14, 0]
+    assert found["recovered"].tolist() == [9, 0]
+    assert found["%recovery"].iloc[0] == 100 * 9 / 14
+    assert np.isnan(found["%recovery"].iloc[1])
+
+
+def test_repeated_urls_are_counted_once_for_each_link() -> None:
+    table = outcomes({"r": ["oo", "ox"]})
+    table["system"] = [
+        "A https://a.org/1, B (https://a.org/2).",
+        "A [https://a.org/1](https://a.org/1)",
+        "C https://a.org/1",
+        "none",
+    ]
+    assert repeated_urls(table).to_numpy().tolist() == [["r", "T0", 3, 1], ["r", "T1", 1, 0]]
+    assert repeated_urls(table, useful=True).to_numpy().tolist() == [["r", "T0", 3, 1]]
 
 
 def test_the_committed_harvest_holds_what_its_rules_say() -> None:

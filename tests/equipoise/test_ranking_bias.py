@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from equipoise.measures.ranking_bias import (
     TermGroups,
     arb,
+    attention_weights,
     awrf,
     count_terms,
     fairr,
@@ -23,7 +24,6 @@ from equipoise.measures.ranking_bias import (
     max_ted,
     neutrality,
     nfairr,
-    position_bias,
     rbdf,
     score_ranking_bias,
     share_alignment,
@@ -282,7 +282,7 @@ def test_awrf_takes_any_distance_and_attention() -> None:
     assert awrf(alignment, [2], distance="jsd", attention="uniform")[0] == pytest.approx(1 - 0.809126, abs=1e-6)
     own = awrf(alignment, [2], distance=lambda p, q: ((p - q) ** 2).sum(axis=-1), attention="uniform")
     assert own[0] == pytest.approx(2 * (1 / 6) ** 2 + (1 / 3) ** 2)
-    assert position_bias(3, "geometric", persistence=0.5).tolist() == [1, 0.5, 0.25]
+    assert attention_weights(3, "geometric", persistence=0.5).tolist() == [1, 0.5, 0.25]
 
 
 # --- counting -------------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_one_count_serves_several_term_lists() -> None:
     [
         (lambda: count_terms([("1", "a")], []), "empty"),
         (lambda: count_terms([("1", "a"), ("1", "b")], ["a"]), "come twice, such as 1"),
-        (lambda: count_terms([("1", "a")], ["a"], tokens="letters"), "'letters'"),
+        (lambda: count_terms([("1", "a")], ["a"], tokens=cast("Any", "letters")), "'letters'"),
         (lambda: TermGroups.from_pairs([("he", "m")]), "two groups or more"),
         (
             lambda: TermGroups.from_pairs([("he", "m"), ("she", "f")], groups=["m", "f", "n"]),
@@ -337,14 +337,16 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: neutrality([[1, 2]], [0.5, 0.4]), "no distribution"),
         (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "2 groups"),
         (lambda: fairr([1.0], [0]), "cut-offs"),
-        (lambda: fairr([1.0], [1.5]), "cut-offs"),
+        (lambda: fairr([1.0], []), "no cut-offs"),
+        (lambda: ideal_fairr([1.0], []), "no cut-offs"),
+        (lambda: fairr([1.0], cast("Any", [1.5])), "cut-offs"),
         (lambda: fairr([1.0], [1], base=1.0), "base"),
         (lambda: fairr([1.0], [1], present=[True, True]), "present"),
         (lambda: ted([[1, 0]], [1, 1], [1]), "lengths"),
         (lambda: rbdf([True], [1], short=cast("Any", "never")), "never"),
-        (lambda: arb([[1, 0]], [1], magnitude="cube"), "cube"),
+        (lambda: arb([[1, 0]], [1], magnitude=cast("Any", "cube")), "cube"),
         (lambda: awrf([[1, 0]], [1], distance="miles"), "miles"),
-        (lambda: position_bias(2, "geometric", persistence=0), "persistence"),
+        (lambda: attention_weights(2, "geometric", persistence=0), "persistence"),
         (lambda: share_alignment([[1, 0]], unrepresentative=cast("Any", "some")), "some"),
     ],
 )
@@ -447,7 +449,7 @@ def test_a_document_that_the_collection_lacks_is_named_and_counts_as_neutral() -
 def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
     counts = count_terms([("d1", "he")], GENDER.terms)
     twice = pd.DataFrame({"run": "r", "topic": "1", "document": ["d1", "d1"], "rank": [1, 2]})
-    with pytest.raises(ValueError, match="document d1 for topic 1 of run r"):
+    with pytest.raises(ValueError, match="run 'r', topic '1', document 'd1'"):
         score_ranking_bias(twice, counts, GENDER)
     once = twice.iloc[:1]
     with pytest.raises(ValueError, match="lacks 1 topics of the runs, such as 1"):
@@ -456,6 +458,18 @@ def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
         score_ranking_bias(once.iloc[:0], counts, GENDER)
     with pytest.raises(ValueError, match="'all'"):
         score_ranking_bias(once.assign(topic="all"), counts, GENDER)
+
+
+def test_a_target_may_be_given_by_the_names_of_the_groups() -> None:
+    documents, runs = random_collection(5)
+    counts = count_terms(documents, GENDER.terms)
+    named = score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "f": 0.3})
+    pd.testing.assert_frame_equal(named, score_ranking_bias(runs, counts, GENDER, target=[0.3, 0.7]))
+    with pytest.raises(ValueError, match="the target names m, n; the groups are f, m"):
+        score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "n": 0.3})
+    for background in ("collection", "own"):
+        with pytest.raises(ValueError, match="no cut-offs"):
+            score_ranking_bias(runs, counts, GENDER, cutoffs=[], background=cast("Any", background))
 
 
 def test_an_undefined_topic_is_not_averaged_away() -> None:

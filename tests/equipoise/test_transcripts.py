@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from equipoise import project
 from equipoise.attributes import AttributeSet, read_attributes
+from equipoise.loaders.fairweb_conversations import parse_fairweb, read_fairweb
 from equipoise.loaders.transcripts import (
     Annotation,
     Line,
@@ -22,9 +23,7 @@ from equipoise.loaders.transcripts import (
     Turn,
     format_transcripts,
     nugget_frame,
-    parse_fairweb,
     parse_transcripts,
-    read_fairweb,
     read_transcripts,
     turn_frame,
 )

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.loaders import registry
-from equipoise.studies.ranking_bias.data import collection
-from equipoise.studies.ranking_bias.record import gender_pairs
+from equipoise.studies.ranking_bias.data import collection, gender_pairs
 from equipoise.studies.ranking_bias.substitution import (
+    SPACY_MODEL,
     GenderPairs,
     Tagger,
     Token,
@@ -30,6 +30,8 @@ PAIRS = GenderPairs.of(WORDS, NAMES, [("gentlemen", "ladies")])
 
 @pytest.fixture(scope="module")
 def tagger() -> Tagger:
+    for package in ("spacy", SPACY_MODEL):
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install 'equipoise[models]'")
     return spacy_tagger()
 
 

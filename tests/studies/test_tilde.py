@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from equipoise.studies.query_by_example.tilde import (
-    exact_match,
     expansion_terms,
+    matched_term_scores,
     pair_scores,
-    query_likelihood,
     term_weights,
+    tilde_query_likelihood,
     token_counts,
 )
 
@@ -34,7 +34,7 @@ def weighted(draw: st.DrawFn) -> tuple[list[list[int]], list[list[float]]]:
 @given(TEXTS, st.integers(0, 2**32 - 1))
 def test_tilde_is_the_direct_sum_of_log_probabilities(queries: list[list[int]], seed: int) -> None:
     logs = np.log(np.random.default_rng(seed).dirichlet(np.ones(VOCABULARY), size=4) + 1e-12)
-    found = query_likelihood(token_counts(queries, VOCABULARY), logs)
+    found = tilde_query_likelihood(token_counts(queries, VOCABULARY), logs)
     assert found.shape == (len(queries), 4)
     for row, query in enumerate(queries):
         for document in range(4):
@@ -47,7 +47,7 @@ def test_tildev2_is_equation_2_2_by_brute_force(
 ) -> None:
     texts, weights = documents
     left, right = token_counts(queries, VOCABULARY), term_weights(texts, weights, VOCABULARY)
-    found = exact_match(left, right)
+    found = matched_term_scores(left, right)
     for row, query in enumerate(queries):
         for column, (text, own) in enumerate(zip(texts, weights, strict=True)):
             score = 0.0
@@ -77,32 +77,31 @@ def test_a_weight_of_zero_is_not_stored_and_repetition_never_adds(
 def test_expansion_adds_the_new_ones_of_the_most_likely_terms(texts: list[list[int]], m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     logs = rng.integers(-4, 0, size=(len(texts), VOCABULARY)).astype(float)  # many ties
-    keep = rng.random(VOCABULARY) < 0.7
-    found = expansion_terms(logs, texts, m, keep=keep)
+    found = expansion_terms(logs, texts, m)
     for row, text in enumerate(texts):
         likely = sorted(range(VOCABULARY), key=lambda token: (-logs[row, token], token))[:m]
-        assert found[row].tolist() == [token for token in likely if token not in text and keep[token]]
+        assert found[row].tolist() == [token for token in likely if token not in text]
 
 
 def test_expansion_lets_a_query_meet_a_document_without_its_words() -> None:
     document, query = [[1, 2]], token_counts([[5]], VOCABULARY)
     logs = np.log(np.full((1, VOCABULARY), 0.01))
     logs[0, 5] = np.log(0.9)
-    assert exact_match(query, term_weights(document, [[1.0, 1.0]], VOCABULARY)).item() == 0
+    assert matched_term_scores(query, term_weights(document, [[1.0, 1.0]], VOCABULARY)).item() == 0
     new = expansion_terms(logs, document, 1)
     longer: list[NDArray[np.int64]] = [np.concatenate((document[0], new[0]))]
-    assert exact_match(query, term_weights(longer, [[1.0, 1.0, 0.5]], VOCABULARY)).item() == 0.5
+    assert matched_term_scores(query, term_weights(longer, [[1.0, 1.0, 0.5]], VOCABULARY)).item() == 0.5
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: token_counts([[VOCABULARY]], VOCABULARY), "token ids must lie in 0 to 11"),
-        (lambda: query_likelihood(token_counts([[1]], 5), np.zeros((2, 4))), "over 5 tokens"),
+        (lambda: tilde_query_likelihood(token_counts([[1]], 5), np.zeros((2, 4))), "over 5 tokens"),
         (lambda: term_weights([[1, 2]], [[1.0]], 5), "one weight"),
         (lambda: term_weights([[1]], [[-1.0]], 5), "not negative"),
         (lambda: term_weights([[1]], [[math.nan]], 5), "finite"),
-        (lambda: exact_match(token_counts([[1]], 5), token_counts([[1]], 4)), "documents over 4"),
+        (lambda: matched_term_scores(token_counts([[1]], 5), token_counts([[1]], 4)), "documents over 4"),
         (lambda: pair_scores(token_counts([[1]], 5), token_counts([[1]], 5), [0], [0, 0]), "1 and 2 rows"),
         (lambda: expansion_terms(np.zeros((1, 4)), [[1]], 5), "m must lie in 0 to 4"),
         (lambda: expansion_terms(np.zeros((1, 4)), [[1], [2]], 1), "2 texts and 1 rows"),

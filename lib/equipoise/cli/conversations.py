@@ -8,26 +8,26 @@ from typing import Any, Literal
 
 import click
 
+from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.score import FILE, OUTPUT, attribute_sets, write
 
+ENDPOINT = ("key_variable", "timeout", "tries", "pause")
+ASKED = "equipoise.conversations.endpoint"
 
-@click.command()
+
+@click.command(
+    cls=DeclaredCommand,
+    declared=[
+        Declared("equipoise.conversations.harvest.harvest"),
+        Declared(f"{ASKED}.Sampling"),
+        Declared(f"{ASKED}.Endpoint", only=ENDPOINT),
+    ],
+)
 @click.option("--topics", required=True, type=FILE, help="CSV: topic,type,request,format,site.")
 @click.option("--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint.")
 @click.option("--model", required=True, help="Name of the model.")
 @click.option("-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines.")
 @click.option("--transcripts", type=FILE, help="Also write transcripts to annotate.")
-@click.option("--trials", type=click.IntRange(1), default=2, help="How often all topics are gone through.")
-@click.option("--temperature", type=click.FloatRange(0), default=0.7, help="Of the sampling.")
-@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=0.95, help="Of the sampling.")
-@click.option("--max-tokens", type=click.IntRange(1), default=512, help="Longest answer.")
-@click.option("--seed", type=int, default=0, help="First seed; every turn has its own, counted on from it.")
-@click.option("--system", default="", help="System prompt.")
-@click.option("--note", default="", help="Remark to keep with the settings, such as the sha256 of a local model.")
-@click.option("--key-variable", default="OPENAI_API_KEY", help="Environment variable with the key, if one is needed.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120, help="Seconds for a whole answer.")
-@click.option("--tries", type=click.IntRange(1), default=4, help="Most requests for one answer.")
-@click.option("--pause", type=click.FloatRange(0), default=0, help="Seconds between requests.")
 def harvest(
     topics: Path,
     endpoint: str,
@@ -36,11 +36,7 @@ def harvest(
     transcripts: Path | None,
     trials: int,
     note: str,
-    key_variable: str,
-    timeout: float,
-    tries: int,
-    pause: float,
-    **sampling: Any,
+    **given: Any,
 ) -> None:
     """Hold two-round conversations about TOPICS with a chat system, and record them.
 
@@ -53,14 +49,14 @@ def harvest(
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
     from equipoise.loaders.transcripts import format_transcripts
 
-    server = Endpoint(endpoint, model, key_variable, timeout, tries, pause)
+    server = Endpoint(endpoint, model, **{name: given.pop(name) for name in ENDPOINT})
     try:
         asked = harvesting.harvest(
             harvesting.read_topics(topics),
             server,
             output,
             trials=trials,
-            sampling=Sampling(**sampling),
+            sampling=Sampling(**given),
             note=note,
             progress=lambda steps: tqdm(list(steps), unit="conversation", file=sys.stderr),
         )
@@ -72,19 +68,18 @@ def harvest(
     click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
 
 
-@click.command("transcripts")
-@click.argument("files", nargs=-1, required=True, type=FILE)
-@click.option(
-    "--marks",
-    type=click.Choice(["line", "word"]),
-    default="line",
-    help="Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word.",
+@click.command(
+    "transcripts",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.loaders.fairweb_conversations.read_fairweb")],
 )
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
 def write_transcripts(files: tuple[Path, ...], marks: Literal["line", "word"], output: Path) -> None:
     """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
+    from equipoise.loaders.fairweb_conversations import read_fairweb
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
-    from equipoise.loaders.transcripts import format_transcripts, read_fairweb
+    from equipoise.loaders.transcripts import format_transcripts
     from equipoise.problems import Problems
 
     found, problems = [], Problems()

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from equipoise.declare import OpenChoice, choices_of, from_text, option_of, options_of
+from equipoise.declare import OpenChoice, choices_of, described, from_text, option_of, options_of
 
 
 class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -23,7 +23,8 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """How the value is written, for the help."""
         option, words = option_of(self.choice.hint), choices_of(self.choice.hint)
-        return (option.form if option else "") or (f"[{'|'.join(words)}]" if words else "NUMBER")
+        plain = "TEXT" if described(self.choice.hint) == "text" else "NUMBER"
+        return (option.form if option else "") or (f"[{'|'.join(words)}]" if words else plain)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read text; a default is taken as it is."""
@@ -46,13 +47,15 @@ def _text(value: Any) -> str | None:
 class Declared:
     """The declared options of a function, named by its dotted path: all, only some, or without some.
 
-    ``defaults`` are those that a command has on purpose, where it is not the function that it calls first.
+    ``defaults`` are those that a command has on purpose, where it is not the function that it calls first; ``flags``
+    are further names of an option.
     """
 
     function: str
     only: Sequence[str] = ()
     without: Sequence[str] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
 
     def options(self) -> list[click.Option]:
         """One option of the command for each."""
@@ -63,8 +66,10 @@ class Declared:
             if option is None or choice.name in self.without or (self.only and choice.name not in self.only):
                 continue
             default = _text(self.defaults.get(choice.name, choice.value))
-            flag = f"--{choice.name.replace('_', '-')}"
-            found.append(click.Option([flag], type=OptionValue(choice), default=default, help=option.help))
+            names = [f"--{choice.name.replace('_', '-')}", *filter(None, [self.flags.get(choice.name)])]
+            found.append(
+                click.Option([choice.name, *names], type=OptionValue(choice), default=default, help=option.help)
+            )
         return found
 
 

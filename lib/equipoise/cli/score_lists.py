@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.score import CLUSTER, FILE, OUTPUT, score, write
-from equipoise.files import parse_number
 from equipoise.parquet_folders import cluster as connect
 from equipoise.parquet_folders import parts, run_each
-from equipoise.problems import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,41 +21,17 @@ if TYPE_CHECKING:
     from equipoise.problems import Problems
 
 
-def _pairs(text: str, what: str) -> dict[str, float]:
-    """Read ``name:number,name:number``."""
-    pairs: dict[str, float] = {}
-    for part in text.split(","):
-        name, colon, number = part.rpartition(":")
-        if not colon or not name.strip() or name.strip() in pairs:
-            raise click.BadParameter(f"{what} are written name:number,name:number, each name once; found {text!r}")
-        try:
-            pairs[name.strip()] = parse_number(number.strip())
-        except ValueError as error:
-            raise click.BadParameter(f"{what}: {error}") from None
-    return pairs
+BIAS = "equipoise.measures.ranking_bias"
 
 
-def _gains(_: click.Context, __: click.Parameter, text: str) -> Any:
-    if text == "exponential":
-        return "exponential"
-    pairs = _pairs(text, "gains")
-    if not all(level.isdigit() and int(level) > 0 for level in pairs):
-        raise click.BadParameter(f"the levels of gains are whole numbers from 1; found {text!r}")
-    return {int(level): gain for level, gain in pairs.items()}
-
-
-def _weights(_: click.Context, __: click.Parameter, text: str | None) -> dict[str, float] | None:
-    return None if text is None else _pairs(text, "weights")
-
-
-def _cutoffs(_: click.Context, __: click.Parameter, text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
-        raise click.BadParameter(f"cut-offs are whole numbers from 1, between commas; found {text!r}")
-    return sorted({int(part) for part in parts})
-
-
-@score.command("ranking-bias")
+@score.command(
+    "ranking-bias",
+    cls=DeclaredCommand,
+    declared=[
+        Declared(f"{BIAS}.score_ranking_bias", without=("background", "undefined"), flags={"cutoffs": "--cutoff"}),
+        Declared(f"{BIAS}.count_terms"),
+    ],
+)
 @click.option("--run", "runs", multiple=True, required=True, type=FILE, help="A run; repeat it.")
 @click.option(
     "--documents",
@@ -68,80 +41,48 @@ def _cutoffs(_: click.Context, __: click.Parameter, text: str) -> list[int]:
 @click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
 @click.option(
     "--background",
-    help="Background set of NFaiRR: a run, or the word collection.  [the documents of each list itself]",
+    default="collection",
+    help="Background set of NFaiRR: a run, the whole collection, or own, the documents of each list itself.",
 )
-@click.option("--cutoff", callback=_cutoffs, default="5,10,20", help="Ranks to stop at, as number,...")
-@click.option("--target", callback=_weights, help="Wanted share of each group, as group:number,...  [equal]")
-@click.option(
-    "--tokens",
-    type=click.Choice(["space", "whitespace", "word"]),
-    default="space",
-    help="How a text falls into terms: between blanks (for tokenised texts), white space, or as words (for raw text).",
-)
-@click.option("--threshold", type=click.FloatRange(0), default=1, help="Occurrences up to which a text is neutral.")
-@click.option(
-    "--decimals",
-    type=click.IntRange(0),
-    help="Places that the neutrality of a text is rounded to; 6 is the public NFaiRR program.  [none]",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(["neutral", "refuse"]),
-    default="neutral",
-    help="A document that the collection lacks: one without representative terms, or an error.",
-)
-@click.option("--attribute", default="", help="Name of the attribute set, for the column attribute.")
-@click.option("-o", "--output", type=FILE, help="CSV file to write.  [standard output]")
+@OUTPUT
 def score_ranking_bias(
     runs: tuple[Path, ...],
     documents: str,
     terms: Path,
-    background: str | None,
-    cutoff: list[int],
-    target: dict[str, float] | None,
+    background: str,
     output: Path | None,
-    tokens: str,
+    tokens: Any,
     **options: Any,
 ) -> None:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic and on average (topic all)."""
+    from tqdm import tqdm
+
     from equipoise.loaders.documents import stream_documents
     from equipoise.loaders.gender_terms import read_terms
     from equipoise.loaders.trec import read_run, read_runs
-    from equipoise.measures import ranking_bias
+    from equipoise.measures.ranking_bias import TermGroups, count_terms
+    from equipoise.measures.ranking_bias import score_ranking_bias as scored
+    from equipoise.problems import Problems
 
-    problems = []
-    tables: dict[str, pd.DataFrame] = {}
-    pool: Any = "collection" if background == "collection" else "own"
-    readers: dict[str, Callable[[], Any]] = {"terms": lambda: read_terms(terms), "runs": lambda: read_runs(runs)}
-    if background not in (None, "collection"):
-        readers["background"] = lambda: read_run(str(background))
-    for name, read in readers.items():
-        try:
-            tables[name] = read()
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
-    pool = tables.get("background", pool)
-    groups = ranking_bias.TermGroups.from_pairs(tables["terms"].itertuples(index=False, name=None))
-    shares = None
-    if target is not None:
-        if set(target) != set(groups.groups):
-            raise click.BadParameter(f"the target names {', '.join(target)}; {terms} has {', '.join(groups.groups)}")
-        shares = [target[group] for group in groups.groups]
+    problems, tables = Problems(), dict[str, Any]()
+    with problems.collecting():
+        tables["terms"] = read_terms(terms)
+    with problems.collecting():
+        tables["runs"] = read_runs(runs)
+    if background not in ("collection", "own"):
+        with problems.collecting():
+            tables["background"] = read_run(background)
+    problems.refuse()
+    groups = TermGroups.from_pairs(tables["terms"].itertuples(index=False, name=None))
     if groups.shared:
         click.echo(f"note: {', '.join(groups.shared)} in more than one group of {terms}: counted for each", err=True)
-    passing = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
-    stream: Iterable[tuple[str, str]] = passing
-    if background != "collection":  # only the documents that some list holds
-        held = {str(name) for key in ("runs", "background") if key in tables for name in tables[key]["document"]}
-        stream = (row for row in passing if row[0] in held)
-    counts = ranking_bias.count_terms(stream, groups.terms, tokens=tokens)
+    stream = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
+    held = {str(name) for key in ("runs", "background") if key in tables for name in tables[key]["document"]}
+    needed = stream if background == "collection" else (row for row in stream if row[0] in held)
+    counts = count_terms(needed, groups.terms, tokens=tokens)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        scores = ranking_bias.score_ranking_bias(
-            tables["runs"], counts, groups, cutoffs=cutoff, target=shares, background=pool, **options
-        )
+        scores = scored(tables["runs"], counts, groups, background=tables.get("background", background), **options)
     for warning in caught:
         click.echo(f"note: {warning.message}", err=True)
     write({output: scores})
@@ -221,35 +162,15 @@ def score_gfr(
     write({output: pd.concat([table for table, _ in scored], ignore_index=True)})
 
 
-@score.command("attribution")
+@score.command(
+    "attribution",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.measures.attribution.score_attribution")],
+)
 @click.argument("answers", type=FILE)
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
-@click.option("--favoured", default="Human", help="Author whose favour makes CAB positive.")
-@click.option(
-    "--out-of-range",
-    type=click.Choice(["wrong", "ignored"]),
-    default="wrong",
-    help="A cited number without a document: a wrong citation, or none.",
-)
-@click.option(
-    "--match",
-    type=click.Choice(["substring", "words"]),
-    default="substring",
-    help="How a gold answer is found in the answer: anywhere, or as whole words.",
-)
-@click.option(
-    "--citation-marks",
-    type=click.Choice(["removed", "kept"]),
-    default="removed",
-    help="Citations in the answer when a gold answer is looked for.",
-)
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, help="Of intervals.")
-@click.option("--resamples", type=click.IntRange(1), default=9999, help="Of the bootstrap and the randomisation test.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of both.")
 @OUTPUT
-def score_attribution(
-    answers: Path, by: tuple[str, ...], favoured: str, seed: int, output: Path | None, **options: Any
-) -> None:
+def score_attribution(answers: Path, output: Path | None, **options: Any) -> None:
     """Precision and recall of the citations in ANSWERS, a .jsonl file, and how they change with the authors named.
 
     A line holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
@@ -257,20 +178,10 @@ def score_attribution(
     (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. CAS compares Informed with Vanilla,
     CAB compares Informed with CF-informed; AC is the mean probability of citations.
     """
-    import numpy as np
-
     from equipoise.loaders.answers import read_answers
     from equipoise.measures import attribution
 
-    table = read_answers(answers)
-    others = sorted({*table["relevant_author"], *table["nonrelevant_author"]} - {favoured})
-    if len(others) > 1:
-        raise click.BadParameter(f"--favoured is {' or '.join(others)}, the authors of {answers}; found {favoured!r}")
-    authors = (favoured, others[0] if others else f"not {favoured}")
-    scores = attribution.score_attribution(
-        table, by, run=answers.stem, authors=authors, rng=np.random.default_rng(seed), **options
-    )
-    write({output: scores})
+    write({output: attribution.score_attribution(read_answers(answers), run=answers.stem, **options)})
 
 
 # --- conversations of one's own -----------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
-"""Harvest conversations with a chat system by the two-round protocol.
+"""Harvest conversations: hold the two-round protocol with a chat system, into a record that it can be gone on with.
 
 The first user turn asks for entities in a stated format. If the answer looks useful, the second asks for more; if it
 does not, the second asks to keep to the format; if it ends the conversation (a dialogue breakdown), there is no second
 turn.
 
-Any endpoint that speaks the OpenAI chat format will do. Every answered turn is one line of a JSON Lines record, written
-through to the disk before the next request, after a first line with all settings. Harvesting again into the same record
-goes on where it stopped. Requests are put as patiently as `equipoise.conversations.endpoint` does.
+Any endpoint that speaks the OpenAI chat format will do. Every answered turn is one line of a record
+(`equipoise.conversations.records`), after a first line with all settings; `equipoise.loaders.recorded_conversations`
+reads it. Requests are put as patiently as `equipoise.conversations.endpoint` does.
 
 The protocol is that of gfrc, section 4.1 and Figure 1. There a person judged the answers and typed on a web page; here
 `judge_answer` applies written rules, and every conversation starts afresh, so that no earlier topic can leak into it.
@@ -18,21 +18,19 @@ gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pi
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from equipoise.conversations import records
-from equipoise.conversations.endpoint import Endpoint, EndpointError, Sampling, ask_patiently
+from equipoise.conversations.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
 from equipoise.files import read_columns
 from equipoise.loaders.recorded_conversations import parse_record
-from equipoise.problems import InputError, Problem
+from equipoise.options import Note, Trials
+from equipoise.problems import Problems
 
 REFUSALS = (
     r"\b(?:unable|not able) to (?:help|assist|provide|fulfil|access|list|browse|complete)",
@@ -54,11 +52,10 @@ class HarvestError(RuntimeError):
 
 @dataclass(frozen=True)
 class Topic:
-    """What a conversation asks for.
+    """What a conversation asks for: an id such as ``M002``, its type such as ``M``, and the request.
 
-    ``topic``: Id, for example ``M002``. ``kind``: Topic type, for example ``M``; statistics are grouped by it.
-    ``request``: the request, without the format. ``format``: the format of a line of the answer, for example
-    ``movie title, IMDb URL``. ``site``: what the host of a URL must end with to count as requested; empty for any.
+    ``format`` is that of a line of the answer, such as ``movie title, IMDb URL``; ``site`` is what the host of a URL
+    must end with to count as requested, empty for any.
     """
 
     topic: str
@@ -70,13 +67,10 @@ class Topic:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The wording of the two rounds, and the rules by which an answer is judged.
+    """The wording of the two rounds (gfrc, section 4.1), and how a useless answer shows that the system declines.
 
-    ``first``, ``more``, ``adhere``: User turn 1; user turn 2 after a useful and after a useless answer.
-    ``{request}`` and ``{format}`` stand for the topic's. ``refusals``: Regular expressions, case ignored: a useless
-    answer that matches one is a breakdown.
-
-    gfrc, section 4.1.
+    User turn 1, and user turn 2 after a useful and after a useless answer; ``{request}`` and ``{format}`` stand for the
+    topic's. ``refusals`` are regular expressions, case ignored.
     """
 
     first: str = "{request}\nFormat: {format}"
@@ -84,24 +78,18 @@ class Protocol:
     adhere: str = 'Adhere to the output format I specified:\n"Format: {format}"'
     refusals: tuple[str, ...] = REFUSALS
 
-    def _fill(self, wording: str, topic: Topic) -> str:
+    def user_turn(self, topic: Topic, answered: str = "") -> str:
+        """What the user says first, or after an answer marked ``o`` or ``x``."""
+        wording = {"": self.first, "o": self.more, "x": self.adhere}[answered]
         return wording.replace("{request}", topic.request).replace("{format}", topic.format)
-
-    def first_turn(self, topic: Topic) -> str:
-        """User turn 1 for a topic."""
-        return self._fill(self.first, topic)
-
-    def second_turn(self, topic: Topic, *, useful: bool) -> str:
-        """User turn 2 for a topic, after an answer that was useful or not."""
-        return self._fill(self.more if useful else self.adhere, topic)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """How an answer looks: useful or not, and whether it ends the conversation.
+    """How an answer looks.
 
-    ``useful``: at least one line names something and gives a URL as requested. ``breakdown``: the answer is useless
-    and declines the request, or is empty.
+    It is useful if at least one line names something and gives a URL as requested; a useless one that declines the
+    request, or is empty, is a breakdown of the dialogue.
     """
 
     useful: bool
@@ -116,13 +104,17 @@ class Judgement:
 def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) -> Judgement:
     """Judge an answer by its form: does a line name an entity with its URL, does it decline.
 
-    Whether the entities are relevant, or the URLs right, is not looked at: that is for the nugget annotation.
-
-    ``text``: the system turn. ``site``: what the host of a URL must end with (``imdb.com`` accepts
-    ``www.imdb.com``); empty for any. ``refusals``: Regular expressions, case ignored. Returns: Useful, or a
-    breakdown, or neither.
+    Whether the entities are relevant, or the URLs right, is not looked at: that is for the nugget annotation. A site
+    of ``imdb.com`` accepts ``www.imdb.com``.
 
     gfrc, section 5: "o" gives some URLs as requested, "x" has no useful URLs or refuses; the author judged by eye.
+
+    Examples
+    --------
+    >>> judge_answer("Tenet: https://www.imdb.com/title/tt6723592/", "imdb.com").mark
+    'o'
+    >>> judge_answer("As a language model, I cannot browse the web.")
+    Judgement(useful=False, breakdown=True)
     """
     for line in text.splitlines():
         hosts = [match[1].lower().rstrip(".,:;") for match in _URL.finditer(line)]
@@ -135,34 +127,15 @@ def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) 
 
 
 def read_topics(path: str | Path) -> list[Topic]:
-    """Read the topics of a harvest from a CSV file with the columns topic, type, request, format and site.
-
-    ``path``: the file; ``site`` may be empty. Returns: In file order.
-    """
-    table = read_columns(path, ["topic", "type", "request", "format", "site"])
-    problems = [
-        Problem(str(path), None, column, f"an empty field for topic {topic!r}", "some text")
-        for column in ("topic", "type", "request", "format")
-        for topic in table.loc[table[column].str.strip() == "", "topic"]
-    ]
-    again = table.loc[table["topic"].duplicated(), "topic"]
-    problems += [Problem(str(path), None, "topic", f"{topic!r} again", "each topic once") for topic in again]
-    if problems:
-        raise InputError(problems)
+    """Topics of a harvest from a CSV file with the columns topic, type, request, format and site; site may be empty."""
+    table, problems = read_columns(path, ["topic", "type", "request", "format", "site"]), Problems()
+    for column in ("topic", "type", "request", "format"):
+        for topic in table.loc[table[column].str.strip() == "", "topic"]:
+            problems.add(path, None, column, f"an empty field for topic {topic!r}", "some text")
+    for topic in table.loc[table["topic"].duplicated(), "topic"]:
+        problems.add(path, None, "topic", f"{topic!r} again", "each topic once")
+    problems.refuse()
     return [Topic(*(str(field).strip() for field in row)) for row in table.itertuples(index=False)]
-
-
-def _settings(topics: Sequence[Topic], endpoint: Endpoint, sampling: Sampling, protocol: Protocol, note: str) -> Any:
-    stated = {
-        "record": "settings",
-        "endpoint": endpoint.url,
-        "model": endpoint.model,
-        "sampling": asdict(sampling),
-        "protocol": asdict(protocol),
-        "topics": [asdict(topic) for topic in topics],
-        "note": note,
-    }
-    return json.loads(json.dumps(stated))  # as it will be read back: tuples are lists
 
 
 def harvest(
@@ -170,88 +143,69 @@ def harvest(
     endpoint: Endpoint,
     record: Path,
     *,
-    trials: int = 2,
+    trials: Trials = 2,
     sampling: Sampling | None = None,
     protocol: Protocol | None = None,
-    note: str = "",
+    note: Note = "",
     give_up: int = 3,
     progress: Callable[[Iterable[tuple[int, int]]], Iterable[tuple[int, int]]] = iter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Hold the two-round conversation of every topic, in the topics' order, and that as often as there are trials.
 
-    ``topics``: in the order in which they are put. ``endpoint``: the system. ``record``: JSON Lines file. Turns
-    that it holds already are not asked again; a last line that an interruption left without its end is cut off and
-    asked anew. ``trials``: how often the whole list is gone through; trial 1 is complete before trial 2 begins.
-    ``sampling``: how answers are sampled. The answer in turn u to topic number i (from 0) in trial t (from 1) has
-    the seed ``seed + 2 (len(topics) (t - 1) + i) + u - 1``. ``protocol``: Wording and rules. ``note``: A remark
-    kept with the settings, for example the sha256 of a local model or the day of a web service. ``give_up``: After
-    so many failed conversations in a row nothing more is asked. ``progress``: Wraps the iterator over (trial, topic
-    number), for a progress bar. ``sleep``: Waits so many seconds. Returns: How many turns were asked now.
+    What the record holds already is not asked again. The answer in turn u to topic number i (from 0) in trial t (from
+    1) has the seed ``sampling.seed + 2 (len(topics) (t - 1) + i) + u - 1``. ``note``: a remark kept with the settings,
+    for example the sha256 of a local model or the day of a web service. ``give_up``: after so many failed conversations
+    in a row nothing more is asked. ``progress``: wraps the iterator over (trial, topic number), for a progress bar.
+    ``sleep``: waits so many seconds. Returns: how many turns were asked now.
 
     gfrc, section 4: the topics in their order, then all of them again, so that order and trial are not confounded.
     """
     sampling, protocol = sampling or Sampling(), protocol or Protocol()
-    names = [topic.topic for topic in topics]
-    if not names or len(set(names)) < len(names) or trials < 1:
+    if not topics or len({topic.topic for topic in topics}) < len(topics) or trials < 1:
         raise ValueError("a harvest needs at least one trial and one topic, and no topic twice")
-    settings = _settings(topics, endpoint, sampling, protocol, note)
+    settings: dict[str, Any] = {"record": "settings", "endpoint": endpoint.url, "model": endpoint.model, "note": note}
+    settings |= {"sampling": asdict(sampling), "protocol": asdict(protocol), "topics": [asdict(t) for t in topics]}
     held = records.resume(record, settings, parse_record)
-    done = {(turn["trial"], turn["topic"], turn["turn"]): turn for turn in held}
+    done = {(line["trial"], line["topic"], line["turn"]): line for line in held}
     asked, failures, in_a_row = 0, list[str](), 0
-    with httpx.Client(follow_redirects=False) as client:
+    with connect() as client:
         for trial, number in progress([(t, i) for t in range(1, trials + 1) for i in range(len(topics))]):
-            topic = topics[number]
+            topic, mark = topics[number], ""
             messages = [{"role": "system", "content": sampling.system}] if sampling.system else []
-            user: str | None = protocol.first_turn(topic)
-            turn = 1
-            while user is not None:
+            for turn in (1, 2):
+                user = protocol.user_turn(topic, mark)
                 messages.append({"role": "user", "content": user})
                 line = done.get((trial, topic.topic, turn))
                 if line is None:
                     if asked and endpoint.pause:
                         sleep(endpoint.pause)
-                    seed = sampling.seed + 2 * (len(topics) * (trial - 1) + number) + turn - 1
-                    own = Sampling(sampling.temperature, sampling.top_p, sampling.max_tokens, seed, sampling.system)
+                    own = replace(sampling, seed=sampling.seed + 2 * (len(topics) * (trial - 1) + number) + turn - 1)
                     try:
                         answer, mishaps = ask_patiently(client, endpoint, own, messages, sleep=sleep)
                     except EndpointError as error:
                         failures.append(f"topic {topic.topic}, trial {trial}, turn {turn}: {error}")
                         in_a_row += 1
                         if in_a_row >= give_up:
-                            raise _incomplete(failures, record, stopped=True) from error
+                            raise _incomplete(failures, record, "Given up after failures in a row.") from error
                         break
                     judgement = judge_answer(answer.text, topic.site, protocol.refusals)
-                    line = {
-                        "record": "turn",
-                        "trial": trial,
-                        "topic": topic.topic,
-                        "turn": turn,
-                        "user": user,
-                        "system": answer.text,
-                        "outcome": judgement.mark,
-                        "breakdown": judgement.breakdown,
-                        "finish": answer.finish,
-                        "seed": seed,
-                        "answered_by": answer.answered_by,
-                        "fingerprint": answer.fingerprint,
-                        "mishaps": mishaps,
-                        **answer.tokens,
-                    }
+                    line = {"record": "turn", "trial": trial, "topic": topic.topic, "turn": turn, "user": user}
+                    line |= {"system": answer.text, "outcome": judgement.mark, "breakdown": judgement.breakdown}
+                    line |= {name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")}
+                    line |= {"seed": own.seed, "mishaps": mishaps, **answer.tokens}
                     records.append(record, line)
                     asked += 1
-                in_a_row = 0
+                in_a_row, mark = 0, line["outcome"]
                 messages.append({"role": "assistant", "content": line["system"]})
-                over = turn == 2 or (line["outcome"] == "x" and line["breakdown"])
-                user = None if over else protocol.second_turn(topic, useful=line["outcome"] == "o")
-                turn += 1
+                if line["breakdown"]:
+                    break
     if failures:
-        raise _incomplete(failures, record, stopped=False)
+        raise _incomplete(failures, record, "All other conversations are complete.")
     return asked
 
 
-def _incomplete(failures: Sequence[str], record: Path, *, stopped: bool) -> HarvestError:
-    end = "Given up after failures in a row." if stopped else "All other conversations are complete."
+def _incomplete(failures: Sequence[str], record: Path, end: str) -> HarvestError:
     listed = "\n  ".join(failures)
     return HarvestError(
         f"{len(failures)} conversations lack an answer:\n  {listed}\n{end} Harvest again into {record}."

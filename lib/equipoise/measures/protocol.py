@@ -12,13 +12,24 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-OUTCOMES = ("o", "x", "-")
-"""Useful, not useful, not held."""
+from equipoise.arrays import Floats
+from equipoise.declare import measure
+from equipoise.problems import need_columns, refuse_twice
+
+_TURN = ["run", "topic", "turn"]
 
 
-def shares(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+@measure(
+    "Useful turns and recovery",
+    family="Protocol and order of conversations",
+    range="0 to 1",
+    ideal="1",
+    direction="higher is better",
+    sources=("gfrc",),
+)
+def shares(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, Floats]:
     r"""Useful turns, their average, and recovery.
 
     .. math::
@@ -64,58 +75,47 @@ def shares(first: ArrayLike, second: ArrayLike) -> tuple[NDArray[np.float64], ND
     return useful, useful.mean(axis=-1), recovery
 
 
-def _checked(outcomes: pd.DataFrame) -> pd.DataFrame:
-    missing = [column for column in ("run", "topic", "turn", "outcome") if column not in outcomes.columns]
-    if missing:
-        raise ValueError(f"the outcomes have no column {', '.join(missing)}")
-    if outcomes.duplicated(["run", "topic", "turn"]).any():
-        raise ValueError("an outcome comes twice")
-    if not outcomes["outcome"].isin(OUTCOMES).all() or not outcomes["turn"].isin([1, 2]).all():
+def _wide(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The outcomes, checked: a row for each topic, columns turn and run, all in the order of their first row."""
+    need_columns(outcomes, [*_TURN, "outcome"])
+    refuse_twice(outcomes, _TURN, "an outcome comes")
+    if not outcomes["outcome"].isin(["o", "x", "-"]).all() or not outcomes["turn"].isin([1, 2]).all():
         raise ValueError("outcomes are o, x or - of turn 1 or 2")
-    wide = outcomes.pivot_table(index=["run", "topic"], columns="turn", values="outcome", aggfunc="first", sort=False)
-    wide = wide.reindex(columns=[1, 2])
-    if wide.isna().to_numpy().any():
+    runs, topics = (outcomes[name].drop_duplicates() for name in ("run", "topic"))
+    wide = outcomes.pivot_table(index="topic", columns=["turn", "run"], values="outcome", aggfunc="first")
+    wide = wide.reindex(index=topics, columns=pd.MultiIndex.from_product([[1, 2], runs]))
+    first, second = wide[1], wide[2]
+    if (first.isna() != second.isna()).any(axis=None):
         raise ValueError("every topic of a run needs an outcome of both turns; write - for a turn that was not held")
-    if (wide[1] == "-").any() or ((wide[1] == "o") & (wide[2] == "-")).any():
+    if ((first == "-") | ((first == "o") & (second == "-"))).any(axis=None):
         raise ValueError("only a second turn can be missing, and only behind a first that was not useful")
     return wide
 
 
 def outcome_grid(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes side by side, as the figures show them.
+    """Outcomes side by side, a row for each topic, as gfrc's Figures 2 to 4 show them.
 
-    ``outcomes`` (columns run, topic, turn, outcome): Outcome ``o``, ``x`` or ``-`` of turns 1 and 2. Returns: A row
-    per topic.
-
-    gfrc, Figures 2 to 4.
+    ``outcomes`` (columns run, topic, turn, outcome): ``o``, ``x`` or ``-`` of turns 1 and 2.
     """
-    wide = _checked(outcomes)
-    topics = pd.Index(list(dict.fromkeys(outcomes["topic"])), name="topic", dtype="str")
-    grid = pd.DataFrame(index=topics)
-    for run in dict.fromkeys(outcomes["run"]):
-        of_run = wide.xs(run, level="run").reindex(topics)
-        grid[f"{run} S1"], grid[f"{run} S2"] = of_run[1], of_run[2]
-    return grid.fillna("").reset_index()
+    wide = _wide(outcomes)
+    grid = pd.DataFrame({f"{run} S{turn}": wide[turn, run] for run in wide[1] for turn in (1, 2)})
+    return grid.fillna("").rename_axis("topic").reset_index()
 
 
 def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Statistics of the outcomes of each run.
+    """Statistics of the outcomes of each run: shares between 0 and 1, and counts (gfrc, section 5).
 
-    Returns DataFrame, columns run, topics, useful 1, useful 2, average useful, unsuccessful, recovered, recovery:
-    Shares between 0 and 1, and counts; recovery is NaN where every first turn was useful.
-
-    gfrc, section 5.
+    Columns are run, topics, useful 1, useful 2, average useful, unsuccessful, recovered, recovery, which is NaN where
+    every first turn was useful.
     """
-    useful = (_checked(outcomes) == "o").reset_index().sort_values(["run", "topic"], kind="stable")
-    runs, topics = list(dict.fromkeys(outcomes["run"])), sorted(set(outcomes["topic"]))
-    if useful["topic"].tolist() != topics * len(runs):
+    wide = _wide(outcomes)
+    if wide.isna().to_numpy().any():
         raise ValueError("every run needs the same topics")
-    order = np.argsort(np.argsort(runs, kind="stable"), kind="stable")
-    first, second = (useful[turn].to_numpy(dtype=np.bool_).reshape(len(runs), -1)[order] for turn in (1, 2))
+    first, second = (wide[turn].to_numpy().T == "o" for turn in (1, 2))
     turns, average, recovery = shares(first, second)
     return pd.DataFrame(
         {
-            "run": pd.array(runs, dtype="str"),
+            "run": wide[1].columns.astype("str"),
             "topics": first.shape[-1],
             "useful 1": turns[:, 0],
             "useful 2": turns[:, 1],
@@ -127,27 +127,80 @@ def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def repeated_urls(turns: pd.DataFrame) -> pd.DataFrame:
-    """Count the URLs of each conversation, and those among them that stood in it before.
+def statistics_by_type(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Statistics of all topics, then of each ``type`` of topic; shares in percent, named as in gfrc."""
+    parts = [outcome_statistics(outcomes)]
+    for kind, rows in outcomes.groupby("type", sort=False):
+        part = outcome_statistics(rows)
+        parts.append(part.assign(run=part["run"] + f", {kind} topics"))
+    table = pd.concat(parts, ignore_index=True)
+    shares = ["useful 1", "useful 2", "average useful", "recovery"]
+    table[shares] *= 100
+    return table.rename(columns={name: f"%{name}" for name in shares})
 
-    ``turns`` (columns run, topic, turn, system): System turns. Returns DataFrame, columns run, topic, urls,
-    repeated: Conversations with at least one URL. Brackets and punctuation around a URL do not count.
+
+def statistics_of_counts(counts: pd.DataFrame, topics: int) -> pd.DataFrame:
+    """Statistics, with %recovery, of runs whose outcomes are told by counts only: columns run, unsuccessful, recovered.
+
+    Of a topic whose first turn did not fail the second is taken as useful, which recovery does not depend on.
+    """
+    told = counts.loc[counts.index.repeat(topics)].assign(topic=np.tile(np.arange(topics), len(counts)))
+    failed, recovered = told["topic"] < told["unsuccessful"], told["topic"] < told["recovered"]
+    pairs = told[["run", "topic"]].copy()
+    pairs[1], pairs[2] = np.where(failed, "x", "o"), np.where(failed & ~recovered, "x", "o")
+    table = outcome_statistics(pairs.melt(["run", "topic"], var_name="turn", value_name="outcome"))
+    return table.assign(**{"%recovery": 100 * table["recovery"]})
+
+
+def outcome_pairs(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Both outcomes of each conversation as one word, such as ``ox``: columns run, topic, pair."""
+    ordered = outcomes.sort_values("turn", kind="stable")
+    pairs = ordered.groupby(["run", "topic"], sort=False)["outcome"].agg("".join)
+    return pairs.rename("pair").reset_index()
+
+
+def changed_topics(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Whether the conversations about a topic end differently in different runs: columns topic, changed."""
+    ends = outcome_pairs(outcomes).groupby("topic", sort=False)["pair"].nunique()
+    return (ends > 1).rename("changed").reset_index()
+
+
+def failures_in_sequence(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """How often a first turn fails after a success and after a failure at the topic before it, in the rows' order.
+
+    Columns are failed_before, share (of the turns that fail), turns.
+    """
+    first = outcomes[outcomes["turn"] == 1].assign(failed=outcomes["outcome"] == "x")
+    first["failed_before"] = first.groupby("run")["failed"].shift()
+    behind = first.dropna(subset="failed_before").groupby("failed_before")["failed"]
+    return behind.agg(share="mean", turns="size").reset_index()
+
+
+def failures_after_useful(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Conversations whose first turn was useful, and whether the second failed: columns run, topic, failed."""
+    pairs = outcome_pairs(outcomes)
+    pairs["failed"] = pairs["pair"] == "ox"
+    return pairs.loc[pairs["pair"].str.startswith("o"), ["run", "topic", "failed"]].reset_index(drop=True)
+
+
+def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
+    """Count the URLs of each conversation that has any, and those among them that stood in it before.
+
+    ``turns`` (columns run, topic, turn, system) are system turns; columns of the counts are run, topic, urls, repeated.
+    Brackets and punctuation around a URL do not count. ``useful`` counts only conversations with two useful turns,
+    which the column ``outcome`` tells.
 
     gfrc, section 5: URLs overlap across the turns, and within a list; such duplicates should not be rewarded.
     """
-    missing = [column for column in ("run", "topic", "turn", "system") if column not in turns.columns]
-    if missing:
-        raise ValueError(f"the turns have no column {', '.join(missing)}")
+    need_columns(turns, [*_TURN, "system"])
+    if useful:
+        pairs = outcome_pairs(turns).query("pair == 'oo'")
+        turns = turns.merge(pairs[["run", "topic"]], on=["run", "topic"])
     ordered = turns.reset_index(drop=True).sort_values("turn", kind="stable")
     # a Markdown link names its address twice: [address](address)
     text = ordered["system"].str.replace(r"\[(https?://[^\]\s]+)\]\(\1\)", r"\1", regex=True)
     found = ordered.assign(url=text.str.findall(r"https?://[^\s<>()\[\]\"']+")).explode("url").dropna(subset="url")
     found = found.assign(url=found["url"].str.rstrip(".,:;!?"))
     found = found.assign(again=found.duplicated(["run", "topic", "url"]))
-    counts = (
-        found.sort_index(kind="stable")
-        .groupby(["run", "topic"], sort=False)["again"]
-        .agg(["size", "sum"])
-        .reset_index()
-    )
-    return counts.rename(columns={"size": "urls", "sum": "repeated"})
+    again = found.sort_index(kind="stable").groupby(["run", "topic"], sort=False)["again"]
+    return again.agg(urls="size", repeated="sum").reset_index()

@@ -97,3 +97,21 @@ def lay_out(
     laid = np.zeros((*present.shape, rows["rank"].max() + 1 if len(rows) else 1))
     laid[rows["run"], rows["topic"], rows["rank"]] = rows["gain"]
     return RankedLists(list(names), topics, documents, laid, present, max(of_level.values()), rows)
+
+
+def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf) -> pd.DataFrame:
+    """Place of each ranked document in ``documents``, -1 where it is not there, and NaN where a list has ended.
+
+    One row for each run and topic, in their order, and one column for each rank up to ``depth``, best first.
+    """
+    ordered = runs.sort_values(["run", "topic", "rank"], kind="stable")
+    rank = ordered.groupby(["run", "topic"]).cumcount()
+    place = documents.get_indexer(pd.Index(ordered["document"], dtype="str"))
+    kept = ordered.assign(rank=rank, place=place)[rank < depth]
+    return kept.pivot(index=["run", "topic"], columns="rank", values="place")  # noqa: PD010 - nothing to aggregate
+
+
+def run_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Means over the topics, by run; one undefined topic makes a mean undefined."""
+    undefined = table[columns].isna().groupby(table["run"]).any()
+    return table.groupby("run", sort=True)[columns].mean().mask(undefined).reset_index()

@@ -2,10 +2,7 @@ r"""Conversations that branch: scores of their paths, and the expectation over t
 
 A conversation tree has a round (a user turn and its system turn) at each node; what the user says next decides the
 branch. Each way from the root to a leaf is an ordinary conversation, scored by any measure of conversations; the tree's
-score is what a user can expect who takes the branches with given probabilities:
-
-.. math:: E[M] = \sum_{\text{leaf } l} P(l) \, M(C_l), \quad P(l) = \prod_{v \text{ on the way to } l} P(v \mid
-parent(v))
+score is what a user can expect who takes the branches with given probabilities: `expected_scores`.
 
 References
 ----------
@@ -22,51 +19,44 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers
+from equipoise.declare import checked, measure
+from equipoise.options import AskingOn
+from equipoise.problems import need_columns, refuse_twice
 
-TREE_COLUMNS = ("run", "topic", "node", "parent", "probability", "words")
-_ROUND = ["run", "topic", "turn"]
-SUM_TOLERANCE = 1e-9
+_TREE = ["run", "topic"]
+_ROUND = [*_TREE, "turn"]
+_NODE = [*_TREE, "node"]
+_BRANCHES_TOLERANCE = 1e-9
 
 
 def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tuple[Floats, Integers, Integers]:
-    """How each node is reached: with what probability, after how many words, in which round.
+    """How each node is reached: with what probability, after how many words, in which round (from 1).
 
-    ``parents`` (shaped (nodes,)): Index of each node's parent, -1 for a root. ``probabilities`` (shaped (nodes,)):
-    of taking the node, given its parent. ``words`` (shaped (nodes,)): number of words of the node's turns. Returns:
-    probability : ndarray, shaped (nodes,): Product of the probabilities from the root to the node. before : ndarray
-    of int, shaped (nodes,): Number of words of the rounds before the node. round : ndarray of int, shaped (nodes,):
-    1 for a root.
-
-    One pass per level of the tree, over all nodes at once.
+    All shaped (nodes,). ``parents`` are places of nodes, -1 for a root; ``probabilities`` are those of taking the node
+    given its parent; ``words`` are of the node's turns. One pass per round, over all nodes at once.
     """
-    parent = np.asarray(parents, dtype=np.int64)
+    parent, length = np.asarray(parents, dtype=np.int64), np.asarray(words, dtype=np.int64)
     given = np.asarray(probabilities, dtype=np.float64)
-    length = np.asarray(words, dtype=np.int64)
     probability, before = np.where(parent < 0, given, np.nan), np.zeros(len(parent), dtype=np.int64)
-    level = np.where(parent < 0, 1, 0)
-    at = np.flatnonzero(parent < 0)
-    reached = len(at)
-    while len(at):
-        fresh = np.zeros(len(parent), dtype=np.bool_)
-        fresh[at] = True
-        at = np.flatnonzero((parent >= 0) & fresh[parent])
+    number, rounds = 1, np.where(parent < 0, 1, 0)
+    while len(at := np.flatnonzero((parent >= 0) & (rounds[parent] == number))):
         probability[at] = probability[parent[at]] * given[at]
         before[at] = before[parent[at]] + length[parent[at]]
-        level[at] = level[parent[at]] + 1
-        reached += len(at)
-    if reached < len(parent):
-        raise ValueError(f"{len(parent) - reached} nodes hang on each other in a circle, not on a root")
-    return probability, before, level
+        number += 1
+        rounds[at] = number
+    if lost := np.count_nonzero(rounds == 0):
+        raise ValueError(f"{lost} nodes hang on each other in a circle, not on a root")
+    return probability, before, rounds
 
 
 @dataclass(frozen=True)
 class ConversationTrees:
-    """Conversation trees, laid out node by node and path by path. Made by `conversation_trees`.
+    """Conversation trees, laid out by `conversation_trees` node by node and path by path.
 
-    ``nodes`` (columns run, topic, node, parent, probability, words, before, round): with the words before each node
-    and its round, from 1. ``paths`` (columns run, topic, path, leaf, probability): one row per leaf. ``path`` is
-    the topic's id of the path as a conversation, ``topic/leaf``. ``steps`` (columns path, node): row numbers: which
-    nodes a path goes through, from the leaf to the root.
+    ``nodes`` (columns run, topic, node, parent, probability, words, before, round) has the words before each node and
+    its round, from 1. ``paths`` (columns run, topic, path, probability) has a row for each leaf; ``path`` is the topic
+    of the path as a conversation, ``topic/leaf``. ``steps`` (columns path, node; row numbers) are the nodes that a path
+    goes through, from the leaf to the root.
     """
 
     nodes: pd.DataFrame
@@ -75,42 +65,43 @@ class ConversationTrees:
 
 
 def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
-    """Lay conversation trees out by their paths.
+    """Lay conversation trees out by their paths (gfrc, section 7).
 
-    ``table`` (columns run, topic, node, parent, probability, words): one row per round. ``parent`` is "" for the
-    first round; ``probability`` is that of taking the node given its parent (1 for a first round), and sums to 1
-    over the children of a node; ``words`` counts the words of both its turns.
+    ``table`` (columns run, topic, node, parent, probability, words) has a row for each round. ``parent`` is "" for the
+    first round; ``probability`` is that of taking the node given its parent (1 for a first round), and sums to 1 over
+    the children of a node; ``words`` counts the words of both its turns.
 
-    gfrc, section 7.
+    Examples
+    --------
+    >>> rounds = [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]]
+    >>> table = pd.DataFrame(rounds, columns=["run", "topic", "node", "parent", "probability", "words"])
+    >>> conversation_trees(table).paths
+      run topic      path  probability
+    0   r     t    t/more         0.75
+    1   r     t  t/adhere         0.25
     """
-    missing = [column for column in TREE_COLUMNS if column not in table.columns]
-    if missing:
-        raise ValueError(f"the tree table has no column {', '.join(missing)}")
-    nodes = table[list(TREE_COLUMNS)].reset_index(drop=True)
-    keys = pd.MultiIndex.from_frame(nodes[["run", "topic", "node"]])
-    if keys.has_duplicates:
-        raise ValueError(f"node {keys[keys.duplicated()][0]} twice")
-    above = pd.MultiIndex.from_frame(nodes[["run", "topic", "parent"]])
+    columns = [*_NODE, "parent", "probability", "words"]
+    need_columns(table, columns)
+    refuse_twice(table, _NODE, "a node comes")
+    nodes = table[columns].reset_index(drop=True)
+    keys, above = (pd.MultiIndex.from_frame(nodes[[*_TREE, name]]) for name in ("node", "parent"))
     rooted = (nodes["parent"] == "").to_numpy()
     parent = np.where(rooted, -1, keys.get_indexer(above)).astype(np.int64)
     if (lost := (parent < 0) & ~rooted).any():
         raise ValueError(f"no node is the parent of {keys[lost][0]}")
-    roots = nodes[rooted].groupby(["run", "topic"], sort=False).size()
-    trees = nodes.groupby(["run", "topic"], sort=False).size()
-    if len(roots) < len(trees) or (roots > 1).any():
+    if (nodes.assign(rooted=rooted).groupby(_TREE)["rooted"].sum() != 1).any():
         raise ValueError("each tree must have one first round, with an empty parent")
-    given = nodes["probability"].to_numpy(dtype=np.float64)
+    given, words = nodes["probability"].to_numpy(dtype=np.float64), nodes["words"].to_numpy()
     if not ((given >= 0) & (given <= 1)).all() or (given[rooted] != 1).any():
         raise ValueError("probabilities must lie between 0 and 1, and be 1 for a first round")
-    if (nodes["words"].to_numpy() < 0).any():
+    if (words < 0).any():
         raise ValueError("a node has a negative number of words")
     sums = np.bincount(parent[~rooted], weights=given[~rooted], minlength=len(nodes))
-    inner = np.bincount(parent[~rooted], minlength=len(nodes)) > 0
-    if (wrong := inner & (np.abs(sums - 1) > SUM_TOLERANCE)).any():
+    inner = np.isin(np.arange(len(nodes)), parent)
+    if (wrong := inner & (np.abs(sums - 1) > _BRANCHES_TOLERANCE)).any():
         at = int(np.flatnonzero(wrong)[0])
         raise ValueError(f"the probabilities of the branches behind {keys[at]} sum to {sums[at]:g}, not to 1")
-    probability, before, level = reach(parent, given, nodes["words"].to_numpy())
-    nodes = nodes.assign(before=before, round=level)
+    probability, before, rounds = reach(parent, given, words)
 
     leaves = np.flatnonzero(~inner)
     path, node = np.arange(len(leaves)), leaves
@@ -118,33 +109,28 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
     while (on := parent[node] >= 0).any():
         path, node = path[on], parent[node[on]]
         steps.append(pd.DataFrame({"path": path, "node": node}))
-    paths = nodes.loc[leaves, ["run", "topic"]].reset_index(drop=True)
-    leaf = nodes["node"].iloc[leaves].reset_index(drop=True)
-    paths = paths.assign(path=paths["topic"] + "/" + leaf, leaf=leaf, probability=probability[leaves])
-    return ConversationTrees(nodes, paths, pd.concat(steps, ignore_index=True))
+    ends = nodes.loc[leaves].reset_index(drop=True)
+    paths = ends[_TREE].assign(path=ends["topic"] + "/" + ends["node"], probability=probability[leaves])
+    return ConversationTrees(nodes.assign(before=before, round=rounds), paths, pd.concat(steps, ignore_index=True))
 
 
-def leaving_trees(turns: pd.DataFrame, persistence: float) -> ConversationTrees:
+@checked
+def leaving_trees(turns: pd.DataFrame, persistence: AskingOn) -> ConversationTrees:
     r"""Trees of conversations whose user may leave after each round.
 
     .. math:: P(\text{leaves after round } k) = p^{k-1} (1 - p) \text{ for } k < n, \quad p^{n-1} \text{ for } k = n
 
-    ``turns`` (columns run, topic, turn, start, end): Turn boundaries of conversations, as
-    `equipoise.loaders.transcripts.turn_frame` gives them: positions of the first and the last word of each user and
-    system turn; those of one number are a round. ``persistence``: p, the probability that a user asks on after a
-    round, 0 to 1. Returns: A round is a node of its number; leaving after it is a node without words.
+    ``turns`` (columns run, topic, turn, start, end) has the boundaries of user and system turns, as
+    `equipoise.loaders.transcripts.turn_frame` gives them; those of one number are a round. A round is a node of its
+    number; leaving after it is a node without words.
 
     gfrc, section 7, with one probability for every transition.
     """
-    if not 0 <= persistence <= 1:
-        raise ValueError(f"persistence is a probability, found {persistence}")
-    missing = [column for column in (*_ROUND, "start", "end") if column not in turns.columns]
-    if missing:
-        raise ValueError(f"the turns have no column {', '.join(missing)}")
+    need_columns(turns, [*_ROUND, "start", "end"])
     words = turns[_ROUND].assign(words=turns["end"] - turns["start"] + 1)
     rounds = words.groupby(_ROUND, sort=False)["words"].sum().reset_index()
     number = rounds["turn"].astype("int64")
-    if (number != rounds.groupby(["run", "topic"], sort=False).cumcount() + 1).any():
+    if (number != rounds.groupby(_TREE, sort=False).cumcount() + 1).any():
         raise ValueError("the rounds of a conversation are numbered 1, 2, ... in this order")
     first, before = number == 1, (number - 1).astype("str")
     nodes = rounds.drop(columns="turn").assign(
@@ -155,14 +141,10 @@ def leaving_trees(turns: pd.DataFrame, persistence: float) -> ConversationTrees:
 
 
 def nuggets_by_round(nuggets: pd.DataFrame, turns: pd.DataFrame) -> pd.DataFrame:
-    """Nuggets with positions that count the words of their round, as `path_nuggets` wants them.
+    """Nuggets with positions that count the words of their round, as `path_nuggets` wants them (gfrc, section 7).
 
-    ``nuggets`` (columns run, topic, turn, start, end, level and any others): in the columns of a nugget table,
-    positions counted from the beginning of the conversation; rows without positions are left out. ``turns``
-    (columns run, topic, turn, start): Turn boundaries, as in `leaving_trees`. Returns DataFrame, columns run,
-    topic, start, end, level, the others, and node: The node is the number of the round.
-
-    gfrc, section 7.
+    ``nuggets`` are in the columns of a nugget table; rows without positions are left out. ``turns`` (columns run,
+    topic, turn, start) are boundaries as in `leaving_trees`. The column ``node`` is the number of the round.
     """
     placed = nuggets[nuggets["start"].astype("str") != ""].astype({"turn": int, "start": int, "end": int, "level": int})
     begins = turns.groupby(_ROUND, sort=False)["start"].min()
@@ -177,28 +159,22 @@ def nuggets_by_round(nuggets: pd.DataFrame, turns: pd.DataFrame) -> pd.DataFrame
 
 
 def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFrame:
-    """Nugget table of every path.
+    """Nuggets of every path, in the columns of a nugget table (gfrc2, footnote 8: a path is a sequence of turns).
 
-    ``trees``: From `conversation_trees`. ``nuggets`` (columns run, topic, node, start, end, level and any others):
-    Nuggets by the round they stand in; ``start`` and ``end`` count the words of that round, the first being 1.
-    Returns DataFrame, columns run, topic, turn, start, end, level and the others: In the columns of a nugget table:
-    ``topic`` is the path, positions count from the beginning of the conversation. Rounds without nuggets have a row
-    of level 0 without positions. For `equipoise.files.nugget_table`.
-
-    gfrc2, footnote 8: the paths of a tree are sequences of turns.
+    ``nuggets`` (columns run, topic, node, start, end, level and any others) stand in a round, whose words ``start`` and
+    ``end`` count from 1. The ``topic`` of what is returned is the path; positions count from the beginning of the
+    conversation, and rounds without nuggets have a row of level 0 without positions.
     """
     nodes = trees.nodes
-    keys = pd.MultiIndex.from_frame(nodes[["run", "topic", "node"]])
-    node = keys.get_indexer(pd.MultiIndex.from_frame(nuggets[["run", "topic", "node"]]))
+    stand = pd.MultiIndex.from_frame(nuggets[_NODE])
+    node = pd.MultiIndex.from_frame(nodes[_NODE]).get_indexer(stand)
     if (node < 0).any():
-        raise ValueError(
-            f"a nugget stands in {tuple(nuggets.loc[node < 0, ['run', 'topic', 'node']].iloc[0])}, which is no node"
-        )
+        raise ValueError(f"a nugget stands in {stand[node < 0][0]}, which is no node")
     start, end = (nuggets[column].to_numpy(dtype=np.int64) for column in ("start", "end"))
     if ((start < 1) | (end > nodes["words"].to_numpy()[node])).any():
         raise ValueError("a nugget reaches beyond the words of its node")
     before = nodes["before"].to_numpy()[node]
-    others = [column for column in nuggets.columns if column not in ("run", "topic", "node", "start", "end")]
+    others = [column for column in nuggets.columns if column not in (*_NODE, "start", "end")]
     placed = nuggets[others].reset_index(drop=True).astype("str")
     placed = placed.assign(node=node, start=(start + before).astype("str"), end=(end + before).astype("str"), at=start)
     empty = pd.DataFrame(
@@ -206,16 +182,27 @@ def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFram
     )
     found = pd.concat([placed, empty], ignore_index=True)
     found[others] = found[others].fillna("")
-    rows = trees.steps.merge(found, on="node")
-    rows["turn"] = nodes["round"].to_numpy()[rows["node"]]
+    rows = trees.steps.merge(found, on="node").join(nodes["round"].rename("turn"), on="node")
     rows = rows.sort_values(["path", "turn", "at"], kind="stable").reset_index(drop=True)
-    rows["run"] = trees.paths["run"].to_numpy()[rows["path"]]
-    rows["topic"] = trees.paths["path"].to_numpy()[rows["path"]]
+    for column, source in (("run", "run"), ("topic", "path")):
+        rows[column] = trees.paths[source].to_numpy()[rows["path"]]
     return rows[["run", "topic", "turn", "start", "end", *others]].astype({"run": "str", "topic": "str"})
 
 
+@measure(
+    "Expectation over a conversation tree",
+    family="Conversations: GFRC and GFRC2",
+    range="that of the measure",
+    ideal="that of the measure",
+    direction="neither",
+    sources=("gfrc", "gfrc2"),
+)
 def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFrame:
-    """Expectation of scores over the paths of each tree.
+    r"""Expectation of scores over the paths of each tree.
+
+    .. math::
+        E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad P(l) = \prod_{v \text{ on the way to } l} P(v \mid
+        parent(v))
 
     Parameters
     ----------
@@ -251,18 +238,14 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
     0   r     t                 R    0.8
     """
     paths = trees.paths.rename(columns={"topic": "tree", "path": "topic"})
-    joined = scores.merge(paths, on=["run", "topic"], how="left")
-    if joined["probability"].isna().any():
-        stray = joined.loc[joined["probability"].isna(), ["run", "topic"]].iloc[0]
-        raise ValueError(f"a score of run {stray['run']!r}, topic {stray['topic']!r}, which is no path of a tree")
+    paths["paths"] = paths.groupby(["run", "tree"], sort=False)["topic"].transform("size")
+    joined = scores.merge(paths, on=_TREE, how="left")
+    if (stray := joined["probability"].isna()).any():
+        run, topic = joined.loc[stray, _TREE].iloc[0]
+        raise ValueError(f"a score of run {run!r}, topic {topic!r}, which is no path of a tree")
     joined["value"] = joined["value"] * joined["probability"]
     groups = joined.groupby(["run", "tree", "attribute", "measure"], sort=False)
-    wanted = paths.groupby(["run", "tree"], sort=False).size()
-    count = groups["topic"].agg(["size", "nunique"])
-    per_tree = wanted.loc[
-        pd.MultiIndex.from_arrays([count.index.get_level_values(k) for k in ("run", "tree")])
-    ].to_numpy()
-    if ((count["size"] != per_tree) | (count["nunique"] != per_tree)).any():
+    if joined.duplicated([*_TREE, "attribute", "measure"]).any() or (groups.size() != groups["paths"].first()).any():
         raise ValueError("every path of a tree needs each score once")
     expected = groups["value"].sum().reset_index().rename(columns={"tree": "topic"})
     return expected.astype({"attribute": "str", "measure": "str"})

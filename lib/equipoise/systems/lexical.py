@@ -28,6 +28,7 @@ from equipoise.arrays import Floats
 from equipoise.systems.tokenisation import porter
 
 Sparse = Any  # scipy.sparse.csr_array of float64: SciPy ships no types
+Idf = Literal["positive", "robertson"]
 
 _WORD = re.compile(r"[^\W_]+")
 _MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit integer
@@ -88,14 +89,7 @@ class Collection:
         return sparse.csr_array(self.vectorizer.transform(texts))
 
 
-def bm25(
-    collection: Collection,
-    queries: Sparse,
-    *,
-    k1: float = 1.2,
-    b: float = 0.75,
-    idf: Literal["positive", "robertson"] = "positive",
-) -> Floats:
+def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float = 0.75, idf: Idf = "positive") -> Floats:
     r"""BM25 scores of all documents for many queries at once.
 
     .. math::
@@ -253,15 +247,14 @@ def rm3(
     documents: int = 10,
     terms: int = 10,
     original_weight: float = 0.6,
-    k1: float = 1.2,
-    b: float = 0.75,
+    **settings: Any,
 ) -> Sparse:
     r"""Queries expanded by RM3: the original mixed with the relevance model of its own BM25 ranking.
 
     .. math:: q' = \lambda\, q / |q| + (1 - \lambda)\, p(\cdot | R)
 
     ``queries`` (shaped (queries, terms)): non-negative term weights. ``original_weight``: lambda, 0 to 1. The paper
-    does not give it; 0.6 is the default of the engine that it used. ``k1``, ``b``: of the first-stage BM25. Returns
+    does not give it; 0.6 is the default of the engine that it used. ``**settings``: of the first-stage `bm25`. Returns
     expanded queries of the same shape, to be scored by any ranking function; one that retrieves nothing keeps its
     weights.
 
@@ -269,5 +262,5 @@ def rm3(
     """
     if not 0 <= original_weight <= 1:
         raise ValueError(f"original_weight is between 0 and 1, found {original_weight}")
-    model = relevance_model(collection, bm25(collection, queries, k1=k1, b=b), documents=documents, terms=terms)
+    model = relevance_model(collection, bm25(collection, queries, **settings), documents=documents, terms=terms)
     return sparse.csr_array(original_weight * unit_mass(queries) + (1 - original_weight) * model)

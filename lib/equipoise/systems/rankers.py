@@ -19,13 +19,12 @@ from equipoise.systems.encoders import Floats32, Model, token_states
 from equipoise.systems.lexical import Collection, bm25
 from equipoise.systems.tokenisation import lucene_terms
 
+Texts = Sequence[str]
 Represent = Callable[[Floats32, NDArray[np.bool_]], Iterable[Any]]
 """From the network's output of a batch and its mask to what each text is represented by."""
 
 
-def best(
-    scores: ArrayLike, queries: Sequence[str], documents: Sequence[str], run: str, *, depth: int = 20
-) -> pd.DataFrame:
+def best(scores: ArrayLike, queries: Texts, documents: Texts, run: str, *, depth: int = 20) -> pd.DataFrame:
     """The best documents of every query, as a run.
 
     ``scores`` (shaped (queries, documents)): higher is better; ``-inf`` leaves a document out. ``depth``: documents
@@ -46,7 +45,7 @@ def best(
     return frame[np.isfinite(frame["score"])].reset_index(drop=True)
 
 
-def bm25_scores(queries: Sequence[str], documents: Sequence[str], *, k1: float = 0.9, b: float = 0.4) -> Floats:
+def bm25_scores(queries: Texts, documents: Texts, *, k1: float = 0.9, b: float = 0.4) -> Floats:
     """BM25 of texts over Lucene's English terms, shaped (queries, documents), without the constant factor k1 + 1.
 
     thesis section 4.4: BM25 by Pyserini, whose defaults k1 and b are. The runs of ``data/outputs/ranking_bias`` were
@@ -57,7 +56,7 @@ def bm25_scores(queries: Sequence[str], documents: Sequence[str], *, k1: float =
     return bm25(collection, collection.queries(queries), k1=k1, b=b) / (k1 + 1)
 
 
-def _represented(model: Model, texts: Sequence[str], represent: Represent, **options: Any) -> list[Any]:
+def _represented(model: Model, texts: Texts, represent: Represent, **options: Any) -> list[Any]:
     """What represents each text, in the order of the texts; ``**options`` are those of `token_states`."""
     if not texts:
         raise ValueError("nothing to rank: no queries or no documents")
@@ -74,7 +73,7 @@ def _mean(states: Floats32, mask: NDArray[np.bool_]) -> Floats32:
     return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
 
 
-def dense_scores(queries: Sequence[str], documents: Sequence[str], model: Model, **options: Any) -> Floats:
+def dense_scores(queries: Texts, documents: Texts, model: Model, **options: Any) -> Floats:
     r"""Cosine of the mean token states of query and document, such as all-MiniLM was trained for.
 
     .. math:: s(q, d) = \cos\left(\overline{h(q)}, \overline{h(d)}\right)
@@ -94,7 +93,7 @@ def _strongest(logits: Floats32, mask: NDArray[np.bool_]) -> list[sparse.csr_arr
     return [sparse.csr_array(row[np.newaxis]) for row in weights]
 
 
-def splade_scores(queries: Sequence[str], documents: Sequence[str], model: Model, **options: Any) -> Floats:
+def splade_scores(queries: Texts, documents: Texts, model: Model, **options: Any) -> Floats:
     r"""Learned sparse retrieval: dot product of term weights that a masked language model gives query and document.
 
     .. math:: w_t(x) = \max_{i \in x} \ln\left(1 + \mathrm{ReLU}(\mathrm{logit}_{i,t})\right), \quad
@@ -130,13 +129,7 @@ def _unit(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
 
 
 def late_interaction_scores(
-    queries: Sequence[str],
-    documents: Sequence[str],
-    model: Model,
-    first_stage: ArrayLike,
-    *,
-    depth: int = 100,
-    **options: Any,
+    queries: Texts, documents: Texts, model: Model, first_stage: ArrayLike, *, depth: int = 100, **options: Any
 ) -> Floats:
     """Re-rank the best documents of a first stage by late interaction.
 

@@ -78,16 +78,12 @@ def standard_analyser(text: str) -> list[str]:
     return [word.lower() for word in standard_words(text)]
 
 
-def _stemmed_whitespace(text: str) -> list[str]:
-    return porter(text.lower().split())
-
-
-def _stemmed_standard(text: str) -> list[str]:
-    return porter(standard_analyser(text))
-
-
 ANALYSERS: Mapping[str, Tokenisation] = MappingProxyType(
-    {"SA": standard_analyser, "STM1": _stemmed_whitespace, "STM2": _stemmed_standard}
+    {
+        "SA": standard_analyser,
+        "STM1": lambda text: porter(text.lower().split()),
+        "STM2": lambda text: porter(standard_analyser(text)),
+    }
 )
 """The thesis's three analysers by name: SA, STM1 (white space) and STM2 (standard words), both Porter-stemmed."""
 

@@ -14,49 +14,54 @@ splits
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-PAPER_COLUMNS = ("document", "title", "abstract")
-"""Columns of papers, queries among them."""
+from equipoise.problems import InputError, Problem
 
-JUDGEMENT_COLUMNS = ("task", "query", "document", "grade")
-"""Columns of judgements."""
-
-SPLIT_COLUMNS = ("task", "fold", "part", "query")
-"""Columns of splits: which queries of a task a fold tunes on (dev) and tests on."""
+_COLUMNS = {
+    "papers": ("document", "title", "abstract"),
+    "judgements": ("task", "query", "document", "grade"),
+    "splits": ("task", "fold", "part", "query"),
+}
+_KEYS = {"papers": ["document"], "judgements": ["task", "query", "document"], "splits": ["task", "fold", "query"]}
 
 
 @dataclass(frozen=True)
 class QueryByExample:
-    """A query-by-example data set as three tidy tables.
-
-    ``papers``: ``document, title, abstract``; ids are strings and unique. ``judgements``: ``task, query, document,
-    grade``; one row a candidate of a query. ``splits``: ``task, fold, part, query``; ``part`` is "dev" or "test".
-
-    thesis section 2.3.1.
-    """
+    """A query-by-example data set as three tidy tables, checked against each other (thesis section 2.3.1)."""
 
     papers: pd.DataFrame
     judgements: pd.DataFrame
     splits: pd.DataFrame
 
     def __post_init__(self) -> None:
-        for name, frame, columns, key in (
-            ("papers", self.papers, PAPER_COLUMNS, ["document"]),
-            ("judgements", self.judgements, JUDGEMENT_COLUMNS, ["task", "query", "document"]),
-            ("splits", self.splits, SPLIT_COLUMNS, ["task", "fold", "query"]),
-        ):
+        for name, columns in _COLUMNS.items():
+            frame = getattr(self, name)
             if missing := [column for column in columns if column not in frame.columns]:
                 raise ValueError(f"{name} lacks the columns {missing}; found {list(frame.columns)}")
-            twice = frame[frame.duplicated(key)]
+            twice = frame[frame.duplicated(_KEYS[name])]
             if len(twice):
-                raise ValueError(f"{name} holds {tuple(twice.iloc[0][key])} more than once")
-        known = set(self.papers["document"])
-        for column in ("query", "document"):
-            if unknown := sorted(set(self.judgements[column]) - known):
-                raise ValueError(f"{len(unknown)} judged papers have no text, the first is {unknown[0]!r}")
+                raise ValueError(f"{name} holds {tuple(twice.iloc[0][_KEYS[name]])} more than once")
+        named = set(self.judgements["query"]) | set(self.judgements["document"])
+        if unknown := sorted(named - set(self.papers["document"])):
+            raise ValueError(f"{len(unknown)} judged papers have no text, the first is {unknown[0]!r}")
+
+    @classmethod
+    def of(cls, papers: Iterable[Any], judgements: pd.DataFrame, splits: Iterable[Any]) -> QueryByExample:
+        """The data set of rows as loaders read them, in any order."""
+        texts = pd.DataFrame(papers, columns=[*_COLUMNS["papers"]])
+        parts = pd.DataFrame(splits, columns=[*_COLUMNS["splits"]])
+        return cls(
+            papers=texts.sort_values("document", ignore_index=True),
+            judgements=judgements.sort_values(_KEYS["judgements"], ignore_index=True),
+            splits=parts.sort_values([*_COLUMNS["splits"]], ignore_index=True),
+        )
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -76,11 +81,21 @@ class QueryByExample:
 
 
 def text_of(papers: pd.DataFrame) -> pd.Series:
-    """Text by which a paper is searched and ranked: its title and its abstract.
+    """Text by which a paper is searched and ranked, by document.
 
-    ``papers``: ``document, title, abstract``. Returns: The title, a space, and the abstract.
-
-    thesis section 2.3.1: "a concatenation of abstract and title".
+    thesis section 2.3.1: "a concatenation of abstract and title"; here the title, a space, and the abstract.
     """
     text = papers["title"] + " " + papers["abstract"]
     return text.str.strip().set_axis(pd.Index(papers["document"], name="document")).rename("text")
+
+
+def read_json(path: Path, wanted: str) -> dict[str, Any]:
+    """A JSON object from a file; what is no such file is refused, saying what was wanted."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise InputError([Problem(path.name, line, None, str(error), wanted)]) from None
+    if not isinstance(content, dict):
+        raise InputError([Problem(path.name, None, None, f"a JSON {type(content).__name__}", wanted)])
+    return content

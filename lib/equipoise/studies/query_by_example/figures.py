@@ -35,9 +35,9 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> No
 def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str]) -> None:
     """Draw how TILDE and TILDEv2 come to a score, with real weights of one document.
 
-    ``axes``: For TILDE and for TILDEv2. ``weights``: ``system, token, weight``, the systems "TILDE"
-    (log-probabilities of vocabulary tokens, most likely first) and "TILDEv2" (weights of the document's tokens in
-    their order). ``query``: Tokens of a query; those that a model finds are marked.
+    ``axes``: for TILDE and for TILDEv2. ``weights``: ``system, token, weight``, the systems "TILDE" (log-probabilities
+    of vocabulary tokens, most likely first) and "TILDEv2" (weights of the document's tokens in their order). ``query``:
+    tokens of a query; those that a model finds are marked.
 
     thesis Figure 2.1.
     """
@@ -54,11 +54,8 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head} on {read}")
         _box(ax, 6.7, 0.2, 3.0, 1.0, "query q, of any length", "#F4F4F4")
         _box(ax, 6.7, 1.9, 3.0, 1.1, "BERT tokeniser only")
-        _arrow(ax, (2.9, 1.2), (2.9, 1.9))
-        _arrow(ax, (2.9, 3.0), (2.9, 3.7))
-        _arrow(ax, (2.9, 4.7), (2.9, 5.2))
-        _arrow(ax, (8.2, 1.2), (8.2, 1.9))
-        _arrow(ax, (8.2, 3.0), (8.2, 5.2))
+        for x, low, high in ((2.9, 1.2, 1.9), (2.9, 3.0, 3.7), (2.9, 4.7, 5.2), (8.2, 1.2, 1.9), (8.2, 3.0, 5.2)):
+            _arrow(ax, (x, low), (x, high))
         ax.text(8.3, 4.1, "token counts\nlook weights up", fontsize=8, va="center")
         inner = ax.inset_axes((0.06, 0.62, 0.92, 0.34))
         met = own["token"].isin(list(query)).to_numpy()
@@ -77,8 +74,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
 def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str], query: str) -> Axes:
     """Draw one query's rankings as rows of tiles, a tile a candidate, coloured by its grade.
 
-    ``ax``: To draw on. ``grades`` (shaped (systems, ranks)): Grade of the candidate at each rank, 0 to 3.
-    ``systems``: names of the rows. ``query``: names the query paper.
+    ``grades`` (shaped (systems, ranks)): of the candidate at each rank, 0 to 3. ``query`` names the query paper.
 
     thesis Figure 2.2.
     """
@@ -110,17 +106,15 @@ def interpolation_sweep(axes: NDArray[np.object_], means: pd.DataFrame, best: pd
 
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
     """
-    rows = means[["fusion", "measure"]].drop_duplicates().itertuples(index=False, name=None)
-    cells = list(rows)
+    cells = list(means[["fusion", "measure"]].drop_duplicates().itertuples(index=False, name=None))
     tasks = list(dict.fromkeys(means["task"]))
     if axes.shape != (len(cells), len(tasks)):
         raise ValueError(f"{len(cells)} rows of {len(tasks)} axes wanted, found {axes.shape}")
     for row, (fusion, measure) in enumerate(cells):
         for column, task in enumerate(tasks):
             ax = axes[row, column]
-            keys = {"fusion": fusion, "measure": measure, "task": task}
             line, level = (
-                table[np.logical_and.reduce([table[key] == value for key, value in keys.items()])]
+                table[(table[["fusion", "measure", "task"]] == [fusion, measure, task]).all(axis=1)]
                 for table in (means, best)
             )
             ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=COLOURS[0])

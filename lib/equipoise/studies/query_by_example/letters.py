@@ -15,23 +15,16 @@ BETTER_THAN = "better than"
 
 
 def lettered(
-    values: pd.DataFrame,
-    runs: Sequence[str],
-    *,
-    level: float = 0.05,
-    correction: Literal["bonferroni", "holm", "none"] = "bonferroni",
-    family: Literal["column", "table"] = "column",
-    everything: str | None = "all",
+    values: pd.DataFrame, runs: Sequence[str], *, level: float = 0.05, family: Literal["column", "table"] = "column"
 ) -> pd.DataFrame:
     """Mean effectiveness of each system in each task, with the letters of the systems that it significantly beats.
 
-    ``values``: ``run, task, query, measure, value``, every system scored on the same queries of a task. ``runs``:
-    Systems in the order of the table's rows, at most 26; the first is a. ``level``: A difference counts if its
-    corrected p of the two-sided paired t-test lies below this. ``correction``: Over the comparisons of a family.
-    ``family``: the comparisons of all pairs of rows within one column, or within all columns together. The thesis
-    only says "Bonferroni correction for multiple testing". ``everything``: name of one more task that pools the
-    queries of all; None for none. Returns ``row, run``, and for each task and measure two columns: its name, such
-    as ``method AP``, with the mean, and ``method AP better than`` with letters.
+    ``values``: ``run, task, query, measure, value``, every system scored on the same queries of a task. ``runs``: the
+    table's rows in their order, at most 26; the first is a. ``level``: a difference counts if its p of the two-sided
+    paired t-test, after Bonferroni, lies below this. ``family``: the comparisons that are counted are those of all
+    pairs of rows within one column, or within all columns together, which the thesis does not say. Returns
+    ``row, run``, and for each measure and task, among them "all", which pools the queries of all tasks, two columns:
+    its name, such as ``method AP``, with the mean, and ``method AP better than`` with letters.
 
     thesis Tables 2.1 to 2.3: "paired t-test (p<0.05) with Bonferroni correction for multiple testing".
     """
@@ -44,37 +37,28 @@ def lettered(
     letters = dict(zip(runs, ascii_lowercase, strict=False))
     chosen = values[values["run"].isin(runs)]
     chosen = chosen.assign(unit=chosen["task"] + " " + chosen["query"])
-    tasks = sorted(set(chosen["task"]))
-    if everything is not None:
-        chosen = pd.concat([chosen, chosen.assign(task=everything)])
-        tasks.append(everything)
-    columns = [(task, measure) for task in tasks for measure in sorted(set(chosen["measure"]))]
-    means = chosen.groupby(["task", "measure", "run"])["value"].mean()
+    tasks = [*sorted(set(chosen["task"])), "all"]
+    chosen = pd.concat([chosen, chosen.assign(task="all")])
+    column = ["task", "measure"]
     found = pd.concat(
         [
             compare_pairs(part, run="run", unit="unit", correction="none").assign(task=task, measure=measure)
-            for (task, measure), part in chosen.groupby(["task", "measure"])
+            for (task, measure), part in chosen.groupby(column)
         ],
         ignore_index=True,
     )
-    if family == "table":
-        found["p_corrected"] = corrected(found["p"], correction)
-    else:
-        found["p_corrected"] = found.groupby(["task", "measure"])["p"].transform(lambda p: corrected(p, correction))
-    found = found[found["p_corrected"] < level]
+    families = found.groupby(column if family == "column" else lambda _: 0)["p"]
+    found = found[families.transform(lambda p: corrected(p, "bonferroni")) < level]
     ahead = found["difference"] > 0
-    beaten = pd.DataFrame(
-        {
-            "task": found["task"],
-            "measure": found["measure"],
-            "run": found["a"].where(ahead, found["b"]),
-            "letter": found["b"].where(ahead, found["a"]).map(letters),
-        }
+    found = found.assign(
+        run=found["a"].where(ahead, found["b"]), letter=found["b"].where(ahead, found["a"]).map(letters)
     )
-    marks = beaten.sort_values("letter").groupby(["task", "measure", "run"])["letter"].agg("".join)
+    marks = found.sort_values("letter").groupby([*column, "run"])["letter"].agg("".join)
+    means = chosen.groupby([*column, "run"])["value"].mean()
     table = pd.DataFrame({"row": [letters[run] for run in runs], "run": list(runs)})
-    for task, measure in columns:
-        rows = pd.MultiIndex.from_product([[task], [measure], runs])
-        table[f"{task} {measure}"] = means.reindex(rows).to_numpy()
-        table[f"{task} {measure} {BETTER_THAN}"] = marks.reindex(rows).fillna("").to_numpy()
+    for task in tasks:
+        for measure in sorted(set(chosen["measure"])):
+            rows = pd.MultiIndex.from_product([[task], [measure], runs])
+            table[f"{task} {measure}"] = means.reindex(rows).to_numpy()
+            table[f"{task} {measure} {BETTER_THAN}"] = marks.reindex(rows).fillna("").to_numpy()
     return table

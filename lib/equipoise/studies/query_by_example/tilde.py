@@ -16,15 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from equipoise.arrays import Floats
-
-Tokens = NDArray[np.int64]
+from equipoise.arrays import Floats, Integers
 
 
-def _flat(texts: Sequence[ArrayLike], vocabulary: int) -> tuple[Tokens, Tokens]:
+def _flat(texts: Sequence[ArrayLike], vocabulary: int) -> tuple[Integers, Integers]:
     """Row and token id of every token of every text."""
     arrays = [np.asarray(text, dtype=np.int64) for text in texts]
     tokens = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
@@ -34,12 +32,9 @@ def _flat(texts: Sequence[ArrayLike], vocabulary: int) -> tuple[Tokens, Tokens]:
 
 
 def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_array:
-    """Token counts c(q_i) of tokenised texts: TILDE's and TILDEv2's whole query encoder.
+    """Token counts of tokenised texts, special tokens left out, shaped (texts, vocabulary).
 
-    ``texts`` (shaped (tokens,)): Token ids, special tokens left out. ``vocabulary``: number of tokens of the
-    vocabulary. Returns csr_array, shaped (texts, vocabulary): Of float64.
-
-    thesis section 2.2.2; c(q_i) of Eq. 2.2.
+    TILDE's and TILDEv2's whole query encoder: thesis section 2.2.2, and c(q_i) of Eq. 2.2.
     """
     rows, tokens = _flat(texts, vocabulary)
     counts = sparse.coo_array((np.ones(tokens.size), (rows, tokens)), shape=(len(texts), vocabulary)).tocsr()
@@ -47,14 +42,14 @@ def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_arra
     return counts
 
 
-def query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLike) -> Floats:
+def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLike) -> Floats:
     r"""TILDE's score: the log-likelihood of the query's tokens, each independent of the others given the document.
 
     .. math:: \text{TILDE-QL}(q | d) = \sum_{i}^{|q|} \log P_\theta(q_i | d)
 
-    ``queries`` (shaped (queries, vocabulary)): Token counts; a token that stands twice in the query counts twice.
-    ``log_probabilities`` (shaped (documents, vocabulary)): Natural logarithms, at most 0. Returns ndarray, shaped
-    (queries, documents): In nats, at most 0.
+    ``queries`` (shaped (queries, vocabulary)): token counts; a token that stands twice in the query counts twice.
+    ``log_probabilities`` (shaped (documents, vocabulary)): natural logarithms, at most 0. Returns ndarray, shaped
+    (queries, documents), in nats.
 
     thesis Eq. 2.1.
     """
@@ -72,9 +67,8 @@ def term_weights(texts: Sequence[ArrayLike], weights: Sequence[ArrayLike], vocab
 
     .. math:: w(d, t) = \max_{j : d_j = t} v_j^d
 
-    ``texts`` (shaped (tokens,)): Token ids of the documents. ``weights`` (shaped (tokens,)): the weight v of every
-    place, at least 0. ``vocabulary``: number of tokens of the vocabulary. Returns csr_array, shaped (documents,
-    vocabulary): Of float64; tokens of weight 0 are not stored.
+    ``texts``, ``weights``: token ids of each document, and the weight v, at least 0, of every place. Returns shape
+    (documents, vocabulary); tokens of weight 0 are not stored.
 
     The maximum of thesis Eq. 2.2, taken once a document: c(q_i) is not negative, so it can stay outside.
     """
@@ -92,34 +86,17 @@ def term_weights(texts: Sequence[ArrayLike], weights: Sequence[ArrayLike], vocab
     return sparse.coo_array((values[keep], (rows[keep], tokens[keep])), shape=(len(texts), vocabulary)).tocsr()
 
 
-def exact_match(queries: sparse.csr_array, documents: sparse.csr_array) -> Floats:
+def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) -> Floats:
     r"""TILDEv2's score: the weights of the document's tokens that stand in the query, times their counts there.
 
     .. math:: s(q, d) = \sum_{q_i \in q} \max_{q_i = d_j} \bigl( c(q_i) \times v_j^d \bigr)
 
-    Parameters
-    ----------
-    queries : csr_array, shaped (queries, vocabulary)
-        Token counts, from `token_counts`.
-    documents : csr_array, shaped (documents, vocabulary)
-        Term weights, from `term_weights`; or the weights of any sparse ranker (BM25, Jelinek-Mercer).
+    ``queries``: from `token_counts`. ``documents``: from `term_weights`, or the weights of any sparse ranker. Returns
+    ndarray, shaped (queries, documents).
 
-    Returns
-    -------
-    ndarray, shaped (queries, documents)
-
-    Raises
-    ------
-    ValueError
-        If the vocabularies differ in size.
-
-    Notes
-    -----
     thesis Eq. 2.2.
 
-    Examples
-    --------
-    >>> exact_match(token_counts([[1, 1, 2]], 4), term_weights([[1, 3]], [[2.0, 9.0]], 4))
+    >>> matched_term_scores(token_counts([[1, 1, 2]], 4), term_weights([[1, 3]], [[2.0, 9.0]], 4))
     array([[4.]])
     """
     if queries.shape[1] != documents.shape[1]:
@@ -131,10 +108,7 @@ def exact_match(queries: sparse.csr_array, documents: sparse.csr_array) -> Float
 def pair_scores(
     queries: sparse.csr_array, documents: sparse.csr_array, query: ArrayLike, document: ArrayLike
 ) -> Floats:
-    """Sparse scores of chosen pairs only, for re-ranking: the inner product of row with row.
-
-    ``query``, ``document`` (shaped (pairs,)): row numbers of the two. Returns ndarray, shaped (pairs,).
-    """
+    """`matched_term_scores` of chosen pairs only, for re-ranking; ``query`` and ``document`` are row numbers."""
     left, right = np.asarray(query, dtype=np.int64), np.asarray(document, dtype=np.int64)
     if queries.shape[1] != documents.shape[1] or left.shape != right.shape:
         raise ValueError(
@@ -144,18 +118,13 @@ def pair_scores(
     return scores
 
 
-def expansion_terms(
-    log_probabilities: ArrayLike, texts: Sequence[ArrayLike], m: int, *, keep: ArrayLike | None = None
-) -> list[Tokens]:
-    """The new ones among the m most likely terms of each document, to be appended to it.
+def expansion_terms(log_probabilities: ArrayLike, texts: Sequence[ArrayLike], m: int) -> list[Integers]:
+    """The new ones among the m most likely terms of each document, most likely first, to be appended to it.
 
-    ``log_probabilities`` (shaped (documents, vocabulary)): From TILDE. ``texts`` (shaped (tokens,)): Token ids of
-    the documents. ``m``: how many of the most likely terms are looked at. Fewer are added: those already in the
-    document are not. ``keep`` (shaped (vocabulary,)): Tokens that may be added at all; the authors' program leaves
-    out stop words and symbols. All by default. Returns: For each document its new terms, most likely first; of
-    equally likely terms the smaller id.
+    ``log_probabilities`` (shaped (documents, vocabulary)): from TILDE; of equally likely terms the smaller id is first.
+    Fewer than m are added: those already in the document are not.
 
-    thesis section 2.3.4: m = 200 and 300. As in the authors' program, `keep` is applied after the m terms are taken.
+    thesis section 2.3.4: m = 200 and 300. The authors' program also leaves out stop words and symbols.
     """
     table = np.asarray(log_probabilities)
     if len(texts) != len(table):
@@ -166,6 +135,4 @@ def expansion_terms(
     top = np.argsort(-table, axis=1, kind="stable")[:, :m]
     rows = np.repeat(np.arange(len(table)), m)
     new = present[rows, top.ravel()].reshape(top.shape) == 0 if top.size else np.zeros(top.shape, dtype=bool)
-    if keep is not None:
-        new &= np.asarray(keep, dtype=bool)[top]
     return np.split(top[new], np.cumsum(new.sum(axis=1))[:-1]) if len(table) else []

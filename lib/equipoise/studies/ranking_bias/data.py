@@ -10,46 +10,84 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 
-from equipoise.files import read_text
+from equipoise import project
+from equipoise.files import read_columns, read_text
 from equipoise.loaders import cocktail, gender_terms, registry
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.trec import read_runs
-from equipoise.problems import InputError, Problem
+from equipoise.measures.ranking_bias import TermGroups
+from equipoise.problems import Problems, shown
 from equipoise.studies.ranking_bias import grepbiasir
+from equipoise.studies.ranking_bias.substitution import GenderPairs
 
 WORLDS = ("original", "counterfactual")
-_COLUMNS = ["world", "run", "topic", "document", "rank", "score"]
+RUN_COLUMNS = ["world", "run", "topic", "document", "rank", "score"]
+_TERMS = {
+    "long": ("cpjku", "resources/wordlist_gender_representative.txt"),
+    "short": ("genderbias_ir", "resources/wordlist_genderspecific.txt"),
+}
+_ANNOTATED = ("genderbias_ir", "resources/queries_gender_annotated.csv")
+_SENSITIVE = ("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
+
+Documents = Callable[[], Iterator[tuple[str, str]]]
+
+
+# --- terms --------------------------------------------------------------------------------------------------------
+
+
+def gender_terms_of(which: str = "long") -> pd.DataFrame:
+    """The public term lists: the long one of 326 words and first names, or the short one of 64 words."""
+    return gender_terms.read_terms(registry.fetch(*_TERMS[which]))
+
+
+def gender_groups(which: str = "long") -> TermGroups:
+    """The groups of a public term list."""
+    return TermGroups.from_pairs(gender_terms_of(which).itertuples(index=False, name=None))
+
+
+def gender_pairs() -> GenderPairs:
+    """Counterparts of gendered words and names: item cds, our supplement, and the names of the long term list."""
+    words = gender_terms.read_pairs(registry.fetch("cds", "data/cda_default_pairs.json"))
+    names = gender_terms.read_pairs(registry.fetch("cds", "data/names_pairs_1000_scaled.json"))
+    own = read_columns(project.data("attributes", "gender_pairs.csv"), ["male", "female", "direction"])
+    way = {name: part[["male", "female"]] for name, part in own.groupby("direction")}
+    both = pd.concat([words, way["both"]])
+    one_way = pd.concat([way["to female"], way["to male"].set_axis(["female", "male"], axis=1)])
+    pairs = GenderPairs.of(*(part.itertuples(index=False, name=None) for part in (both, names, one_way)))
+    return pairs.completed(gender_terms_of().itertuples(index=False, name=None))
+
+
+# --- collections --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class BiasCollection:
     """A collection with its queries.
 
-    ``name``: A key of `COLLECTIONS`. ``queries`` (columns query, text): the queries. ``qrels`` (columns topic,
-    document, level): Relevance judgements. ``documents``: Starts a new pass over the documents, as pairs of id and
-    text (title and text, where there is a title).
+    ``name``: a key of `COLLECTIONS`. ``queries`` (columns query, text). ``qrels`` (columns topic, document, level).
+    ``documents``: starts a new pass over the documents, as pairs of id and text (title and text, where there is a
+    title).
     """
 
     name: str
     queries: pd.DataFrame
     qrels: pd.DataFrame
-    documents: Callable[[], Iterator[tuple[str, str]]]
+    documents: Documents
 
 
-def _rows(table: pd.DataFrame) -> Callable[[], Iterator[tuple[str, str]]]:
-    return lambda: iter(zip(table["document"].tolist(), table["text"].tolist(), strict=True))
+def _rows(documents: pd.DataFrame, texts: pd.Series) -> Documents:
+    return lambda: iter(zip(documents["document"].tolist(), texts.tolist(), strict=True))
 
 
-def _grepbiasir() -> BiasCollection:
+def _grepbiasir(name: str) -> BiasCollection:
     queries = grepbiasir.read_queries(registry.fetch("grepbiasir", grepbiasir.QUERIES))
     documents = grepbiasir.read_documents([registry.fetch("grepbiasir", path) for path in grepbiasir.FILES])
     qrels = documents.rename(columns={"query": "topic"})[["topic", "document", "level"]]
-    documents = documents.assign(text=documents["title"] + " " + documents["text"])
-    return BiasCollection("grepbiasir", queries[["query", "text"]], qrels, _rows(documents))
+    texts = documents["title"] + " " + documents["text"]
+    return BiasCollection(name, queries[["query", "text"]], qrels, _rows(documents, texts))
 
 
 def _cocktail(name: str) -> BiasCollection:
@@ -57,37 +95,32 @@ def _cocktail(name: str) -> BiasCollection:
     queries, qrels = cocktail.read_queries(archive), cocktail.read_qrels(archive)
     queries = queries[queries["query"].isin(qrels["topic"])].reset_index(drop=True)
     documents = cocktail.read_documents(archive)
-    documents = documents.assign(text=(documents["title"] + " " + documents["text"]).str.strip())
-    return BiasCollection(name, queries[["query", "text"]], qrels, _rows(documents))
+    texts = (documents["title"] + " " + documents["text"]).str.strip()
+    return BiasCollection(name, queries[["query", "text"]], qrels, _rows(documents, texts))
 
 
 def _msmarco(name: str) -> BiasCollection:
     if name == "msmarco-qs1":
-        path = registry.fetch("genderbias_ir", "resources/queries_gender_annotated.csv")
-        annotated = gender_terms.read_annotated_queries(path)
+        annotated = gender_terms.read_annotated_queries(registry.fetch(*_ANNOTATED))
         queries = annotated[annotated["label"] == "n"][["query", "text"]].reset_index(drop=True)
     else:
-        path = registry.fetch("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
-        queries = gender_terms.read_sensitive_queries(path)
+        queries = gender_terms.read_sensitive_queries(registry.fetch(*_SENSITIVE))
     try:
         import ir_datasets
     except ModuleNotFoundError as error:
         raise registry.DataUnreachable(
             "msmarco-passage comes through ir_datasets, which is not installed: pip install 'equipoise[collections]'"
         ) from error
-    asked = set(queries["query"])
-    rows: list[tuple[str, str, int]] = [
-        (row.query_id, row.doc_id, row.relevance)
-        for row in ir_datasets.load("msmarco-passage/dev").qrels_iter()
-        if row.query_id in asked
-    ]
+    judged = ir_datasets.load("msmarco-passage/dev").qrels_iter()
+    rows = [(row.query_id, row.doc_id, row.relevance) for row in judged]
     qrels = pd.DataFrame(rows, columns=["topic", "document", "level"]).astype({"topic": "str", "document": "str"})
+    qrels = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
     return BiasCollection(name, queries, qrels, lambda: stream_documents("msmarco-passage"))
 
 
 COLLECTIONS: Mapping[str, Callable[[str], BiasCollection]] = MappingProxyType(
     {
-        "grepbiasir": lambda _: _grepbiasir(),
+        "grepbiasir": _grepbiasir,
         "nq-utd": _cocktail,
         "nfcorpus": _cocktail,
         "msmarco-qs1": _msmarco,
@@ -98,52 +131,51 @@ COLLECTIONS: Mapping[str, Callable[[str], BiasCollection]] = MappingProxyType(
 
 
 def collection(name: str) -> BiasCollection:
-    """Load a collection by name.
-
-    ``name``: A key of `COLLECTIONS`.
-    """
+    """Load a collection by its name in `COLLECTIONS`."""
     if name not in COLLECTIONS:
         raise ValueError(f"no collection named {name!r}; there are {', '.join(COLLECTIONS)}")
     return COLLECTIONS[name](name)
 
 
-def read_recorded_runs(path: str | Path) -> pd.DataFrame:
-    """Read runs recorded on a collection and on its counterfactual.
+def public_query_sets() -> pd.DataFrame:
+    """Number of queries of each kind in the public files of the thesis's query sets: columns ``kind, queries``."""
+    labels = gender_terms.read_annotated_queries(registry.fetch(*_ANNOTATED))["label"]
+    kinds = labels.map(gender_terms.QUERY_LABELS).value_counts().rename_axis("kind").reset_index(name="queries")
+    kinds.loc[len(kinds)] = ["bias-sensitive", len(gender_terms.read_sensitive_queries(registry.fetch(*_SENSITIVE)))]
+    return kinds
 
-    ``path``: Columns ``world, run, topic, document, rank, score`` between tabs, with a header. Returns DataFrame,
-    columns world, run, topic, document, rank, score: In file order; ``world`` is "original" or "counterfactual".
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+def read_recorded_runs(path: str | Path) -> pd.DataFrame:
+    """Read runs recorded on a collection and on its counterfactual, a table with tabs between its columns.
+
+    Returns columns ``world, run, topic, document, rank, score`` in file order; ``world`` is "original" or
+    "counterfactual".
     """
-    lines = read_text(path).rstrip("\n").split("\n")
-    if lines[0].split("\t") != _COLUMNS:
-        raise InputError([Problem(str(path), 1, None, repr(lines[0][:80]), f"the header {', '.join(_COLUMNS)}")])
-    problems: list[Problem] = []
-    rows: list[tuple[Any, ...]] = []
-    for number, line in enumerate(lines[1:], start=2):
-        columns = line.split("\t")
-        if len(columns) != len(_COLUMNS):
-            problems.append(
-                Problem(str(path), number, None, f"{len(columns)} columns", f"{len(_COLUMNS)}, between tabs")
-            )
+    problems = Problems()
+    header, *lines = read_text(path).rstrip("\n").split("\n")
+    if header.split("\t") != RUN_COLUMNS:
+        problems.add(path, 1, None, shown(header), f"the header {', '.join(RUN_COLUMNS)}")
+        problems.refuse()
+    rows: list[tuple[object, ...]] = []
+    for number, line in enumerate(lines, start=2):
+        fields = line.split("\t")
+        if len(fields) != len(RUN_COLUMNS) or fields[0] not in WORLDS:
+            wanted = f"{len(RUN_COLUMNS)} columns between tabs, the first one of {', '.join(WORLDS)}"
+            problems.add(path, number, None, shown(line), wanted)
             continue
-        world, run, topic, document, rank, score = columns
-        if world not in WORLDS:
-            problems.append(Problem(str(path), number, "world", repr(world), f"one of {', '.join(WORLDS)}"))
         try:
-            rows.append((number, world, run, topic, document, int(rank), float(score)))
+            rows.append((number, *fields[:4], int(fields[4]), float(fields[5])))
         except ValueError:
-            problems.append(
-                Problem(str(path), number, "rank", f"{rank!r} and {score!r}", "a whole number and a number")
-            )
-    table = pd.DataFrame(rows, columns=["line", *_COLUMNS])
+            problems.add(path, number, "rank", shown(" and ".join(fields[4:])), "a whole number and a number")
+    table = pd.DataFrame(rows, columns=["line", *RUN_COLUMNS])
     again = table[table.duplicated(["world", "run", "topic", "document"])]
-    problems += [
-        Problem(str(path), int(line), "document", f"{document} again for topic {topic}", "each document once in a list")
-        for line, topic, document in zip(again["line"], again["topic"], again["document"], strict=True)
-    ]
-    if problems:
-        raise InputError(problems)
-    kinds = dict.fromkeys(["world", "run", "topic", "document"], "str")
-    return table.drop(columns="line").astype(kinds | {"rank": "int64", "score": "float64"})
+    for line, topic, document in again[["line", "topic", "document"]].itertuples(index=False):
+        problems.add(path, line, "document", f"{document} again for topic {topic}", "each document once in a list")
+    problems.refuse()
+    return table.drop(columns="line").astype(dict.fromkeys(RUN_COLUMNS[:4], "str"))
 
 
 def given_runs(
@@ -151,14 +183,24 @@ def given_runs(
 ) -> pd.DataFrame:
     """Runs of one's own in the shape of recorded ones, for the queries of a collection.
 
-    ``of``: Its queries are kept, others left out. ``original``, ``counterfactual``: TREC run files; a system's two
-    files have the same name, in different folders. Returns DataFrame, columns world, run, topic, document, rank,
-    score: Ranks are those stated in the files.
+    ``original``, ``counterfactual``: TREC run files; a system's two files have the same name, in different folders.
+    Ranks are those stated in the files.
     """
     sides = zip(WORLDS, (original, counterfactual), strict=True)
     tables = [read_runs(paths).assign(world=world) for world, paths in sides if paths]
-    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=_COLUMNS)
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=RUN_COLUMNS)
     table = table[table["topic"].isin(of.queries["query"])].reset_index(drop=True)
     if table.empty:
         raise ValueError(f"no run holds a query of {of.name}")
-    return table[_COLUMNS]
+    return table[RUN_COLUMNS]
+
+
+def runs_on(sets: Mapping[str, BiasCollection], original: Sequence[str], counterfactual: Sequence[str]) -> pd.DataFrame:
+    """The given runs, or without any the recorded ones, on every query set, which column ``queries`` names."""
+    frames = {
+        label: given_runs(held, original, counterfactual)
+        if original
+        else read_recorded_runs(project.data("outputs", "ranking_bias", f"{held.name}_runs.tsv"))
+        for label, held in sets.items()
+    }
+    return pd.concat(frames, names=["queries"]).reset_index("queries").reset_index(drop=True)

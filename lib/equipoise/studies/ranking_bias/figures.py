@@ -1,8 +1,9 @@
-"""Figures of ranked lists and of the bias in them: each function draws on matplotlib Axes and returns them."""
+"""Figures of ranked lists and of the bias in them, drawn on matplotlib Axes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from equipoise.plots import COLOURS, MARKERS
+
+
+def _style(number: int) -> dict[str, Any]:
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
@@ -37,35 +42,33 @@ def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     return ax
 
 
-def measures_over_cutoffs(axes: Sequence[Axes], table: pd.DataFrame, measures: Sequence[str]) -> Sequence[Axes]:
-    """Draw each measure over the ranking cut-off, one line for each run.
+def measures_over_cutoffs(axes: Sequence[Sequence[Axes]], curves: pd.DataFrame, titles: Mapping[str, str]) -> None:
+    """Draw each measure over the ranking cut-off, a line for each run, a row of axes for each query set."""
+    runs, measures = curves["run"].unique().tolist(), ["TExFAIR", "TExFAIR(proportional=False)", "NFaiRR"]
+    for row, (label, title) in zip(axes, titles.items(), strict=True):
+        for ax, measure in zip(row, measures, strict=True):
+            part = curves[(curves["queries"] == label) & (curves["measure"] == measure)]
+            for number, run in enumerate(runs):
+                line = part[part["run"] == run].sort_values("cutoff")
+                ax.plot(line["cutoff"], line["value"], label=run, markersize=4, **_style(number))
+            ax.set_xlabel("Cut-off k [ranks]")
+            ax.set_ylabel(measure)
+        row[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        row[0].set_title(title, loc="left")
 
-    ``axes``: one for each measure. ``measures``: names in the column measure, one for each axes.
-    """
-    runs = table["run"].unique().tolist()
-    for ax, measure in zip(axes, measures, strict=True):
-        part = table[table["measure"] == measure]
+
+def fairness_by_query(
+    axes: Sequence[Axes], scores: pd.DataFrame, runs: Sequence[str], titles: Mapping[str, str]
+) -> None:
+    """Scatter NFaiRR and TExFAIR of each query, a colour for each run, axes for each query set."""
+    x, y = "NFaiRR", "TExFAIR"
+    for ax, (label, title) in zip(axes, titles.items(), strict=True):
         for number, run in enumerate(runs):
-            line = part[part["run"] == run].sort_values("cutoff")
-            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-            ax.plot(line["cutoff"], line["value"], label=run, markersize=4, **style)  # type: ignore[arg-type]
-        ax.set_xlabel("Cut-off k [ranks]")
-        ax.set_ylabel(measure)
+            part = scores.loc[label, run]
+            ax.scatter(part[x], part[y], s=14, alpha=0.55, label=run, linewidths=0, **_style(number))
+        low = float(np.nanmin(scores.loc[label, [x, y]]))
+        ax.plot([low, 1], [low, 1], color="#888888", linewidth=0.8, zorder=0)
+        ax.set_xlabel(x)
+        ax.set_ylabel(y)
+        ax.set_title(title)
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return axes
-
-
-def score_pairs(ax: Axes, table: pd.DataFrame, x: str, y: str) -> Axes:
-    """Scatter two measures of the same topics, one colour for each run.
-
-    ``table`` (columns run, ``x`` and ``y``): one row for each topic of each run. ``x``, ``y``: Columns.
-    """
-    for number, (run, part) in enumerate(table.groupby("run", sort=False)):
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-        ax.scatter(part[x], part[y], s=14, color=colour, marker=marker, alpha=0.55, label=str(run), linewidths=0)
-    low = float(np.nanmin(table[[x, y]].to_numpy()))
-    ax.plot([low, 1], [low, 1], color="#888888", linewidth=0.8, zorder=0)
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return ax

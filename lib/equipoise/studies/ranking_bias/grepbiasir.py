@@ -10,15 +10,15 @@ Investigating Gender Representation Bias in Information Retrieval Results, CHIIR
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from equipoise.files import read_columns, read_text
-from equipoise.problems import InputError, Problem
+from equipoise.files import Source, read_source
+from equipoise.problems import Problems, shown
 
 CATEGORIES = (
     "Appearance",
@@ -42,79 +42,57 @@ _WORDINGS = {"M": "male", "F": "female", "N": "neutral", "both": "both", "botrh"
 _STEREOTYPES = {"towards female": "female", "towards male": "male", "no annotation agreement": ""}
 
 
-def _lines(path: str | Path) -> list[int]:
-    """Line on which each row begins; texts hold line breaks."""
-    reader, begins, lines = csv.reader(io.StringIO(read_text(path), newline="")), 1, []
-    for fields in reader:
-        if fields:
-            lines.append(begins)
-        begins = reader.line_num + 1
-    return lines[1:]
+def _read(path: str | Path, columns: Sequence[str]) -> Source:
+    source = read_source(path)
+    source.check_header(columns)
+    source.problems.refuse()
+    return source
+
+
+def _report(source: Source, column: str, wrong: ArrayLike, wanted: str) -> None:
+    source.report(np.flatnonzero(wrong), column, lambda row: shown(source.columns[column].iloc[row]), wanted)
+
+
+def _one_of(known: Collection[str]) -> str:
+    return f"one of {', '.join(sorted(known))}"
 
 
 def read_queries(path: str | Path) -> pd.DataFrame:
-    """Read the queries.
-
-    ``path``: the file ``queries.csv``. Returns DataFrame, columns query, category, text: In file order; ids are
-    strings.
-    """
-    table = read_columns(path, ["q_id", "category", "query"])
-    lines = _lines(path)
-    problems = [
-        Problem(str(path), line, "category", repr(category), f"one of {', '.join(CATEGORIES)}")
-        for line, category in zip(lines, table["category"], strict=True)
-        if category not in CATEGORIES
-    ]
-    problems += [
-        Problem(str(path), line, "q_id", f"{query} again", "each query once")
-        for line, query, again in zip(lines, table["q_id"], table["q_id"].duplicated(), strict=True)
-        if again
-    ]
-    if problems:
-        raise InputError(problems)
+    """Read the queries of the file ``queries.csv``: columns ``query, category, text`` in file order, ids as strings."""
+    source = _read(path, ["q_id", "category", "query"])
+    table = source.columns
+    _report(source, "category", ~table["category"].isin(CATEGORIES), _one_of(CATEGORIES))
+    _report(source, "q_id", table["q_id"].duplicated(), "each query once")
+    source.problems.refuse()
     return table.rename(columns={"query": "text", "q_id": "query"})[["query", "category", "text"]]
 
 
 def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
-    """Read the documents of one category or more.
+    """Read the documents of one category or more, from the files ``queries-documents_<category>.csv``.
 
-    ``paths``: the files ``queries-documents_<category>.csv``. Returns DataFrame, columns document, query, title,
-    text, level, wording, stereotype: In the order of the files. ``level`` is 1 for a document relevant to its
-    query, else 0; ``wording`` is "male", "female", "neutral" or "both" (the misspelt "botrh" included);
-    ``stereotype`` is the gender that annotators expect the query to lean to, or empty where they do not agree.
-    Triples of documents that differ only in their wording follow each other.
+    Returns columns ``document, query, title, text, level, wording, stereotype`` in the order of the files. ``level`` is
+    1 for a document relevant to its query, else 0; ``wording`` is "male", "female", "neutral" or "both" (the misspelt
+    "botrh" included); ``stereotype`` is the gender that annotators expect the query to lean to, or empty where they do
+    not agree. Triples of documents that differ only in their wording follow each other.
     """
-    problems: list[Problem] = []
-    tables = []
-    first: dict[str, str] = {}
+    problems = Problems()
+    tables: list[pd.DataFrame] = []
     for path in paths:
-        try:
-            table = read_columns(path, _COLUMNS)
-        except InputError as error:
-            problems += error.problems
-            continue
-        lines = _lines(path)
-        checks = {"relevant": {"0", "1"}, "content_gender": set(_WORDINGS)}
-        for column, known in checks.items():
-            problems += [
-                Problem(str(path), line, column, repr(value), f"one of {', '.join(sorted(known))}")
-                for line, value in zip(lines, table[column], strict=True)
-                if value not in known
-            ]
-        problems += [
-            Problem(str(path), line, "exp_stereotype", repr(value), f"one of {', '.join(_STEREOTYPES)}")
-            for line, value in zip(lines, table["exp_stereotype"], strict=True)
-            if value.lower() not in _STEREOTYPES
-        ]
-        for line, document in zip(lines, table["d_id"], strict=True):
-            place = f"{path}, line {line}"
-            if document in first:
-                found = f"{document}, which stands in {first[document]} too"
-                problems.append(Problem(str(path), line, "d_id", found, "each document once"))
-            first.setdefault(document, place)
-        tables.append(table)
-    if problems or not tables:
-        raise InputError(problems or [Problem("the documents", None, None, "no file", "one file for each category")])
+        with problems.collecting():
+            source = _read(path, _COLUMNS)
+            table = source.columns
+            _report(source, "relevant", ~table["relevant"].isin(["0", "1"]), _one_of("01"))
+            _report(source, "content_gender", ~table["content_gender"].isin(_WORDINGS), _one_of(_WORDINGS))
+            leaning = table["exp_stereotype"].str.lower()
+            _report(source, "exp_stereotype", ~leaning.isin(_STEREOTYPES), _one_of(_STEREOTYPES))
+            tables.append(table.assign(exp_stereotype=leaning))
+            ids = pd.concat(tables)["d_id"]
+            repeated = ids.duplicated().to_numpy()[-len(table) :]
+            _report(source, "d_id", repeated, "each document once, and none that stands in another file too")
+            source.problems.refuse()
+    if not tables and not problems:
+        problems.add("the documents", None, None, "no file", "one file for each category")
+    problems.refuse()
     whole = pd.concat(tables, ignore_index=True)
     return pd.DataFrame(
         {
@@ -124,6 +102,6 @@ def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
             "text": whole["document"],
             "level": whole["relevant"].astype("int64"),
             "wording": whole["content_gender"].map(_WORDINGS).astype("str"),
-            "stereotype": whole["exp_stereotype"].str.lower().map(_STEREOTYPES).astype("str"),
+            "stereotype": whole["exp_stereotype"].map(_STEREOTYPES).astype("str"),
         }
     )

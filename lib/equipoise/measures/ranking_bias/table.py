@@ -1,0 +1,125 @@
+"""Every measure of bias in ranked lists as one tidy table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from equipoise import options
+from equipoise.arrays import Booleans, Integers
+from equipoise.declare import checked
+from equipoise.measures.ranked_lists import by_rank, run_means
+from equipoise.measures.ranking_bias.average_rank_bias import arb
+from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
+from equipoise.measures.ranking_bias.exposure import divergences, fairness
+from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
+from equipoise.problems import need_columns, refuse_twice
+
+
+def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
+    """Run and topic of each list; its documents as rows of the collection, padded with -1; and which are no padding."""
+    table = by_rank(runs, counts.documents, depth)
+    return table.index.to_frame(index=False), table.fillna(-1).to_numpy(dtype=np.int64), table.notna().to_numpy()
+
+
+@checked
+def score_ranking_bias(
+    runs: pd.DataFrame,
+    counts: TermCounts,
+    groups: TermGroups,
+    *,
+    cutoffs: options.Cutoffs = (10,),
+    target: options.Target | None = None,
+    background: options.Background | pd.DataFrame = "collection",
+    attribute: options.AttributeName = "",
+    threshold: options.Threshold = 1.0,
+    decimals: options.Places | None = None,
+    base: options.Base = 2.0,
+    short: options.Short = "length",
+    magnitude: options.Magnitude = "log",
+    towards: options.Towards = 1,
+    against: options.Against = 0,
+    missing: options.Missing = "neutral",
+    undefined: options.Undefined = np.nan,
+) -> pd.DataFrame:
+    """Every measure of this package for every run, topic and cut-off (thesis Eqs. 4.1 to 4.13).
+
+    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best. ``target``: by the
+    names of the groups, or in their order. ``background``: may also be a table with columns ``topic, document``.
+    ``undefined``: NFaiRR where its ideal is zero. Returns columns ``run, topic, attribute, measure, value``; measures
+    ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``, ``TED(proportional=False)@k``, ``TExFAIR@k``,
+    ``TExFAIR(proportional=False)@k`` and ``ARB@k``. Topic ``all`` is the mean over the topics; one undefined topic
+    makes it undefined.
+
+    Examples
+    --------
+    >>> from equipoise.measures.ranking_bias import count_terms
+    >>> counts = count_terms([("d1", "he saw him"), ("d2", "rain")], ["he", "him", "she"])
+    >>> groups = TermGroups.from_pairs([("he", "m"), ("him", "m"), ("she", "f")])
+    >>> run = pd.DataFrame({"run": "bm25", "topic": "1", "document": ["d1", "d2"], "rank": [1, 2]})
+    >>> score_ranking_bias(run, counts, groups, cutoffs=[2])[["topic", "measure", "value"]].round(3).head(4)
+      topic   measure  value
+    0     1  NFaiRR@2  0.631
+    1   all  NFaiRR@2  0.631
+    2     1   FaiRR@2  0.631
+    3   all   FaiRR@2  0.631
+    """
+    need_columns(runs, ["run", "topic", "document", "rank"])
+    if runs.empty:
+        raise ValueError("the runs hold no document")
+    if (runs["topic"] == "all").any():
+        raise ValueError("a topic is called 'all', the name of the mean over the topics")
+    refuse_twice(runs, ["run", "topic", "document"], "the runs list a document")
+    if isinstance(target, Mapping):
+        if set(target) != set(groups.groups):
+            raise ValueError(f"the target names {', '.join(target)}; the groups are {', '.join(groups.groups)}")
+        target = [target[group] for group in groups.groups]
+    # the last row stands for padding and for documents that are not in the collection
+    magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
+    lengths = np.append(counts.lengths, 0)
+    omega = neutrality(magnitudes, target, threshold=threshold, decimals=decimals)
+
+    own = isinstance(background, str) and background == "own"
+    keys, rows, present = _lists(runs, counts, np.inf if own else max(cutoffs, default=1))
+    if (rows[present] < 0).any():
+        named = runs.loc[~runs["document"].isin(counts.documents), "document"].unique()
+        said = f"{len(named)} documents of the runs are not in the collection, such as {', '.join(named[:3])}"
+        if missing == "refuse":
+            raise ValueError(said)
+        warnings.warn(f"{said}: each counts as one without representative terms", stacklevel=3)
+
+    if isinstance(background, pd.DataFrame):
+        absent = sorted(set(keys["topic"]) - set(background["topic"]))
+        if absent:
+            raise ValueError(f"the background lacks {len(absent)} topics of the runs, such as {', '.join(absent[:3])}")
+        pool = background[["topic", "document"]].drop_duplicates().assign(run="", rank=0)
+        pool_keys, pool_rows, pool_present = _lists(pool, counts, np.inf)
+        ideal = ideal_fairr(omega[pool_rows], cutoffs, present=pool_present, base=base)
+        ideal = ideal[pd.Index(pool_keys["topic"]).get_indexer(pd.Index(keys["topic"]))]
+    elif own:
+        ideal = ideal_fairr(omega[rows], cutoffs, present=present, base=base)
+    elif background == "collection":
+        ideal = ideal_fairr(omega[:-1], cutoffs, base=base)
+    else:
+        raise ValueError(f"the background is a table, 'own' or 'collection', found {background!r}")
+
+    fair = fairr(omega[rows], cutoffs, present=present, base=base)
+    shown = magnitudes[rows]
+    ted, plain = divergences(shown, lengths[rows], cutoffs, target, present, short)
+    scores = {
+        "NFaiRR": nfairr(fair, ideal, undefined=undefined),
+        "FaiRR": fair,
+        "TED": ted,
+        "TED(proportional=False)": plain,
+        "TExFAIR": fairness(ted, target, len(groups.groups)),
+        "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
+        "ARB": arb(shown, cutoffs, towards=towards, against=against, magnitude=magnitude, present=present),
+    }
+    names = [f"{name}@{k}" for name in scores for k in cutoffs]
+    wide = pd.concat([keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1)
+    means = run_means(wide, names)
+    wide = pd.concat([wide, means.assign(topic="all")], ignore_index=True).assign(attribute=attribute)
+    return wide.melt(["run", "topic", "attribute"], names, "measure", "value").reset_index(drop=True)

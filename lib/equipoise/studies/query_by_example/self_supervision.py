@@ -1,0 +1,56 @@
+"""What the rankers learn from, without a judgement: which papers are trained on, and hard negatives among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from equipoise.arrays import Floats, Integers
+from equipoise.studies.query_by_example.data import QueryByExample
+from equipoise.studies.query_by_example.systems import BM25
+from equipoise.systems.lexical import Collection, bm25
+from equipoise.systems.tokenisation import ANALYSERS
+
+
+def training_papers(
+    dataset: QueryByExample, *, validation: float = 0.15, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Papers to train on, and a share of papers held out of training (15% in thesis section 2.3.1).
+
+    Every query paper, and every paper whose title is a query's but for case and spaces, is in neither.
+    """
+    papers = dataset.papers
+    names = papers["title"].str.casefold().str.split().str.join(" ")
+    asked = papers["document"].isin(dataset.queries)
+    free = papers[~asked & ~names.isin(set(names[asked]))].reset_index(drop=True)
+    order = np.random.default_rng(seed).permutation(len(free))
+    held = round(len(free) * validation)
+    if not 0 < held < len(free):
+        raise ValueError(f"a share of {validation} leaves {len(free) - held} of {len(free)} papers to train on")
+    training, held_out = (free.iloc[np.sort(part)].reset_index(drop=True) for part in (order[held:], order[:held]))
+    return training, held_out
+
+
+def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int = 20) -> Integers:
+    """For each title the abstracts that BM25 ranks highest, its own left out: what training must tell apart.
+
+    The i-th title belongs to the i-th abstract. Returns row numbers, best first, shaped (titles, top).
+    """
+    if len(titles) <= top:
+        raise ValueError(f"{top} negatives need more than {len(titles)} papers")
+    names = [f"{row:09d}" for row in range(len(abstracts))]  # ids in the order of the rows
+    collection = Collection.from_texts(dict(zip(names, abstracts, strict=True)), ANALYSERS["STM2"])
+    scores = bm25(collection, collection.queries(titles), k1=BM25["k1"], b=BM25["b"])
+    np.fill_diagonal(scores, -np.inf)
+    return np.argsort(-scores, axis=1, kind="stable")[:, :top]
+
+
+def reciprocal_ranks(scores: Floats) -> Floats:
+    """One over the rank of each query's own document, which stands on the diagonal.
+
+    Of equal scores its own is taken to come last.
+    """
+    own = np.diagonal(scores)[:, np.newaxis]
+    return 1.0 / (scores >= own).sum(axis=1)

@@ -1,0 +1,229 @@
+r"""Training of TILDE, TILDEv2 and the cross-encoder on pairs of a query and a document that belongs to it.
+
+Parts of one paper can be such a pair: no relevance judgement is needed. Given the seed, the number of threads and the
+versions, training gives the same weights. In every function the i-th query belongs to the i-th document (token ids,
+each short enough for the encoder), ``rng`` orders the batches and draws negatives, and ``**schedule`` is ``epochs``,
+``batch``, ``rate`` and ``steps`` of `descend`; the thesis trains 5 epochs, TILDE with a rate of 2e-5, TILDEv2 with
+5e-6. Returned is the loss of every step, in nats.
+
+References
+----------
+Zhuang, S. and Zuccon, G. (2021): TILDE. SIGIR. Its bi-directional loss is `train_tilde`'s.
+Zhuang, S. and Zuccon, G. (2021): Fast Passage Re-ranking with Contextualized Exact Term Matching and Efficient Passage
+Expansion. arXiv:2108.08513.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from tqdm import tqdm
+
+from equipoise.arrays import Integers
+from equipoise.studies.query_by_example import neural
+from equipoise.studies.query_by_example.neural import Checkpoint, Projection, States, Texts
+from equipoise.systems.encoders import Floats32
+
+
+def batches(rows: int, batch: int, epochs: int, rng: Generator) -> list[Integers]:
+    """Shuffled row numbers of every training step; what does not fill a batch at an epoch's end is left out."""
+    orders = (rng.permutation(rows) for _ in range(epochs))
+    return [order[start : start + batch] for order in orders for start in range(0, max(rows - batch + 1, 1), batch)]
+
+
+def descend(
+    modules: Sequence[torch.nn.Module],
+    rows: int,
+    loss_of: Callable[[Integers], torch.Tensor],
+    rng: Generator,
+    what: str,
+    *,
+    epochs: int,
+    batch: int,
+    rate: float,
+    steps: int | None = None,
+) -> list[float]:
+    """Minimise with AdamW: linear warm-up over a tenth of the steps, then linear decay; gradients clipped at 1.
+
+    ``loss_of``: the loss of the pairs with these row numbers, of ``rows`` in all. ``steps``: stop after so many.
+    """
+    plan = batches(rows, batch, epochs, rng)[:steps]
+    trained = torch.nn.ModuleList(modules)
+    optimiser = torch.optim.AdamW(trained.parameters(), lr=rate, weight_decay=0.01)
+    warm = max(1, len(plan) // 10)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min((step + 1) / warm, max(0.0, (len(plan) - step) / max(1, len(plan) - warm)))
+    )
+    trained.train()
+    history: list[float] = []
+    for chosen in tqdm(plan, desc=what, disable=None):
+        loss = loss_of(chosen)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        history.append(float(loss.detach()))
+    trained.eval()
+    return history
+
+
+def calibrate_head(checkpoint: Checkpoint, vectors: Floats32, *texts: Texts, fresh: float | None = None) -> None:
+    """Shift the head's bias until each token is, on average, as likely as it is common: training starts from there.
+
+    ``vectors`` (shaped (documents, hidden)): what the head is to read, of a sample of documents. ``*texts``: those that
+    training will ask for. ``fresh``: for a head that came without weights: its transformation becomes the identity,
+    scaled by this number.
+    """
+    size = checkpoint.vocabulary
+    shares = [
+        np.bincount(np.concatenate([np.unique(text) for text in part]), minlength=size) / len(part) for part in texts
+    ]
+    share = (np.mean(shares, axis=0) + 1e-5) / (1 + 2e-5)
+    head = checkpoint.model.cls.predictions
+    with torch.no_grad():
+        if fresh is not None:
+            torch.nn.init.eye_(head.transform.dense.weight)
+            torch.nn.init.zeros_(head.transform.dense.bias)
+            head.transform.LayerNorm.weight.fill_(fresh)
+            head.transform.LayerNorm.bias.zero_()
+        mean = checkpoint.model.cls(torch.from_numpy(vectors)).mean(dim=0)
+        head.decoder.bias += torch.from_numpy(np.log(share / (1 - share)).astype(np.float32)) - mean
+
+
+def _set_loss(logits: torch.Tensor, targets: Texts) -> torch.Tensor:
+    """Binary cross-entropy of which tokens a text holds, in nats a text."""
+    wanted = torch.zeros_like(logits)
+    for row, target in enumerate(targets):
+        wanted[row, torch.from_numpy(np.unique(target))] = 1.0
+    return torch.nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / len(targets)
+
+
+def train_tilde(
+    checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, *, both: bool = True, **schedule: Any
+) -> list[float]:
+    r"""Fine-tune a masked-language-model head to tell from a document's [CLS] which tokens its query holds.
+
+    .. math::
+        L = -\frac1B \sum_b \Bigl( \sum_{t \in q_b} \log \sigma(z_{bt})
+        + \sum_{t \notin q_b} \log(1 - \sigma(z_{bt})) \Bigr)
+
+    ``both``: the query also predicts the document's tokens, as in the authors' bi-directional loss.
+
+    thesis sections 2.2.2 and 2.3.6.
+    """
+    model = checkpoint.model
+
+    def half(sources: Texts, targets: Texts) -> torch.Tensor:
+        return _set_loss(neural.cls_logits(model, neural.padded(checkpoint.tokenizer, sources)), targets)
+
+    def loss_of(rows: Integers) -> torch.Tensor:
+        asked, told = [queries[row] for row in rows], [documents[row] for row in rows]
+        return (half(told, asked) + half(asked, told)) / 2 if both else half(told, asked)
+
+    return descend([model], len(queries), loss_of, rng, "TILDE", **schedule)
+
+
+def train_head(
+    checkpoint: Checkpoint, vectors: Floats32, targets: Texts, rng: Generator, **schedule: Any
+) -> list[float]:
+    """Train TILDE's head alone, on vectors of an encoder that is left as it is; the loss is `train_tilde`'s.
+
+    The head is to expect the ``targets`` (token ids) of each vector. Where the word embeddings are tied to it, they
+    change with it: encode first.
+    """
+    head = checkpoint.model.cls
+
+    def loss_of(rows: Integers) -> torch.Tensor:
+        return _set_loss(head(torch.from_numpy(vectors[rows])), [targets[row] for row in rows])
+
+    return descend([head], len(vectors), loss_of, rng, "TILDE's head", **schedule)
+
+
+def _with_negatives(rows: Integers, negatives: Integers, rng: Generator) -> Integers:
+    """The rows, and behind them a hard negative drawn for each."""
+    return np.concatenate((rows, negatives[rows, rng.integers(negatives.shape[1], size=rows.size)]))
+
+
+def _contrast(queries: Texts, documents: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of Eq. 2.2 over all documents of a batch, the first of which are the queries' own."""
+    scores = []
+    for query in queries:
+        tokens, counts = np.unique(query, return_counts=True)
+        same = torch.from_numpy(tokens)[:, None, None] == documents[None]
+        best = torch.where(same, weights[None], torch.zeros(())).amax(dim=2)
+        scores.append((best * torch.from_numpy(counts)[:, None]).sum(dim=0))
+    return torch.nn.functional.cross_entropy(torch.stack(scores), torch.arange(len(queries)))
+
+
+def train_tildev2(
+    model: Projection, queries: Texts, documents: Texts, negatives: Integers, rng: Generator, **schedule: Any
+) -> list[float]:
+    r"""Fine-tune term weights so that a query scores its own document above the others of the batch.
+
+    .. math:: L = -\frac1B \sum_b \log \frac{e^{s(q_b, d_b)}}{\sum_{d \in \text{batch}} e^{s(q_b, d)}}
+
+    ``negatives`` (shaped (queries, n)): row numbers of hard negatives of each query; one of them joins the batch.
+
+    thesis Eqs. 2.2 and 2.3, section 2.3.1 (triplets).
+    """
+
+    def loss_of(rows: Integers) -> torch.Tensor:
+        inputs = neural.padded(model.tokenizer, [documents[row] for row in _with_negatives(rows, negatives, rng)])
+        weights = neural.term_weight(model, model.bert(**inputs).last_hidden_state) * inputs["attention_mask"]
+        return _contrast([queries[row] for row in rows], inputs["input_ids"], weights)
+
+    return descend([model.bert, model.projection], len(queries), loss_of, rng, "TILDEv2", **schedule)
+
+
+def train_projection(
+    model: Projection,
+    queries: Texts,
+    documents: Texts,
+    states: States,
+    negatives: Integers,
+    rng: Generator,
+    **schedule: Any,
+) -> list[float]:
+    """Train TILDEv2's projection alone, on an encoder that is left as it is; the loss is `train_tildev2`'s.
+
+    ``states``: of the documents, as `hidden_states` returns them; where a limit cut a document, of the cut document.
+    """
+
+    def loss_of(rows: Integers) -> torch.Tensor:
+        both = _with_negatives(rows, negatives, rng)
+        longest = max(len(states[row]) for row in both) - 1
+        tokens = np.full((len(both), longest), -1, dtype=np.int64)  # -1 is no token of a query
+        hidden = np.zeros((len(both), longest, states[0].shape[1]), dtype=np.float32)
+        for place, row in enumerate(both):
+            size = len(states[row]) - 1
+            tokens[place, :size], hidden[place, :size] = documents[row][:size], states[row][1:]
+        weights = neural.term_weight(model, torch.from_numpy(hidden))
+        return _contrast([queries[row] for row in rows], torch.from_numpy(tokens), weights)
+
+    return descend([model.projection], len(queries), loss_of, rng, "TILDEv2's projection", **schedule)
+
+
+def train_cross_encoder(
+    model: Projection, queries: Texts, documents: Texts, negatives: Integers, rng: Generator, **schedule: Any
+) -> list[float]:
+    r"""Fine-tune a cross-encoder to score a query's own document above a hard negative.
+
+    .. math:: L = -\frac1B \sum_b \log \sigma \bigl( s(q_b, d_b) - s(q_b, d_b^-) \bigr)
+
+    ``negatives`` (shaped (queries, n)): row numbers of hard negatives of each query.
+
+    thesis section 2.2.4.
+    """
+
+    def loss_of(rows: Integers) -> torch.Tensor:
+        asked = [queries[row] for row in rows] * 2
+        told = [documents[row] for row in _with_negatives(rows, negatives, rng)]
+        own, other = neural.relevance(model, neural.padded(model.tokenizer, asked, told)).chunk(2)
+        return -torch.nn.functional.logsigmoid(own - other).mean()
+
+    return descend([model.bert, model.projection], len(queries), loss_of, rng, "cross-encoder", **schedule)
