@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ class InputError(ValueError):
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
         super().__init__("\n".join(map(str, self.problems)))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[list[Problem]]]:
+        return InputError, (self.problems,)  # so that it comes back from a worker
+
 
 class Problems(list[Problem]):
     """Collects problems over several readers, to report them together."""
@@ -74,6 +79,16 @@ class Problems(list[Problem]):
         """Raise what has been collected, if anything."""
         if self:
             raise InputError(self)
+
+
+def together(calls: Iterable[Callable[[], R]]) -> list[R]:
+    """Results of the calls, or one `InputError` with the problems of them all."""
+    problems, results = Problems(), list[R]()
+    for call in calls:
+        with problems.collecting():
+            results.append(call())
+    problems.refuse()
+    return results
 
 
 def shown(value: object) -> str:
