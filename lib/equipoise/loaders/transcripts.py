@@ -96,11 +96,6 @@ class Turn:
     lines: tuple[Line, ...]
     mark: str = ""
 
-    @property
-    def sign(self) -> str:
-        """What opens the turn in an annotated transcript, such as ``S1``."""
-        return f"{self.speaker[0].upper()}{self.number}"
-
 
 @dataclass(frozen=True)
 class Transcript:
@@ -122,11 +117,11 @@ def transcript(run: str, topic: str, turns: Iterable[tuple[str, Iterable[Line]]]
 
 @dataclass
 class _Numbered:
-    """A line of text with its number in the file, and the notes behind it with theirs."""
+    """A line of text with its number in the file, and what is noted of it: for each key the number and the value."""
 
     number: int
     text: str
-    notes: list[tuple[int, str]] = field(default_factory=list)
+    notes: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class _Reader:
@@ -181,8 +176,16 @@ class _Reader:
             self.wrong(number, None, repr(line), "an annotation behind a line of text of a turn")
         elif len(self.turns) % 2:
             self.wrong(number, None, repr(line), "annotations in system turns only (text begins with a backslash)")
+        elif (match := _NOTE.fullmatch(line)) is None:
+            known = "".join(f", #{name}: (...)" for name in self.attributes)
+            wanted = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{known}, or text behind a backslash"
+            self.wrong(number, None, repr(line[:60]), wanted)
         else:
-            self.turns[-1][1][-1].notes.append((number, line))
+            key, value = (group for group in match.groups() if group is not None)
+            found = self.turns[-1][1][-1].notes
+            if key in found:
+                self.wrong(number, None, f"{key} again for the same line", "each annotation once")
+            found[key] = number, value
 
     def close(self) -> None:
         """Count the words of the open conversation, and take in its notes."""
@@ -199,20 +202,8 @@ class _Reader:
     def line(self, line: _Numbered) -> Line:
         words = Line(line.text).words
         self.position += words
-        if not line.notes:
+        if not (found := line.notes):
             return Line(line.text)
-        found: dict[str, tuple[int, str]] = {}
-        for number, note in line.notes:
-            match = _NOTE.fullmatch(note)
-            if match is None:
-                known = "".join(f", #{name}: (...)" for name in self.attributes)
-                wanted = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{known}, or text behind a backslash"
-                self.wrong(number, None, repr(note[:60]), wanted)
-                continue
-            key, value = (group for group in match.groups() if group is not None)
-            if key in found:
-                self.wrong(number, None, f"{key} again for the same line", "each annotation once")
-            found[key] = number, value
         if "#L" not in found:
             self.wrong(line.number, "level", "annotations without a level", "#L0, #L1, ... behind the line")
         level = int(found.pop("#L", (0, "0"))[1])
@@ -273,7 +264,7 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
         parts.append(f"##### {made.topic} {made.run}\n")
         position = 0
         for turn in made.turns:
-            parts.append(f"### {turn.sign} {turn.mark}".rstrip() + "\n")
+            parts.append(f"### {turn.speaker[0].upper()}{turn.number} {turn.mark}".rstrip() + "\n")
             for line in turn.lines:
                 position += line.words
                 parts.append(("\\" if _TO_ESCAPE.match(line.text) else "") + line.text + "\n")
