@@ -73,14 +73,11 @@ class Source:
     problems: Problems = field(default_factory=Problems)
 
     def __post_init__(self) -> None:
+        self._header = None if self.text is None else 1
         names = self.columns.columns
         for name in sorted(set(map(str, names[names.duplicated()]))):
             self.problems.add(self.name, self._header, name, "the column twice", "each column once")
         self.problems.refuse()
-
-    @property
-    def _header(self) -> int | None:
-        return None if self.text is None else 1
 
     @cached_property
     def _lines(self) -> list[int]:
