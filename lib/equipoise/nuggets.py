@@ -113,11 +113,8 @@ def _nuggets(source: Source, attributes: Mapping[str, AttributeSet], select: Seq
     rows["conversation"] = rows.groupby(_CONVERSATION, sort=False).ngroup()
     for column, least, empty in (("turn", 1, None), ("start", 1, 0), ("end", 1, 0), ("level", 0, None)):
         rows[column] = _integers(source, column, least, empty)
-    memberships = {
-        name: _memberships(source, attributes[name], needed=(rows["level"] > 0).to_numpy())
-        for name in chosen
-        if name in source.columns
-    }
+    needed, there = rows["level"].to_numpy() > 0, [name for name in chosen if name in source.columns]
+    memberships = {name: _memberships(source, attributes[name], needed) for name in there}
     _check_positions(source, rows)
     source.problems.refuse()
 

@@ -29,8 +29,6 @@ from equipoise.files import write_tables
 from equipoise.nuggets import read_nuggets
 from equipoise.problems import InputError, Problem, Problems, together
 
-_SECONDS_TO_CONNECT = 10
-
 Scorer = Literal["gfrc", "gfrc2"]
 """Functions that score a nugget table, each in the module of measures of its own name."""
 
@@ -45,7 +43,7 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
         yield None
         return
     try:
-        client = import_module("distributed").Client(address, timeout=_SECONDS_TO_CONNECT)
+        client = import_module("distributed").Client(address, timeout=10)
     except ModuleNotFoundError:
         raise ValueError("a cluster needs Dask: install equipoise[cluster], or the package distributed") from None
     except (OSError, TimeoutError, ValueError) as error:

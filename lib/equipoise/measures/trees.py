@@ -26,7 +26,6 @@ from equipoise.problems import need_columns, refuse_twice
 _TREE = ["run", "topic"]
 _ROUND = [*_TREE, "turn"]
 _NODE = [*_TREE, "node"]
-_BRANCHES_TOLERANCE = 1e-9
 
 
 def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tuple[Floats, Integers, Integers]:
@@ -98,7 +97,7 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
         raise ValueError("a node has a negative number of words")
     sums = np.bincount(parent[~rooted], weights=given[~rooted], minlength=len(nodes))
     inner = np.isin(np.arange(len(nodes)), parent)
-    if (wrong := inner & (np.abs(sums - 1) > _BRANCHES_TOLERANCE)).any():
+    if (wrong := inner & (np.abs(sums - 1) > 1e-9)).any():
         at = int(np.flatnonzero(wrong)[0])
         raise ValueError(f"the probabilities of the branches behind {keys[at]} sum to {sums[at]:g}, not to 1")
     probability, before, rounds = reach(parent, given, words)
