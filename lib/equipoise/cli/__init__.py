@@ -37,10 +37,8 @@ class _Group(click.Group):
                 raise click.UsageError(str(error.args[0]) if isinstance(error, KeyError) else str(error)) from None
             for problem in problems:
                 click.echo(f"error: {problem}", err=True)
-            click.echo(
-                f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the input; nothing was written.",
-                err=True,
-            )
+            count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+            click.echo(f"{count} in the input; nothing was written.", err=True)
             ctx.exit(2)
 
 
