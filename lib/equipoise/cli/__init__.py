@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import requires
 from typing import Any
 
 import click
@@ -14,6 +13,8 @@ from equipoise.cli.score import score
 
 def _to_install(error: ModuleNotFoundError) -> str:
     """Which extra brings a module that is missing."""
+    from importlib.metadata import requires
+
     module = (error.name or "").partition(".")[0]
     name = {"sklearn": "scikit-learn", "Stemmer": "pystemmer"}.get(module, module.replace("_", "-"))
     for requirement in requires("equipoise") or []:

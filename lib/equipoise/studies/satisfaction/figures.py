@@ -40,8 +40,9 @@ def dialogue_panel(
 ) -> Axes:
     """Draw utterances under each other, the user's to the left and everybody else's to the right.
 
-    ``lines``: who speaks and what; shown as it stands, nothing in it is markup. ``marked``: whether the last is set off.
-    ``width``: signs in a line of the drawing. ``limit``: signs after which an utterance is cut, with a mark; 0 cuts none.
+    ``lines``: who speaks and what; shown as it stands, nothing in it is markup. ``marked``: whether the last is set
+    off. ``width``: signs in a line of the drawing. ``limit``: signs after which an utterance is cut, with a mark; 0
+    cuts none.
     """
     top = 0.0
     for number, (who, text) in enumerate(lines, start=1):
