@@ -40,9 +40,7 @@ class ClassStructure(Structure):
             raise ValueError(
                 f"blocks must hold the utterances 0 to {self.size - 1} once each and open with 0, found {self.blocks}"
             )
-        self._block = np.empty(self.size, dtype=np.intp)
-        for number, block in enumerate(self.blocks):
-            self._block[list(block)] = number
+        self._block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
         heads = [block[0] for block in self.blocks]
         self._head = np.array(heads)[self._block]
         self._is_head = self._head == np.arange(self.size)
@@ -134,18 +132,15 @@ class ClassStructure(Structure):
         by their number of blocks and of utterances. Row u, column i: u stands at position i, from 0. Beyond the paper.
         """
         probability = np.zeros((self.size, self.size))
-        opening, *lengths = (len(block) for block in self.blocks)
         for place, (head, *followers) in enumerate(self.blocks):
-            start = np.zeros(self.size)
-            start[0] = 1.0
-            if place:
-                others = [length for other, length in enumerate(lengths, 1) if other != place]
-                sets = np.zeros((len(others) + 1, self.size))  # [number of blocks, number of utterances]
-                sets[0, 0] = 1.0
-                for length in others:
-                    sets[1:, length:] += sets[:-1, :-length].copy()
-                ahead = np.array([math.comb(len(others), blocks) for blocks in range(len(others) + 1)])
-                start = np.roll((sets / ahead[:, None]).sum(axis=0) / len(ahead), opening)
+            movable = self.blocks[1:] if place else ()
+            others = [len(block) for number, block in enumerate(movable, 1) if number != place]
+            sets = np.zeros((len(others) + 1, self.size))  # [number of blocks, number of utterances]
+            sets[0, 0] = 1.0
+            for length in others:
+                sets[1:, length:] += sets[:-1, :-length].copy()
+            ahead = np.array([math.comb(len(others), blocks) for blocks in range(len(others) + 1)])
+            start = np.roll((sets / ahead[:, None]).mean(axis=0), len(self.blocks[0]) if place else 0)
             probability[head] = start
             for offset in range(1, len(followers) + 1):
                 probability[followers, offset:] += start[:-offset] / len(followers)

@@ -35,7 +35,6 @@ from equipoise.systems.lexical import Collection, bm25, top
 
 # relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly
 _RELEVANCE_LEVELS = {1: 1, 2: 1, 3: 2, 4: 2}
-_ORDERS_AT_ONCE = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +62,8 @@ class Experiment:
         """Rankings and scores of a system for every pair of utterances, made once."""
         if (system, conversation.topic) not in self._known:
             best = context_rankings(self.collection, conversation, system, self.settings)
-            values = self._score(np.array(conversation.queries), np.concatenate([best.alone[None], best.after]))
-            scores = ByContext(values[0], values[1:], best.provides)
-            self._known[system, conversation.topic] = best, scores
+            scores = self._score(np.array(conversation.queries), best.after)
+            self._known[system, conversation.topic] = best, ByContext(scores, best.provides)
         return self._known[system, conversation.topic]
 
     def _score(self, queries: NDArray[np.object_], rankings: Columns) -> Floats:
@@ -85,9 +83,8 @@ class Experiment:
         """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
         if context_of(system) != "everything":
             return self._contexts(conversation, system)[1].of(orders)
-        stacked, queries = np.asarray(orders, dtype=np.intp), np.array(conversation.queries, dtype=object)
-        parts = [stacked[start : start + _ORDERS_AT_ONCE] for start in range(0, len(stacked), _ORDERS_AT_ONCE)]
-        return np.concatenate([self._score(queries[some], self.rankings(conversation, system, some)) for some in parts])
+        asked = np.array(conversation.queries, dtype=object)[np.asarray(orders, dtype=np.intp)]
+        return self._score(asked, self.rankings(conversation, system, orders))
 
     def _conversation_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
         """Mean over the utterances, added up in the order of the script, so that equal scores have equal means."""
@@ -201,8 +198,8 @@ class Experiment:
                 structure, size = conversation.structure, len(conversation.queries)
                 key = (system, conversation.topic, structure.count)
                 if context_of(system) in ("none", "previous"):
-                    scores = self._contexts(conversation, system)[1]
-                    found = structure.score_range(scores.after / size, scores.alone / size)
+                    shares = self._contexts(conversation, system)[1].after / size
+                    found = structure.score_range(shares[:-1], shares[-1])
                     rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
                 elif structure.count <= limit:
                     values = self._conversation_scores(conversation, system, structure.orders(limit))

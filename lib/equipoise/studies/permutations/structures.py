@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,34 +68,9 @@ class Structure(ABC):
         self.size = size
         self.limit = limit
 
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """The number of valid orders, an exact integer (permutations, section 3.1; Table 1)."""
-
     @abstractmethod
     def may_follow(self, masks: Masks) -> Booleans:
         """Which utterances may come next, once those of each set have been uttered, shaped (sets, n)."""
-
-    @abstractmethod
-    def completions(self, masks: Masks) -> Counts:
-        """How many ways there are to finish a conversation in which each set of utterances has been uttered."""
-
-    @abstractmethod
-    def adjacency(self) -> Floats:
-        """Probability that one utterance directly precedes another in a uniformly drawn valid order, shaped (n, n).
-
-        Row v, column u: v is uttered directly before u. Column sums are 1 minus the probability that u comes first.
-
-        Beyond the paper: with the score of u after v, it gives the mean over all orders (`mean_score`).
-        """
-
-    @abstractmethod
-    def positions(self) -> Floats:
-        """Probability of each utterance at each position in a uniformly drawn valid order, shaped (n, n).
-
-        Row u, column i: utterance u stands at position i, from 0. Beyond the paper.
-        """
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -102,15 +78,65 @@ class Structure(ABC):
         return Lattice.of(self.size, self.may_follow, self.limit)
 
     @property
+    def count(self) -> int:
+        """The number of valid orders, an exact integer (permutations, section 3.1; Table 1)."""
+        return int(self.lattice.ways_from[0])
+
+    @cached_property
+    def _ways_by_mask(self) -> tuple[Masks, Counts]:
+        order = np.argsort(self.lattice.masks)
+        return self.lattice.masks[order], self.lattice.ways_from[order]
+
+    def completions(self, masks: Masks) -> Counts:
+        """How many ways there are to finish a conversation in which each set, of the lattice, has been uttered."""
+        known, ways = self._ways_by_mask
+        found: Counts = ways[np.searchsorted(known, masks)]
+        return found
+
+    @property
+    def _onward(self) -> Counts:
+        """Completions of each set of the lattice with each utterance added, 0 where it may not follow."""
+        onward: Counts = np.append(self.lattice.ways_from, 0)[self.lattice.after]
+        return onward
+
+    def adjacency(self) -> Floats:
+        r"""Probability that one utterance directly precedes another in a uniformly drawn valid order, shaped (n, n).
+
+        .. math:: P(vu) = \sum_S \frac{e(S)\, f(S \cup \{v, u\})}{f(\emptyset)}
+
+        over the sets S that v and then u may follow; e counts the beginnings of S and f its completions. The sums are
+        exact integers, divided once. Row v, column u: v is uttered directly before u. Column sums are 1 minus the
+        probability that u comes first.
+
+        Beyond the paper: with the score of u after v, it gives the mean over all orders (`mean_score`).
+        """
+        counts, onward = np.zeros((self.size, self.size), dtype=object), self._onward
+        for v, reached in enumerate(self.lattice.after.T):
+            before = reached >= 0
+            counts[v] = np.dot(self.lattice.ways_to[before], onward[reached[before]])
+        return (counts / self.count).astype(np.float64)
+
+    def positions(self) -> Floats:
+        r"""Probability of each utterance at each position in a uniformly drawn valid order, shaped (n, n).
+
+        .. math:: P(u \text{ at } i) = \sum_{S : |S| = i} \frac{e(S)\, f(S \cup \{u\})}{f(\emptyset)}
+
+        The sums are exact integers, divided once. Row u, column i: u stands at position i, from 0. Beyond the paper.
+        """
+        levels, onward = self.lattice.levels[:-1], self._onward
+        counts = np.array([np.dot(self.lattice.ways_to[here], onward[here]) for here in levels], dtype=object)
+        return (counts.T / self.count).astype(np.float64)
+
+    @property
     def _dtype(self) -> type:
         return np.int64 if self.count <= LARGEST_INT64 else object
 
-    def _ways(self, masks: Masks) -> Counts:
-        """Completions of each set by the utterance that comes next, 0 where it may not, shaped (sets, n)."""
+    def _first_ranks(self, masks: Masks) -> Counts:
+        """How many completions of each set go on with an utterance below u, shaped (sets, n + 1)."""
         follows = self.may_follow(masks)
-        ways: Counts = np.zeros(follows.shape, dtype=self._dtype)
-        ways[follows] = self.completions((masks[:, None] | bits(self.size))[follows])
-        return ways
+        ways: Counts = np.zeros((len(masks), self.size + 1), dtype=self._dtype)
+        ways[:, 1:][follows] = self.completions((masks[:, None] | bits(self.size))[follows])
+        return np.cumsum(ways, axis=1)
 
     def _as_orders(self, orders: ArrayLike) -> Orders:
         stacked = np.asarray(orders)
@@ -119,14 +145,20 @@ class Structure(ABC):
             raise ValueError(f"orders are utterance numbers shaped (orders, {self.size}), found {found}")
         return stacked.astype(np.intp, copy=False)
 
+    def _walk(self, orders: Orders) -> Iterator[tuple[Masks, Orders, Orders]]:
+        """Yield, by position, the different sets uttered before it, the number of each order's, and what follows."""
+        masks = np.zeros(len(orders), dtype=np.uint64)
+        for following in orders.T:
+            different, which = np.unique(masks, return_inverse=True)
+            yield different, which, following
+            masks |= bits(self.size)[following]
+
     def is_valid(self, orders: ArrayLike) -> Booleans:
         """Whether each order, shaped (orders, n), respects the structure (permutations, section 3.1)."""
         stacked = self._as_orders(orders)
         valid: Booleans = np.all((stacked >= 0) & (stacked < self.size), axis=1)
-        masks, rows = np.zeros(len(stacked), dtype=np.uint64), np.arange(len(stacked))
-        for following in np.clip(stacked, 0, self.size - 1).T:
-            valid &= self.may_follow(masks)[rows, following]
-            masks |= bits(self.size)[following]
+        for masks, which, following in self._walk(np.clip(stacked, 0, self.size - 1)):
+            valid &= self.may_follow(masks)[which, following]
         return valid
 
     def rank(self, orders: ArrayLike) -> Counts:
@@ -139,11 +171,9 @@ class Structure(ABC):
         wrong = np.flatnonzero(~self.is_valid(stacked))
         if len(wrong):
             raise ValueError(f"order number {wrong[0]} is not valid here: {stacked[wrong[0]].tolist()}")
-        masks = np.zeros(len(stacked), dtype=np.uint64)
         ranks: Counts = np.zeros(len(stacked), dtype=self._dtype)
-        for following in stacked.T:
-            ranks += np.where(np.arange(self.size) < following[:, None], self._ways(masks), 0).sum(axis=1)
-            masks |= bits(self.size)[following]
+        for masks, which, following in self._walk(stacked):
+            ranks += self._first_ranks(masks)[which, following]
         return ranks
 
     def unrank(self, ranks: ArrayLike) -> Orders:
@@ -152,13 +182,10 @@ class Structure(ABC):
         if len(rest) and not (rest.min() >= 0 and rest.max() < self.count):
             raise ValueError(f"ranks run from 0 to {self.count - 1}, found {rest.min()} to {rest.max()}")
         orders = np.empty((len(rest), self.size), dtype=np.intp)
-        masks, rows = np.zeros(len(rest), dtype=np.uint64), np.arange(len(rest))
-        for position in range(self.size):
-            ways = self._ways(masks)
-            passed = np.cumsum(ways, axis=1)
-            following = orders[:, position] = (passed <= rest[:, None]).sum(axis=1)
-            rest -= (passed - ways)[rows, following]
-            masks |= bits(self.size)[following]
+        for masks, which, following in self._walk(orders):
+            first = self._first_ranks(masks)
+            following[:] = (first[which, 1:] <= rest[:, None]).sum(axis=1)
+            rest -= first[which, following]
         return orders
 
     def orders(self, limit: int = 1_000_000) -> Orders:
