@@ -144,11 +144,6 @@ def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame
     both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, suffixes=("", " 2"))
     if both.isna().to_numpy().any() or not len(both) == len(first) == len(second):
         raise ValueError("both tables need one score for the same systems, topics and permutations")
-    groups = [both["run"], both["topic"]]
-    ranks = both[["value", "value 2"]].round(12).groupby(groups, sort=False).rank()
-    ranks -= ranks.groupby(groups, sort=False).transform("mean")
-    parts = pd.DataFrame({"x": ranks["value"] ** 2, "y": ranks["value 2"] ** 2, "xy": ranks.prod(axis=1), "orders": 1})
-    sums = parts.groupby(groups, sort=False).sum()
-    spread = np.sqrt(sums["x"] * sums["y"])
-    sums["correlation"] = (sums["xy"] / spread.where(spread > 0)).clip(-1.0, 1.0)
-    return sums.reset_index()[["run", "topic", "orders", "correlation"]]
+    groups = both.round(12).groupby(["run", "topic"], sort=False)
+    correlation = groups[["value", "value 2"]].corr("spearman").xs("value", level=-1)["value 2"]
+    return pd.DataFrame({"orders": groups.size(), "correlation": correlation}).reset_index()

@@ -257,6 +257,7 @@ class Structure(ABC):
         mean = self.mean_score(scores, first)
         alone = np.zeros(self.size) if first is None else np.asarray(first)
         steps = np.vstack([scores, alone]) - mean / self.size  # centred, so that squares do not cancel
+        steps[np.isnan(steps)] = 0.0  # of pairs that never meet
         (low, worst), (high, best) = self.lattice.lowest(steps), self.lattice.lowest(-steps)
         varies = -high - low > _ROUNDING * max(1.0, abs(mean))
         sd = math.sqrt(self.lattice.variance(steps)) if varies else 0.0
