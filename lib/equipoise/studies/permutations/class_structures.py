@@ -37,9 +37,8 @@ class ClassStructure(Structure):
         line = [u for block in self.blocks for u in block]
         super().__init__(len(line), limit)
         if sorted(line) != list(range(self.size)) or not all(self.blocks) or self.blocks[0][0] != 0:
-            raise ValueError(
-                f"blocks must hold the utterances 0 to {self.size - 1} once each and open with 0, found {self.blocks}"
-            )
+            wanted = f"the utterances 0 to {self.size - 1} once each, and open with 0"
+            raise ValueError(f"blocks must hold {wanted}, found {self.blocks}")
         self._block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
         heads = [block[0] for block in self.blocks]
         self._head = np.array(heads)[self._block]
@@ -71,8 +70,7 @@ class ClassStructure(Structure):
         if unknown:
             raise ValueError(f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}")
         if classes[0] != "SE":
-            found = f"{classes[0]}: it has no earlier utterance to depend on"
-            raise ValueError(f"the first utterance must be self-explanatory (SE), found {found}")
+            raise ValueError(f"the first utterance must be self-explanatory (SE), found {classes[0]}")
         blocks: list[list[int]] = []
         home = 0
         for u, name in enumerate(classes):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats
 from equipoise.studies.permutations.conversations import Conversation
-from equipoise.studies.permutations.scoring import score_alternatives
+from equipoise.studies.permutations.scoring import run_scores, score_alternatives
 from equipoise.studies.permutations.systems import (
     PAPER,
     SYSTEMS,
@@ -115,11 +116,9 @@ class Experiment:
 
         It is below 1 where passages with high grades are not in the collection.
         """
-        table, documents = self._utterances(), list(self.collection.documents)
-        here = self.qrels[self.qrels["document"].isin(documents)]
-        grades = here.pivot_table(index="query", columns="document", values="grade", aggfunc="max")
-        held = grades.reindex(index=table["query"], columns=documents).fillna(0).to_numpy()
-        return table.assign(value=self._score(table["query"].to_numpy(), top(held, self.settings.depth)))
+        held = self.qrels[self.qrels["document"].isin(self.collection.documents)].rename(columns={"grade": "score"})
+        best = run_scores(held, self.qrels, self.measure)
+        return self._utterances().merge(best[["query", "value"]])
 
     def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
         """Mean score of each system on each conversation under each of its orders.
@@ -148,35 +147,32 @@ class Experiment:
 
         gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where a passage is from.
         """
-        table = passages.set_index("document").reindex(self.collection.documents)
-        if table["text"].isna().any():
-            raise ValueError(f"no text for passage {table.index[table['text'].isna()][0]}")
-        length = table["text"].str.split().str.len().to_numpy(dtype=np.int64)
-        shares = pd.get_dummies(table["source"]).astype(int).astype(str).agg(" ".join, axis=1).to_numpy()
-        names = np.array(self.collection.documents, dtype=object)
-        level = self.qrels.set_index(["query", "document"])["grade"].map(_RELEVANCE_LEVELS)
-        parts = []
-        for system in systems:
-            for conversation in self.conversations:
-                stacked = np.asarray(orders[conversation.topic], dtype=np.intp)
-                count, size = stacked.shape
-                best = self.rankings(conversation, system, stacked)[..., 0]
-                asked = np.array([len(text.split()) for text in conversation.texts])[stacked]
-                end = np.cumsum(asked + length[best], axis=1)
-                part = {
-                    "run": system,
-                    "topic": np.repeat([f"{conversation.topic}#{number}" for number in range(count)], size),
-                    "turn": np.tile(np.arange(1, size + 1), count),
-                    "start": (end - length[best] + 1).ravel(),
-                    "end": end.ravel(),
-                    "query": np.array(conversation.queries, dtype=object)[stacked].ravel(),
-                    "entity": names[best].ravel(),
-                    "SOURCE": shares[best].ravel(),
-                }
-                parts.append(pd.DataFrame(part))
+        texts = passages.set_index("document").reindex(self.collection.documents)
+        if texts["text"].isna().any():
+            raise ValueError(f"no text for passage {texts.index[texts['text'].isna()][0]}")
+        documents, parts = np.array(self.collection.documents, dtype=object), []
+        for system, one in product(systems, self.conversations):
+            stacked = np.asarray(orders[one.topic], dtype=np.intp)
+            number, turn = np.indices(stacked.shape)
+            part = {
+                "topic": [f"{one.topic}#{row}" for row in number.ravel()],
+                "turn": turn.ravel() + 1,
+                "query": np.array(one.queries, dtype=object)[stacked].ravel(),
+                "asked": np.array(one.texts, dtype=object)[stacked].ravel(),
+                "entity": documents[self.rankings(one, system, stacked)[..., 0]].ravel(),
+            }
+            parts.append(pd.DataFrame(part).assign(run=system))
         table = pd.concat(parts, ignore_index=True)
-        places = pd.MultiIndex.from_frame(table[["query", "entity"]])
-        table["level"] = level.reindex(places).fillna(0).to_numpy(dtype=np.int64)
+        words = {text: len(text.split()) for one in self.conversations for text in one.texts}
+        asked = table["asked"].map(words)
+        length = table["entity"].map(texts["text"].str.split().str.len())
+        table["end"] = (asked + length).groupby([table["run"], table["topic"]]).cumsum()
+        table["start"] = table["end"] - length + 1
+        shares = pd.get_dummies(texts["source"]).astype(int).astype(str).agg(" ".join, axis=1)
+        table["SOURCE"] = table["entity"].map(shares)
+        levels = self.qrels.set_index(["query", "document"])["grade"].map(_RELEVANCE_LEVELS)
+        judged = levels.reindex(pd.MultiIndex.from_frame(table[["query", "entity"]]))
+        table["level"] = judged.fillna(0).to_numpy(dtype=np.int64)
         table = table.astype(str)
         table.loc[table["level"] == "0", ["start", "end", "entity", "SOURCE"]] = ""
         return table[["run", "topic", "turn", "start", "end", "level", "entity", "SOURCE"]]
@@ -193,18 +189,16 @@ class Experiment:
         Beyond the paper: the distribution over permutations without sampling them.
         """
         rows: list[tuple[object, ...]] = []
-        for system in systems:
-            for conversation in self.conversations:
-                structure, size = conversation.structure, len(conversation.queries)
-                key = (system, conversation.topic, structure.count)
-                if context_of(system) in ("none", "previous"):
-                    shares = self._contexts(conversation, system)[1].after / size
-                    found = structure.score_range(shares[:-1], shares[-1])
-                    rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
-                elif structure.count <= limit:
-                    values = self._conversation_scores(conversation, system, structure.orders(limit))
-                    rows.append((*key, values.mean(), values.std(), values.min(), values.max(), "enumeration"))
-                else:
-                    rows.append((*key, *[np.nan] * 4, "too many orders"))
+        for system, one in product(systems, self.conversations):
+            key, size = (system, one.topic, one.structure.count), one.structure.size
+            if context_of(system) in ("none", "previous"):
+                shares = self._contexts(one, system)[1].after / size
+                found = one.structure.score_range(shares[:-1], shares[-1])
+                rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
+            elif one.structure.count <= limit:
+                values = self._conversation_scores(one, system, one.structure.orders(limit))
+                rows.append((*key, values.mean(), values.std(), values.min(), values.max(), "enumeration"))
+            else:
+                rows.append((*key, *[np.nan] * 4, "too many orders"))
         columns = ["run", "topic", "orders", "mean", "sd", "minimum", "maximum", "how"]
         return pd.DataFrame(rows, columns=columns)

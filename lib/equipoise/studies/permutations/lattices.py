@@ -59,10 +59,8 @@ class Lattice:
             reached = level[:, None] | bits(size)
             level = np.unique(reached[follows])
             if total + len(level) > limit:
-                raise ValueError(
-                    f"this structure of {size} utterances allows more than {limit} sets of uttered utterances: "
-                    "too many for dynamic programming; raise the limit or add dependencies"
-                )
+                found = f"{size} utterances allow more than {limit} sets of uttered utterances"
+                raise ValueError(f"{found}, too many for dynamic programming: raise the limit or add dependencies")
             steps.append(np.where(follows, total + np.searchsorted(level, reached), -1).astype(np.int32))
             levels.append(slice(total, total + len(level)))
             sets.append(level)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -45,19 +44,17 @@ class System(NamedTuple):
 
 
 # the systems of section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB)
-SYSTEMS: Mapping[str, System] = MappingProxyType(
-    {
-        "BM25": System("none", "baselines"),  # the utterance alone
-        "DLM": System("none", "baselines"),  # the same, by query likelihood with Dirichlet smoothing
-        "RM3": System("none", "baselines"),  # the utterance expanded from its own BM25 ranking
-        "FU": System("none", "concatenation-based"),  # with the first one
-        "CU": System("previous", "concatenation-based"),  # with the first one and the previous one
-        "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
-        "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
-        "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
-        "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
-    }
-)
+SYSTEMS: Mapping[str, System] = {
+    "BM25": System("none", "baselines"),  # the utterance alone
+    "DLM": System("none", "baselines"),  # the same, by query likelihood with Dirichlet smoothing
+    "RM3": System("none", "baselines"),  # the utterance expanded from its own BM25 ranking
+    "FU": System("none", "concatenation-based"),  # with the first one
+    "CU": System("previous", "concatenation-based"),  # with the first one and the previous one
+    "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
+    "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
+    "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
+    "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
+}
 
 
 def context_of(system: str) -> str:

@@ -6,6 +6,7 @@ Approach.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Literal
 
@@ -114,25 +115,28 @@ def anova(
     return anova_from_sums(sums, len(values), alpha=alpha, topic_against=topic_against)
 
 
-def f_bounds(sums: pd.DataFrame, half_unit: float) -> pd.DataFrame:
-    r"""Bounds of F when the sums of squares are known only as printed.
+def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.0005) -> pd.DataFrame:
+    r"""Bounds of F, by table, when the sums of squares are known only as printed, and whether the printed F is within.
 
     .. math::
         \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
         \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
 
-    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out. ``half_unit``:
-    h, half a unit of the last printed place: 0.0005 for three decimals. Smaller than the residual. Returns
-    columns source, lowest F, highest F.
-
-    Checks permutations, Tables 4 and 5, against themselves.
+    ``printed``: tables with the columns ``source, SS, DF, F``; their row "Error" is the residual. ``half_unit``: h,
+    half a unit of the last printed place. Checks permutations, Tables 4 and 5, against themselves.
     """
-    table = sums.set_index("source")[["SS", "DF"]]
-    residual, freedom = table.loc["Error"]
-    factors = table.drop(["Error", "Total"])
-    low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
-    high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
-    return pd.DataFrame({"lowest F": low, "highest F": high}).reset_index()
+    parts = []
+    for name, table in printed.items():
+        rows = table.set_index("source").astype({"SS": float, "DF": int})
+        residual, factors = rows.loc["Error"], rows.drop(["Error", "Total"])
+        low = (
+            (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual["SS"] + half_unit) / residual["DF"])
+        )
+        high = (factors["SS"] + half_unit) / factors["DF"] / ((residual["SS"] - half_unit) / residual["DF"])
+        within = factors["F"].astype(float).between(low, high).astype(str)
+        bounds = {"table": name, "lowest F": low, "printed F": factors["F"], "highest F": high, "within": within}
+        parts.append(pd.DataFrame(bounds).reset_index())
+    return pd.concat(parts, ignore_index=True)[["table", "source", "lowest F", "printed F", "highest F", "within"]]
 
 
 def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
@@ -152,25 +156,14 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
     """
     groups = scores.groupby("run", observed=True)["value"].agg(["mean", "size"])
     error = table.set_index("source").loc["Error"]
-    first, second = np.array(list(combinations(range(len(groups)), 2)), dtype=np.intp).T
-    mean, size = groups["mean"].to_numpy(), groups["size"].to_numpy()
-    difference = mean[first] - mean[second]
-    spread = np.sqrt(float(error["MS"]) / 2 * (1 / size[first] + 1 / size[second]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        q = np.where(difference == 0, 0.0, np.abs(difference) / spread)
-    p = stats.studentized_range.sf(q, len(groups), error["DF"])
+    pairs = pd.DataFrame(combinations(groups.index.astype(str), 2), columns=["a", "b"])
+    one, other = (groups.loc[pairs[side]].reset_index() for side in ("a", "b"))
+    difference = one["mean"] - other["mean"]
+    spread = np.sqrt(error["MS"] / 2 * (1 / one["size"] + 1 / other["size"]))
+    p = stats.studentized_range.sf((difference.abs() / spread).where(difference != 0, 0.0), len(groups), error["DF"])
     reach = stats.studentized_range.isf(alpha, len(groups), error["DF"]) * spread
-    return pd.DataFrame(
-        {
-            "a": groups.index[first].astype(str),
-            "b": groups.index[second].astype(str),
-            "difference": difference,
-            "low": difference - reach,
-            "high": difference + reach,
-            "p": p,
-            "different": p < alpha,
-        }
-    )
+    ends = {"difference": difference, "low": difference - reach, "high": difference + reach}
+    return pairs.assign(**ends, p=p, different=p < alpha)
 
 
 def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
