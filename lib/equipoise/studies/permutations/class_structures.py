@@ -46,9 +46,7 @@ class ClassStructure(Structure):
         self._groups = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
 
     @classmethod
-    def from_classes(
-        cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft", limit: int = 2_000_000
-    ) -> ClassStructure:
+    def from_classes(cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft") -> ClassStructure:
         """Structure of a conversation from the class of each of its utterances.
 
         The first utterance stays in its place; an SE opens a block; an FT is a block of one; a PT follows the block
@@ -57,8 +55,7 @@ class ClassStructure(Structure):
         ``classes``: "SE", "FT" or "PT", in the order of the script; the first must be "SE". ``pt_behind_ft``:
         where a PT goes whose script has an FT between it and the last SE: with that FT, as in the authors'
         program, or with that SE, as in the paper's wording. The wording can make the script itself an invalid
-        order (the FT would part the PT from its SE), so the program's reading is the default. ``limit``: the
-        largest number of utterance sets that `score_range` may visit.
+        order (the FT would part the PT from its SE), so the program's reading is the default.
 
         permutations, section 3.1.
         """
@@ -79,7 +76,7 @@ class ClassStructure(Structure):
             else:
                 blocks.append([u])
                 home = home if name == "FT" and pt_behind_ft == "se" else len(blocks) - 1
-        return cls(blocks, limit=limit)
+        return cls(blocks)
 
     @property
     def count(self) -> int:

@@ -139,8 +139,7 @@ def read_passages(path: str | Path) -> pd.DataFrame:
     has the same form, but its texts were written by annotators who knew the question.
     """
     problems = Problems()
-    spans: dict[str, dict[str, None]] = {}
-    first_line: dict[str, int] = {}
+    spans: dict[str, tuple[int, dict[str, None]]] = {}  # by passage: its first line, its texts
     for number, fields in _fields(path, header=True):
         if len(fields) < 4:
             problems.add(path, number, None, f"{len(fields)} fields", "at least 4: context, query, passage, text")
@@ -148,14 +147,14 @@ def read_passages(path: str | Path) -> pd.DataFrame:
         _, query, passage, *texts = fields
         if not _QUERY.fullmatch(query):
             problems.add(path, number, "query", repr(query), _QUERY_WANTED)
-        if passage not in first_line and passage.partition("_")[0] not in _SOURCES:
+        if passage not in spans and passage.partition("_")[0] not in _SOURCES:
             problems.add(path, number, "passage", repr(passage), f"an id that starts with {' or '.join(_SOURCES)}")
-        first_line.setdefault(passage, number)
-        spans.setdefault(passage, {}).update(dict.fromkeys(filter(None, texts)))
-    for passage in [passage for passage, texts_there in spans.items() if not texts_there]:
-        problems.add(path, first_line[passage], "text", f"no text for {passage}", "at least one span")
+        spans.setdefault(passage, (number, {}))[1].update(dict.fromkeys(filter(None, texts)))
+    for passage, (number, texts_there) in spans.items():
+        if not texts_there:
+            problems.add(path, number, "text", f"no text for {passage}", "at least one span")
     problems.refuse()
-    rows = [(passage, " ".join(texts), passage.partition("_")[0]) for passage, texts in spans.items()]
+    rows = [(passage, " ".join(texts), passage.partition("_")[0]) for passage, (_, texts) in spans.items()]
     return pd.DataFrame(rows, columns=["document", "text", "source"])
 
 

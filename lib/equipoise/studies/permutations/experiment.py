@@ -36,6 +36,7 @@ from equipoise.systems.lexical import Collection, bm25, top
 
 # relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly
 _RELEVANCE_LEVELS = {1: 1, 2: 1, 3: 2, 4: 2}
+_ORDERS_AT_ONCE = 5000  # bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +85,9 @@ class Experiment:
         """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
         if context_of(system) != "everything":
             return self._contexts(conversation, system)[1].of(orders)
-        asked = np.array(conversation.queries, dtype=object)[np.asarray(orders, dtype=np.intp)]
-        return self._score(asked, self.rankings(conversation, system, orders))
+        stacked, queries = np.asarray(orders, dtype=np.intp), np.array(conversation.queries)
+        parts = [stacked[start : start + _ORDERS_AT_ONCE] for start in range(0, len(stacked), _ORDERS_AT_ONCE)]
+        return np.concatenate([self._score(queries[some], self.rankings(conversation, system, some)) for some in parts])
 
     def _conversation_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
         """Mean over the utterances, added up in the order of the script, so that equal scores have equal means."""
@@ -128,8 +130,7 @@ class Experiment:
         """
         parts = {
             (system, one.topic): pd.Series(self._conversation_scores(one, system, orders[one.topic]))
-            for system in systems
-            for one in self.conversations
+            for system, one in product(systems, self.conversations)
         }
         return pd.concat(parts, names=["run", "topic", "permutation"]).rename("value").reset_index()
 
@@ -150,29 +151,25 @@ class Experiment:
         texts = passages.set_index("document").reindex(self.collection.documents)
         if texts["text"].isna().any():
             raise ValueError(f"no text for passage {texts.index[texts['text'].isna()][0]}")
-        documents, parts = np.array(self.collection.documents, dtype=object), []
+        shares = pd.get_dummies(texts["source"]).astype(int).astype(str).agg(" ".join, axis=1)
+        about = pd.DataFrame({"length": texts["text"].str.split().str.len(), "SOURCE": shares})
+        parts = []
         for system, one in product(systems, self.conversations):
             stacked = np.asarray(orders[one.topic], dtype=np.intp)
             number, turn = np.indices(stacked.shape)
             part = {
                 "topic": [f"{one.topic}#{row}" for row in number.ravel()],
                 "turn": turn.ravel() + 1,
-                "query": np.array(one.queries, dtype=object)[stacked].ravel(),
-                "asked": np.array(one.texts, dtype=object)[stacked].ravel(),
-                "entity": documents[self.rankings(one, system, stacked)[..., 0]].ravel(),
+                "query": np.array(one.queries)[stacked].ravel(),
+                "asked": np.array([len(text.split()) for text in one.texts])[stacked].ravel(),
+                "entity": texts.index[self.rankings(one, system, stacked)[..., 0].ravel()],
             }
             parts.append(pd.DataFrame(part).assign(run=system))
-        table = pd.concat(parts, ignore_index=True)
-        words = {text: len(text.split()) for one in self.conversations for text in one.texts}
-        asked = table["asked"].map(words)
-        length = table["entity"].map(texts["text"].str.split().str.len())
-        table["end"] = (asked + length).groupby([table["run"], table["topic"]]).cumsum()
-        table["start"] = table["end"] - length + 1
-        shares = pd.get_dummies(texts["source"]).astype(int).astype(str).agg(" ".join, axis=1)
-        table["SOURCE"] = table["entity"].map(shares)
-        levels = self.qrels.set_index(["query", "document"])["grade"].map(_RELEVANCE_LEVELS)
-        judged = levels.reindex(pd.MultiIndex.from_frame(table[["query", "entity"]]))
-        table["level"] = judged.fillna(0).to_numpy(dtype=np.int64)
+        table = pd.concat(parts, ignore_index=True).join(about, on="entity")
+        table = table.merge(self.qrels, how="left", left_on=["query", "entity"], right_on=["query", "document"])
+        table["level"] = table["grade"].map(_RELEVANCE_LEVELS).fillna(0).astype(int)
+        table["end"] = (table["asked"] + table["length"]).groupby([table["run"], table["topic"]]).cumsum()
+        table["start"] = table["end"] - table["length"] + 1
         table = table.astype(str)
         table.loc[table["level"] == "0", ["start", "end", "entity", "SOURCE"]] = ""
         return table[["run", "topic", "turn", "start", "end", "level", "entity", "SOURCE"]]

@@ -105,12 +105,12 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """
     wide = score_matrix(scores)
     drawn = wide.drop(SCRIPT, level="permutation").melt(ignore_index=False).reset_index()
-    sampled = drawn.groupby(["run", "topic"], sort=False)["value"].agg(["size", "mean", "min", "max"])
+    columns = {"drawn": "size", "sampled mean": "mean", "sampled minimum": "min", "sampled maximum": "max"}
+    sampled = drawn.groupby(["run", "topic"], sort=False)["value"].agg(**columns)
     absent = sampled.index.difference(exact.set_index(["run", "topic"]).index, sort=False)
     if len(absent):
         topics = ", ".join(topic for run, topic in absent if run == absent[0][0])
         raise ValueError(f"no exact row of {absent[0][0]} for topics {topics}")
-    sampled = sampled.set_axis(["drawn", "sampled mean", "sampled minimum", "sampled maximum"], axis=1)
     both = sampled.reset_index().merge(complete(exact), on=["run", "topic"])
     means = both.groupby("run", sort=False).mean(numeric_only=True)
     means["error"] = (means["sampled mean"] - means["mean"]).round(12)  # what is left below that is rounding

@@ -33,10 +33,9 @@ def score_alternatives(
         raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
     names, codes = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
     fields = {"query": "query_id", "document": "doc_id", "grade": "relevance"}
-    evaluator = ir_measures.evaluator(
-        [parsed_measure(measure)], qrels[qrels["query"].isin(names)].rename(columns=fields)
-    )
-    unjudged = sorted({*names.tolist()} - {*qrels["query"]})
+    judged = qrels[qrels["query"].isin(names)].rename(columns=fields)
+    evaluator = ir_measures.evaluator([parsed_measure(measure)], judged)
+    unjudged = sorted({*names.tolist()} - {*judged["query_id"]})
     if unjudged:
         raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
     different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)

@@ -2,7 +2,7 @@
 
 A conversation has n utterances, numbered 0 to n - 1 in the order of its script. A `Structure` says which orders keep
 every utterance answerable: the paper's classes (`class_structures`), or any graph of "must come before"
-(`graph_structures`).
+(`GraphStructure`).
 
 An order is an array of n utterance numbers, first uttered first; many orders are stacked, shaped (orders, n). Orders
 are ranked lexicographically, from 0 to count - 1. Counts are exact integers of any size. A set of utterances is one
@@ -19,15 +19,16 @@ from __future__ import annotations
 import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits
+from equipoise.studies.permutations.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits, members
 
 Orders = NDArray[np.intp]
 
@@ -82,15 +83,10 @@ class Structure(ABC):
         """The number of valid orders, an exact integer (permutations, section 3.1; Table 1)."""
         return int(self.lattice.ways_from[0])
 
-    @cached_property
-    def _ways_by_mask(self) -> tuple[Masks, Counts]:
-        order = np.argsort(self.lattice.masks)
-        return self.lattice.masks[order], self.lattice.ways_from[order]
-
     def completions(self, masks: Masks) -> Counts:
-        """How many ways there are to finish a conversation in which each set, of the lattice, has been uttered."""
-        known, ways = self._ways_by_mask
-        found: Counts = ways[np.searchsorted(known, masks)]
+        """How many ways there are to finish a conversation in which each set, all of one size, has been uttered."""
+        level = self.lattice.levels[int(np.bitwise_count(masks).max(initial=0))]
+        found: Counts = self.lattice.ways_from[level][np.searchsorted(self.lattice.masks[level], masks)]
         return found
 
     @property
@@ -138,13 +134,6 @@ class Structure(ABC):
         ways[:, 1:][follows] = self.completions((masks[:, None] | bits(self.size))[follows])
         return np.cumsum(ways, axis=1)
 
-    def _as_orders(self, orders: ArrayLike) -> Orders:
-        stacked = np.asarray(orders)
-        if stacked.ndim != 2 or stacked.shape[1] != self.size or stacked.dtype.kind not in "iu":
-            found = f"{stacked.dtype} {stacked.shape}"
-            raise ValueError(f"orders are utterance numbers shaped (orders, {self.size}), found {found}")
-        return stacked.astype(np.intp, copy=False)
-
     def _walk(self, orders: Orders) -> Iterator[tuple[Masks, Orders, Orders]]:
         """Yield, by position, the different sets uttered before it, the number of each order's, and what follows."""
         masks = np.zeros(len(orders), dtype=np.uint64)
@@ -155,7 +144,10 @@ class Structure(ABC):
 
     def is_valid(self, orders: ArrayLike) -> Booleans:
         """Whether each order, shaped (orders, n), respects the structure (permutations, section 3.1)."""
-        stacked = self._as_orders(orders)
+        stacked = np.asarray(orders)
+        if stacked.ndim != 2 or stacked.shape[1] != self.size or stacked.dtype.kind not in "iu":
+            found = f"{stacked.dtype} {stacked.shape}"
+            raise ValueError(f"orders are utterance numbers shaped (orders, {self.size}), found {found}")
         valid: Booleans = np.all((stacked >= 0) & (stacked < self.size), axis=1)
         for masks, which, following in self._walk(np.clip(stacked, 0, self.size - 1)):
             valid &= self.may_follow(masks)[which, following]
@@ -167,8 +159,7 @@ class Structure(ABC):
         The rank is the sum, over positions, of the completions of every smaller utterance allowed there. int64, or
         Python integers where `count` does not fit.
         """
-        stacked = self._as_orders(orders)
-        wrong = np.flatnonzero(~self.is_valid(stacked))
+        stacked, wrong = np.asarray(orders), np.flatnonzero(~self.is_valid(orders))
         if len(wrong):
             raise ValueError(f"order number {wrong[0]} is not valid here: {stacked[wrong[0]].tolist()}")
         ranks: Counts = np.zeros(len(stacked), dtype=self._dtype)
@@ -262,3 +253,36 @@ class Structure(ABC):
         varies = -high - low > _ROUNDING * max(1.0, abs(mean))
         sd = math.sqrt(self.lattice.variance(steps)) if varies else 0.0
         return OrderScores(mean, sd, low + mean, mean - high, worst, best)
+
+
+class GraphStructure(Structure):
+    """The linear extensions of a graph: each utterance comes behind all that it depends on, though not directly.
+
+    ``edges``: pairs (v, u): v must come before u. ``fixed_first``: True keeps utterance 0 in the first place, as the
+    paper does. ``limit``: the largest number of utterance sets that dynamic programming may visit. Counting linear
+    extensions is #P-complete in general, so no method is fast for every large graph.
+    """
+
+    def __init__(
+        self, size: int, edges: Iterable[tuple[int, int]], *, fixed_first: bool = True, limit: int = 2_000_000
+    ) -> None:
+        super().__init__(size, limit)
+        pairs = {(int(v), int(u)) for v, u in edges}
+        strangers = sorted({u for pair in pairs for u in pair if not 0 <= u < size})
+        if strangers:
+            raise ValueError(f"edges between the utterances 0 to {size - 1} are wanted, found {strangers}")
+        if fixed_first:
+            pairs |= {(0, u) for u in range(1, size)}
+        self.edges = frozenset(pairs)
+        before: dict[int, list[int]] = {u: sorted(v for v, w in pairs if w == u) for u in range(size)}
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError as error:
+            circle = " -> ".join(str(u) for u in error.args[1])
+            raise ValueError(f"the dependencies run in a circle: {circle}") from None
+        self._needs = np.array([sum(1 << v for v in before[u]) for u in range(size)], dtype=np.uint64)
+
+    def may_follow(self, masks: Masks) -> Booleans:
+        """Utterances that have not been uttered, and depend on none that has not."""
+        follows: Booleans = ~members(masks, self.size) & (self._needs & ~masks[:, None] == 0)
+        return follows

@@ -33,8 +33,6 @@ from equipoise.systems.lexical import Collection
 
 Columns = NDArray[np.intp]
 
-_FEEDBACK_BATCH = 4096  # beginnings ranked at once: bounds the memory
-
 
 class System(NamedTuple):
     """What a system's ranking depends on, besides the utterance and the first one; its group in Table 2."""
@@ -189,15 +187,10 @@ def sequential_rankings(
         steps, beginning = np.unique(beginning * size + stacked[:, position], return_inverse=True)
         before, current = np.divmod(steps, size)
         weight = settings.original_weight if position else 1.0
-        best, following = [], []
-        for start in range(0, len(steps), _FEEDBACK_BATCH):
-            batch = slice(start, start + _FEEDBACK_BATCH)
-            queries = weight * bags[current[batch]] + (1 - weight) * models[before[batch]]
-            scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
-            best.append(lexical.top(scores, settings.depth))
-            if position < size - 1:
-                terms, documents = settings.terms, settings.documents
-                following.append(lexical.relevance_model(collection, scores, documents=documents, terms=terms))
-        rankings.append(np.concatenate(best)[beginning])
-        models = sparse.vstack(following, format="csr") if following else models
+        queries = weight * bags[current] + (1 - weight) * models[before]
+        scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
+        rankings.append(lexical.top(scores, settings.depth)[beginning])
+        if position < size - 1:
+            feedback = {"documents": settings.documents, "terms": settings.terms}
+            models = lexical.relevance_model(collection, scores, **feedback)
     return np.stack(rankings, axis=1)

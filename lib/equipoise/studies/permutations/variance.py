@@ -39,7 +39,6 @@ def anova_from_sums(
 
     permutations, Tables 4 and 5.
     """
-    need_columns(sums, ["source", "SS", "DF"])
     table = sums.set_index("source")[["SS", "DF"]]
     if "Error" not in table.index or table.loc["Error", "DF"] < 1:
         raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
@@ -127,12 +126,11 @@ def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.00
     """
     parts = []
     for name, table in printed.items():
-        rows = table.set_index("source").astype({"SS": float, "DF": int})
-        residual, factors = rows.loc["Error"], rows.drop(["Error", "Total"])
-        low = (
-            (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual["SS"] + half_unit) / residual["DF"])
-        )
-        high = (factors["SS"] + half_unit) / factors["DF"] / ((residual["SS"] - half_unit) / residual["DF"])
+        factors = table.set_index("source").astype({"SS": float, "DF": int})
+        residual, freedom = factors.loc["Error", ["SS", "DF"]]
+        factors = factors.drop(["Error", "Total"])
+        low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
+        high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
         within = factors["F"].astype(float).between(low, high).astype(str)
         bounds = {"table": name, "lowest F": low, "printed F": factors["F"], "highest F": high, "within": within}
         parts.append(pd.DataFrame(bounds).reset_index())
@@ -176,15 +174,14 @@ def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
 
     permutations, section 4.4.
     """
-    ordered = scores.groupby("run")["value"].mean().rename("mean").reset_index()
-    ordered = ordered.sort_values(["mean", "run"], ascending=[False, True], ignore_index=True)
+    means = scores.groupby("run")["value"].mean().sort_values(ascending=False, kind="stable").rename("mean")
     differ = {frozenset(pair): different for *pair, different in pairs[["a", "b", "different"]].itertuples(index=False)}
-    missing = [pair for pair in combinations(ordered["run"], 2) if frozenset(pair) not in differ]
+    missing = [pair for pair in combinations(means.index, 2) if frozenset(pair) not in differ]
     if missing:
         raise ValueError(f"no comparison of {missing[0][0]} with {missing[0][1]}")
-    waiting, placed = list(ordered["run"]), dict[str, int]()
+    waiting, placed = list(means.index), dict[str, int]()
     while waiting:
         best, tier = waiting[0], max(placed.values(), default=0) + 1
         placed |= {run: tier for run in waiting if run == best or not differ[frozenset((best, run))]}
         waiting = [run for run in waiting if run not in placed]
-    return ordered.assign(tier=ordered["run"].map(placed))
+    return means.reset_index().assign(tier=[placed[run] for run in means.index])
