@@ -56,8 +56,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         topics = [conversation.topic for conversation in self.conversations]
-        doubled = sorted({topic for topic in topics if topics.count(topic) > 1})
-        if doubled:
+        if doubled := sorted({topic for topic in topics if topics.count(topic) > 1}):
             raise ValueError(f"topics {', '.join(doubled)} come twice")
 
     def _contexts(self, conversation: Conversation, system: str) -> tuple[ByContext, ByContext]:
@@ -106,8 +105,7 @@ class Experiment:
         Returns columns query, topic, value.
         """
         table = self._utterances()
-        missing = [query for query in table["query"] if query not in texts]
-        if missing:
+        if missing := [query for query in table["query"] if query not in texts]:
             raise ValueError(f"no text for {', '.join(missing)}")
         bags = self.collection.queries([texts[query] for query in table["query"]])
         ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.settings.depth)

@@ -35,8 +35,7 @@ def score_alternatives(
     fields = {"query": "query_id", "document": "doc_id", "grade": "relevance"}
     judged = qrels[qrels["query"].isin(names)].rename(columns=fields)
     evaluator = ir_measures.evaluator([parsed_measure(measure)], judged)
-    unjudged = sorted({*names.tolist()} - {*judged["query_id"]})
-    if unjudged:
+    if unjudged := sorted({*names.tolist()} - {*judged["query_id"]}):
         raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
     different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)
     # one run holds one ranking of each query: the n-th run holds the n-th different ranking of every query

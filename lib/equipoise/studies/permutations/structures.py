@@ -268,8 +268,7 @@ class GraphStructure(Structure):
     ) -> None:
         super().__init__(size, limit)
         pairs = {(int(v), int(u)) for v, u in edges}
-        strangers = sorted({u for pair in pairs for u in pair if not 0 <= u < size})
-        if strangers:
+        if strangers := sorted({u for pair in pairs for u in pair if not 0 <= u < size}):
             raise ValueError(f"edges between the utterances 0 to {size - 1} are wanted, found {strangers}")
         if fixed_first:
             pairs |= {(0, u) for u in range(1, size)}

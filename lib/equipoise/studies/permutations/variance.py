@@ -176,8 +176,7 @@ def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """
     means = scores.groupby("run")["value"].mean().sort_values(ascending=False, kind="stable").rename("mean")
     differ = {frozenset(pair): different for *pair, different in pairs[["a", "b", "different"]].itertuples(index=False)}
-    missing = [pair for pair in combinations(means.index, 2) if frozenset(pair) not in differ]
-    if missing:
+    if missing := [pair for pair in combinations(means.index, 2) if frozenset(pair) not in differ]:
         raise ValueError(f"no comparison of {missing[0][0]} with {missing[0][1]}")
     waiting, placed = list(means.index), dict[str, int]()
     while waiting:
