@@ -92,10 +92,13 @@ def check() -> None:
 def site(serve: bool, port: int) -> None:
     """Make the site of the reports as they are, reports/site/index.html; a browser opens it from disk."""
     from equipoise.site import pages
+    from equipoise.site import serve as serving
 
     if serve:
         try:
-            server = pages.server(port)
+            server = serving.server(port)
+        except FileNotFoundError:
+            raise  # no clone, or no site in it
         except OSError as error:
             raise click.UsageError(f"cannot serve on port {port}: {error.strerror or error}") from None
         with server:

@@ -162,35 +162,15 @@ def score_gfr(
     write({output: pd.concat([table for table, _ in scored], ignore_index=True)})
 
 
-@score.command("attribution")
+@score.command(
+    "attribution",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.measures.attribution.score_attribution")],
+)
 @click.argument("answers", type=FILE)
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
-@click.option("--favoured", default="Human", help="Author whose favour makes CAB positive.")
-@click.option(
-    "--out-of-range",
-    type=click.Choice(["wrong", "ignored"]),
-    default="wrong",
-    help="A cited number without a document: a wrong citation, or none.",
-)
-@click.option(
-    "--match",
-    type=click.Choice(["substring", "words"]),
-    default="substring",
-    help="How a gold answer is found in the answer: anywhere, or as whole words.",
-)
-@click.option(
-    "--citation-marks",
-    type=click.Choice(["removed", "kept"]),
-    default="removed",
-    help="Citations in the answer when a gold answer is looked for.",
-)
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, help="Of intervals.")
-@click.option("--resamples", type=click.IntRange(1), default=9999, help="Of the bootstrap and the randomisation test.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of both.")
 @OUTPUT
-def score_attribution(
-    answers: Path, by: tuple[str, ...], favoured: str, seed: int, output: Path | None, **options: Any
-) -> None:
+def score_attribution(answers: Path, output: Path | None, **options: Any) -> None:
     """Precision and recall of the citations in ANSWERS, a .jsonl file, and how they change with the authors named.
 
     A line holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
@@ -198,20 +178,10 @@ def score_attribution(
     (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. CAS compares Informed with Vanilla,
     CAB compares Informed with CF-informed; AC is the mean probability of citations.
     """
-    import numpy as np
-
     from equipoise.loaders.answers import read_answers
     from equipoise.measures import attribution
 
-    table = read_answers(answers)
-    others = sorted({*table["relevant_author"], *table["nonrelevant_author"]} - {favoured})
-    if len(others) > 1:
-        raise click.BadParameter(f"--favoured is {' or '.join(others)}, the authors of {answers}; found {favoured!r}")
-    authors = (favoured, others[0] if others else f"not {favoured}")
-    scores = attribution.score_attribution(
-        table, by, run=answers.stem, authors=authors, rng=np.random.default_rng(seed), **options
-    )
-    write({output: scores})
+    write({output: attribution.score_attribution(read_answers(answers), run=answers.stem, **options)})
 
 
 # --- conversations of one's own -----------------------------------------------------------------------------------
