@@ -175,6 +175,7 @@ class Structure(ABC):
         orders = np.empty((len(rest), self.size), dtype=np.intp)
         for masks, which, following in self._walk(orders):
             first = self._first_ranks(masks)
+            # a column of the orders, which the walk reads when it goes on
             following[:] = (first[which, 1:] <= rest[:, None]).sum(axis=1)
             rest -= first[which, following]
         return orders
