@@ -23,9 +23,9 @@ from equipoise.studies.permutations.class_structures import ClassStructure
 from equipoise.studies.permutations.conversations import Conversation, sampled_orders, utterance_blocks
 from equipoise.studies.permutations.data import fetch_judged
 from equipoise.studies.permutations.experiment import Experiment
-from equipoise.studies.permutations.graph_structures import GraphStructure
 from equipoise.studies.permutations.order_effects import by_order
 from equipoise.studies.permutations.scoring import score_alternatives
+from equipoise.studies.permutations.structures import GraphStructure
 from equipoise.studies.permutations.systems import SYSTEMS, Settings, context_rankings, sequential_rankings
 from equipoise.systems.lexical import Collection, bm25, query_likelihood, relevance_model, rm3, top, unit_mass
 

@@ -157,10 +157,10 @@ def ranking_stability(
     wide = score_matrix(scores)
     systems = len(wide.columns)
     drawn = {topic: part.to_numpy(dtype=np.float64)[SCRIPT + 1 :] for topic, part in wide.groupby("topic", sort=False)}
-    fixed = [str(topic) for topic, values in drawn.items() if not len(values)]
-    if systems < 2 or fixed:
-        found = f"topics {', '.join(fixed)} have no permutation besides the script: leave them out"
-        raise ValueError(found if fixed else f"at least two systems are wanted, found {systems}")
+    if fixed := [str(topic) for topic, values in drawn.items() if not len(values)]:
+        raise ValueError(f"topics {', '.join(fixed)} have no permutation besides the script: leave them out")
+    if systems < 2:
+        raise ValueError(f"at least two systems are wanted, found {systems}")
     means_of_all = pd.Series(np.mean([values.mean(axis=0) for values in drawn.values()], axis=0), wide.columns)
     truth = (means_of_all if reference is None else reference).reindex(wide.columns).to_numpy(dtype=np.float64)
     if np.isnan(truth).any():

@@ -41,9 +41,8 @@ def script_seldom_best(spread: pd.DataFrame) -> Verdict:
     """In most conversations another order scores higher, of Figure 1."""
     place = script_place(spread)
     better = f"another order is better in {(place > 0).sum()} of {len(place)} conversations"
-    return bool((place > 0).mean() > 0.5), (
-        f"{better}; on average {place.mean():.0%} of the sampled orders score higher than the script"
-    )
+    evidence = f"{better}; on average {place.mean():.0%} of the sampled orders score higher than the script"
+    return bool((place > 0).mean() > 0.5), evidence
 
 
 def anyone_can_lead(leads: pd.DataFrame) -> Verdict:

@@ -37,21 +37,16 @@ class ClassStructure(Structure):
         line = [u for block in self.blocks for u in block]
         super().__init__(len(line), limit)
         if sorted(line) != list(range(self.size)) or not all(self.blocks) or self.blocks[0][0] != 0:
-            raise ValueError(
-                f"blocks must hold the utterances 0 to {self.size - 1} once each and open with 0, found {self.blocks}"
-            )
-        self._block = np.empty(self.size, dtype=np.intp)
-        for number, block in enumerate(self.blocks):
-            self._block[list(block)] = number
+            wanted = f"the utterances 0 to {self.size - 1} once each, and open with 0"
+            raise ValueError(f"blocks must hold {wanted}, found {self.blocks}")
+        self._block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
         heads = [block[0] for block in self.blocks]
         self._head = np.array(heads)[self._block]
         self._is_head = self._head == np.arange(self.size)
         self._groups = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
 
     @classmethod
-    def from_classes(
-        cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft", limit: int = 2_000_000
-    ) -> ClassStructure:
+    def from_classes(cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft") -> ClassStructure:
         """Structure of a conversation from the class of each of its utterances.
 
         The first utterance stays in its place; an SE opens a block; an FT is a block of one; a PT follows the block
@@ -60,8 +55,7 @@ class ClassStructure(Structure):
         ``classes``: "SE", "FT" or "PT", in the order of the script; the first must be "SE". ``pt_behind_ft``:
         where a PT goes whose script has an FT between it and the last SE: with that FT, as in the authors'
         program, or with that SE, as in the paper's wording. The wording can make the script itself an invalid
-        order (the FT would part the PT from its SE), so the program's reading is the default. ``limit``: the
-        largest number of utterance sets that `score_range` may visit.
+        order (the FT would part the PT from its SE), so the program's reading is the default.
 
         permutations, section 3.1.
         """
@@ -73,8 +67,7 @@ class ClassStructure(Structure):
         if unknown:
             raise ValueError(f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}")
         if classes[0] != "SE":
-            found = f"{classes[0]}: it has no earlier utterance to depend on"
-            raise ValueError(f"the first utterance must be self-explanatory (SE), found {found}")
+            raise ValueError(f"the first utterance must be self-explanatory (SE), found {classes[0]}")
         blocks: list[list[int]] = []
         home = 0
         for u, name in enumerate(classes):
@@ -83,7 +76,7 @@ class ClassStructure(Structure):
             else:
                 blocks.append([u])
                 home = home if name == "FT" and pt_behind_ft == "se" else len(blocks) - 1
-        return cls(blocks, limit=limit)
+        return cls(blocks)
 
     @property
     def count(self) -> int:
@@ -134,18 +127,15 @@ class ClassStructure(Structure):
         by their number of blocks and of utterances. Row u, column i: u stands at position i, from 0. Beyond the paper.
         """
         probability = np.zeros((self.size, self.size))
-        opening, *lengths = (len(block) for block in self.blocks)
         for place, (head, *followers) in enumerate(self.blocks):
-            start = np.zeros(self.size)
-            start[0] = 1.0
-            if place:
-                others = [length for other, length in enumerate(lengths, 1) if other != place]
-                sets = np.zeros((len(others) + 1, self.size))  # [number of blocks, number of utterances]
-                sets[0, 0] = 1.0
-                for length in others:
-                    sets[1:, length:] += sets[:-1, :-length].copy()
-                ahead = np.array([math.comb(len(others), blocks) for blocks in range(len(others) + 1)])
-                start = np.roll((sets / ahead[:, None]).sum(axis=0) / len(ahead), opening)
+            movable = self.blocks[1:] if place else ()
+            others = [len(block) for number, block in enumerate(movable, 1) if number != place]
+            sets = np.zeros((len(others) + 1, self.size))  # [number of blocks, number of utterances]
+            sets[0, 0] = 1.0
+            for length in others:
+                sets[1:, length:] += sets[:-1, :-length].copy()
+            ahead = np.array([math.comb(len(others), blocks) for blocks in range(len(others) + 1)])
+            start = np.roll((sets / ahead[:, None]).mean(axis=0), len(self.blocks[0]) if place else 0)
             probability[head] = start
             for offset in range(1, len(followers) + 1):
                 probability[followers, offset:] += start[:-offset] / len(followers)

@@ -29,10 +29,8 @@ class Conversation:
 
     def __post_init__(self) -> None:
         if not len(self.queries) == len(self.texts) == self.structure.size:
-            raise ValueError(
-                f"topic {self.topic}: {len(self.queries)} ids, {len(self.texts)} texts, "
-                f"a structure of {self.structure.size} utterances"
-            )
+            found = f"{len(self.queries)} ids, {len(self.texts)} texts, a structure of {self.structure.size} utterances"
+            raise ValueError(f"topic {self.topic}: {found}")
 
 
 def conversations(table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "ft") -> list[Conversation]:

@@ -42,24 +42,22 @@ def read_topics(path: str | Path) -> pd.DataFrame:
 
     Data item cast19, ``2019/data/evaluation/evaluation_topics_v1.0.json``.
     """
-    problems, rows, seen = Problems(), [], set()
     try:
         content = json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        problems.add(path, error.lineno, f"character {error.colno}", error.msg, "JSON")
-        raise InputError(problems) from None
+        raise InputError([Problem(str(path), error.lineno, f"character {error.colno}", error.msg, "JSON")]) from None
+    if not isinstance(content, list):
+        raise InputError([Problem(str(path), None, None, type(content).__name__, "a list of topics")])
+    problems, rows, seen = Problems(), [], set()
 
     def field(owner: object, key: str, kind: type, where: str) -> Any:
         value = owner.get(key) if isinstance(owner, dict) else None
-        if isinstance(value, kind) and not isinstance(value, bool):
+        if type(value) is kind:  # true is no number
             return value
         found = "nothing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
         problems.add(path, None, f"{where}, {key}", found, f"a value of type {kind.__name__}")
         return None
 
-    if not isinstance(content, list):
-        problems.add(path, None, None, type(content).__name__, "a list of topics")
-        problems.refuse()
     for place, topic in enumerate(content, 1):
         number = field(topic, "number", int, f"topic at place {place}")
         for turn_place, turn in enumerate(field(topic, "turn", list, f"topic at place {place}") or [], 1):
@@ -71,8 +69,6 @@ def read_topics(path: str | Path) -> pd.DataFrame:
                 problems.add(path, None, where, f"turn {turn_number} again", "each turn once")
             seen.add((number, turn_number))
             rows.append((f"{number}_{turn_number}", str(number), turn_number, text.strip()))
-    if not rows and not problems:
-        problems.add(path, None, None, "no turns", "at least one topic with a turn")
     problems.refuse()
     return pd.DataFrame(rows, columns=["query", "topic", "turn", "text"])
 
@@ -84,20 +80,24 @@ def _fields(path: str | Path, *, header: bool = False) -> Iterator[tuple[int, li
             yield number, [field.strip() for field in line.split("\t")]
 
 
-def _read_utterances(path: str | Path, columns: list[str], problems: Problems) -> pd.DataFrame:
-    """Lines without a header, separated by tabs, each query once; with the numbers of the lines as the index."""
+def _read_utterances(path: str | Path, columns: list[str]) -> pd.DataFrame:
+    """Lines without a header, separated by tabs, each query once."""
+    problems = Problems()
     rows: dict[str, tuple[int, list[str]]] = {}
     for number, fields in _fields(path):
-        query = fields[0]
+        query, last = fields[0], fields[-1]
         if len(fields) != len(columns):
             problems.add(path, number, None, f"{len(fields)} fields", f"{len(columns)}: {', '.join(columns)}")
         elif not _QUERY.fullmatch(query):
             problems.add(path, number, "query", repr(query), _QUERY_WANTED)
         elif query in rows:
             problems.add(path, number, "query", f"{query!r} again, as on line {rows[query][0]}", "each once")
+        elif "class" in columns and last not in CLASSES:
+            problems.add(path, number, "class", repr(last), f"one of {', '.join(CLASSES)}")
         else:
             rows[query] = (number, fields)
-    return pd.DataFrame([fields for _, fields in rows.values()], [line for line, _ in rows.values()], columns)
+    problems.refuse()
+    return pd.DataFrame([fields for _, fields in rows.values()], columns=columns)
 
 
 def read_classes(path: str | Path) -> pd.DataFrame:
@@ -105,12 +105,7 @@ def read_classes(path: str | Path) -> pd.DataFrame:
 
     Data item mele_classes, ``data/datasets/test_set.tsv``.
     """
-    problems = Problems()
-    table = _read_utterances(path, ["query", "text", "class"], problems)
-    for line, name in table.loc[~table["class"].isin(CLASSES), "class"].items():
-        problems.add(path, int(str(line)), "class", repr(name), f"one of {', '.join(CLASSES)}")
-    problems.refuse()
-    return table.reset_index(drop=True)
+    return _read_utterances(path, ["query", "text", "class"])
 
 
 def read_resolved(path: str | Path) -> pd.DataFrame:
@@ -118,10 +113,7 @@ def read_resolved(path: str | Path) -> pd.DataFrame:
 
     Data item cast19, ``2019/data/evaluation/evaluation_topics_annotated_resolved_v1.0.tsv``.
     """
-    problems = Problems()
-    table = _read_utterances(path, ["query", "text"], problems)
-    problems.refuse()
-    return table.reset_index(drop=True)
+    return _read_utterances(path, ["query", "text"])
 
 
 def read_qrels(path: str | Path) -> pd.DataFrame:
@@ -147,8 +139,7 @@ def read_passages(path: str | Path) -> pd.DataFrame:
     has the same form, but its texts were written by annotators who knew the question.
     """
     problems = Problems()
-    spans: dict[str, dict[str, None]] = {}
-    first_line: dict[str, int] = {}
+    spans: dict[str, tuple[int, dict[str, None]]] = {}  # by passage: its first line, its texts
     for number, fields in _fields(path, header=True):
         if len(fields) < 4:
             problems.add(path, number, None, f"{len(fields)} fields", "at least 4: context, query, passage, text")
@@ -156,16 +147,14 @@ def read_passages(path: str | Path) -> pd.DataFrame:
         _, query, passage, *texts = fields
         if not _QUERY.fullmatch(query):
             problems.add(path, number, "query", repr(query), _QUERY_WANTED)
-        if passage not in first_line and passage.partition("_")[0] not in _SOURCES:
+        if passage not in spans and passage.partition("_")[0] not in _SOURCES:
             problems.add(path, number, "passage", repr(passage), f"an id that starts with {' or '.join(_SOURCES)}")
-        first_line.setdefault(passage, number)
-        spans.setdefault(passage, {}).update(dict.fromkeys(filter(None, texts)))
-    for passage in [passage for passage, texts_there in spans.items() if not texts_there]:
-        problems.add(path, first_line[passage], "text", f"no text for {passage}", "at least one span")
-    if not spans:
-        problems.add(path, None, None, "no rows", "at least one")
+        spans.setdefault(passage, (number, {}))[1].update(dict.fromkeys(filter(None, texts)))
+    for passage, (number, texts_there) in spans.items():
+        if not texts_there:
+            problems.add(path, number, "text", f"no text for {passage}", "at least one span")
     problems.refuse()
-    rows = [(passage, " ".join(texts), passage.partition("_")[0]) for passage, texts in spans.items()]
+    rows = [(passage, " ".join(texts), passage.partition("_")[0]) for passage, (_, texts) in spans.items()]
     return pd.DataFrame(rows, columns=["document", "text", "source"])
 
 
@@ -181,10 +170,10 @@ def judged_conversations(topics: pd.DataFrame, classes: pd.DataFrame, qrels: pd.
     table = topics[topics["query"].isin(judged)].merge(classes[["query", "class"]], on="query", how="left")
     problems = [f"judged turn {query} has no utterance" for query in sorted(judged - set(topics["query"]))]
     problems += [f"judged turn {query} has no class" for query in table.loc[table["class"].isna(), "query"]]
-    first = topics.groupby("topic", sort=False)["turn"].min()
+    first, first_judged = (turns.groupby("topic", sort=False)["turn"].min() for turns in (topics, table))
     problems += [
         f"topic {topic} has no first utterance: turn {first[topic]} is not judged, turn {turn} is"
-        for topic, turn in table.groupby("topic", sort=False)["turn"].min().items()
+        for topic, turn in first_judged.items()
         if turn != first[topic]
     ]
     if problems:

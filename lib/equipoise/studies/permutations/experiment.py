@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats
 from equipoise.studies.permutations.conversations import Conversation
-from equipoise.studies.permutations.scoring import score_alternatives
+from equipoise.studies.permutations.scoring import run_scores, score_alternatives
 from equipoise.studies.permutations.systems import (
     PAPER,
     SYSTEMS,
@@ -35,7 +36,7 @@ from equipoise.systems.lexical import Collection, bm25, top
 
 # relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly
 _RELEVANCE_LEVELS = {1: 1, 2: 1, 3: 2, 4: 2}
-_ORDERS_AT_ONCE = 5000
+_ORDERS_AT_ONCE = 5000  # bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +56,15 @@ class Experiment:
 
     def __post_init__(self) -> None:
         topics = [conversation.topic for conversation in self.conversations]
-        doubled = sorted({topic for topic in topics if topics.count(topic) > 1})
-        if doubled:
+        if doubled := sorted({topic for topic in topics if topics.count(topic) > 1}):
             raise ValueError(f"topics {', '.join(doubled)} come twice")
 
     def _contexts(self, conversation: Conversation, system: str) -> tuple[ByContext, ByContext]:
         """Rankings and scores of a system for every pair of utterances, made once."""
         if (system, conversation.topic) not in self._known:
             best = context_rankings(self.collection, conversation, system, self.settings)
-            values = self._score(np.array(conversation.queries), np.concatenate([best.alone[None], best.after]))
-            scores = ByContext(values[0], values[1:], best.provides)
-            self._known[system, conversation.topic] = best, scores
+            scores = self._score(np.array(conversation.queries), best.after)
+            self._known[system, conversation.topic] = best, ByContext(scores, best.provides)
         return self._known[system, conversation.topic]
 
     def _score(self, queries: NDArray[np.object_], rankings: Columns) -> Floats:
@@ -85,7 +84,7 @@ class Experiment:
         """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
         if context_of(system) != "everything":
             return self._contexts(conversation, system)[1].of(orders)
-        stacked, queries = np.asarray(orders, dtype=np.intp), np.array(conversation.queries, dtype=object)
+        stacked, queries = np.asarray(orders, dtype=np.intp), np.array(conversation.queries)
         parts = [stacked[start : start + _ORDERS_AT_ONCE] for start in range(0, len(stacked), _ORDERS_AT_ONCE)]
         return np.concatenate([self._score(queries[some], self.rankings(conversation, system, some)) for some in parts])
 
@@ -106,8 +105,7 @@ class Experiment:
         Returns columns query, topic, value.
         """
         table = self._utterances()
-        missing = [query for query in table["query"] if query not in texts]
-        if missing:
+        if missing := [query for query in table["query"] if query not in texts]:
             raise ValueError(f"no text for {', '.join(missing)}")
         bags = self.collection.queries([texts[query] for query in table["query"]])
         ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.settings.depth)
@@ -118,11 +116,9 @@ class Experiment:
 
         It is below 1 where passages with high grades are not in the collection.
         """
-        table, documents = self._utterances(), list(self.collection.documents)
-        here = self.qrels[self.qrels["document"].isin(documents)]
-        grades = here.pivot_table(index="query", columns="document", values="grade", aggfunc="max")
-        held = grades.reindex(index=table["query"], columns=documents).fillna(0).to_numpy()
-        return table.assign(value=self._score(table["query"].to_numpy(), top(held, self.settings.depth)))
+        held = self.qrels[self.qrels["document"].isin(self.collection.documents)].rename(columns={"grade": "score"})
+        best = run_scores(held, self.qrels, self.measure)
+        return self._utterances().merge(best[["query", "value"]])
 
     def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
         """Mean score of each system on each conversation under each of its orders.
@@ -132,8 +128,7 @@ class Experiment:
         """
         parts = {
             (system, one.topic): pd.Series(self._conversation_scores(one, system, orders[one.topic]))
-            for system in systems
-            for one in self.conversations
+            for system, one in product(systems, self.conversations)
         }
         return pd.concat(parts, names=["run", "topic", "permutation"]).rename("value").reset_index()
 
@@ -151,35 +146,28 @@ class Experiment:
 
         gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where a passage is from.
         """
-        table = passages.set_index("document").reindex(self.collection.documents)
-        if table["text"].isna().any():
-            raise ValueError(f"no text for passage {table.index[table['text'].isna()][0]}")
-        length = table["text"].str.split().str.len().to_numpy(dtype=np.int64)
-        shares = pd.get_dummies(table["source"]).astype(int).astype(str).agg(" ".join, axis=1).to_numpy()
-        names = np.array(self.collection.documents, dtype=object)
-        level = self.qrels.set_index(["query", "document"])["grade"].map(_RELEVANCE_LEVELS)
+        texts = passages.set_index("document").reindex(self.collection.documents)
+        if texts["text"].isna().any():
+            raise ValueError(f"no text for passage {texts.index[texts['text'].isna()][0]}")
+        shares = pd.get_dummies(texts["source"]).astype(int).astype(str).agg(" ".join, axis=1)
+        about = pd.DataFrame({"length": texts["text"].str.split().str.len(), "SOURCE": shares})
         parts = []
-        for system in systems:
-            for conversation in self.conversations:
-                stacked = np.asarray(orders[conversation.topic], dtype=np.intp)
-                count, size = stacked.shape
-                best = self.rankings(conversation, system, stacked)[..., 0]
-                asked = np.array([len(text.split()) for text in conversation.texts])[stacked]
-                end = np.cumsum(asked + length[best], axis=1)
-                part = {
-                    "run": system,
-                    "topic": np.repeat([f"{conversation.topic}#{number}" for number in range(count)], size),
-                    "turn": np.tile(np.arange(1, size + 1), count),
-                    "start": (end - length[best] + 1).ravel(),
-                    "end": end.ravel(),
-                    "query": np.array(conversation.queries, dtype=object)[stacked].ravel(),
-                    "entity": names[best].ravel(),
-                    "SOURCE": shares[best].ravel(),
-                }
-                parts.append(pd.DataFrame(part))
-        table = pd.concat(parts, ignore_index=True)
-        places = pd.MultiIndex.from_frame(table[["query", "entity"]])
-        table["level"] = level.reindex(places).fillna(0).to_numpy(dtype=np.int64)
+        for system, one in product(systems, self.conversations):
+            stacked = np.asarray(orders[one.topic], dtype=np.intp)
+            number, turn = np.indices(stacked.shape)
+            part = {
+                "topic": [f"{one.topic}#{row}" for row in number.ravel()],
+                "turn": turn.ravel() + 1,
+                "query": np.array(one.queries)[stacked].ravel(),
+                "asked": np.array([len(text.split()) for text in one.texts])[stacked].ravel(),
+                "entity": texts.index[self.rankings(one, system, stacked)[..., 0].ravel()],
+            }
+            parts.append(pd.DataFrame(part).assign(run=system))
+        table = pd.concat(parts, ignore_index=True).join(about, on="entity")
+        table = table.merge(self.qrels, how="left", left_on=["query", "entity"], right_on=["query", "document"])
+        table["level"] = table["grade"].map(_RELEVANCE_LEVELS).fillna(0).astype(int)
+        table["end"] = (table["asked"] + table["length"]).groupby([table["run"], table["topic"]]).cumsum()
+        table["start"] = table["end"] - table["length"] + 1
         table = table.astype(str)
         table.loc[table["level"] == "0", ["start", "end", "entity", "SOURCE"]] = ""
         return table[["run", "topic", "turn", "start", "end", "level", "entity", "SOURCE"]]
@@ -196,18 +184,16 @@ class Experiment:
         Beyond the paper: the distribution over permutations without sampling them.
         """
         rows: list[tuple[object, ...]] = []
-        for system in systems:
-            for conversation in self.conversations:
-                structure, size = conversation.structure, len(conversation.queries)
-                key = (system, conversation.topic, structure.count)
-                if context_of(system) in ("none", "previous"):
-                    scores = self._contexts(conversation, system)[1]
-                    found = structure.score_range(scores.after / size, scores.alone / size)
-                    rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
-                elif structure.count <= limit:
-                    values = self._conversation_scores(conversation, system, structure.orders(limit))
-                    rows.append((*key, values.mean(), values.std(), values.min(), values.max(), "enumeration"))
-                else:
-                    rows.append((*key, *[np.nan] * 4, "too many orders"))
+        for system, one in product(systems, self.conversations):
+            key, size = (system, one.topic, one.structure.count), one.structure.size
+            if context_of(system) in ("none", "previous"):
+                shares = self._contexts(one, system)[1].after / size
+                found = one.structure.score_range(shares[:-1], shares[-1])
+                rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
+            elif one.structure.count <= limit:
+                values = self._conversation_scores(one, system, one.structure.orders(limit))
+                rows.append((*key, values.mean(), values.std(), values.min(), values.max(), "enumeration"))
+            else:
+                rows.append((*key, *[np.nan] * 4, "too many orders"))
         columns = ["run", "topic", "orders", "mean", "sd", "minimum", "maximum", "how"]
         return pd.DataFrame(rows, columns=columns)

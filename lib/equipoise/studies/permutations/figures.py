@@ -31,17 +31,12 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
 
     ``utterances``: of `utterance_blocks`. ``counts``: number of valid orders by topic.
     """
-    topics = list(dict.fromkeys(utterances["topic"]))
-    right = 0.0
-    for row, topic in enumerate(topics):
-        left = 0.0
-        for _, block in utterances[utterances["topic"] == topic].groupby("block", sort=True):
-            for turn, name in zip(block["turn"], block["class"], strict=True):
-                ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white"))
-                ax.text(left + 0.5, row, str(turn), ha="center", va="center", fontsize=7, color="white")
-                left += 1
-            left += 0.45
-        right = max(right, left)
+    rows, topics = pd.factorize(utterances["topic"])
+    lefts = utterances.groupby("topic").cumcount() + 0.45 * utterances["block"]
+    for row, left, turn, name in zip(rows, lefts, utterances["turn"], utterances["class"], strict=True):
+        ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white"))
+        ax.text(left + 0.5, row, str(turn), ha="center", va="center", fontsize=7, color="white")
+    right = lefts.max() + 1.45
     for height, text in [*((row, f"{counts[topic]:,}") for row, topic in enumerate(topics)), (-0.9, "orders")]:
         ax.text(right + 1.8, height, text, ha="right", va="center", fontsize=9)
     ax.set(xlim=(-0.3, right + 2), ylim=(len(topics) - 0.4, -1.4), xticks=[], ylabel="Conversation")
@@ -58,14 +53,12 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
 
     ``spread``: of `conversation_spread`. ``measure``: name of the score, for the axis.
     """
-    topics = list(dict.fromkeys(spread["topic"]))
-    samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in topics]
+    script = spread[spread["permutation"] == 0].set_index("topic")["value"]
+    samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in script.index]
     line, box = {"color": COLOURS[0]}, {"facecolor": COLOURS[5], "edgecolor": COLOURS[0]}
     styles: dict[str, Any] = {"whiskerprops": line, "capprops": line, "medianprops": {"color": "black"}}
-    ax.boxplot(samples, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)
-    script = spread[spread["permutation"] == 0].set_index("topic")["value"]
-    ax.plot(range(1, len(topics) + 1), script[topics], label="order of the script", zorder=5, **_SCRIPT)
-    ax.set_xticks(range(1, len(topics) + 1), topics)
+    ax.boxplot(samples, tick_labels=script.index, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)
+    ax.plot(range(1, len(script) + 1), script, label="order of the script", zorder=5, **_SCRIPT)
     ax.set(xlabel="Conversation", ylabel=f"Mean {measure} over systems")
     ax.legend()
     return ax
@@ -81,9 +74,8 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
         values = wins.to_numpy(dtype=np.float64) * 100
         ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=0, vmax=100, aspect="auto")
         for row, column in np.argwhere(np.isfinite(values)):
-            value = values[row, column]
-            shade = "white" if value < 55 else "black"
-            ax.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=8, color=shade)
+            style: dict[str, Any] = {"color": "white" if values[row, column] < 55 else "black", "fontsize": 8}
+            ax.text(column, row, f"{values[row, column]:.0f}", ha="center", va="center", **style)
         ax.set_title(f"Conversation {topic}", fontsize=10)
         ax.set_xticks(range(len(runs)), runs, rotation=45, ha="right", fontsize=8)
         ax.set_yticks(range(len(runs)), runs, fontsize=8)

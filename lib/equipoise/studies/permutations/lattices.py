@@ -7,7 +7,7 @@ extremes over all orders that follow from (set uttered so far, last utterance), 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -59,10 +59,8 @@ class Lattice:
             reached = level[:, None] | bits(size)
             level = np.unique(reached[follows])
             if total + len(level) > limit:
-                raise ValueError(
-                    f"this structure of {size} utterances allows more than {limit} sets of uttered utterances: "
-                    "too many for dynamic programming; raise the limit or add dependencies"
-                )
+                found = f"{size} utterances allow more than {limit} sets of uttered utterances"
+                raise ValueError(f"{found}, too many for dynamic programming: raise the limit or add dependencies")
             steps.append(np.where(follows, total + np.searchsorted(level, reached), -1).astype(np.int32))
             levels.append(slice(total, total + len(level)))
             sets.append(level)
@@ -78,38 +76,32 @@ class Lattice:
             ways_from[here] = ways_from[after[here]].sum(axis=1)
         return cls(tuple(levels), np.concatenate(sets), after, ways_to[:-1], ways_from[:-1])
 
-    def _backwards(self) -> Iterator[tuple[NDArray[np.intp], int, NDArray[np.int32]]]:
-        """Yield, from the last level to the first, sets, an utterance that may follow them, and what that makes."""
-        for here in reversed(self.levels[:-1]):
-            for u in range(self.after.shape[1]):
-                rows = here.start + np.flatnonzero(self.after[here, u] >= 0)
-                yield rows, u, self.after[rows, u]
-
     def variance(self, steps: Floats) -> float:
         """Mean square, over all orders, of a sum whose mean is 0.
 
         ``steps`` (shaped (n + 1, n)): what utterance u contributes directly behind v; in the last row, at first.
         """
-        sums, squares = np.zeros((2, len(self.after), len(steps)))
-        ways = self.ways_from.astype(np.float64)[:, None]
-        for rows, u, reached in self._backwards():
-            step, way, total = steps[:, u], ways[reached], sums[reached, u, None]
-            sums[rows] += total + way * step
-            squares[rows] += squares[reached, u, None] + 2 * total * step + way * step**2
-        return float(squares[0, -1] / ways[0, 0])
+        sums, squares = np.zeros((2, len(self.after) + 1, len(steps)))  # the last row: where no step leads
+        ways, each = np.append(self.ways_from.astype(np.float64), 0.0), np.arange(self.after.shape[1])
+        for here in reversed(self.levels[:-1]):
+            reached = self.after[here]
+            way, total, square = ways[reached], sums[reached, each], squares[reached, each].sum(axis=1, keepdims=True)
+            sums[here] = total.sum(axis=1, keepdims=True) + way @ steps.T
+            squares[here] = square + 2 * total @ steps.T + way @ (steps**2).T
+        return float(squares[0, -1] / ways[0])
 
     def lowest(self, steps: Floats) -> tuple[float, tuple[int, ...]]:
         """Lowest sum of any order, and the first order, in lexicographic order, that attains it."""
-        sums = np.full((len(self.after), len(steps)), np.inf)
-        sums[-1] = 0.0
-        best = np.zeros(sums.shape, dtype=np.int8)
-        for rows, u, reached in self._backwards():
-            candidates = sums[reached, u, None] + steps[:, u]
-            better = candidates < sums[rows]
-            sums[rows] = np.where(better, candidates, sums[rows])
-            best[rows] = np.where(better, u, best[rows])
+        size = self.after.shape[1]
+        sums = np.full((len(self.after) + 1, size + 1), np.inf)  # the last row: where no step leads
+        sums[-2], best = 0.0, np.zeros((len(self.after), size + 1), dtype=np.int8)
+        for here in reversed(self.levels[:-1]):
+            for u in range(size):
+                candidates = sums[self.after[here, u], u, None] + steps[:, u]
+                better = candidates < sums[here]
+                sums[here][better], best[here][better] = candidates[better], u
         state, order = 0, [-1]
-        for _ in range(self.after.shape[1]):
+        for _ in range(size):
             order.append(int(best[state, order[-1]]))
             state = self.after[state, order[-1]]
         return float(sums[0, -1]), tuple(order[1:])

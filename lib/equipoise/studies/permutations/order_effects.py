@@ -13,8 +13,6 @@ import pandas as pd
 from equipoise.arrays import starts
 from equipoise.measures.orders import SCRIPT, score_matrix
 
-_EXACT = ["orders", "mean", "sd", "minimum", "maximum"]
-
 
 def by_order(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     """One measure of the conversations of `Experiment.answers`, by topic and permutation again.
@@ -91,6 +89,11 @@ def _standard_errors(table: pd.DataFrame, drawn: pd.Series, keys: Sequence[str])
     return (np.sqrt(groups.sum()) / groups.size()).rename("standard error")
 
 
+def complete(exact: pd.DataFrame) -> pd.DataFrame:
+    """Exact values of the systems that have them for every conversation."""
+    return exact.groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
+
+
 def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """What sampled permutations say of each system beside what is exactly so over all valid orders.
 
@@ -102,15 +105,13 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """
     wide = score_matrix(scores)
     drawn = wide.drop(SCRIPT, level="permutation").melt(ignore_index=False).reset_index()
-    sampled = drawn.groupby(["run", "topic"], sort=False)["value"].agg(["size", "mean", "min", "max"])
-    known = exact.set_index(["run", "topic"])[_EXACT]
-    absent = sampled.index.difference(known.index, sort=False)
+    columns = {"drawn": "size", "sampled mean": "mean", "sampled minimum": "min", "sampled maximum": "max"}
+    sampled = drawn.groupby(["run", "topic"], sort=False)["value"].agg(**columns)
+    absent = sampled.index.difference(exact.set_index(["run", "topic"]).index, sort=False)
     if len(absent):
         topics = ", ".join(topic for run, topic in absent if run == absent[0][0])
         raise ValueError(f"no exact row of {absent[0][0]} for topics {topics}")
-    sampled = sampled.set_axis(["drawn", "sampled mean", "sampled minimum", "sampled maximum"], axis=1)
-    both = sampled.join(known).groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
-    both = both.reset_index()
+    both = sampled.reset_index().merge(complete(exact), on=["run", "topic"])
     means = both.groupby("run", sort=False).mean(numeric_only=True)
     means["error"] = (means["sampled mean"] - means["mean"]).round(12)  # what is left below that is rounding
     means["standard error"] = _standard_errors(both, both["drawn"], ["run"])
@@ -144,11 +145,6 @@ def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame
     both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, suffixes=("", " 2"))
     if both.isna().to_numpy().any() or not len(both) == len(first) == len(second):
         raise ValueError("both tables need one score for the same systems, topics and permutations")
-    groups = [both["run"], both["topic"]]
-    ranks = both[["value", "value 2"]].round(12).groupby(groups, sort=False).rank()
-    ranks -= ranks.groupby(groups, sort=False).transform("mean")
-    parts = pd.DataFrame({"x": ranks["value"] ** 2, "y": ranks["value 2"] ** 2, "xy": ranks.prod(axis=1), "orders": 1})
-    sums = parts.groupby(groups, sort=False).sum()
-    spread = np.sqrt(sums["x"] * sums["y"])
-    sums["correlation"] = (sums["xy"] / spread.where(spread > 0)).clip(-1.0, 1.0)
-    return sums.reset_index()[["run", "topic", "orders", "correlation"]]
+    groups = both.round(12).groupby(["run", "topic"], sort=False)
+    correlation = groups[["value", "value 2"]].corr("spearman").xs("value", level=-1)["value 2"]
+    return pd.DataFrame({"orders": groups.size(), "correlation": correlation}).reset_index()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import ir_measures
 import numpy as np
@@ -32,17 +31,15 @@ def score_alternatives(
     ranked = np.asarray(rankings, dtype=np.intp)
     if ranked.ndim != 2 or len(ranked) != len(queries):
         raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
-    parsed = parsed_measure(measure)
-    names, codes = np.unique(np.array(queries, dtype=object).astype(str), return_inverse=True)
-    grades = qrels[qrels["query"].isin(names)].groupby("query")[["document", "grade"]]
-    judged: dict[Any, dict[str, int]] = {query: dict(zip(*part.to_numpy().T, strict=True)) for query, part in grades}
-    unjudged = [str(name) for name in names if name not in judged]
-    if unjudged:
+    names, codes = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
+    fields = {"query": "query_id", "document": "doc_id", "grade": "relevance"}
+    judged = qrels[qrels["query"].isin(names)].rename(columns=fields)
+    evaluator = ir_measures.evaluator([parsed_measure(measure)], judged)
+    if unjudged := sorted({*names.tolist()} - {*judged["query_id"]}):
         raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
     different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)
     # one run holds one ranking of each query: the n-th run holds the n-th different ranking of every query
     run = ranks(starts(different[:, 0]), len(different))
-    evaluator = ir_measures.evaluator([parsed], judged)
     values = np.empty(len(different))
     ids = np.array(documents, dtype=object)
     falling = np.arange(ranked.shape[1], 0, -1, dtype=np.float64).tolist()

@@ -2,7 +2,7 @@
 
 A conversation has n utterances, numbered 0 to n - 1 in the order of its script. A `Structure` says which orders keep
 every utterance answerable: the paper's classes (`class_structures`), or any graph of "must come before"
-(`graph_structures`).
+(`GraphStructure`).
 
 An order is an array of n utterance numbers, first uttered first; many orders are stacked, shaped (orders, n). Orders
 are ranked lexicographically, from 0 to count - 1. Counts are exact integers of any size. A set of utterances is one
@@ -19,14 +19,16 @@ from __future__ import annotations
 import math
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits
+from equipoise.studies.permutations.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits, members
 
 Orders = NDArray[np.intp]
 
@@ -67,34 +69,9 @@ class Structure(ABC):
         self.size = size
         self.limit = limit
 
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """The number of valid orders, an exact integer (permutations, section 3.1; Table 1)."""
-
     @abstractmethod
     def may_follow(self, masks: Masks) -> Booleans:
         """Which utterances may come next, once those of each set have been uttered, shaped (sets, n)."""
-
-    @abstractmethod
-    def completions(self, masks: Masks) -> Counts:
-        """How many ways there are to finish a conversation in which each set of utterances has been uttered."""
-
-    @abstractmethod
-    def adjacency(self) -> Floats:
-        """Probability that one utterance directly precedes another in a uniformly drawn valid order, shaped (n, n).
-
-        Row v, column u: v is uttered directly before u. Column sums are 1 minus the probability that u comes first.
-
-        Beyond the paper: with the score of u after v, it gives the mean over all orders (`mean_score`).
-        """
-
-    @abstractmethod
-    def positions(self) -> Floats:
-        """Probability of each utterance at each position in a uniformly drawn valid order, shaped (n, n).
-
-        Row u, column i: utterance u stands at position i, from 0. Beyond the paper.
-        """
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -102,31 +79,78 @@ class Structure(ABC):
         return Lattice.of(self.size, self.may_follow, self.limit)
 
     @property
+    def count(self) -> int:
+        """The number of valid orders, an exact integer (permutations, section 3.1; Table 1)."""
+        return int(self.lattice.ways_from[0])
+
+    def completions(self, masks: Masks) -> Counts:
+        """How many ways there are to finish a conversation in which each set, all of one size, has been uttered."""
+        level = self.lattice.levels[int(np.bitwise_count(masks).max(initial=0))]
+        found: Counts = self.lattice.ways_from[level][np.searchsorted(self.lattice.masks[level], masks)]
+        return found
+
+    @property
+    def _onward(self) -> Counts:
+        """Completions of each set of the lattice with each utterance added, 0 where it may not follow."""
+        onward: Counts = np.append(self.lattice.ways_from, 0)[self.lattice.after]
+        return onward
+
+    def adjacency(self) -> Floats:
+        r"""Probability that one utterance directly precedes another in a uniformly drawn valid order, shaped (n, n).
+
+        .. math:: P(vu) = \sum_S \frac{e(S)\, f(S \cup \{v, u\})}{f(\emptyset)}
+
+        over the sets S that v and then u may follow; e counts the beginnings of S and f its completions. The sums are
+        exact integers, divided once. Row v, column u: v is uttered directly before u. Column sums are 1 minus the
+        probability that u comes first.
+
+        Beyond the paper: with the score of u after v, it gives the mean over all orders (`mean_score`).
+        """
+        counts, onward = np.zeros((self.size, self.size), dtype=object), self._onward
+        for v, reached in enumerate(self.lattice.after.T):
+            before = reached >= 0
+            counts[v] = np.dot(self.lattice.ways_to[before], onward[reached[before]])
+        return (counts / self.count).astype(np.float64)
+
+    def positions(self) -> Floats:
+        r"""Probability of each utterance at each position in a uniformly drawn valid order, shaped (n, n).
+
+        .. math:: P(u \text{ at } i) = \sum_{S : |S| = i} \frac{e(S)\, f(S \cup \{u\})}{f(\emptyset)}
+
+        The sums are exact integers, divided once. Row u, column i: u stands at position i, from 0. Beyond the paper.
+        """
+        levels, onward = self.lattice.levels[:-1], self._onward
+        counts = np.array([np.dot(self.lattice.ways_to[here], onward[here]) for here in levels], dtype=object)
+        return (counts.T / self.count).astype(np.float64)
+
+    @property
     def _dtype(self) -> type:
         return np.int64 if self.count <= LARGEST_INT64 else object
 
-    def _ways(self, masks: Masks) -> Counts:
-        """Completions of each set by the utterance that comes next, 0 where it may not, shaped (sets, n)."""
+    def _first_ranks(self, masks: Masks) -> Counts:
+        """How many completions of each set go on with an utterance below u, shaped (sets, n + 1)."""
         follows = self.may_follow(masks)
-        ways: Counts = np.zeros(follows.shape, dtype=self._dtype)
-        ways[follows] = self.completions((masks[:, None] | bits(self.size))[follows])
-        return ways
+        ways: Counts = np.zeros((len(masks), self.size + 1), dtype=self._dtype)
+        ways[:, 1:][follows] = self.completions((masks[:, None] | bits(self.size))[follows])
+        return np.cumsum(ways, axis=1)
 
-    def _as_orders(self, orders: ArrayLike) -> Orders:
+    def _walk(self, orders: Orders) -> Iterator[tuple[Masks, Orders, Orders]]:
+        """Yield, by position, the different sets uttered before it, the number of each order's, and what follows."""
+        masks = np.zeros(len(orders), dtype=np.uint64)
+        for following in orders.T:
+            different, which = np.unique(masks, return_inverse=True)
+            yield different, which, following
+            masks |= bits(self.size)[following]
+
+    def is_valid(self, orders: ArrayLike) -> Booleans:
+        """Whether each order, shaped (orders, n), respects the structure (permutations, section 3.1)."""
         stacked = np.asarray(orders)
         if stacked.ndim != 2 or stacked.shape[1] != self.size or stacked.dtype.kind not in "iu":
             found = f"{stacked.dtype} {stacked.shape}"
             raise ValueError(f"orders are utterance numbers shaped (orders, {self.size}), found {found}")
-        return stacked.astype(np.intp, copy=False)
-
-    def is_valid(self, orders: ArrayLike) -> Booleans:
-        """Whether each order, shaped (orders, n), respects the structure (permutations, section 3.1)."""
-        stacked = self._as_orders(orders)
         valid: Booleans = np.all((stacked >= 0) & (stacked < self.size), axis=1)
-        masks, rows = np.zeros(len(stacked), dtype=np.uint64), np.arange(len(stacked))
-        for following in np.clip(stacked, 0, self.size - 1).T:
-            valid &= self.may_follow(masks)[rows, following]
-            masks |= bits(self.size)[following]
+        for masks, which, following in self._walk(np.clip(stacked, 0, self.size - 1)):
+            valid &= self.may_follow(masks)[which, following]
         return valid
 
     def rank(self, orders: ArrayLike) -> Counts:
@@ -135,15 +159,12 @@ class Structure(ABC):
         The rank is the sum, over positions, of the completions of every smaller utterance allowed there. int64, or
         Python integers where `count` does not fit.
         """
-        stacked = self._as_orders(orders)
-        wrong = np.flatnonzero(~self.is_valid(stacked))
+        stacked, wrong = np.asarray(orders), np.flatnonzero(~self.is_valid(orders))
         if len(wrong):
             raise ValueError(f"order number {wrong[0]} is not valid here: {stacked[wrong[0]].tolist()}")
-        masks = np.zeros(len(stacked), dtype=np.uint64)
         ranks: Counts = np.zeros(len(stacked), dtype=self._dtype)
-        for following in stacked.T:
-            ranks += np.where(np.arange(self.size) < following[:, None], self._ways(masks), 0).sum(axis=1)
-            masks |= bits(self.size)[following]
+        for masks, which, following in self._walk(stacked):
+            ranks += self._first_ranks(masks)[which, following]
         return ranks
 
     def unrank(self, ranks: ArrayLike) -> Orders:
@@ -152,13 +173,11 @@ class Structure(ABC):
         if len(rest) and not (rest.min() >= 0 and rest.max() < self.count):
             raise ValueError(f"ranks run from 0 to {self.count - 1}, found {rest.min()} to {rest.max()}")
         orders = np.empty((len(rest), self.size), dtype=np.intp)
-        masks, rows = np.zeros(len(rest), dtype=np.uint64), np.arange(len(rest))
-        for position in range(self.size):
-            ways = self._ways(masks)
-            passed = np.cumsum(ways, axis=1)
-            following = orders[:, position] = (passed <= rest[:, None]).sum(axis=1)
-            rest -= (passed - ways)[rows, following]
-            masks |= bits(self.size)[following]
+        for masks, which, following in self._walk(orders):
+            first = self._first_ranks(masks)
+            # a column of the orders, which the walk reads when it goes on
+            following[:] = (first[which, 1:] <= rest[:, None]).sum(axis=1)
+            rest -= first[which, following]
         return orders
 
     def orders(self, limit: int = 1_000_000) -> Orders:
@@ -230,7 +249,40 @@ class Structure(ABC):
         mean = self.mean_score(scores, first)
         alone = np.zeros(self.size) if first is None else np.asarray(first)
         steps = np.vstack([scores, alone]) - mean / self.size  # centred, so that squares do not cancel
+        steps[np.isnan(steps)] = 0.0  # of pairs that never meet
         (low, worst), (high, best) = self.lattice.lowest(steps), self.lattice.lowest(-steps)
         varies = -high - low > _ROUNDING * max(1.0, abs(mean))
         sd = math.sqrt(self.lattice.variance(steps)) if varies else 0.0
         return OrderScores(mean, sd, low + mean, mean - high, worst, best)
+
+
+class GraphStructure(Structure):
+    """The linear extensions of a graph: each utterance comes behind all that it depends on, though not directly.
+
+    ``edges``: pairs (v, u): v must come before u. ``fixed_first``: True keeps utterance 0 in the first place, as the
+    paper does. ``limit``: the largest number of utterance sets that dynamic programming may visit. Counting linear
+    extensions is #P-complete in general, so no method is fast for every large graph.
+    """
+
+    def __init__(
+        self, size: int, edges: Iterable[tuple[int, int]], *, fixed_first: bool = True, limit: int = 2_000_000
+    ) -> None:
+        super().__init__(size, limit)
+        pairs = {(int(v), int(u)) for v, u in edges}
+        if strangers := sorted({u for pair in pairs for u in pair if not 0 <= u < size}):
+            raise ValueError(f"edges between the utterances 0 to {size - 1} are wanted, found {strangers}")
+        if fixed_first:
+            pairs |= {(0, u) for u in range(1, size)}
+        self.edges = frozenset(pairs)
+        before: dict[int, list[int]] = {u: sorted(v for v, w in pairs if w == u) for u in range(size)}
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError as error:
+            circle = " -> ".join(str(u) for u in error.args[1])
+            raise ValueError(f"the dependencies run in a circle: {circle}") from None
+        self._needs = np.array([sum(1 << v for v in before[u]) for u in range(size)], dtype=np.uint64)
+
+    def may_follow(self, masks: Masks) -> Booleans:
+        """Utterances that have not been uttered, and depend on none that has not."""
+        follows: Booleans = ~members(masks, self.size) & (self._needs & ~masks[:, None] == 0)
+        return follows

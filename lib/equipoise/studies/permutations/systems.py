@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,11 +29,9 @@ from scipy import sparse
 from equipoise.arrays import Booleans
 from equipoise.studies.permutations.conversations import Conversation
 from equipoise.systems import lexical
-from equipoise.systems.lexical import Collection, Sparse
+from equipoise.systems.lexical import Collection
 
 Columns = NDArray[np.intp]
-
-_FEEDBACK_BATCH = 4096  # beginnings ranked at once: bounds the memory
 
 
 class System(NamedTuple):
@@ -45,19 +42,17 @@ class System(NamedTuple):
 
 
 # the systems of section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB)
-SYSTEMS: Mapping[str, System] = MappingProxyType(
-    {
-        "BM25": System("none", "baselines"),  # the utterance alone
-        "DLM": System("none", "baselines"),  # the same, by query likelihood with Dirichlet smoothing
-        "RM3": System("none", "baselines"),  # the utterance expanded from its own BM25 ranking
-        "FU": System("none", "concatenation-based"),  # with the first one
-        "CU": System("previous", "concatenation-based"),  # with the first one and the previous one
-        "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
-        "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
-        "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
-        "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
-    }
-)
+SYSTEMS: Mapping[str, System] = {
+    "BM25": System("none", "baselines"),  # the utterance alone
+    "DLM": System("none", "baselines"),  # the same, by query likelihood with Dirichlet smoothing
+    "RM3": System("none", "baselines"),  # the utterance expanded from its own BM25 ranking
+    "FU": System("none", "concatenation-based"),  # with the first one
+    "CU": System("previous", "concatenation-based"),  # with the first one and the previous one
+    "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
+    "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
+    "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
+    "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
+}
 
 
 def context_of(system: str) -> str:
@@ -103,14 +98,13 @@ PAPER = Settings()
 
 @dataclass(frozen=True, eq=False)
 class ByContext:
-    """Something of each utterance, alone and for each utterance that its context can come from.
+    """Something of each utterance, for each utterance that its context can come from, and without one.
 
-    ``alone`` (shaped (n, ...)): without a context. ``after`` (shaped (n, n, ...)): entry v, u: of utterance u with
-    context v. ``provides`` (shaped (n,)): which utterances can be a context: u takes the nearest earlier one. All
-    True means the previous utterance.
+    ``after`` (shaped (n + 1, n, ...)): entry v, u: of utterance u with context v; in the last row, without a context.
+    ``provides`` (shaped (n,)): which utterances can be a context: u takes the nearest earlier one. All True means the
+    previous utterance.
     """
 
-    alone: NDArray[Any]
     after: NDArray[Any]
     provides: Booleans
 
@@ -118,12 +112,10 @@ class ByContext:
         """What the utterance at each position of each order has, shaped (orders, n, ...)."""
         stacked = np.asarray(orders, dtype=np.intp)
         places = np.where(self.provides[stacked], np.arange(stacked.shape[1]), -1)
-        nearest = np.maximum.accumulate(places, axis=1)
-        before = np.concatenate([np.full((len(stacked), 1), -1), nearest[:, :-1]], axis=1)
-        found = self.after[np.take_along_axis(stacked, np.maximum(before, 0), axis=1), stacked]
-        lone = before < 0
-        found[lone] = self.alone[stacked[lone]]
-        return found
+        nearest = np.roll(np.maximum.accumulate(places, axis=1), 1, axis=1)
+        nearest[:, 0] = -1
+        before = np.where(nearest < 0, -1, np.take_along_axis(stacked, nearest, axis=1))
+        return self.after[before, stacked]
 
 
 def context_rankings(
@@ -138,53 +130,40 @@ def context_rankings(
         FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad
         RM3p: \bar u_j + RM3(u_{j-1})
 
-    The first utterance of a conversation is ranked by BM25 without rewriting. In CU the first utterance enters once
-    where it is the previous one too. RM3p adds distributions, because the length of an expansion means nothing.
+    The first utterance of a conversation is ranked as it is: a factor common to all weights changes no ranking. In CU
+    the first utterance enters once where it is the previous one too. RM3p adds distributions, because the length of an
+    expansion means nothing.
     """
-    context = context_of(system)
-    if context == "everything":
+    if context_of(system) == "everything":
         raise ValueError(f"no system {system!r} with a context of one utterance: it sees the whole conversation")
-    use, size = settings, len(conversation.texts)
-    bags = collection.queries(conversation.texts)
-
-    def expanded() -> Sparse:
-        rest: dict[str, float] = {"original_weight": use.original_weight, "k1": use.k1, "b": use.b}
-        return lexical.rm3(collection, bags, documents=use.documents, terms=use.terms, **rest)
-
-    def best(queries: Sparse) -> Columns:
-        return lexical.top(lexical.bm25(collection, sparse.csr_array(queries), k1=use.k1, b=use.b), use.depth)
-
-    if system == "DLM":
-        alone = lexical.top(lexical.query_likelihood(collection, bags, mu=use.mu), use.depth)
-    elif system == "FU":
-        alone = best(bags + _rows(bags, np.where(np.arange(size) > 0, 0, -1)))
-    else:
-        alone = best(expanded() if system == "RM3" else bags)
-    everyone = np.ones(size, dtype=bool)
-    if context == "none":
-        return ByContext(alone, np.broadcast_to(alone, (size, *alone.shape)), everyone)
-    before, current = (grid.ravel() for grid in np.indices((size, size)))
+    size, k1, b = len(conversation.texts), settings.k1, settings.b
+    bags = collection.queries([*conversation.texts, ""])  # row n is no utterance
+    provides = np.ones(size, dtype=bool)
+    before, current = np.indices((size + 1, size)).reshape(2, -1)
     now, previous = bags[current], bags[before]
-    if system == "CU":
-        queries = now + previous + _rows(bags, np.where((before > 0) & (current > 0), 0, -1))
+    if system == "FU":
+        queries = now + bags[np.where(current > 0, 0, size)]
+    elif system == "CU":
+        queries = now + previous + bags[np.where((current > 0) & (before > 0) & (before < size), 0, size)]
     elif system == "LP":
-        queries = use.current_weight * now + (1 - use.current_weight) * previous
-    elif system == "RM3p":
-        queries = lexical.unit_mass(now) + expanded()[before]
-    else:
+        queries = settings.current_weight * now + (1 - settings.current_weight) * previous
+    elif system in ("RM3", "RM3p"):
+        feedback: dict[str, Any] = {"documents": settings.documents, "terms": settings.terms, "k1": k1, "b": b}
+        expanded = lexical.rm3(collection, bags, original_weight=settings.original_weight, **feedback)
+        queries = expanded[current] if system == "RM3" else lexical.unit_mass(now) + expanded[before]
+    elif system == "Antecedent":
         if not conversation.antecedents:
             raise ValueError("Antecedent needs the antecedents of the utterances: read_antecedents reads them")
-        phrases = [phrase for phrase, _ in conversation.antecedents]
-        anaphoric = np.array([is_anaphoric for _, is_anaphoric in conversation.antecedents], dtype=bool)
-        queries = now + _rows(collection.queries(phrases), np.where(anaphoric[current], before, -1))
-        everyone = ~anaphoric & (np.array(phrases) != "")
-    return ByContext(alone, best(queries).reshape(size, size, -1), everyone)
-
-
-def _rows(bags: Sparse, rows: Columns) -> Sparse:
-    """Rows of a sparse matrix by number, empty where the number is negative."""
-    keep = sparse.diags_array((rows >= 0).astype(np.float64))
-    return sparse.csr_array(keep @ bags[np.maximum(rows, 0)])
+        phrases, anaphoric = map(np.array, zip(*conversation.antecedents, strict=True))
+        queries = now + collection.queries([*phrases, ""])[np.where(anaphoric[current], before, size)]
+        provides = ~anaphoric & (phrases != "")
+    else:
+        queries = now
+    if system == "DLM":
+        scores = lexical.query_likelihood(collection, queries, mu=settings.mu)
+    else:
+        scores = lexical.bm25(collection, queries, k1=k1, b=b)
+    return ByContext(lexical.top(scores, settings.depth).reshape(size + 1, size, -1), provides)
 
 
 def sequential_rankings(
@@ -201,23 +180,17 @@ def sequential_rankings(
     size = len(conversation.texts)
     if stacked.ndim != 2 or stacked.shape[1] != size:
         raise ValueError(f"orders of {size} utterances are wanted, found shape {stacked.shape}")
-    use, depth = settings, min(settings.depth, len(collection.documents))
     bags = lexical.unit_mass(collection.queries(conversation.texts))
-    rankings = np.empty((*stacked.shape, depth), dtype=np.intp)
-    beginning = np.zeros(len(stacked), dtype=np.intp)
+    rankings, beginning = [], np.zeros(len(stacked), dtype=np.intp)
     models = sparse.csr_array((1, bags.shape[1]))
     for position in range(size):
         steps, beginning = np.unique(beginning * size + stacked[:, position], return_inverse=True)
         before, current = np.divmod(steps, size)
-        weight = use.original_weight if position else 1.0
-        best, following = [], []
-        for start in range(0, len(steps), _FEEDBACK_BATCH):
-            batch = slice(start, start + _FEEDBACK_BATCH)
-            queries = sparse.csr_array(weight * bags[current[batch]] + (1 - weight) * models[before[batch]])
-            scores = lexical.bm25(collection, queries, k1=use.k1, b=use.b)
-            best.append(lexical.top(scores, depth))
-            if position < size - 1:
-                following.append(lexical.relevance_model(collection, scores, documents=use.documents, terms=use.terms))
-        rankings[:, position] = np.concatenate(best)[beginning]
-        models = sparse.vstack(following, format="csr") if following else models
-    return rankings
+        weight = settings.original_weight if position else 1.0
+        queries = weight * bags[current] + (1 - weight) * models[before]
+        scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
+        rankings.append(lexical.top(scores, settings.depth)[beginning])
+        if position < size - 1:
+            feedback = {"documents": settings.documents, "terms": settings.terms}
+            models = lexical.relevance_model(collection, scores, **feedback)
+    return np.stack(rankings, axis=1)

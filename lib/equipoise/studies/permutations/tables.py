@@ -14,7 +14,6 @@ from equipoise.studies.permutations.order_effects import conversation_spread, pe
 from equipoise.studies.permutations.scoring import run_scores
 from equipoise.studies.permutations.structures import Orders
 from equipoise.studies.permutations.systems import SYSTEMS
-from equipoise.studies.permutations.variance import f_bounds
 
 
 def order_counts(made: Sequence[Conversation]) -> pd.Series:
@@ -55,28 +54,10 @@ def reach(experiment: Experiment, resolved: pd.DataFrame) -> pd.DataFrame:
 
 def beside_printed(scores: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """Table 2 with the family of each system and the printed values."""
-    table = performance(scores)
+    theirs = printed.set_index("model")[["orig. order", "min", "mean", "max"]].astype(float).add_prefix("printed ")
+    table = performance(scores).join(theirs, on="run")
     table.insert(0, "family", [SYSTEMS[run].family for run in table["run"]])
-    for column in ("orig. order", "min", "mean", "max"):
-        table[f"printed {column}"] = table["run"].map(printed.set_index("model")[column].astype(float))
     return table
-
-
-def rounding_bounds(printed: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Bounds that printed sums of squares, rounded to three decimals, leave for each printed F, by table."""
-    parts = []
-    for name, table in printed.items():
-        bounds = f_bounds(table.astype({"SS": float, "DF": int}), half_unit=0.0005)
-        parts.append(bounds.merge(table[["source", "F"]], on="source").assign(table=name))
-    bounds = pd.concat(parts, ignore_index=True).rename(columns={"F": "printed F"})
-    bounds["within"] = bounds["printed F"].astype(float).between(bounds["lowest F"], bounds["highest F"]).astype(str)
-    return bounds[["table", "source", "lowest F", "printed F", "highest F", "within"]]
-
-
-def complete(exact: pd.DataFrame, systems: Sequence[str]) -> pd.DataFrame:
-    """Exact values of those of the systems that have them for every conversation."""
-    known = exact.groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
-    return known[known["run"].isin(systems)]
 
 
 def means_of_runs(runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -6,32 +6,16 @@ Approach.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
-from equipoise.arrays import Floats
 from equipoise.problems import need_columns, refuse_twice
 from equipoise.statistics import finite
-
-Codes = NDArray[np.intp]
-
-
-def _codes(table: pd.DataFrame, names: Sequence[str]) -> tuple[Codes, int]:
-    """Number the combinations of some columns."""
-    codes = np.asarray(table.groupby(list(names), sort=True, observed=True).ngroup(), dtype=np.intp)
-    return codes, int(codes.max()) + 1
-
-
-def _squares_between(values: Floats, codes: Codes, groups: int) -> float:
-    """Sum over groups of size times squared group mean; values are centred on the grand mean."""
-    size, total = np.bincount(codes, minlength=groups), np.bincount(codes, values, minlength=groups)
-    return float((total**2 / size).sum())
 
 
 def anova_from_sums(
@@ -55,7 +39,6 @@ def anova_from_sums(
 
     permutations, Tables 4 and 5.
     """
-    need_columns(sums, ["source", "SS", "DF"])
     table = sums.set_index("source")[["SS", "DF"]]
     if "Error" not in table.index or table.loc["Error", "DF"] < 1:
         raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
@@ -105,62 +88,53 @@ def anova(
     blocks = ["topic"] if permutation is None else ["topic", permutation]
     need_columns(scores, ["value", "run", *blocks])
     refuse_twice(scores, [*blocks, "run"], "the scores have a cell")
-    y = finite(scores["value"], "scores in column value")
-    y = y - y.mean()
-    n = len(y)
-    model_codes, models = _codes(scores, ["run"])
-    if models < 2:
-        raise ValueError(f"a comparison needs at least two systems in column run, found {models}")
-    topic_codes, topics = _codes(scores, ["topic"])
-    block_codes, block_count = _codes(scores, blocks)
+    values = finite(scores["value"], "scores in column value")
+    deviations = values - values.mean()
+    wide = scores.assign(value=deviations).pivot_table(index=blocks, columns="run", values="value")
+    if wide.shape[1] < 2:
+        raise ValueError(f"a comparison needs at least two systems in column run, found {wide.shape[1]}")
+    block = pd.DataFrame({"total": wide.sum(axis=1), "size": wide.count(axis=1)})
+    topic = block.groupby(level="topic").sum()
+    among_blocks, among_topics = (float((group["total"] ** 2 / group["size"]).sum()) for group in (block, topic))
 
     # Models within blocks: both sides are centred on their block, which leaves one normal equation per model
-    sizes = np.bincount(block_codes, minlength=block_count)
-    centred = y - (np.bincount(block_codes, y, minlength=block_count) / sizes)[block_codes]
-    cells = np.zeros((block_count, models))
-    np.add.at(cells, (block_codes, model_codes), 1.0)
-    normal = np.diag(cells.sum(axis=0)) - cells.T @ (cells / sizes[:, None])
-    right = np.bincount(model_codes, centred, minlength=models)
+    cells = wide.notna().to_numpy(dtype=np.float64)
+    normal = np.diag(cells.sum(axis=0)) - cells.T @ (cells / cells.sum(axis=1, keepdims=True))
+    right = wide.sub(wide.mean(axis=1), axis=0).sum().to_numpy()
     effects, _, rank, _ = np.linalg.lstsq(normal, right, rcond=1e-9)
-
-    among_topics = _squares_between(y, topic_codes, topics)
-    among_blocks = _squares_between(y, block_codes, block_count)
-    among_models = float(effects @ right)
-    total = float(y @ y)
-    residual = max(total - among_blocks - among_models, 0.0)
+    among_models, total = float(effects @ right), float(deviations @ deviations)
     rows = [
-        ("topic", among_topics, topics - 1),
-        ("permutation(topic)", max(among_blocks - among_topics, 0.0), block_count - topics),
+        ("topic", among_topics, len(topic) - 1),
+        ("permutation(topic)", max(among_blocks - among_topics, 0.0), len(block) - len(topic)),
         ("model", among_models, int(rank)),
-        ("Error", residual, n - block_count - int(rank)),
-        ("Total", total, n - 1),
+        ("Error", max(total - among_blocks - among_models, 0.0), len(values) - len(block) - int(rank)),
+        ("Total", total, len(values) - 1),
     ]
     sums = pd.DataFrame(rows, columns=["source", "SS", "DF"]).drop(index=[] if permutation else [1])
-    return anova_from_sums(sums, n, alpha=alpha, topic_against=topic_against)
+    return anova_from_sums(sums, len(values), alpha=alpha, topic_against=topic_against)
 
 
-def f_bounds(sums: pd.DataFrame, half_unit: float) -> pd.DataFrame:
-    r"""Bounds of F when the sums of squares are known only as printed.
+def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.0005) -> pd.DataFrame:
+    r"""Bounds of F, by table, when the sums of squares are known only as printed, and whether the printed F is within.
 
     .. math::
         \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
         \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
 
-    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out. ``half_unit``:
-    h, half a unit of the last printed place: 0.0005 for three decimals. Smaller than the residual. Returns
-    columns source, lowest F, highest F.
-
-    Checks permutations, Tables 4 and 5, against themselves.
+    ``printed``: tables with the columns ``source, SS, DF, F``; their row "Error" is the residual. ``half_unit``: h,
+    half a unit of the last printed place. Checks permutations, Tables 4 and 5, against themselves.
     """
-    need_columns(sums, ["source", "SS", "DF"])
-    table = sums.set_index("source")[["SS", "DF"]]
-    residual, freedom = table.loc["Error"] if "Error" in table.index else (0.0, 0.0)
-    if residual <= half_unit:
-        raise ValueError(f"a row Error with a sum of squares above {half_unit} is wanted, found {residual}")
-    factors = table.drop(["Error", "Total"], errors="ignore")
-    low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
-    high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
-    return pd.DataFrame({"lowest F": low, "highest F": high}).reset_index()
+    parts = []
+    for name, table in printed.items():
+        factors = table.set_index("source").astype({"SS": float, "DF": int})
+        residual, freedom = factors.loc["Error", ["SS", "DF"]]
+        factors = factors.drop(["Error", "Total"])
+        low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
+        high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
+        within = factors["F"].astype(float).between(low, high).astype(str)
+        bounds = {"table": name, "lowest F": low, "printed F": factors["F"], "highest F": high, "within": within}
+        parts.append(pd.DataFrame(bounds).reset_index())
+    return pd.concat(parts, ignore_index=True)[["table", "source", "lowest F", "printed F", "highest F", "within"]]
 
 
 def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
@@ -178,29 +152,16 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
 
     permutations, section 4.4. Means are raw means: with missing cells they are not adjusted for the topics.
     """
-    need_columns(scores, ["value", "run"])
-    finite(scores["value"], "scores in column value")
     groups = scores.groupby("run", observed=True)["value"].agg(["mean", "size"])
     error = table.set_index("source").loc["Error"]
-    first, second = np.array(list(combinations(range(len(groups)), 2)), dtype=np.intp).T
-    mean, size = groups["mean"].to_numpy(), groups["size"].to_numpy()
-    difference = mean[first] - mean[second]
-    spread = np.sqrt(float(error["MS"]) / 2 * (1 / size[first] + 1 / size[second]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        q = np.where(difference == 0, 0.0, np.abs(difference) / spread)
-    p = stats.studentized_range.sf(q, len(groups), error["DF"])
+    pairs = pd.DataFrame(combinations(groups.index.astype(str), 2), columns=["a", "b"])
+    one, other = (groups.loc[pairs[side]].reset_index() for side in ("a", "b"))
+    difference = one["mean"] - other["mean"]
+    spread = np.sqrt(error["MS"] / 2 * (1 / one["size"] + 1 / other["size"]))
+    p = stats.studentized_range.sf((difference.abs() / spread).where(difference != 0, 0.0), len(groups), error["DF"])
     reach = stats.studentized_range.isf(alpha, len(groups), error["DF"]) * spread
-    return pd.DataFrame(
-        {
-            "a": groups.index[first].astype(str),
-            "b": groups.index[second].astype(str),
-            "difference": difference,
-            "low": difference - reach,
-            "high": difference + reach,
-            "p": p,
-            "different": p < alpha,
-        }
-    )
+    ends = {"difference": difference, "low": difference - reach, "high": difference + reach}
+    return pairs.assign(**ends, p=p, different=p < alpha)
 
 
 def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -213,16 +174,13 @@ def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
 
     permutations, section 4.4.
     """
-    need_columns(pairs, ["a", "b", "different"])
-    ordered = scores.groupby("run")["value"].mean().rename("mean").reset_index()
-    ordered = ordered.sort_values(["mean", "run"], ascending=[False, True], ignore_index=True)
+    means = scores.groupby("run")["value"].mean().sort_values(ascending=False, kind="stable").rename("mean")
     differ = {frozenset(pair): different for *pair, different in pairs[["a", "b", "different"]].itertuples(index=False)}
-    missing = [pair for pair in combinations(ordered["run"], 2) if frozenset(pair) not in differ]
-    if missing:
+    if missing := [pair for pair in combinations(means.index, 2) if frozenset(pair) not in differ]:
         raise ValueError(f"no comparison of {missing[0][0]} with {missing[0][1]}")
-    waiting, placed = list(ordered["run"]), dict[str, int]()
+    waiting, placed = list(means.index), dict[str, int]()
     while waiting:
         best, tier = waiting[0], max(placed.values(), default=0) + 1
         placed |= {run: tier for run in waiting if run == best or not differ[frozenset((best, run))]}
         waiting = [run for run in waiting if run not in placed]
-    return ordered.assign(tier=ordered["run"].map(placed))
+    return means.reset_index().assign(tier=[placed[run] for run in means.index])
