@@ -29,9 +29,8 @@ from equipoise.measures.group_fairness import column_names, fairness_columns, si
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, PositionWeight
 
-declared = partial(
-    measure, family="Conversations: GFRC and GFRC2", range="0 to 1", ideal="1", direction="higher is better"
-)
+_FAMILY = "Conversations: GFRC and GFRC2"
+declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
 _GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
 
 
