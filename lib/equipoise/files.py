@@ -43,17 +43,22 @@ def is_empty(value: object) -> bool:
     return value is None or value is pd.NA or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
+def decoded(content: bytes, path: str | Path) -> str:
+    """The text of a file's bytes, which are UTF-8, without a byte order mark."""
     try:
-        content = Path(path).read_bytes()
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = error.start + len(content) - len(error.object)  # a byte order mark is no part of the object
         found = f"bytes that are not UTF-8 (0x{content[place]:02x} at byte {place + 1} of the file)"
         raise InputError([Problem(str(path), content.count(b"\n", 0, place) + 1, None, found, "UTF-8 text")]) from None
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
+    try:
+        text = decoded(Path(path).read_bytes(), path)
+    except OSError as error:
+        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
     if not text.strip():
         raise InputError([Problem(str(path), None, None, "an empty file", "some content")])
     return text
