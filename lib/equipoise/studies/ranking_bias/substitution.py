@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import pandas as pd
@@ -80,7 +79,7 @@ def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     lowered = [(first.lower(), second.lower()) for first, second in pairs]
     count = Counter(term for pair in lowered for term in pair)
     _refuse(term for term, times in count.items() if times > 1 or term in _PRONOUNS)
-    return {a: b for first, second in lowered for a, b in ((first, second), (second, first))}
+    return dict(way for pair in lowered for way in (pair, pair[::-1]))
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class GenderPairs:
 
     words: Mapping[str, str]
     names: Mapping[str, str]
-    one_way: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    one_way: Mapping[str, str]
 
     @classmethod
     def of(
@@ -108,10 +107,10 @@ class GenderPairs:
 
         A word may also be a name ("king", King): each counts where its kind does.
         """
-        both = [_two_ways(words), _two_ways(names)]
+        counterparts = _two_ways(words)
         single = {first.lower(): second.lower() for first, second in one_way}
-        _refuse(single.keys() & (both[0].keys() | _PRONOUNS.keys()))
-        return cls(*map(MappingProxyType, (*both, single)))
+        _refuse(single.keys() & (counterparts.keys() | _PRONOUNS.keys()))
+        return cls(counterparts, _two_ways(names), single)
 
     def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
         """Give the names of a term list that have no counterpart one from the same list, in its order.
@@ -129,8 +128,8 @@ class GenderPairs:
         if len(sides) > 2:
             raise ValueError(f"a counterpart is between two groups, found {', '.join(sorted(sides))}")
         added = [pair for pair in zip(*sides.values(), strict=False) if len(set(pair)) == 2]
-        merged = dict(self.names) | {a: b for x, y in added for a, b in ((x, y), (y, x))}
-        return GenderPairs(self.words, MappingProxyType(merged), self.one_way)
+        both_ways = dict(way for pair in added for way in (pair, pair[::-1]))
+        return GenderPairs(self.words, {**self.names, **both_ways}, self.one_way)
 
     def counterpart(self, token: Token, names: Literal["person", "proper noun"] = "person") -> tuple[str | None, str]:
         """Counterpart of a token in lower case, and why there is none.
