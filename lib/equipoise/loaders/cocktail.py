@@ -97,8 +97,7 @@ def read_qrels(path: str | Path, split: str = "test") -> pd.DataFrame:
 
     Returns columns ``topic, document, level`` in file order; NQ-UTD has the levels 0, 1 and 2.
     """
-    name, problems = f"{path}/qrels/{split}.tsv", Problems()
-    rows: list[tuple[int, str, str, int]] = []
+    name, problems, rows = f"{path}/qrels/{split}.tsv", Problems(), []
     (_, header), *lines = _lines(path, f"qrels/{split}.tsv") or [(1, "")]
     if header.strip().split("\t") != ["query-id", "corpus-id", "score"]:
         problems.add(name, 1, None, shown(header), "the header query-id, corpus-id, score between tabs")

@@ -35,17 +35,13 @@ _KINDS: dict[str, Literal["nominal", "ordinal"]] = {
 }
 """The attribute sets of the task, by the topic type (researchers, movies, Twitter accounts, YouTube) and name."""
 
+_PILOT_RUNS = {
+    "bm25": "run.bm25-depThre6.bm25-depThre6",
+    "qld": "run.qld-depThre6.qld-depThre6",
+    "qljm": "run.qljm-depThre6",
+}
 _PACKS = {
-    "pilot": (
-        "NTCIR/FW1pilotpack",
-        "fairweb1pilot",
-        "fairweb1pilot.qrels",
-        {
-            "bm25": "run.bm25-depThre6.bm25-depThre6",
-            "qld": "run.qld-depThre6.qld-depThre6",
-            "qljm": "run.qljm-depThre6",
-        },
-    ),
+    "pilot": ("NTCIR/FW1pilotpack", "fairweb1pilot", "fairweb1pilot.qrels", _PILOT_RUNS),
     "toy": ("NTCIR/toy", "toy", "toy.4topics.qrels", {"toyrun1": "toyrun1", "toyrun2": "toyrun2"}),
 }
 

@@ -1,4 +1,4 @@
-"""Ranked lists side by side in arrays: their gains, and the group memberships of their documents."""
+"""Ranked lists side by side in arrays: gains, group memberships and term exposure, and the attention of ranks."""
 
 from __future__ import annotations
 

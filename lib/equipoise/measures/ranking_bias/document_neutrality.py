@@ -60,8 +60,7 @@ def neutrality(
     wanted, each = wanted_shares(target, counts.shape[-1]), np.ones(counts.shape[-1])
     total = counts @ each  # a product with ones sums a short axis several times faster than sum does
     with np.errstate(invalid="ignore"):
-        apart = counts / total[..., np.newaxis]
-    apart -= wanted
+        apart = counts / total[..., np.newaxis] - wanted
     scored: Floats = np.where(total <= threshold, 1.0, 1.0 - np.abs(apart, out=apart) @ each)
     if decimals is None:
         return scored

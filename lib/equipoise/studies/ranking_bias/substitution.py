@@ -36,8 +36,8 @@ _PRONOUNS = {"him": ("her", "her"), "hers": ("his", "his"), "his": ("her", "hers
 class Token(NamedTuple):
     """A word or mark of a text, with the grammar that substitution asks for.
 
-    ``space``: White space behind it; the texts and spaces of all tokens make up the text again. ``tag``: Part of
-    speech, Penn Treebank; only ``PRP$`` and names (``NNP``, ``NNPS``) are asked for. ``possessive``: True where the
+    ``space``: white space behind it; the texts and spaces of all tokens make up the text again. ``tag``: part of
+    speech, Penn Treebank; only ``PRP$`` and names (``NNP``, ``NNPS``) are asked for. ``possessive``: true where the
     token stands before the noun it possesses ("his book", not "the book is his"). ``person``: True within the name
     of a person.
     """
@@ -86,8 +86,8 @@ def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 class GenderPairs:
     """Which term stands for which in the other gender; all in lower case.
 
-    ``words``: Counterpart of each word, in both directions. ``names``: Counterpart of each first name, in both
-    directions; used only for the names of persons. ``one_way``: Counterparts that do not come back.
+    ``words``: counterpart of each word, in both directions. ``names``: counterpart of each first name, in both
+    directions; used only for the names of persons. ``one_way``: counterparts that do not come back.
 
     "him", "his", "her" and "hers" need no pair: their counterpart follows from grammar.
     """

@@ -67,20 +67,13 @@ def term_counts(sets: Sets, groups: Sequence[bias.TermGroups], tokens: Any) -> d
 
 def described(sets: Sets, counts: Counts, groups: bias.TermGroups, threshold: float) -> pd.DataFrame:
     """Sizes of the collections, and how many of their documents have representative terms or are neutral."""
+    kinds = ["with a representative term", "neutral (Eq. 4.1)"]
     rows = []
     for label, held in sets.items():
         magnitudes = counts[label].magnitudes(groups)
-        rows.append(
-            {
-                "queries": label,
-                "collection": held.name,
-                "number of queries": len(held.queries),
-                "documents": len(magnitudes),
-                "with a representative term": int((magnitudes.sum(axis=1) > 0).sum()),
-                "neutral (Eq. 4.1)": int((bias.neutrality(magnitudes, threshold=threshold) == 1).sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+        speaking, neutral = magnitudes.sum(axis=1) > 0, bias.neutrality(magnitudes, threshold=threshold) == 1
+        rows.append((label, held.name, len(held.queries), len(magnitudes), speaking.sum(), neutral.sum()))
+    return pd.DataFrame(rows, columns=["queries", "collection", "number of queries", "documents", *kinds])
 
 
 def fairness(runs: pd.DataFrame, counts: Counts, groups: bias.TermGroups, **options: Any) -> pd.DataFrame:
@@ -107,10 +100,8 @@ def by_query(runs: pd.DataFrame, sets: Sets, fair: pd.DataFrame, cutoff: int) ->
         ).rename(columns={"query": "topic"})
 
     names = {f"{measure}@{cutoff}": measure for measure in ("NFaiRR", "TExFAIR", "TExFAIR(proportional=False)")}
-    chosen = fair[(fair["topic"] != "all") & fair["measure"].isin(names)]
-    return pd.concat(
-        [_on_each(sets, effective), chosen.assign(measure=chosen["measure"].map(names))], ignore_index=True
-    )
+    chosen = fair.assign(measure=fair["measure"].map(names)).query("topic != 'all'").dropna(subset="measure")
+    return pd.concat([_on_each(sets, effective), chosen], ignore_index=True)
 
 
 def wide(topics: pd.DataFrame) -> pd.DataFrame:
@@ -187,11 +178,7 @@ def table_4_2(runs: pd.DataFrame, sets: Sets, table: pd.DataFrame, persistence: 
 
 
 def other_choices(
-    runs: pd.DataFrame,
-    counts: Counts,
-    choices: Mapping[str, Mapping[str, Any]],
-    cutoff: int,
-    order: Sequence[str],
+    runs: pd.DataFrame, counts: Counts, choices: Mapping[str, dict[str, Any]], cutoff: int, order: Sequence[str]
 ) -> pd.DataFrame:
     """Means of NFaiRR and TExFAIR under each choice, and Kendall's tau of the rankers' order with the first one's.
 
