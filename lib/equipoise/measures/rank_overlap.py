@@ -123,7 +123,7 @@ def _block(short: Integers, long: Integers, p: float, beyond: Beyond, ties: Ties
         overlap = np.cumsum(common, axis=1).astype(np.float64)
     else:
         overlap = _sum_rows(_share(short, row, at_short) * _share(long, row, at_long), row, short)
-    size: Floats = np.broadcast_to(d.astype(np.float64), overlap.shape)
+    size: Floats = d.astype(np.float64)
     if ties == "equal":
         size = (np.where(d <= s, short[2] + 1, d) + long[2] + 1) / 2
     elif ties == "corrected":
@@ -219,7 +219,9 @@ def rbo(
     for start in range(0, len(values), step):
         one, two = (np.stack([part[start : start + step] for part in parts]) for parts in sides)
         swap = _length(one) > _length(two)
-        values[start : start + step] = _block(np.where(swap, two, one), np.where(swap, one, two), p, beyond, ties)
+        if swap.any():
+            one, two = np.where(swap, two, one), np.where(swap, one, two)
+        values[start : start + step] = _block(one, two, p, beyond, ties)
     return np.clip(values, 0.0, 1.0)
 
 

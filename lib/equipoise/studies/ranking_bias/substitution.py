@@ -193,12 +193,9 @@ def substitute(
         for token in tokens:
             other, reason = pairs.counterpart(token, names)
             word = token.text.lower()
-            if other is not None:
-                outcomes[word, other, "substituted"] += 1
-            elif reason:
-                outcomes[word, "", reason] += 1
-            elif word in noted:
-                outcomes[word, "", "no counterpart"] += 1
+            outcome = "substituted" if other else reason or ("no counterpart" if word in noted else "")
+            if outcome:
+                outcomes[word, other or "", outcome] += 1
             parts.append((token.text if other is None else match_case(other, token.text)) + token.space)
         written.append((document, "".join(parts)))
     columns = ["term", "counterpart", "outcome", "occurrences"]
