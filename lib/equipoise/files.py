@@ -38,9 +38,12 @@ def parse_number(text: str) -> float:
     raise ValueError(f"{shown(text)}, not a number such as 0.25 or 1/4")
 
 
-def is_empty(value: object) -> bool:
-    """Whether a field holds nothing."""
-    return value is None or value is pd.NA or value == "" or (isinstance(value, float) and math.isnan(value))
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
 
 
 def decoded(content: bytes, path: str | Path) -> str:
@@ -55,10 +58,7 @@ def decoded(content: bytes, path: str | Path) -> str:
 
 def read_text(path: str | Path) -> str:
     """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
-    try:
-        text = decoded(Path(path).read_bytes(), path)
-    except OSError as error:
-        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
+    text = decoded(read_bytes(path), path)
     if not text.strip():
         raise InputError([Problem(str(path), None, None, "an empty file", "some content")])
     return text
@@ -77,15 +77,11 @@ class Source:
     problems: Problems = field(default_factory=Problems)
 
     def __post_init__(self) -> None:
+        self._header = None if self.text is None else 1
         names = self.columns.columns
         for name in sorted(set(map(str, names[names.duplicated()]))):
             self.problems.add(self.name, self._header, name, "the column twice", "each column once")
-        if names.has_duplicates:
-            raise InputError(self.problems)
-
-    @property
-    def _header(self) -> int | None:
-        return None if self.text is None else 1
+        self.problems.refuse()
 
     @cached_property
     def _lines(self) -> list[int]:
@@ -127,14 +123,12 @@ def _records(text: str) -> Iterator[tuple[int, list[str]]]:
 def _read_csv(path: str | Path) -> Source:
     text = read_text(path)
     header = next(_records(text))[1]
-    ragged = False
+    content, ragged = text.encode(), list[Any]()
 
-    def skip(_: Any) -> Literal["skip"]:
-        nonlocal ragged
-        ragged = True
+    def skip(row: Any) -> Literal["skip"]:
+        ragged.append(row)
         return "skip"
 
-    content = text.encode()
     try:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(content),
