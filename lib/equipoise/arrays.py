@@ -62,3 +62,9 @@ def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
         so_far += sums.take(row - 1, axis=0)
         sums[row] = so_far
     return sums
+
+
+def ratio(part: ArrayLike, whole: ArrayLike, otherwise: float) -> Floats:
+    """Divide, with a value for any division by zero."""
+    over, under = np.broadcast_arrays(np.asarray(part, dtype=np.float64), whole)
+    return np.divide(over, under, out=np.full(over.shape, otherwise), where=under != 0)

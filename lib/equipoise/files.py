@@ -46,15 +46,19 @@ def read_bytes(path: str | Path) -> bytes:
         raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
-    content = read_bytes(path)
+def decoded(content: bytes, path: str | Path) -> str:
+    """The text of a file's bytes, which are UTF-8, without a byte order mark."""
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = error.start + len(content) - len(error.object)  # a byte order mark is no part of the object
         found = f"bytes that are not UTF-8 (0x{content[place]:02x} at byte {place + 1} of the file)"
         raise InputError([Problem(str(path), content.count(b"\n", 0, place) + 1, None, found, "UTF-8 text")]) from None
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
+    text = decoded(read_bytes(path), path)
     if not text.strip():
         raise InputError([Problem(str(path), None, None, "an empty file", "some content")])
     return text

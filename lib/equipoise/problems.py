@@ -61,8 +61,9 @@ class Problems(list[Problem]):
 
     def add_repeats(self, file: object, table: Any, key: Sequence[str], column: str, wanted: str) -> None:
         """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
-        for row in table.loc[table.duplicated(list(key)), ["line", *key]].itertuples(index=False):
-            self.add(file, int(row[0]), column, f"{' for '.join(map(str, row[1:]))} again", wanted)
+        for line, what, *within in table.loc[table.duplicated(list(key)), ["line", *key]].itertuples(index=False):
+            place = "".join(f" for {name} {value}" for name, value in zip(key[1:], within, strict=True))
+            self.add(file, int(line), column, f"{what} again{place}", wanted)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:

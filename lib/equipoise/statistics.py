@@ -5,7 +5,6 @@ Scores come as a tidy table with one row per system and unit of observation; dis
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -20,8 +19,7 @@ from equipoise.problems import need_columns
 def finite(values: ArrayLike, what: str) -> Floats:
     """The values as floats; NaN and infinity are refused, ``what`` says of what."""
     array = np.asarray(values, dtype=np.float64)
-    wrong = np.flatnonzero(~np.isfinite(array))
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~np.isfinite(array))):
         raise ValueError(f"{what}: {len(wrong)} not finite (the first at place {wrong[0]}); leave out or judge them")
     return array
 
@@ -66,9 +64,7 @@ def corrected(p: ArrayLike, method: Literal["bonferroni", "holm", "none"] = "bon
     if method == "holm":
         order = np.argsort(values, kind="stable")
         steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
-        adjusted = np.empty_like(values)
-        adjusted[order] = np.minimum(steps, 1.0)
-        return adjusted
+        return np.minimum(steps, 1.0)[np.argsort(order)]
     raise ValueError(f"no correction named {method!r}; there are bonferroni, holm, none")
 
 
@@ -164,7 +160,7 @@ def compare_pairs(
     -------
     DataFrame
         One row per comparison, sorted: ``a, b, units, difference, low, high, statistic, p, p_corrected, effect``.
-        Difference is the mean of a minus the mean of b (the baseline); effect is `cohens_d` of the pairs; statistic is
+        Difference is the mean of a minus the mean of b (the baseline); effect is Cohen's d of the pairs; statistic is
         t, or the mean difference for the randomisation test.
 
     Raises
@@ -185,12 +181,12 @@ def compare_pairs(
     0  x  y     -1.3333       -4.0       0.0572
     """
     need_columns(scores, ["value", run, unit])
-    repeated = scores.duplicated([run, unit])
-    if repeated.any():
+    if (repeated := scores.duplicated([run, unit])).any():
         cell = scores.loc[repeated, [run, unit]].iloc[0].to_dict()
         raise ValueError(f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}")
     wide = scores.pivot_table(index=unit, columns=run, values="value", aggfunc="first", sort=True, observed=True)
-    absent = np.argwhere(~np.isfinite(wide.to_numpy(dtype=np.float64)))
+    columns = wide.to_numpy(dtype=np.float64)
+    absent = np.argwhere(~np.isfinite(columns))
     if len(absent) or len(wide) < scores[unit].nunique():
         place = f"{run} {wide.columns[absent[0][1]]}, {unit} {wide.index[absent[0][0]]}" if len(absent) else f"a {unit}"
         raise ValueError(f"{max(len(absent), 1)} scores are missing or not finite; the first: {place}")
@@ -199,14 +195,10 @@ def compare_pairs(
         raise ValueError(f"at least two systems and two units are wanted, found {len(names)} and {len(wide)}")
     if baseline is not None and baseline not in names:
         raise ValueError(f"no system named {baseline!r}; there are {', '.join(names)}")
-    if test not in ("t", "permutation"):
-        raise ValueError(f"test is 't' or 'permutation', found {test!r}")
-    if baseline is None:
-        pairs = list(combinations(range(len(names)), 2))
-    else:
-        pairs = [(place, names.index(baseline)) for place, name in enumerate(names) if name != baseline]
-    first, second = np.array(pairs, dtype=np.intp).T
-    columns = wide.to_numpy(dtype=np.float64)
+    first, second = np.triu_indices(len(names), 1)
+    if baseline is not None:
+        first = np.delete(np.arange(len(names)), names.index(baseline))
+        second = np.full_like(first, names.index(baseline))
     gaps = columns[:, first] - columns[:, second]
     mean, units = gaps.mean(axis=0), len(gaps)
     error = gaps.std(axis=0, ddof=1) / np.sqrt(units)
@@ -214,10 +206,21 @@ def compare_pairs(
         t = np.where(mean == 0, 0.0, mean / error)
     if test == "t":
         statistic, p = t, 2 * stats.t.sf(np.abs(t), units - 1)
+    elif test != "permutation":
+        raise ValueError(f"test is 't' or 'permutation', found {test!r}")
+    elif rng is None:
+        raise ValueError("the randomisation test draws at random: pass rng")
     else:
-        if rng is None:
-            raise ValueError("the randomisation test draws at random: pass rng")
-        statistic, p = mean, _exchange_test(gaps, resamples, rng)
+        exchanged = stats.permutation_test(
+            (gaps, np.zeros_like(gaps)),
+            lambda a, b, axis: np.mean(a - b, axis=axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=resamples,
+            batch=1000,
+            rng=rng,
+        )
+        statistic, p = mean, np.asarray(exchanged.pvalue, dtype=np.float64)
     reach = stats.t.isf((1 - level) / 2, units - 1) * error
     return pd.DataFrame(
         {
@@ -233,19 +236,3 @@ def compare_pairs(
             "effect": t / np.sqrt(units),
         }
     )
-
-
-def _exchange_test(gaps: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    """Two-sided randomisation test of paired differences, shaped (units, comparisons)."""
-    result = stats.permutation_test(
-        (gaps, np.zeros_like(gaps)),
-        lambda a, b, axis: np.mean(a - b, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=resamples,
-        batch=1000,
-        axis=0,
-        rng=rng,
-    )
-    p: Floats = np.asarray(result.pvalue, dtype=np.float64)
-    return p

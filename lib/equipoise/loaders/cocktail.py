@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from equipoise.files import decoded
 from equipoise.loaders.documents import json_object
 from equipoise.problems import InputError, Problem, Problems, shown
 
@@ -35,15 +36,11 @@ def _lines(path: str | Path, member: str) -> list[tuple[int, str]]:
             if archive.getinfo(member).file_size > LARGEST_MEMBER:
                 raise InputError([Problem(name, None, None, f"more than {LARGEST_MEMBER} bytes", "a smaller file")])
             with archive.open(member) as file:
-                content = file.read(LARGEST_MEMBER + 1)
-        text = content.decode("utf-8-sig")
+                text = decoded(file.read(LARGEST_MEMBER + 1), name)
     except KeyError:
         raise InputError([Problem(name, None, None, "no such file", "it within the archive")]) from None
     except (OSError, zipfile.BadZipFile) as error:
         raise InputError([Problem(str(path), None, None, str(error), "a readable zip archive")]) from None
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError([Problem(name, line, None, "bytes that are not UTF-8", "UTF-8 text")]) from None
     return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
 
 
@@ -100,8 +97,7 @@ def read_qrels(path: str | Path, split: str = "test") -> pd.DataFrame:
 
     Returns columns ``topic, document, level`` in file order; NQ-UTD has the levels 0, 1 and 2.
     """
-    name, problems = f"{path}/qrels/{split}.tsv", Problems()
-    rows: list[tuple[int, str, str, int]] = []
+    name, problems, rows = f"{path}/qrels/{split}.tsv", Problems(), []
     (_, header), *lines = _lines(path, f"qrels/{split}.tsv") or [(1, "")]
     if header.strip().split("\t") != ["query-id", "corpus-id", "score"]:
         problems.add(name, 1, None, shown(header), "the header query-id, corpus-id, score between tabs")

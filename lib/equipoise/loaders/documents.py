@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from equipoise.problems import InputError, Problem, Problems, shown
 
@@ -50,15 +50,11 @@ def _tsv_row(line: str) -> tuple[str, str]:
     return key.strip(), text
 
 
-def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
 def _stream_file(path: Path) -> Iterator[tuple[str, str]]:
     parse = _json_row if ".json" in path.name else _tsv_row
     problems, empty = Problems(), True
     try:
-        with _open(path) as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 try:
                     line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")

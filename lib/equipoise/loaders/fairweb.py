@@ -22,7 +22,7 @@ import pandas as pd
 from equipoise.attributes import AttributeSet
 from equipoise.files import parse_number
 from equipoise.loaders import registry
-from equipoise.loaders.trec import note_repeated, read_qrels, read_run, text_lines, text_table
+from equipoise.loaders.trec import read_qrels, read_run, text_lines, text_table
 from equipoise.problems import Problems
 
 _KINDS: dict[str, Literal["nominal", "ordinal"]] = {
@@ -35,17 +35,13 @@ _KINDS: dict[str, Literal["nominal", "ordinal"]] = {
 }
 """The attribute sets of the task, by the topic type (researchers, movies, Twitter accounts, YouTube) and name."""
 
+_PILOT_RUNS = {
+    "bm25": "run.bm25-depThre6.bm25-depThre6",
+    "qld": "run.qld-depThre6.qld-depThre6",
+    "qljm": "run.qljm-depThre6",
+}
 _PACKS = {
-    "pilot": (
-        "NTCIR/FW1pilotpack",
-        "fairweb1pilot",
-        "fairweb1pilot.qrels",
-        {
-            "bm25": "run.bm25-depThre6.bm25-depThre6",
-            "qld": "run.qld-depThre6.qld-depThre6",
-            "qljm": "run.qljm-depThre6",
-        },
-    ),
+    "pilot": ("NTCIR/FW1pilotpack", "fairweb1pilot", "fairweb1pilot.qrels", _PILOT_RUNS),
     "toy": ("NTCIR/toy", "toy", "toy.4topics.qrels", {"toyrun1": "toyrun1", "toyrun2": "toyrun2"}),
 }
 
@@ -71,18 +67,16 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
     It is divided by its sum, which is 1 but for the digits printed. ``name`` is what to call the attribute set. The
     files name no groups: they are ``group 1`` and so on.
     """
-    problems = Problems()
-    numbers: list[float] = []
+    problems, numbers = Problems(), []
     for line, columns in zip(*text_lines(path), strict=True):
         try:
             (text,) = columns.as_py()
             numbers.append(_probability(text))
         except ValueError:
             problems.add(path, int(line), None, repr(" ".join(columns.as_py())), "one probability")
-    if not problems and len(numbers) < 2:
-        problems.add(path, None, None, f"{len(numbers)} probabilities", "at least two")
-    if not problems and (found := _other_sum(numbers)):
-        problems.add(path, None, None, found, "a sum of 1")
+    found = f"{len(numbers)} probabilities" if len(numbers) < 2 else _other_sum(numbers)
+    if found and not problems:
+        problems.add(path, None, None, found, "at least two, with a sum of 1")
     problems.refuse()
     groups = tuple(f"group {number}" for number in range(1, len(numbers) + 1))
     return AttributeSet(name, kind, groups, np.array(numbers))
@@ -94,10 +88,9 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
     The file has a line ``topic document p1 p2 ...`` for each document, with the groups in their order, or is a .gz of
     that; the probabilities are taken as they stand.
     """
-    problems, groups = Problems(), list(attribute.groups)
+    problems, groups, vectors = Problems(), list(attribute.groups), []
     wanted = f"topic, document, {len(groups)} probabilities ({', '.join(groups)})"
     table = text_table(text_lines(path), ["topic", "document", *groups], wanted, path, problems, attribute.name)
-    vectors: list[list[float]] = []
     for line, texts in zip(table["line"], table[groups].to_numpy().tolist(), strict=True):
         try:
             vectors.append([_probability(text) for text in texts])
@@ -106,7 +99,7 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
             found = str(error)
         if found:
             problems.add(path, line, attribute.name, found, "probabilities with a sum of 1")
-    note_repeated(table, "the memberships", path, problems)
+    problems.add_repeats(path, table, ["document", "topic"], "document", "each document once in the memberships")
     problems.refuse()
     table[groups] = np.array(vectors)
     return table.drop(columns="line")

@@ -8,7 +8,8 @@ queries (``id,text,label`` lines whose text may hold commas, item genderbias_ir)
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -30,9 +31,8 @@ def read_terms(path: str | Path) -> pd.DataFrame:
     Returns columns ``term, group`` in file order, as they are written: a capital first letter tells a name in the
     upstream lists.
     """
-    problems = Problems()
+    problems, rows = Problems(), []
     first: dict[tuple[str, str], int] = {}
-    rows: list[tuple[str, str]] = []
     for number, line in _lines(path):
         if not line.strip():
             continue
@@ -48,8 +48,7 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         else:
             first[key] = number
             rows.append((term, group))
-    groups = {group for _, group in rows}
-    if len(groups) < 2 and not problems:
+    if len(groups := {group for _, group in rows}) < 2 and not problems:
         problems.add(path, None, "group", f"one group, {', '.join(groups)}", "terms of two groups or more")
     problems.refuse()
     return pd.DataFrame(rows, columns=["term", "group"], dtype="str")
@@ -62,10 +61,9 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
     """
     try:
         content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError([Problem(str(path), error.lineno, None, error.msg, "a JSON list of pairs")]) from None
-    except RecursionError:
-        raise InputError([Problem(str(path), None, None, "lists without end", "a JSON list of pairs")]) from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        line, found = (error.lineno, error.msg) if isinstance(error, ValueError) else (None, "lists without end")
+        raise InputError([Problem(str(path), line, None, found, "a JSON list of pairs")]) from None
     if not isinstance(content, list) or not content:
         raise InputError([Problem(str(path), None, None, type(content).__name__, "a list of pairs with at least one")])
     problems = Problems()
@@ -84,13 +82,12 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
     return pd.DataFrame([map(str.strip, pair) for pair in content], columns=["male", "female"], dtype="str")
 
 
-def _read_queries(
-    path: str | Path, columns: Sequence[str], split: Callable[[str], Sequence[str]], wanted: str
-) -> pd.DataFrame:
+def _read_queries(path: str | Path, columns: list[str], pattern: str, wanted: str) -> pd.DataFrame:
     problems, rows = Problems(), []
     for number, line in _lines(path):
-        fields = [part.strip() for part in split(line)]
-        if not all(fields):
+        found = re.match(pattern, line)
+        fields = [part.strip() for part in found.groups()] if found else []
+        if not (fields and all(fields)):
             problems.add(path, number, None, shown(line), wanted)
         elif "label" in columns and fields[-1] not in QUERY_LABELS:
             problems.add(path, number, "label", shown(fields[-1]), f"one of {', '.join(QUERY_LABELS)}")
@@ -104,14 +101,7 @@ def _read_queries(
 
 def read_sensitive_queries(path: str | Path) -> pd.DataFrame:
     """Read bias-sensitive queries, one ``id<TAB>text`` a line (the thesis's QS2): columns ``query, text``."""
-    wanted = "a query's id, a tab and its text"
-    return _read_queries(path, ["query", "text"], lambda line: f"{line}\t".split("\t")[:2], wanted)
-
-
-def _annotated(line: str) -> tuple[str, str, str]:
-    head, _, label = line.rpartition(",")
-    query, _, text = head.partition(",")
-    return query, text, label
+    return _read_queries(path, ["query", "text"], r"([^\t]*)\t([^\t]*)", "a query's id, a tab and its text")
 
 
 def read_annotated_queries(path: str | Path) -> pd.DataFrame:
@@ -120,4 +110,4 @@ def read_annotated_queries(path: str | Path) -> pd.DataFrame:
     The text is what stands between the first and the last comma. Returns columns ``query, text, label``, the latter a
     key of `QUERY_LABELS`.
     """
-    return _read_queries(path, ["query", "text", "label"], _annotated, "id,text,label")
+    return _read_queries(path, ["query", "text", "label"], r"([^,]*),(.*),([^,]*)", "id,text,label")

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.arrays import Floats, Integers
-from equipoise.files import is_parquet, read_source, read_text
+from equipoise.files import decoded, is_parquet, read_source, read_text
 from equipoise.problems import InputError, Problem, Problems, shown
 
 _LARGEST_FILE = 2**31
@@ -40,11 +40,7 @@ def _decompressed(path: Path) -> str:
         raise InputError([Problem(str(path), None, None, reason, "a readable .gz file")]) from None
     if len(content) > _LARGEST_FILE:
         raise InputError([Problem(str(path), None, None, f"more than {_LARGEST_FILE} bytes", "a smaller file")])
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError([Problem(str(path), line, None, "bytes that are not UTF-8", "UTF-8 text")]) from None
+    return decoded(content, path)
 
 
 def text_lines(path: str | Path) -> tuple[Integers, Any]:
@@ -66,25 +62,18 @@ def text_table(
     """Lines as a table of texts with their numbers in the column ``line``; collects those of another length."""
     numbers, fields = lines
     widths = pc.list_value_length(fields).to_numpy()
-    for number, width in zip(numbers[widths != len(names)], widths[widths != len(names)], strict=True):
+    good = widths == len(names)
+    for number, width in zip(numbers[~good], widths[~good], strict=True):
         problems.add(file, int(number), column, f"{width} columns", wanted)
-    fields = fields.filter(pa.array(widths == len(names)))
+    fields = fields.filter(pa.array(good))
     texts = {name: pc.list_element(fields, index).to_pandas() for index, name in enumerate(names)}
-    return pd.DataFrame(texts).astype("str").assign(line=numbers[widths == len(names)])
+    return pd.DataFrame(texts).astype("str").assign(line=numbers[good])
 
 
 def note_values(rows: pd.DataFrame, column: str, wanted: str, file: object, problems: Problems) -> None:
     """Collect lines whose value in a column is not what is wanted."""
     for line, value in rows[["line", column]].itertuples(index=False):
         problems.add(file, int(line), column, shown(value), wanted)
-
-
-def note_repeated(table: pd.DataFrame, what: str, file: object, problems: Problems) -> None:
-    """Collect lines that have a document again for its topic."""
-    again = table.loc[table.duplicated(["topic", "document"]), ["line", "topic", "document"]]
-    for line, topic, document in again.itertuples(index=False):
-        found = f"{document} again for topic {topic}"
-        problems.add(file, int(line), "document", found, f"each document once in {what}")
 
 
 def _numbers(values: pd.Series, pattern: str) -> Floats:
@@ -110,9 +99,8 @@ def _text_run(file: Path, problems: Problems) -> pd.DataFrame:
 
 def _parquet_run(file: Path, problems: Problems) -> pd.DataFrame:
     table = read_source(file).columns
-    for name in ("topic", "document", "rank", "score"):
-        if name not in table:
-            problems.add(file, None, name, "no such column", "the column")
+    for name in pd.Index(["topic", "document", "rank", "score"]).difference(table.columns):
+        problems.add(file, None, name, "no such column", "the column")
     problems.refuse()
     return table.assign(line=np.arange(1, len(table) + 1))
 
@@ -137,7 +125,7 @@ def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
         ("score", ~np.isfinite(score), "a finite number"),
     ):
         note_values(table[wrong], column, wanted, file, problems)
-    note_repeated(table, "a list", file, problems)
+    problems.add_repeats(file, table, ["document", "topic"], "document", "each document once in a list")
     if table.empty and not problems:
         problems.add(file, None, None, "no ranked document", "topic Q0 document rank score tag")
     problems.refuse()
@@ -174,7 +162,8 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     table = text_table(lines, names, f"{len(names)}, as in the lines before", path, problems)
     good = table["level"].str.fullmatch("L?-?[0-9]{1,4}")
     note_values(table[~good], "level", "a level such as L2 or 2", path, problems)
-    note_repeated(table[good], "the judgements of a topic", path, problems)
+    wanted = "each document once in the judgements of a topic"
+    problems.add_repeats(path, table[good], ["document", "topic"], "document", wanted)
     problems.refuse()
     level = table["level"].str.removeprefix("L").astype(np.int64).clip(lower=0)
     return table[["topic", "document"]].assign(level=level)

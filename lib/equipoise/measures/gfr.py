@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Booleans, Floats
+from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import distribution_similarity
@@ -44,13 +44,8 @@ Decay = Callable[[Floats], Floats]
 Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts to that shape."""
 
-_measure = partial(
-    measure,
-    family="Ranked lists: group fairness and relevance",
-    range="0 to 1",
-    ideal="close to 1",
-    direction="higher is better",
-)
+_FAMILY = "Ranked lists: group fairness and relevance"
+_measure = partial(measure, family=_FAMILY, range="0 to 1", ideal="close to 1", direction="higher is better")
 
 
 def stopping(gains: ArrayLike, max_gain: float) -> Floats:
@@ -101,8 +96,7 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
     counts = np.asarray(True if represented is None else represented, dtype=np.bool_)
     counts = np.broadcast_to(counts, members.shape[:-1])[..., None]
     so_far = np.cumsum(counts, axis=-2)
-    mean = np.cumsum(np.where(counts, members, 0.0), axis=-2) / np.maximum(so_far, 1)
-    return np.where(so_far > 0, mean, 1.0 / members.shape[-1])
+    return ratio(np.cumsum(np.where(counts, members, 0.0), axis=-2), so_far, 1.0 / members.shape[-1])
 
 
 def _similarities(leaving: Booleans, achieved: Floats, target: ArrayLike, divergence: str) -> Floats:
@@ -225,8 +219,7 @@ def _experiences(
     """How many leave at each rank, and their utilities and DistrSim by attribute set and name, NaN for other topics."""
     if set(memberships) != set(attributes):
         raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(attributes)}: the same are needed")
-    lacking = {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}
-    if lacking:
+    if lacking := {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
     had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
@@ -339,7 +332,7 @@ def gfr_table(
     if absent == "omitted":
         values[~lists.present] = np.nan
     counts = (~np.isnan(values)).sum(axis=1, keepdims=True)
-    means = np.where(counts > 0, np.nan_to_num(values).sum(axis=1, keepdims=True) / np.maximum(counts, 1), np.nan)
+    means = ratio(np.nan_to_num(values).sum(axis=1, keepdims=True), counts, np.nan)
     values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
     places = pd.MultiIndex.from_product([lists.runs, [*lists.topics, ""]], names=["run", "topic"])
     return tidy_scores(places.to_frame(index=False), dict(zip(scores, values.T, strict=True)))

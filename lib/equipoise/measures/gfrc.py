@@ -15,38 +15,22 @@ Alternative Formulation.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Floats, cumulative_sums, starts
+from equipoise import options
+from equipoise.arrays import Floats, cumulative_sums, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
-from equipoise.measures.group_fairness import (
-    column_names,
-    fairness_columns,
-    normalised_weights,
-    similarity,
-    tidy_scores,
-)
+from equipoise.measures.group_fairness import column_names, fairness_columns, similarity, tidy_scores, weight_shares
 from equipoise.nuggets import NuggetTable
-from equipoise.options import (
-    Alpha,
-    Distribution,
-    Duplicates,
-    EmptyTurns,
-    Gains,
-    MaxLevel,
-    Nominal,
-    Ordinal,
-    Patience,
-    PositionWeight,
-    TurnWeight,
-    Weights,
-)
+from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, PositionWeight
 
-FAMILY = "Conversations: GFRC and GFRC2"
+_FAMILY = "Conversations: GFRC and GFRC2"
+declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
 _GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
 
 
@@ -70,7 +54,7 @@ def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 
     return by_level[level]
 
 
-@measure("pw", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2"))
+@declared("pw", sources=("gfrc", "gfrc2"))
 def nugget_weights(end: ArrayLike, patience: Patience, position_weight: PositionWeight = "one-based") -> Floats:
     r"""Position-based weight pw of each nugget, from the position of its last word.
 
@@ -107,7 +91,7 @@ def nugget_weights(end: ArrayLike, patience: Patience, position_weight: Position
     return np.maximum(0.0, 1.0 - (np.asarray(end, dtype=np.float64) - shift) / patience)
 
 
-@measure("R", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2"))
+@declared("R", sources=("gfrc", "gfrc2"))
 def relevance(
     end: ArrayLike,
     gain: ArrayLike,
@@ -159,7 +143,7 @@ def _turn_fairness(
     nuggets: NuggetTable,
     rows: NDArray[np.intp],
     attribute: AttributeSet,
-    distribution: Distribution,
+    distribution: options.Distribution,
     ordinal: Ordinal,
     nominal: Nominal,
 ) -> tuple[Floats, Floats]:
@@ -176,9 +160,7 @@ def _turn_fairness(
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
 
-@measure(
-    "GF and GFRC", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc", "gfrc2")
-)
+@declared("GF and GFRC", sources=("gfrc", "gfrc2"))
 def gfrc(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
@@ -187,13 +169,13 @@ def gfrc(
     gains: Gains = _GAINS,
     max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
-    distribution: Distribution = "independent",
-    empty_turns: EmptyTurns = "ignore",
-    turn_weight: TurnWeight = "uniform",
+    distribution: options.Distribution = "independent",
+    empty_turns: options.EmptyTurns = "ignore",
+    turn_weight: options.TurnWeight = "uniform",
     ordinal: Ordinal = "rnod",
     nominal: Nominal = "jsd",
-    weights: Weights | None = None,
-    alpha: Alpha | None = None,
+    weights: options.Weights | None = None,
+    alpha: options.Alpha | None = None,
     duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     r"""R, GF and GFRC of every conversation.
@@ -245,7 +227,7 @@ def gfrc(
         alpha = 1 / (len(attributes) + 1)
     if turn_weight == "largest-nugget" and empty_turns == "uniform":
         raise ValueError("turn_weight largest-nugget needs empty_turns ignore: an empty turn has no largest nugget")
-    shares = normalised_weights(weights, list(attributes))
+    shares = weight_shares(weights, list(attributes))
 
     count = len(nuggets.conversations)
     rows = np.flatnonzero(nuggets.relevant(duplicates))
@@ -271,7 +253,7 @@ def gfrc(
         similarities = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)[1]
         uniform = similarity(np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal)
         total = np.bincount(of_turn, weights=similarities * weight, minlength=count) + empty * uniform
-        fairness[name, "GF"] = np.divide(total, normaliser, out=np.zeros(count), where=normaliser > 0)
+        fairness[name, "GF"] = ratio(total, normaliser, 0.0)
         mean += shares[name] * fairness[name, "GF"]
     both = alpha * r + (1 - alpha) * mean
     return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): both})
@@ -282,7 +264,7 @@ def turns(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    distribution: Distribution,
+    distribution: options.Distribution,
     ordinal: Ordinal,
     nominal: Nominal,
     duplicates: Duplicates,

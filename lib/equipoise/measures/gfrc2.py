@@ -20,14 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, cumulative_sums, ranks, starts
 from equipoise.attributes import AttributeSet
-from equipoise.declare import defaults_of, measure
-from equipoise.measures.gfrc import FAMILY
-from equipoise.measures.group_fairness import UTILITY, fairness_columns, normalised_weights, similarity, tidy_scores
+from equipoise.declare import defaults_of
+from equipoise.measures.gfrc import declared
+from equipoise.measures.group_fairness import UTILITY, fairness_columns, similarity, tidy_scores, weight_shares
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Duplicates, Nominal, Ordinal, Patience, Weights
 
 
-@measure("GNP", family=FAMILY, range="0 to 1", ideal="1", direction="higher is better", sources=("gfrc2",))
+@declared("GNP", sources=("gfrc2",))
 def graded_nugget_precision(
     start: ArrayLike, end: ArrayLike, level: ArrayLike, first: NDArray[np.intp]
 ) -> tuple[Floats, Floats, Floats]:
@@ -94,14 +94,7 @@ def _fairness(
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
 
-@measure(
-    "EGNP, EGF and GFRC2",
-    family=FAMILY,
-    range="0 to 1",
-    ideal="close to 1",
-    direction="higher is better",
-    sources=("gfrc2",),
-)
+@declared("EGNP, EGF and GFRC2", ideal="close to 1", sources=("gfrc2",))
 def gfrc2(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
@@ -149,7 +142,7 @@ def gfrc2(
     2  COPWA-CS-QD-MN-2  R112    HINDEX     EGF  0.002429
     3  COPWA-CS-QD-MN-2  R112             GFRC2  0.002677
     """
-    shares = normalised_weights(weights, [UTILITY, *attributes])
+    shares = weight_shares(weights, [UTILITY, *attributes])
     rows, first, had = _clusters(nuggets, patience, duplicates)
     conversation, count = nuggets.conversation[rows], len(nuggets.conversations)
 
@@ -185,7 +178,7 @@ def user_clusters(
     probability, GWCrel, WCnonrel, GNP, then ``D SET group`` of each group and ``DistrSim SET`` for each attribute set,
     and Experience. gfrc2 Eqs. 12 to 18.
     """
-    shares = normalised_weights(weights, [UTILITY, *attributes])
+    shares = weight_shares(weights, [UTILITY, *attributes])
     rows, first, had = _clusters(nuggets, patience, duplicates)
     table = nuggets.places(rows).assign(wc=nuggets.end[rows], **had)
     experience = shares[UTILITY] * had["GNP"]

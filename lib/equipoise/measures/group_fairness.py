@@ -30,7 +30,7 @@ def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Fl
     return dict(zip(column_names(attribute), (*achieved.T, similarities), strict=True))
 
 
-def normalised_weights(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
+def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
     """Weights that sum to one, in the order of ``names``, from checked numbers; None weighs all alike."""
     given = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
     if set(given) != set(names):

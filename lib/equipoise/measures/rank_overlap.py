@@ -15,74 +15,66 @@ Corsi, M., Urbano, J. (2024): The Treatment of Ties in Rank-Biased Overlap, SIGI
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Booleans, Floats, Integers
+from equipoise.arrays import Floats, Integers, ratio
 from equipoise.declare import measure
-from equipoise.measures.ranked_lists import by_rank, run_means
+from equipoise.measures.ranked_lists import by_rank, with_means
 from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, Ties
 
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
 _BLOCK = 1 << 17
 
+_RANKED = ("order", "equal")
+"""Treatments of ties that keep each item at one rank."""
+
 _declared = partial(measure, family="Overlap of rankings", range="0 to 1", ideal="1", direction="higher is better")
 
 
-class _Lists(NamedTuple):
-    """Lists as rows of item numbers, and the span of ranks (from 0) that each place is tied over: (pairs, depth)."""
-
-    items: Integers  # -1 beyond the end
-    top: Integers
-    bottom: Integers
-
-    def length(self) -> Integers:
-        """Items of each list, shaped (pairs, 1)."""
-        return (self.items >= 0).sum(axis=1, keepdims=True)
+def _length(lists: Integers) -> Integers:
+    return (lists[0] >= 0).sum(axis=1, keepdims=True)
 
 
-def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str) -> _Lists:
+def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str) -> list[Integers]:
+    """Items, -1 beyond the end, and the first and last rank (from 0) of each place's tie, each (pairs, depth)."""
     given = np.asarray(items)
     if not np.issubdtype(given.dtype, np.integer):
         raise ValueError(f"{name} holds whole numbers, found {given.dtype}")
-    whole = np.full((given.shape[0], depth), -1, dtype=np.int64)
-    whole[:, : given.shape[1]] = given
+    beyond = ((0, 0), (0, depth - given.shape[1]))
+    whole = np.pad(given.astype(np.int64), beyond, constant_values=-1)
     held = whole >= 0
     if (held[:, 1:] & ~held[:, :-1]).any():
         raise ValueError(f"{name} has an item behind an empty place: pad lists with -1 at their end only")
     place = np.broadcast_to(np.arange(depth), whole.shape)
     if ties == "order":
-        return _Lists(whole, place, place)
+        return [whole, place, place]
     if scores is None:
         raise ValueError(f"ties={ties!r} needs the scores of {name}, to know which items are tied")
     if np.shape(scores) != given.shape:
         raise ValueError(f"scores of {name} are shaped {np.shape(scores)}, wanted {given.shape}")
-    worth = np.full(whole.shape, np.nan)
-    worth[:, : given.shape[1]] = scores
-    rise = np.where(held[:, 1:], np.diff(worth, axis=1), np.nan)
+    rise = np.diff(np.where(held, np.pad(np.asarray(scores, dtype=np.float64), beyond), np.nan), axis=1)
     if (rise > 0).any():
         raise ValueError(f"scores of {name} rise along a list: give the best item first")
-    top = np.maximum.accumulate(np.where(np.pad(rise == 0, ((0, 0), (1, 0))), 0, place), axis=1)
-    goes_on = np.pad(rise == 0, ((0, 0), (0, 1)))
-    bottom = np.minimum.accumulate(np.where(goes_on, depth, place)[:, ::-1], axis=1)[:, ::-1]
-    return _Lists(whole, top, bottom)
+    goes_on = np.pad(rise == 0, ((0, 0), (1, 1)))
+    top = np.maximum.accumulate(np.where(goes_on[:, :-1], 0, place), axis=1)
+    bottom = np.minimum.accumulate(np.where(goes_on[:, 1:], depth, place)[:, ::-1], axis=1)[:, ::-1]
+    return [whole, top, bottom]
 
 
-def _matches(first: _Lists, second: _Lists) -> tuple[Integers, Integers, Integers]:
+def _matches(first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
     """Row and places of every item that both lists of a pair hold; equal items meet in one sort of each row."""
-    both = np.concatenate([first.items, second.items], axis=1)
-    depth = first.items.shape[1]
-    bits = max(depth - 1, 1).bit_length()
-    code = both << (bits + 1) | np.concatenate([np.arange(depth), np.arange(depth) | 1 << bits])
+    place = np.arange(first.shape[1])
+    bits = max(len(place) - 1, 1).bit_length()
+    code = np.concatenate([first, second], axis=1) << (bits + 1) | np.concatenate([place, place | 1 << bits])
     if code.max(initial=0) <= np.iinfo(np.int32).max:
         code = code.astype(np.int32)  # half the bytes sort twice as fast
     code.sort(axis=1)
     item = code >> (bits + 1)
     meeting = (item[:, 1:] == item[:, :-1]) & (item[:, 1:] >= 0)
-    row, at = np.divmod(np.flatnonzero(meeting), 2 * depth - 1)
+    row, at = np.divmod(np.flatnonzero(meeting), meeting.shape[1])
     left, right = code[row, at].astype(np.int64), code[row, at + 1].astype(np.int64)
     if ((left ^ right) >> bits & 1 == 0).any():
         raise ValueError("a list holds an item twice: keep each once")
@@ -90,34 +82,30 @@ def _matches(first: _Lists, second: _Lists) -> tuple[Integers, Integers, Integer
     return row, left & mask, right & mask
 
 
-def _share(lists: _Lists, row: Integers, place: Integers) -> Floats:
+def _share(lists: Integers, row: Integers, place: Integers) -> Floats:
     """How much of an item lies within each depth, where a tie is spread over its ranks; shaped (items, depths)."""
-    top, bottom = lists.top[row, place][:, np.newaxis], lists.bottom[row, place][:, np.newaxis]
-    return np.clip((np.arange(lists.top.shape[1]) - top + 1) / (bottom - top + 1), 0.0, 1.0)
+    top, bottom = (span[row, place][:, np.newaxis] for span in lists[1:])
+    return np.clip((np.arange(lists.shape[2]) - top + 1) / (bottom - top + 1), 0.0, 1.0)
 
 
-def _sum_rows(values: Floats, row: Integers, rows: int) -> Floats:
-    total = np.zeros((rows, values.shape[1]))
-    np.add.at(total, row, values)
+def _sum_rows(values: ArrayLike, row: Integers, lists: Integers) -> Floats:
+    total = np.zeros(lists.shape[1:])
+    np.add.at(total, row, np.asarray(values, dtype=np.float64))
     return total
 
 
-def _squares(lists: _Lists) -> Floats:
-    row, place = np.nonzero(lists.items >= 0)
-    return _sum_rows(_share(lists, row, place) ** 2, row, len(lists.items))
+def _squares(lists: Integers) -> Floats:
+    row, place = np.nonzero(lists[0] >= 0)
+    return _sum_rows(_share(lists, row, place) ** 2, row, lists)
 
 
-def _spread(lists: _Lists, shared: Booleans) -> Floats:
+def _spread(lists: Integers, shared_row: Integers, shared_place: Integers) -> Floats:
     """Mean share, within each depth, of the items of a list that the other one lacks; 1 where there is none."""
-    row, place = np.nonzero((lists.items >= 0) & ~shared)
+    own = lists[0] >= 0
+    own[shared_row, shared_place] = False
+    row, place = np.nonzero(own)
     share = _share(lists, row, place)
-    begun = _sum_rows((share > 0).astype(np.float64), row, len(shared))
-    return np.divide(_sum_rows(share, row, len(shared)), begun, out=np.ones_like(begun), where=begun > 0)
-
-
-def _over(part: Floats, whole: Floats | Integers) -> Floats:
-    """Divide; some treatments of ties give places beyond the long list a size of zero, where nothing agrees."""
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+    return ratio(_sum_rows(share, row, lists), _sum_rows(share > 0, row, lists), 1.0)
 
 
 def _last(values: Floats, length: Integers) -> Floats:
@@ -125,38 +113,35 @@ def _last(values: Floats, length: Integers) -> Floats:
     return np.where(length > 0, np.take_along_axis(values, np.maximum(length - 1, 0), axis=1), 0.0)
 
 
-def _block(short: _Lists, long: _Lists, p: float, beyond: Beyond, ties: Ties) -> Floats:
-    pairs, depth = short.items.shape
-    row, at_short, at_long = _matches(short, long)
-    d, s, most = np.arange(1, depth + 1), short.length(), long.length()
-    if ties in ("order", "equal"):
-        meet = row * depth + np.maximum(short.top[row, at_short], long.top[row, at_long])
+def _block(short: Integers, long: Integers, p: float, beyond: Beyond, ties: Ties) -> Floats:
+    _, pairs, depth = short.shape
+    row, at_short, at_long = _matches(short[0], long[0])
+    d, s, most = np.arange(1, depth + 1), _length(short), _length(long)
+    if ties in _RANKED:
+        meet = row * depth + np.maximum(short[1, row, at_short], long[1, row, at_long])
         common = np.bincount(meet, minlength=pairs * depth).reshape(pairs, depth)
         overlap = np.cumsum(common, axis=1).astype(np.float64)
     else:
-        overlap = _sum_rows(_share(short, row, at_short) * _share(long, row, at_long), row, pairs)
-    size = np.broadcast_to(d.astype(np.float64), overlap.shape)
+        overlap = _sum_rows(_share(short, row, at_short) * _share(long, row, at_long), row, short)
+    size: Floats = d.astype(np.float64)
     if ties == "equal":
-        size = (np.where(d <= s, short.bottom + 1, d) + long.bottom + 1) / 2
+        size = (np.where(d <= s, short[2] + 1, d) + long[2] + 1) / 2
     elif ties == "corrected":
         size = np.sqrt(np.where(d <= s, _squares(short), d) * _squares(long))
 
-    agreement = _over(overlap, size)
+    # some treatments of ties give places beyond the long list a size of zero, where nothing agrees
+    agreement = ratio(overlap, size, 0.0)
     end = _last(agreement, s)  # agreement where the short list ends
     reached = _last(overlap, most)  # overlap where the long list ends
     if beyond == "extrapolated" and (s < most).any():
-        spread: Floats | float = 1.0
-        if ties in ("average", "corrected"):
-            shared = np.zeros_like(long.items, dtype=np.bool_)
-            shared[row, at_long] = True
-            spread = _spread(long, shared)
-        agreement = _over(overlap + np.where(d > s, (d - s) * end * spread, 0.0), size)
+        spread = 1.0 if ties in _RANKED else _spread(long, row, at_long)
+        agreement = ratio(overlap + np.where(d > s, (d - s) * end * spread, 0.0), size, 0.0)
     elif beyond == "maximum":
         agreement = np.where(d > s, (overlap + d - s) / d, agreement)
     agreement[d > most] = 0.0
     score = (agreement @ ((1 - p) * p ** (d - 1.0)))[:, np.newaxis]
     if beyond == "extrapolated":
-        score += p**most * _over(reached + (most - s) * end, most)
+        score += p**most * ratio(reached + (most - s) * end, most, 0.0)
     elif beyond in ("minimum", "maximum"):
         # the tail sum of p^d / d beyond depth n is ln(1 / (1 - p)) less the first n of its terms
         n = np.arange(1, 2 * depth + 1)
@@ -224,22 +209,20 @@ def rbo(
     if any(len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
         raise ValueError(f"lists are shaped {shapes[0]} and {shapes[1]}, wanted (pairs, depth) with the same pairs")
     depth = max(shapes[0][1], shapes[1][1], 1)
-    one = _lists(first, first_scores, depth, ties, "the first list")
-    two = _lists(second, second_scores, depth, ties, "the second list")
-    scores = np.empty(len(one.items))
+    sides = (
+        _lists(first, first_scores, depth, ties, "the first list"),
+        _lists(second, second_scores, depth, ties, "the second list"),
+    )
+    values = np.empty(shapes[0][0])
     # items spread over ties need a cell for each item and depth, the others one for each rank
-    step = max(1, _BLOCK // (2 * depth if ties in ("order", "equal") else depth * depth))
-    for start in range(0, len(scores), step):
-        rows = slice(start, start + step)
-        short, long = (_Lists(*(part[rows] for part in lists)) for lists in (one, two))
-        swap = short.length() > long.length()
+    step = max(1, _BLOCK // (2 * depth if ties in _RANKED else depth * depth))
+    for start in range(0, len(values), step):
+        one, two = (np.stack([part[start : start + step] for part in parts]) for parts in sides)
+        swap = _length(one) > _length(two)
         if swap.any():
-            short, long = (
-                _Lists(*(np.where(swap, *parts) for parts in zip(*sides, strict=True)))
-                for sides in ((long, short), (short, long))
-            )
-        scores[rows] = _block(short, long, p, beyond, ties)
-    return np.clip(scores, 0.0, 1.0)
+            one, two = np.where(swap, two, one), np.where(swap, one, two)
+        values[start : start + step] = _block(one, two, p, beyond, ties)
+    return np.clip(values, 0.0, 1.0)
 
 
 @_declared("CRBO", sources=("thesis-ch4", "thesis"))
@@ -290,7 +273,5 @@ def crbo(
         raise ValueError(f"{len(one_sided)} lists stand on one side only, such as run and topic {one_sided[0]}")
     before, after = (side.reindex(columns=range(depth)).fillna(-1).to_numpy(dtype=np.int64) for side in sides)
     values = sides[0].index.to_frame(index=False).assign(value=rbo(before, after, p, beyond=beyond))
-    means = run_means(values, ["value"]).assign(topic="all")
-    table = pd.concat([values, means], ignore_index=True)
-    table = table.assign(attribute=attribute, measure=f"CRBO(p={p:g})@{depth}")
+    table = with_means(values, ["value"]).assign(attribute=attribute, measure=f"CRBO(p={p:g})@{depth}")
     return table[["run", "topic", "attribute", "measure", "value"]]

@@ -1,4 +1,4 @@
-"""Ranked lists side by side in arrays: their gains, and the group memberships of their documents."""
+"""Ranked lists side by side in arrays: gains, group memberships and term exposure, and the attention of ranks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Booleans, Floats, Integers
+from equipoise.arrays import Booleans, Floats, Integers, ratio
 from equipoise.attributes import AttributeSet
+from equipoise.declare import checked
+from equipoise.options import Attention, Base, Cutoffs, Decay
 from equipoise.problems import refuse_twice
 
 
@@ -111,7 +114,82 @@ def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf)
     return kept.pivot(index=["run", "topic"], columns="rank", values="place")  # noqa: PD010 - nothing to aggregate
 
 
-def run_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Means over the topics, by run; one undefined topic makes a mean undefined."""
+def with_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Scores by run and topic, and below them as topic ``all`` their means; one undefined topic makes one undefined."""
     undefined = table[columns].isna().groupby(table["run"]).any()
-    return table.groupby("run", sort=True)[columns].mean().mask(undefined).reset_index()
+    means = table.groupby("run")[columns].mean().mask(undefined).reset_index()
+    return pd.concat([table, means.assign(topic="all")], ignore_index=True)
+
+
+@checked
+def attention_weights(
+    ranks: int, attention: Attention = "log", *, base: Base = 2.0, persistence: Decay = 0.9
+) -> Floats:
+    r"""Weight of each rank: the attention it gets (thesis Eqs. 4.2, 4.4 and 4.8).
+
+    .. math:: v_r = 1 / \log_b(r + 1) \quad\text{or}\quad v_r = \gamma^{r-1} \quad\text{or}\quad v_r = 1
+
+    The paper weighs by the logarithm and leaves its base open; the others are common choices of AWRF.
+
+    Examples
+    --------
+    >>> attention_weights(3).round(4)
+    array([1.    , 0.6309, 0.5   ])
+    """
+    if attention == "log":
+        return np.log(base) / np.log(np.arange(2, ranks + 2))
+    return persistence ** np.arange(ranks, dtype=np.float64) if attention == "geometric" else np.ones(ranks)
+
+
+def wanted_shares(target: ArrayLike | None, groups: int) -> Floats:
+    """The target as a distribution over so many groups; equal shares where there is none."""
+    wanted = np.full(groups, 1 / groups) if target is None else np.asarray(target, dtype=np.float64)
+    if wanted.shape != (groups,):
+        raise ValueError(f"the target is shaped {wanted.shape}, wanted one share for each of {groups} groups")
+    if (wanted < 0).any() or not np.isclose(wanted.sum(), 1):
+        raise ValueError(f"the target is no distribution: {wanted.tolist()} sums to {wanted.sum():g}")
+    return wanted
+
+
+def reached(
+    values: ArrayLike, cutoffs: ArrayLike, present: ArrayLike | None, axis: int = -1
+) -> tuple[NDArray[Any], Integers, Booleans]:
+    """The values of the ranks that a cut-off can reach, the cut-offs, and which of those ranks hold a document.
+
+    ``axis``: that of the ranks, the last one or the one before it.
+    """
+    at, whole = np.asarray(cutoffs, dtype=np.int64), np.asarray(values)
+    if at.size == 0:
+        raise ValueError("no cut-offs are given")
+    shape, reach = whole.shape[: whole.ndim + axis + 1], slice(int(at.max()))
+    held = np.broadcast_to(np.True_, shape) if present is None else np.asarray(present, dtype=np.bool_)
+    if held.shape != shape:
+        raise ValueError(f"present is shaped {held.shape}, wanted one value for each rank, {shape}")
+    return whole[..., reach] if axis == -1 else whole[..., reach, :], at, held[..., reach]
+
+
+def sums_at(per_rank: Floats, cutoffs: Integers, axis: int = -1) -> Floats:
+    """Sum over the ranks up to each cut-off; ranks beyond the end of the list add nothing."""
+    total = np.cumsum(np.insert(per_rank, 0, 0.0, axis=axis), axis=axis)
+    return np.take(total, np.minimum(cutoffs, per_rank.shape[axis]), axis=axis)
+
+
+@checked
+def term_exposure(
+    counts: ArrayLike, lengths: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0
+) -> Floats:
+    r"""Exposure of terms (or, summed over a group's terms, of groups) in a ranked list (thesis Eqs. 4.7 and 4.8).
+
+    .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_b(r + 1)}
+
+    ``counts`` (shaped (..., ranks, terms)): occurrences of each term in each ranked document; magnitudes, shaped
+    (..., ranks, groups), give the exposure of groups, since the sum over a group's terms comes first or last alike.
+    ``lengths`` (shaped (..., ranks)): terms of the document, \|d\|; an empty document exposes nothing. ``present``
+    (shaped (..., ranks)): which ranks hold a document; all where not given. Returns ndarray, shaped
+    (..., cutoffs, terms); the base cancels in every measure made of exposures.
+    """
+    if np.shape(lengths) != np.shape(counts)[:-1]:
+        raise ValueError(f"lengths are shaped {np.shape(lengths)}, wanted one for each rank, {np.shape(counts)[:-1]}")
+    size, at, held = reached(lengths, cutoffs, present)
+    weights = ratio(attention_weights(size.shape[-1], base=base) * held, size, 0.0)
+    return sums_at(np.asarray(counts)[..., : size.shape[-1], :] * weights[..., np.newaxis], at, axis=-2)

@@ -21,29 +21,12 @@ Sapiezynski, P. et al. (2019): Quantifying the Impact of User Attention on Fair 
 WWW 2019 companion (AWRF).
 """
 
-from equipoise.measures.ranking_bias.average_rank_bias import arb
+from equipoise.measures.ranked_lists import attention_weights, term_exposure
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
-from equipoise.measures.ranking_bias.exposure import awrf, max_ted, rbdf, share_alignment, ted, term_exposure, texfair
-from equipoise.measures.ranking_bias.lists import attention_weights
+from equipoise.measures.ranking_bias.group_balance import arb, awrf, max_ted, rbdf, share_alignment, ted, texfair
 from equipoise.measures.ranking_bias.table import score_ranking_bias
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups, count_terms
 
-__all__ = [
-    "TermCounts",
-    "TermGroups",
-    "arb",
-    "attention_weights",
-    "awrf",
-    "count_terms",
-    "fairr",
-    "ideal_fairr",
-    "max_ted",
-    "neutrality",
-    "nfairr",
-    "rbdf",
-    "score_ranking_bias",
-    "share_alignment",
-    "ted",
-    "term_exposure",
-    "texfair",
-]
+__all__ = ["TermCounts", "TermGroups", "count_terms", "score_ranking_bias"]
+__all__ += ["attention_weights", "fairr", "ideal_fairr", "neutrality", "nfairr"]
+__all__ += ["arb", "awrf", "max_ted", "rbdf", "share_alignment", "ted", "term_exposure", "texfair"]

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Floats
-from equipoise.measures.ranking_bias.lists import attention_weights, declared, ratio, reached, sums_at, wanted_shares
+from equipoise.arrays import Floats, ratio
+from equipoise.declare import measure
+from equipoise.measures.ranked_lists import attention_weights, reached, sums_at, wanted_shares
 from equipoise.options import Base, Cutoffs, Places, Shares, Threshold, Undefined
 
-_BY = ("rekabsaz2021", "thesis")
+declared = partial(measure, family="Ranked lists: bias in their terms")
+
+_neutral = partial(declared, direction="higher is better", sources=("rekabsaz2021", "thesis"))
 
 
-@declared(
-    "Neutrality", range="0 to 1 for two groups with equal targets", ideal="1", direction="higher is better", sources=_BY
-)
+@_neutral("Neutrality", range="0 to 1 for two groups with equal targets", ideal="1")
 def neutrality(
-    magnitudes: ArrayLike,
-    target: Shares | None = None,
-    *,
-    threshold: Threshold = 1.0,
-    decimals: Places | None = None,
+    magnitudes: ArrayLike, target: Shares | None = None, *, threshold: Threshold = 1.0, decimals: Places | None = None
 ) -> Floats:
     r"""Neutrality (unbiasedness) of documents.
 
@@ -61,8 +60,7 @@ def neutrality(
     wanted, each = wanted_shares(target, counts.shape[-1]), np.ones(counts.shape[-1])
     total = counts @ each  # a product with ones sums a short axis several times faster than sum does
     with np.errstate(invalid="ignore"):
-        apart = counts / total[..., np.newaxis]
-    apart -= wanted
+        apart = counts / total[..., np.newaxis] - wanted
     scored: Floats = np.where(total <= threshold, 1.0, 1.0 - np.abs(apart, out=apart) @ each)
     if decimals is None:
         return scored
@@ -70,7 +68,7 @@ def neutrality(
     return np.char.mod(f"%.{decimals}f", values).astype(np.float64)[place].reshape(scored.shape)
 
 
-@declared("FaiRR", range="from 0, no bound", ideal="IFaiRR", direction="higher is better", sources=_BY)
+@_neutral("FaiRR", range="from 0, no bound", ideal="IFaiRR")
 def fairr(neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0) -> Floats:
     r"""Fairness of the retrieved results: neutrality discounted by rank.
 
@@ -129,7 +127,7 @@ def ideal_fairr(
     return fairr(np.where(there, best, 0.0), cutoffs, present=there, base=base)
 
 
-@declared("NFaiRR", range="0 to 1", ideal="1", direction="higher is better", sources=_BY)
+@_neutral("NFaiRR", range="0 to 1", ideal="1")
 def nfairr(scores: ArrayLike, ideal: ArrayLike, *, undefined: Undefined = np.nan) -> Floats:
     r"""Normalised fairness of the retrieved results, FaiRR / IFaiRR.
 

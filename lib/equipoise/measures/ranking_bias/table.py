@@ -11,10 +11,9 @@ import pandas as pd
 from equipoise import options
 from equipoise.arrays import Booleans, Integers
 from equipoise.declare import checked
-from equipoise.measures.ranked_lists import by_rank, run_means
-from equipoise.measures.ranking_bias.average_rank_bias import arb
+from equipoise.measures.ranked_lists import by_rank, with_means
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
-from equipoise.measures.ranking_bias.exposure import divergences, fairness
+from equipoise.measures.ranking_bias.group_balance import arb, max_ted, rbdf, ted
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
 from equipoise.problems import need_columns, refuse_twice
 
@@ -108,18 +107,19 @@ def score_ranking_bias(
 
     fair = fairr(omega[rows], cutoffs, present=present, base=base)
     shown = magnitudes[rows]
-    ted, plain = divergences(shown, lengths[rows], cutoffs, target, present, short)
+    plain = ted(shown, lengths[rows], cutoffs, target, proportional=False, present=present)
+    speaking = (shown.sum(axis=-1) > 0) & (lengths[rows] > 0)
+    discounted = plain * rbdf(speaking, cutoffs, present=present, short=short)
+    most = max_ted(target, len(groups.groups))
     scores = {
         "NFaiRR": nfairr(fair, ideal, undefined=undefined),
         "FaiRR": fair,
-        "TED": ted,
+        "TED": discounted,
         "TED(proportional=False)": plain,
-        "TExFAIR": fairness(ted, target, len(groups.groups)),
-        "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
+        "TExFAIR": most - discounted,
+        "TExFAIR(proportional=False)": most - plain,
         "ARB": arb(shown, cutoffs, towards=towards, against=against, magnitude=magnitude, present=present),
     }
     names = [f"{name}@{k}" for name in scores for k in cutoffs]
     wide = pd.concat([keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1)
-    means = run_means(wide, names)
-    wide = pd.concat([wide, means.assign(topic="all")], ignore_index=True).assign(attribute=attribute)
-    return wide.melt(["run", "topic", "attribute"], names, "measure", "value").reset_index(drop=True)
+    return with_means(wide, names).assign(attribute=attribute).melt([*keys, "attribute"], names, "measure", "value")

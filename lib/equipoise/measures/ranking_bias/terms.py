@@ -3,10 +3,9 @@ r"""Representative terms: which term stands for which group, and how often each 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,11 @@ from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.declare import checked
 from equipoise.options import Tokens
 
-_SPLIT: Mapping[str, Callable[[str], list[str]]] = MappingProxyType(
-    {
-        "space": lambda text: [token for token in text.split(" ") if token],
-        "whitespace": str.split,
-        "word": re.compile(r"[^\W_]+").findall,
-    }
-)
+_SPLIT: dict[str, Callable[[str], list[str]]] = {
+    "space": lambda text: [token for token in text.split(" ") if token],
+    "whitespace": str.split,
+    "word": re.compile(r"[^\W_]+").findall,
+}
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import pandas as pd
 
 from equipoise import project
-from equipoise.files import read_columns, read_text
+from equipoise.files import read_columns
 from equipoise.loaders import cocktail, gender_terms, registry
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.trec import read_runs
 from equipoise.measures.ranking_bias import TermGroups
-from equipoise.problems import Problems, shown
+from equipoise.problems import need_columns, refuse_twice
 from equipoise.studies.ranking_bias import grepbiasir
 from equipoise.studies.ranking_bias.substitution import GenderPairs
 
@@ -118,15 +117,13 @@ def _msmarco(name: str) -> BiasCollection:
     return BiasCollection(name, queries, qrels, lambda: stream_documents("msmarco-passage"))
 
 
-COLLECTIONS: Mapping[str, Callable[[str], BiasCollection]] = MappingProxyType(
-    {
-        "grepbiasir": _grepbiasir,
-        "nq-utd": _cocktail,
-        "nfcorpus": _cocktail,
-        "msmarco-qs1": _msmarco,
-        "msmarco-qs2": _msmarco,
-    }
-)
+COLLECTIONS: dict[str, Callable[[str], BiasCollection]] = {
+    "grepbiasir": _grepbiasir,
+    "nq-utd": _cocktail,
+    "nfcorpus": _cocktail,
+    "msmarco-qs1": _msmarco,
+    "msmarco-qs2": _msmarco,
+}
 """Collections by name. ``msmarco-qs1`` and ``msmarco-qs2`` are those of the thesis."""
 
 
@@ -154,28 +151,11 @@ def read_recorded_runs(path: str | Path) -> pd.DataFrame:
     Returns columns ``world, run, topic, document, rank, score`` in file order; ``world`` is "original" or
     "counterfactual".
     """
-    problems = Problems()
-    header, *lines = read_text(path).rstrip("\n").split("\n")
-    if header.split("\t") != RUN_COLUMNS:
-        problems.add(path, 1, None, shown(header), f"the header {', '.join(RUN_COLUMNS)}")
-        problems.refuse()
-    rows: list[tuple[object, ...]] = []
-    for number, line in enumerate(lines, start=2):
-        fields = line.split("\t")
-        if len(fields) != len(RUN_COLUMNS) or fields[0] not in WORLDS:
-            wanted = f"{len(RUN_COLUMNS)} columns between tabs, the first one of {', '.join(WORLDS)}"
-            problems.add(path, number, None, shown(line), wanted)
-            continue
-        try:
-            rows.append((number, *fields[:4], int(fields[4]), float(fields[5])))
-        except ValueError:
-            problems.add(path, number, "rank", shown(" and ".join(fields[4:])), "a whole number and a number")
-    table = pd.DataFrame(rows, columns=["line", *RUN_COLUMNS])
-    again = table[table.duplicated(["world", "run", "topic", "document"])]
-    for line, topic, document in again[["line", "topic", "document"]].itertuples(index=False):
-        problems.add(path, line, "document", f"{document} again for topic {topic}", "each document once in a list")
-    problems.refuse()
-    return table.drop(columns="line").astype(dict.fromkeys(RUN_COLUMNS[:4], "str"))
+    kinds = dict.fromkeys(RUN_COLUMNS[:4], "str") | {"rank": "int64", "score": "float64"}
+    table = pd.read_csv(path, sep="\t", dtype=kinds, keep_default_na=False, float_precision="round_trip")
+    need_columns(table, RUN_COLUMNS)
+    refuse_twice(table, RUN_COLUMNS[:4], f"the lists of {path} hold a document")
+    return table[RUN_COLUMNS]
 
 
 def given_runs(

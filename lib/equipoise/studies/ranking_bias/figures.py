@@ -34,8 +34,7 @@ def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
         below = "\n".join(f"{measure} {value:.4f}" for measure, value in scores.loc[name].items())
         ax.text(column * 1.15 + 0.5, -deepest - 0.25, below, ha="center", va="top")
         ax.text(column * 1.15 + 0.5, 0.0, f"{name} ranking", ha="center", va="bottom")
-    ax.set_xlim(-0.1, 1.15 * len(names))
-    ax.set_ylim(-deepest - 1.1, 0.4)
+    ax.set(xlim=(-0.1, 1.15 * len(names)), ylim=(-deepest - 1.1, 0.4))
     ax.set_axis_off()
     handles = [Patch(color=colour, label=f"{group} terms only") for group, colour in colours.items()]
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 0.9))
@@ -51,8 +50,7 @@ def measures_over_cutoffs(axes: Sequence[Sequence[Axes]], curves: pd.DataFrame, 
             for number, run in enumerate(runs):
                 line = part[part["run"] == run].sort_values("cutoff")
                 ax.plot(line["cutoff"], line["value"], label=run, markersize=4, **_style(number))
-            ax.set_xlabel("Cut-off k [ranks]")
-            ax.set_ylabel(measure)
+            ax.set(xlabel="Cut-off k [ranks]", ylabel=measure)
         row[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         row[0].set_title(title, loc="left")
 
@@ -68,7 +66,5 @@ def fairness_by_query(
             ax.scatter(part[x], part[y], s=14, alpha=0.55, label=run, linewidths=0, **_style(number))
         low = float(np.nanmin(scores.loc[label, [x, y]]))
         ax.plot([low, 1], [low, 1], color="#888888", linewidth=0.8, zorder=0)
-        ax.set_xlabel(x)
-        ax.set_ylabel(y)
-        ax.set_title(title)
+        ax.set(xlabel=x, ylabel=y, title=title)
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

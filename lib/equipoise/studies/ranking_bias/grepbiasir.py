@@ -37,7 +37,15 @@ QUERIES = "queries.csv"
 FILES = tuple(f"queries-documents_{category}.csv" for category in CATEGORIES)
 """Paths of the documents within item grepbiasir."""
 
-_COLUMNS = ["q_id", "d_id", "relevant", "query", "doc_title", "document", "content_gender", "exp_stereotype"]
+_NAMES = {
+    "d_id": "document",
+    "q_id": "query",
+    "doc_title": "title",
+    "document": "text",
+    "relevant": "level",
+    "content_gender": "wording",
+    "exp_stereotype": "stereotype",
+}
 _WORDINGS = {"M": "male", "F": "female", "N": "neutral", "both": "both", "botrh": "both"}  # one upstream misspelling
 _STEREOTYPES = {"towards female": "female", "towards male": "male", "no annotation agreement": ""}
 
@@ -79,7 +87,7 @@ def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
     tables: list[pd.DataFrame] = []
     for path in paths:
         with problems.collecting():
-            source = _read(path, _COLUMNS)
+            source = _read(path, [*_NAMES, "query"])
             table = source.columns
             _report(source, "relevant", ~table["relevant"].isin(["0", "1"]), _one_of("01"))
             _report(source, "content_gender", ~table["content_gender"].isin(_WORDINGS), _one_of(_WORDINGS))
@@ -93,15 +101,6 @@ def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
     if not tables and not problems:
         problems.add("the documents", None, None, "no file", "one file for each category")
     problems.refuse()
-    whole = pd.concat(tables, ignore_index=True)
-    return pd.DataFrame(
-        {
-            "document": whole["d_id"],
-            "query": whole["q_id"],
-            "title": whole["doc_title"],
-            "text": whole["document"],
-            "level": whole["relevant"].astype("int64"),
-            "wording": whole["content_gender"].map(_WORDINGS).astype("str"),
-            "stereotype": whole["exp_stereotype"].map(_STEREOTYPES).astype("str"),
-        }
-    )
+    whole = pd.concat(tables, ignore_index=True).drop(columns="query")
+    whole = whole.replace({"content_gender": _WORDINGS, "exp_stereotype": _STEREOTYPES}).astype({"relevant": "int64"})
+    return whole.rename(columns=_NAMES)[list(_NAMES.values())]

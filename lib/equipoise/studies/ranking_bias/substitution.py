@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import pandas as pd
@@ -37,8 +36,8 @@ _PRONOUNS = {"him": ("her", "her"), "hers": ("his", "his"), "his": ("her", "hers
 class Token(NamedTuple):
     """A word or mark of a text, with the grammar that substitution asks for.
 
-    ``space``: White space behind it; the texts and spaces of all tokens make up the text again. ``tag``: Part of
-    speech, Penn Treebank; only ``PRP$`` and names (``NNP``, ``NNPS``) are asked for. ``possessive``: True where the
+    ``space``: white space behind it; the texts and spaces of all tokens make up the text again. ``tag``: part of
+    speech, Penn Treebank; only ``PRP$`` and names (``NNP``, ``NNPS``) are asked for. ``possessive``: true where the
     token stands before the noun it possesses ("his book", not "the book is his"). ``person``: True within the name
     of a person.
     """
@@ -80,22 +79,22 @@ def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     lowered = [(first.lower(), second.lower()) for first, second in pairs]
     count = Counter(term for pair in lowered for term in pair)
     _refuse(term for term, times in count.items() if times > 1 or term in _PRONOUNS)
-    return {a: b for first, second in lowered for a, b in ((first, second), (second, first))}
+    return dict(way for pair in lowered for way in (pair, pair[::-1]))
 
 
 @dataclass(frozen=True)
 class GenderPairs:
     """Which term stands for which in the other gender; all in lower case.
 
-    ``words``: Counterpart of each word, in both directions. ``names``: Counterpart of each first name, in both
-    directions; used only for the names of persons. ``one_way``: Counterparts that do not come back.
+    ``words``: counterpart of each word, in both directions. ``names``: counterpart of each first name, in both
+    directions; used only for the names of persons. ``one_way``: counterparts that do not come back.
 
     "him", "his", "her" and "hers" need no pair: their counterpart follows from grammar.
     """
 
     words: Mapping[str, str]
     names: Mapping[str, str]
-    one_way: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    one_way: Mapping[str, str]
 
     @classmethod
     def of(
@@ -108,10 +107,10 @@ class GenderPairs:
 
         A word may also be a name ("king", King): each counts where its kind does.
         """
-        both = [_two_ways(words), _two_ways(names)]
+        counterparts = _two_ways(words)
         single = {first.lower(): second.lower() for first, second in one_way}
-        _refuse(single.keys() & (both[0].keys() | _PRONOUNS.keys()))
-        return cls(*map(MappingProxyType, (*both, single)))
+        _refuse(single.keys() & (counterparts.keys() | _PRONOUNS.keys()))
+        return cls(counterparts, _two_ways(names), single)
 
     def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
         """Give the names of a term list that have no counterpart one from the same list, in its order.
@@ -129,8 +128,8 @@ class GenderPairs:
         if len(sides) > 2:
             raise ValueError(f"a counterpart is between two groups, found {', '.join(sorted(sides))}")
         added = [pair for pair in zip(*sides.values(), strict=False) if len(set(pair)) == 2]
-        merged = dict(self.names) | {a: b for x, y in added for a, b in ((x, y), (y, x))}
-        return GenderPairs(self.words, MappingProxyType(merged), self.one_way)
+        both_ways = dict(way for pair in added for way in (pair, pair[::-1]))
+        return GenderPairs(self.words, {**self.names, **both_ways}, self.one_way)
 
     def counterpart(self, token: Token, names: Literal["person", "proper noun"] = "person") -> tuple[str | None, str]:
         """Counterpart of a token in lower case, and why there is none.
@@ -194,12 +193,9 @@ def substitute(
         for token in tokens:
             other, reason = pairs.counterpart(token, names)
             word = token.text.lower()
-            if other is not None:
-                outcomes[word, other, "substituted"] += 1
-            elif reason:
-                outcomes[word, "", reason] += 1
-            elif word in noted:
-                outcomes[word, "", "no counterpart"] += 1
+            outcome = "substituted" if other else reason or ("no counterpart" if word in noted else "")
+            if outcome:
+                outcomes[word, other or "", outcome] += 1
             parts.append((token.text if other is None else match_case(other, token.text)) + token.space)
         written.append((document, "".join(parts)))
     columns = ["term", "counterpart", "outcome", "occurrences"]

@@ -11,20 +11,9 @@ from scipy import stats
 
 from equipoise import project
 from equipoise.attributes import read_attributes
+from equipoise.measures import ranking_bias as bias
 from equipoise.measures.effectiveness import effectiveness
 from equipoise.measures.rank_overlap import crbo
-from equipoise.measures.ranking_bias import (
-    TermCounts,
-    TermGroups,
-    count_terms,
-    fairr,
-    ideal_fairr,
-    neutrality,
-    nfairr,
-    score_ranking_bias,
-    ted,
-    texfair,
-)
 from equipoise.nuggets import read_nuggets
 from equipoise.reports.printed import printed_table
 from equipoise.statistics import compare_pairs
@@ -32,6 +21,7 @@ from equipoise.studies.ranking_bias.data import WORLDS, BiasCollection
 from equipoise.studies.recording import read_settings
 
 Sets = Mapping[str, BiasCollection]
+Counts = Mapping[str, bias.TermCounts]
 
 MEASURES = ["MRR", "nDCG", "NFaiRR", "TExFAIR"]
 """Columns of Table 4.1."""
@@ -55,13 +45,13 @@ def one_sided_rankings(lists: pd.DataFrame, threshold: float) -> pd.DataFrame:
     mentions = pd.get_dummies(lists["group"], dtype=float).mul(threshold + 1).groupby(lists["ranking"], sort=False)
     magnitudes = np.stack([part.to_numpy() for _, part in mentions])
     ranks = magnitudes.shape[1]
-    omega = neutrality(magnitudes, threshold=threshold)
-    ideal = ideal_fairr(np.append(omega.ravel(), 1.0), [ranks])
+    omega = bias.neutrality(magnitudes, threshold=threshold)
+    ideal = bias.ideal_fairr(np.append(omega.ravel(), 1.0), [ranks])
     return pd.DataFrame(
         {
             "ranking": [name for name, _ in mentions],
-            "NFaiRR": nfairr(fairr(omega, [ranks]), ideal)[:, 0],
-            "TExFAIR": texfair(magnitudes, np.full(omega.shape, 10), [ranks])[:, 0],
+            "NFaiRR": bias.nfairr(bias.fairr(omega, [ranks]), ideal)[:, 0],
+            "TExFAIR": bias.texfair(magnitudes, np.full(omega.shape, 10), [ranks])[:, 0],
         }
     )
 
@@ -69,35 +59,28 @@ def one_sided_rankings(lists: pd.DataFrame, threshold: float) -> pd.DataFrame:
 # --- the replica --------------------------------------------------------------------------------------------------
 
 
-def term_counts(sets: Sets, groups: Sequence[TermGroups], tokens: Any) -> dict[str, TermCounts]:
+def term_counts(sets: Sets, groups: Sequence[bias.TermGroups], tokens: Any) -> dict[str, bias.TermCounts]:
     """The terms of all groups, counted in every collection."""
     terms = {term for group in groups for term in group.terms}
-    return {label: count_terms(held.documents(), terms, tokens=tokens) for label, held in sets.items()}
+    return {label: bias.count_terms(held.documents(), terms, tokens=tokens) for label, held in sets.items()}
 
 
-def described(sets: Sets, counts: Mapping[str, TermCounts], groups: TermGroups, threshold: float) -> pd.DataFrame:
+def described(sets: Sets, counts: Counts, groups: bias.TermGroups, threshold: float) -> pd.DataFrame:
     """Sizes of the collections, and how many of their documents have representative terms or are neutral."""
+    kinds = ["with a representative term", "neutral (Eq. 4.1)"]
     rows = []
     for label, held in sets.items():
         magnitudes = counts[label].magnitudes(groups)
-        rows.append(
-            {
-                "queries": label,
-                "collection": held.name,
-                "number of queries": len(held.queries),
-                "documents": len(magnitudes),
-                "with a representative term": int((magnitudes.sum(axis=1) > 0).sum()),
-                "neutral (Eq. 4.1)": int((neutrality(magnitudes, threshold=threshold) == 1).sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+        speaking, neutral = magnitudes.sum(axis=1) > 0, bias.neutrality(magnitudes, threshold=threshold) == 1
+        rows.append((label, held.name, len(held.queries), len(magnitudes), speaking.sum(), neutral.sum()))
+    return pd.DataFrame(rows, columns=["queries", "collection", "number of queries", "documents", *kinds])
 
 
-def fairness(runs: pd.DataFrame, counts: Mapping[str, TermCounts], groups: TermGroups, **options: Any) -> pd.DataFrame:
+def fairness(runs: pd.DataFrame, counts: Counts, groups: bias.TermGroups, **options: Any) -> pd.DataFrame:
     """`score_ranking_bias` of the runs on each query set; NFaiRR is 0 where its ideal is."""
 
     def scored(label: str) -> pd.DataFrame:
-        return score_ranking_bias(
+        return bias.score_ranking_bias(
             runs[runs["queries"] == label], counts[label], groups, attribute="gender", undefined=0.0, **options
         )
 
@@ -117,10 +100,8 @@ def by_query(runs: pd.DataFrame, sets: Sets, fair: pd.DataFrame, cutoff: int) ->
         ).rename(columns={"query": "topic"})
 
     names = {f"{measure}@{cutoff}": measure for measure in ("NFaiRR", "TExFAIR", "TExFAIR(proportional=False)")}
-    chosen = fair[(fair["topic"] != "all") & fair["measure"].isin(names)]
-    return pd.concat(
-        [_on_each(sets, effective), chosen.assign(measure=chosen["measure"].map(names))], ignore_index=True
-    )
+    chosen = fair.assign(measure=fair["measure"].map(names)).query("topic != 'all'").dropna(subset="measure")
+    return pd.concat([_on_each(sets, effective), chosen], ignore_index=True)
 
 
 def wide(topics: pd.DataFrame) -> pd.DataFrame:
@@ -142,9 +123,8 @@ def table_4_1(topics: pd.DataFrame, order: Sequence[str], baseline: str, alpha: 
     ).T.rename_axis(_KEYS)
     table = scores.groupby(_KEYS)[MEASURES].mean().join(correlation).loc[rankers]
     compared = topics[topics["measure"].isin(MEASURES)].groupby(["queries", "measure"])
-    tests = pd.concat(
-        {key: compare_pairs(part, baseline=baseline) for key, part in compared}, names=["queries", "measure"]
-    ).reset_index(["queries", "measure"])
+    tests = pd.concat({key: compare_pairs(part, baseline=baseline) for key, part in compared})
+    tests = tests.rename_axis(["queries", "measure", None])
     tests["better"] = (tests["p_corrected"] < alpha) & (tests["difference"] > 0)
     better = tests.pivot_table(index=["queries", "a"], columns="measure", values="better", aggfunc="first")[MEASURES]
     better = better.reindex(rankers, fill_value=False).astype(bool)
@@ -198,23 +178,16 @@ def table_4_2(runs: pd.DataFrame, sets: Sets, table: pd.DataFrame, persistence: 
 
 
 def other_choices(
-    runs: pd.DataFrame,
-    counts: Mapping[str, TermCounts],
-    choices: Mapping[str, Mapping[str, Any]],
-    cutoff: int,
-    order: Sequence[str],
+    runs: pd.DataFrame, counts: Counts, choices: Mapping[str, dict[str, Any]], cutoff: int, order: Sequence[str]
 ) -> pd.DataFrame:
     """Means of NFaiRR and TExFAIR under each choice, and Kendall's tau of the rankers' order with the first one's.
 
     ``choices``: the arguments of `fairness` by name.
     """
-    variants = []
-    for choice, options in choices.items():
-        scored = fairness(runs, counts, cutoffs=[cutoff], **options)
-        scored = scored[(scored["topic"] == "all") & scored["measure"].isin([f"NFaiRR@{cutoff}", f"TExFAIR@{cutoff}"])]
-        variants.append(scored.assign(choice=choice))
-    index = ["queries", "measure", "choice"]
-    table = pd.concat(variants).pivot_table(index=index, columns="run", values="value")[list(order)]
+    scored = {choice: fairness(runs, counts, cutoffs=[cutoff], **options) for choice, options in choices.items()}
+    means = pd.concat(scored, names=["choice"]).query("topic == 'all'")
+    means = means[means["measure"].isin([f"NFaiRR@{cutoff}", f"TExFAIR@{cutoff}"])]
+    table = means.pivot_table(index=["queries", "measure", "choice"], columns="run", values="value")[list(order)]
     usual = table.xs(next(iter(choices)), level="choice")
     table["tau"] = [stats.kendalltau(row, usual.loc[key[:2]]).statistic for key, row in table.iterrows()]
     return table
@@ -230,11 +203,9 @@ def fairness_printed_twice() -> tuple[pd.DataFrame, pd.DataFrame]:
     second["method"] = second["model"].replace({"MiniLM": "MiniLM KD", "TinyBERT": "TinyBERT KD"})
     numbers = first.assign(**{column: first[column].str.extract(r"([0-9.]+)")[0] for column in fair})
     pairs = []
-    for reading, read_as in {
-        "as labelled": {"QS1": "QS1", "QS2": "QS2"},
-        "exchanged": {"QS1": "QS2", "QS2": "QS1"},
-    }.items():
-        merged = second.assign(read_as=second["queries"].map(read_as)).merge(
+    exchanged = second["queries"].map({"QS1": "QS2", "QS2": "QS1"})
+    for reading, read_as in {"as labelled": second["queries"], "exchanged": exchanged}.items():
+        merged = second.assign(read_as=read_as).merge(
             numbers, left_on=["read_as", "method"], right_on=["queries", "method"], suffixes=(" in 4.2", " in 4.1")
         )
         for column in fair:
@@ -277,5 +248,5 @@ def pronouns_of_conversations() -> pd.DataFrame:
     for run, part in turns.groupby("run"):
         lists = (part[["he", "she"]], part["words"], [len(part)])
         sums = {"run": run, "turns": len(part), "he": part["he"].sum(), "she": part["she"].sum()}
-        rows.append(sums | {"TED": ted(*lists)[0], "TExFAIR": texfair(*lists)[0]})
+        rows.append(sums | {"TED": bias.ted(*lists)[0], "TExFAIR": bias.texfair(*lists)[0]})
     return pd.DataFrame(rows)

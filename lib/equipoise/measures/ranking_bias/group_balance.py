@@ -1,17 +1,20 @@
-"""Fairness of a ranked list from the exposure of groups: AWRF of documents, TED and TExFAIR of terms."""
+"""Balance of the groups in a ranked list: AWRF of its documents, TED and TExFAIR of its terms, and their rank bias."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Floats
+from equipoise import options
+from equipoise.arrays import Floats, ratio
 from equipoise.declare import checked
 from equipoise.divergences import DIVERGENCES
-from equipoise.measures.ranking_bias.lists import attention_weights, declared, ratio, reached, sums_at, wanted_shares
-from equipoise.options import Attention, Base, Cutoffs, Decay, Proportional, Shares, Short, Unaligned, Undefined
+from equipoise.measures.ranked_lists import attention_weights, reached, sums_at, term_exposure, wanted_shares
+from equipoise.measures.ranking_bias.document_neutrality import declared
+from equipoise.options import Cutoffs, Proportional, Shares, Short, Undefined
 
 _CHAPTER_4 = ("thesis-ch4", "thesis")
 
@@ -22,11 +25,12 @@ def _l1(achieved: Floats, wanted: Floats) -> Floats:
     return np.abs(achieved - wanted).sum(axis=-1)
 
 
+_SIZES: dict[str, Callable[[Floats], Floats]] = {"log": np.log1p, "count": np.asarray, "boolean": np.sign}
 _DISTANCES: dict[str, Distance] = {"l1": _l1} | {name: entry.function for name, entry in DIVERGENCES.items()}
 
 
 @checked
-def share_alignment(magnitudes: ArrayLike, *, unrepresentative: Unaligned = "equal") -> Floats:
+def share_alignment(magnitudes: ArrayLike, *, unrepresentative: options.Unaligned = "equal") -> Floats:
     r"""Alignment of a document to each group by its share of the representative terms (thesis Eq. 4.14).
 
     .. math:: a_d^G = M^G(d) / \sum_X M^X(d)
@@ -49,8 +53,8 @@ def awrf(
     target: Shares | None = None,
     *,
     distance: str | Distance = "l1",
-    attention: Attention = "log",
-    persistence: Decay = 0.9,
+    attention: options.Attention = "log",
+    persistence: options.Decay = 0.9,
     present: ArrayLike | None = None,
     undefined: Undefined = np.nan,
 ) -> Floats:
@@ -96,27 +100,6 @@ def awrf(
     total = exposure.sum(axis=-1)
     apart = between(ratio(exposure, total[..., np.newaxis], 0.0), wanted_shares(target, aligned.shape[-1]))
     return np.where(total > 0, apart, undefined)
-
-
-@checked
-def term_exposure(
-    counts: ArrayLike, lengths: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0
-) -> Floats:
-    r"""Exposure of terms (or, summed over a group's terms, of groups) in a ranked list (thesis Eqs. 4.7 and 4.8).
-
-    .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_b(r + 1)}
-
-    ``counts`` (shaped (..., ranks, terms)): occurrences of each term in each ranked document; magnitudes, shaped
-    (..., ranks, groups), give the exposure of groups, since the sum over a group's terms comes first or last alike.
-    ``lengths`` (shaped (..., ranks)): terms of the document, \|d\|; an empty document exposes nothing. ``present``
-    (shaped (..., ranks)): which ranks hold a document; all where not given. Returns ndarray, shaped
-    (..., cutoffs, terms); the base cancels in every measure made of exposures.
-    """
-    if np.shape(lengths) != np.shape(counts)[:-1]:
-        raise ValueError(f"lengths are shaped {np.shape(lengths)}, wanted one for each rank, {np.shape(counts)[:-1]}")
-    size, at, held = reached(lengths, cutoffs, present)
-    weights = ratio(attention_weights(size.shape[-1], base=base) * held, size, 0.0)
-    return sums_at(np.asarray(counts)[..., : size.shape[-1], :] * weights[..., np.newaxis], at, axis=-2)
 
 
 @declared("RBDF", range="0 to 1", ideal="none", direction="neither", sources=_CHAPTER_4)
@@ -170,34 +153,6 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
     return float(2 * (1 - wanted_shares(target, groups if target is None else len(target)).min()))
 
 
-def divergences(
-    magnitudes: ArrayLike,
-    lengths: ArrayLike,
-    cutoffs: Cutoffs,
-    target: Shares | None,
-    present: ArrayLike | None,
-    short: Short,
-    unrepresentative: float = 0.0,
-) -> tuple[Floats, Floats]:
-    r"""TED with the factor RBDF, and without it, from one exposure; the arguments are those of `ted`.
-
-    .. math:: p(G | q, k) = \frac{\sum_{t \in V_G} TE@k(t, q)}{\sum_X \sum_{t \in V_X} TE@k(t, q)}
-
-    The share of each group in the exposure of all representative terms is thesis Eq. 4.9.
-    """
-    exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
-    total = exposure.sum(axis=-1)
-    apart = _l1(ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1]))
-    shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
-    discounted = apart * rbdf(shown, cutoffs, present=present, short=short)
-    return np.where(total == 0, unrepresentative, discounted), np.where(total == 0, unrepresentative, apart)
-
-
-def fairness(divergence: Floats, target: Shares | None, groups: int) -> Floats:
-    """TExFAIR from TED."""
-    return max_ted(target, groups) - divergence
-
-
 @declared("TED", range="0 to max(TED)", ideal="0", direction="lower is better", sources=_CHAPTER_4)
 def ted(
     magnitudes: ArrayLike,
@@ -236,7 +191,8 @@ def ted(
 
     Notes
     -----
-    thesis Eqs. 4.10 and 4.12.
+    thesis Eqs. 4.10 and 4.12; :math:`p(G | q, k)` (Eq. 4.9) is the share of the group's terms in the exposure of all
+    representative terms.
 
     Examples
     --------
@@ -246,8 +202,13 @@ def ted(
     >>> ted(magnitudes, lengths, [1, 3], proportional=False).round(4)
     array([1. , 0.6])
     """
-    both = divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)
-    return both[0 if proportional else 1]
+    exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
+    total = exposure.sum(axis=-1)
+    apart = _l1(ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1]))
+    if proportional:
+        shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
+        apart *= rbdf(shown, cutoffs, present=present, short=short)
+    return np.where(total == 0, unrepresentative, apart)
 
 
 @declared("TExFAIR", range="0 to max(TED)", ideal="max(TED)", direction="higher is better", sources=_CHAPTER_4)
@@ -295,5 +256,57 @@ def texfair(
     >>> texfair([[2, 0], [0, 2]], [10, 10], [2]).round(4)
     array([0.7737])
     """
-    both = divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)
-    return fairness(both[0 if proportional else 1], target, np.shape(magnitudes)[-1])
+    rest: dict[str, Any] = {"present": present, "short": short, "unrepresentative": unrepresentative}
+    divergence = ted(magnitudes, lengths, cutoffs, target, proportional=proportional, **rest)
+    return max_ted(target, np.shape(magnitudes)[-1]) - divergence
+
+
+@declared("ARB", range="no bounds", ideal="0", direction="neither", sources=("rekabsaz2020",))
+def arb(
+    magnitudes: ArrayLike,
+    cutoffs: Cutoffs,
+    *,
+    towards: options.Towards = 1,
+    against: options.Against = 0,
+    magnitude: options.Magnitude = "log",
+    present: ArrayLike | None = None,
+    undefined: Undefined = np.nan,
+) -> Floats:
+    r"""Average rank bias: how far the list leans from one group towards another. Zero is unbiased.
+
+    .. math:: RaB_x(q) = \frac1x \sum_{i=1}^{x} \left(m^{G}(d_i) - m^{H}(d_i)\right), \quad
+        ARB_k(q) = \frac1k \sum_{x=1}^{k} RaB_x(q)
+
+    Parameters
+    ----------
+    magnitudes : array_like, shaped (..., ranks, groups)
+        Occurrences of each group's terms in each ranked document. The public program subtracts female from male: with
+        the groups in order of their names (f, m) that is the default.
+    present : array_like of bool, shaped (..., ranks), optional
+        Which ranks hold a document; they are the first ones. All where not given.
+
+    Returns
+    -------
+    ndarray, shaped (..., cutoffs)
+        Signed and without bound, in the unit of the magnitude; undefined for an empty list. A list shorter than k is
+        averaged over its own ranks, as in the public program.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    Rekabsaz and Schedl (2020); thesis section 4.2 names it among the existing measures.
+
+    Examples
+    --------
+    >>> arb([[0, 1], [1, 0]], [1, 2], magnitude="count")
+    array([1. , 0.5])
+    """
+    counts, at, held = reached(np.asarray(magnitudes, dtype=np.float64), cutoffs, present, axis=-2)
+    size = _SIZES[magnitude]
+    lean = np.where(held, size(counts[..., towards]) - size(counts[..., against]), 0.0)
+    running = np.where(held, np.cumsum(lean, axis=-1) / np.arange(1, lean.shape[-1] + 1), 0.0)
+    return ratio(sums_at(running, at), sums_at(held.astype(np.float64), at), undefined)
