@@ -187,7 +187,7 @@ class Recorder:
             tilde.term_weights(self.ids[key], weights[key], self.checkpoint.vocabulary)
             for key in ("candidates", "held abstracts")
         )
-        found = tilde.pair_scores(asked, documents, self.rows, self.columns)
+        found = tilde.matched_term_scores(asked, documents)[self.rows, self.columns]
         self._illustrate(name, self.ids["example"][0], weights["example"][0])
         self._keep(name, found, history, tilde.matched_term_scores(held, abstracts))
 
@@ -242,10 +242,10 @@ class Recorder:
         for m in EXPANSIONS:
             new = tilde.expansion_terms(likely, told, m)
             longer = [np.concatenate(parts)[:LONGEST] for parts in zip(told, new, strict=True)]
-            weights = neural.place_weights(model, longer, limit=LONGEST)
+            weights = neural.place_weights(model, longer)
             documents = tilde.term_weights(longer, weights, self.checkpoint.vocabulary)
             added = round(float(np.mean([terms.size for terms in new])), 2)
-            found = tilde.pair_scores(asked, documents, self.rows, self.columns)
+            found = tilde.matched_term_scores(asked, documents)[self.rows, self.columns]
             self._keep(f"tildev2_tiny_m{m}", found, terms_added=added)
 
     def _tiny_cross_encoder(self) -> None:

@@ -104,7 +104,7 @@ def _set_loss(logits: torch.Tensor, targets: Texts) -> torch.Tensor:
 
 
 def train_tilde(
-    checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, *, both: bool = True, **schedule: Any
+    checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, **schedule: Any
 ) -> list[float]:
     r"""Fine-tune a masked-language-model head to tell from a document's [CLS] which tokens its query holds.
 
@@ -112,7 +112,7 @@ def train_tilde(
         L = -\frac1B \sum_b \Bigl( \sum_{t \in q_b} \log \sigma(z_{bt})
         + \sum_{t \notin q_b} \log(1 - \sigma(z_{bt})) \Bigr)
 
-    ``both``: the query also predicts the document's tokens, as in the authors' bi-directional loss.
+    The query also predicts the document's tokens, as in the authors' bi-directional loss: the mean of both counts.
 
     thesis sections 2.2.2 and 2.3.6.
     """
@@ -123,7 +123,7 @@ def train_tilde(
 
     def loss_of(rows: Integers) -> torch.Tensor:
         asked, told = [queries[row] for row in rows], [documents[row] for row in rows]
-        return (half(told, asked) + half(asked, told)) / 2 if both else half(told, asked)
+        return (half(told, asked) + half(asked, told)) / 2
 
     return descend([model], len(queries), loss_of, rng, "TILDE", **schedule)
 
