@@ -195,11 +195,11 @@ def test_oracle_statistics_by_hand_and_by_scipy(ties: str) -> None:
         top = rows[rows["value"] == rows["value"].max()]["alpha"]
         weights.append(top.min() if ties == "lowest" else top.max())
         found.append(rows["value"].max())
-    assert row["effectiveness"] == pytest.approx(np.mean(found))
-    assert row["alpha_average"] == pytest.approx(np.mean(weights))
-    assert row["queries_at_0"] == weights.count(0.0)
-    assert row["queries_at_1"] == weights.count(1.0)
-    assert row["alpha_iqr"] == pytest.approx(iqr(weights))
+    assert row["ranking quality"] == pytest.approx(np.mean(found))
+    assert row["alpha average"] == pytest.approx(np.mean(weights))
+    assert row["queries with optimal alpha 0"] == weights.count(0.0)
+    assert row["queries with optimal alpha 1"] == weights.count(1.0)
+    assert row["IQR of the optimal alpha"] == pytest.approx(iqr(weights))
 
 
 def test_the_tie_rule_decides_the_weight_and_never_the_value() -> None:

@@ -125,7 +125,7 @@ def test_lexical_scores_are_those_of_the_collection_of_candidates(dataset: Query
     scores = bm25(collection, collection.queries([texts["p4"]]), k1=2.75, b=1.0)
     row = found[(found["query"] == "p4") & (found["document"] == "p2")]
     assert row["score"].item() == pytest.approx(scores[0, 1])
-    with pytest.raises(ValueError, match="model must be"):
+    with pytest.raises(KeyError, match="tfidf"):
         lexical_scores(dataset, str.split, model="tfidf")
 
 
@@ -265,7 +265,7 @@ def test_figures_draw_what_they_are_given() -> None:
     example_plots.interpolation_sweep(grid, means, best)
     assert grid[1, 0].lines[0].get_ydata().tolist() == [0.0, 0.25, 0.5]
     assert set(grid[1, 0].lines[1].get_ydata()) == {0.5}
-    with pytest.raises(ValueError, match="2 rows of 2 axes"):
+    with pytest.raises(ValueError, match="is longer than"):
         example_plots.interpolation_sweep(grid[:1], means, best)
     for drawn in (figure, figure_2, figure_3):
         plt.close(drawn)

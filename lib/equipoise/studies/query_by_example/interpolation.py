@@ -157,11 +157,13 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
     """
     groups = best.assign(zero=best["alpha"] == 0.0, one=best["alpha"] == 1.0).groupby(["task", "measure"])
     return groups.agg(
-        effectiveness=("value", "mean"),
-        alpha_average=("alpha", "mean"),
-        queries_at_0=("zero", "sum"),
-        queries_at_1=("one", "sum"),
-        alpha_iqr=("alpha", iqr),
+        **{
+            "ranking quality": ("value", "mean"),
+            "alpha average": ("alpha", "mean"),
+            "queries with optimal alpha 0": ("zero", "sum"),
+            "queries with optimal alpha 1": ("one", "sum"),
+            "IQR of the optimal alpha": ("alpha", iqr),
+        }
     ).reset_index()
 
 

@@ -132,14 +132,7 @@ def pooled_statistics(best: pd.DataFrame) -> pd.DataFrame:
 
 def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
     """`pooled_statistics` in the form of thesis Table 2.4."""
-    names = {
-        "effectiveness": "ranking quality",
-        "alpha_average": "alpha average",
-        "queries_at_0": "queries with optimal alpha 0",
-        "queries_at_1": "queries with optimal alpha 1",
-        "alpha_iqr": "IQR of the optimal alpha",
-    }
-    long = statistics.rename(columns=names).melt(["fusion", "task", "measure"], var_name="statistic")
+    long = statistics.melt(["fusion", "task", "measure"], var_name="statistic")
     long["column"] = long["task"] + " " + long["measure"]
     order = [f"{task} {measure}" for task in [*tasks, "all"] for measure in ("MAP", "nDCG")]
     table = long.pivot_table(index=["fusion", "statistic"], columns="column", values="value", sort=False)[order]
@@ -155,14 +148,12 @@ def predicted_weights(
     """
     texts = text_of(dataset.papers)
     lengths = pd.Series({name: len(ANALYSERS["STM2"](texts[name])) for name in dataset.queries})
-    known = {label: interpolation.query_statistics(pairs, BM25_RUN, run, lengths) for label, run in fusions.items()}
-    kinds = (("predicted", penalty), ("one weight", 1e12))
 
     def chosen(part: pd.DataFrame, measure: str) -> pd.DataFrame:
-        statistics = known[part["fusion"].iloc[0]]
+        statistics = interpolation.query_statistics(pairs, BM25_RUN, fusions[part["fusion"].iloc[0]], lengths)
         return pd.concat(
             interpolation.predicted(part, statistics, measure, penalty=strength).assign(weight=kind)
-            for kind, strength in kinds
+            for kind, strength in (("predicted", penalty), ("one weight", 1e12))
         )
 
     return each_fusion(swept, chosen)
@@ -178,12 +169,8 @@ def prediction_table(predictions: pd.DataFrame, best: pd.DataFrame, resamples: i
     )
     gaps = predictions.pivot_table(index=[*keys, "task", "query"], columns="weight", values="value", sort=False)
     gaps = (gaps["predicted"] - gaps["one weight"]).groupby([*keys, "query"], sort=False).mean()
-    ends = {
-        key: bootstrap_interval(part.to_numpy(), np.random.default_rng(0), resamples=resamples)
-        for key, part in gaps.groupby(keys, sort=False)
-    }
-    for place, name in enumerate(("gain, low", "gain, high")):
-        table[name] = pd.Series({key: interval[place] for key, interval in ends.items()})
+    ends = gaps.groupby(keys).agg(lambda gap: bootstrap_interval(gap, np.random.default_rng(0), resamples=resamples))
+    table["gain, low"], table["gain, high"] = ends.str[0], ends.str[1]
     return table.reset_index()
 
 
