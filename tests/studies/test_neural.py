@@ -114,7 +114,7 @@ NEGATIVES = np.array([[1, 2], [0, 2], [0, 1], [1, 4], [0, 3], [2, 3]])
 def test_training_tildev2_lowers_its_loss(folder: Path) -> None:
     rng, checkpoint, ids = loaded(folder)
     model = neural.with_projection(checkpoint, bias=1.0)
-    history = training.train_tildev2(model, ids, ids, NEGATIVES, rng, epochs=15, batch=3, rate=1e-2)
+    history = training.train_tildev2(model, training.Pairs(ids, ids, NEGATIVES), rng, epochs=15, batch=3, rate=1e-2)
     assert np.mean(history[-5:]) < np.mean(history[:5])
 
 
@@ -129,7 +129,8 @@ def test_the_loss_of_tildev2_is_built_from_equation_2_2(folder: Path) -> None:
             module.p = 0.0
     negatives = np.arange(6)[:, None][::-1]
     rows = training.batches(6, 6, 1, np.random.default_rng(3))[0]
-    loss = training.train_tildev2(model, ids, ids, negatives, np.random.default_rng(3), epochs=1, batch=6, rate=1e-9)[0]
+    pairs = training.Pairs(ids, ids, negatives)
+    loss = training.train_tildev2(model, pairs, np.random.default_rng(3), epochs=1, batch=6, rate=1e-9)[0]
     table = np.concatenate((scores[np.ix_(rows, rows)], scores[np.ix_(rows, negatives[rows, 0])]), axis=1)
     wanted = np.mean(np.log(np.exp(table).sum(axis=1)) - np.diagonal(table))
     assert loss == pytest.approx(wanted, abs=1e-4)
@@ -140,9 +141,8 @@ def test_training_a_cross_encoder_lowers_its_loss_and_scores_pairs_in_any_order(
     rng, checkpoint, ids = loaded(folder)
     model = neural.with_projection(checkpoint, bias=0.0)
     singing, sleeping = neural.tokenise(checkpoint.tokenizer, ["birds sing", "a sing b"]), ids[1:2]
-    history = training.train_cross_encoder(
-        model, ids[4:], [*singing, *sleeping], np.array([[2], [2]]), rng, epochs=80, batch=2, rate=1e-2
-    )
+    pairs = training.Pairs(ids[4:], [*singing, *sleeping], np.array([[2], [2]]))
+    history = training.train_cross_encoder(model, pairs, rng, epochs=80, batch=2, rate=1e-2)
     assert len(history) == 80
     assert np.mean(history[-5:]) < 0.5 * np.mean(history[:5])
     forward = neural.relevance_scores(model, ids, ids[::-1])
@@ -176,7 +176,8 @@ def test_training_heads_alone_lowers_their_losses_and_leaves_the_encoder(folder:
     states = neural.hidden_states(checkpoint, ids)
     inner = checkpoint.model.bert.encoder.layer[0].output.dense.weight.detach().clone()
     model = neural.with_projection(checkpoint, bias=1.0)
-    history = training.train_projection(model, ids, ids, states, NEGATIVES, rng, epochs=15, batch=3, rate=1e-1)
+    pairs = training.Pairs(ids, ids, NEGATIVES)
+    history = training.train_projection(model, pairs, states, rng, epochs=15, batch=3, rate=1e-1)
     assert np.mean(history[-5:]) < np.mean(history[:5])
     vectors = np.stack([state[1:].mean(axis=0) for state in states])
     history = training.train_head(checkpoint, vectors, ids, rng, epochs=15, batch=3, rate=1e-2)

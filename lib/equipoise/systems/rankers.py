@@ -36,12 +36,10 @@ def best(scores: ArrayLike, queries: Texts, documents: Texts, run: str, *, depth
     ids = np.asarray(documents, dtype=object)
     by_id = np.argsort(ids.astype(str), kind="stable")
     order = by_id[np.argsort(-table[:, by_id], axis=1, kind="stable")][:, :depth]
-    kept = np.take_along_axis(table, order, axis=1)
-    rank = np.broadcast_to(np.arange(1, order.shape[1] + 1), order.shape)
-    topics = np.repeat(np.asarray(queries, dtype=object), order.shape[1])
-    frame = pd.DataFrame(
-        {"run": run, "topic": topics, "document": ids[order].ravel(), "rank": rank.ravel(), "score": kept.ravel()}
-    )
+    rows, places = np.indices(order.shape).reshape(2, -1)
+    columns = order[rows, places]
+    named = {"run": run, "topic": np.asarray(queries, dtype=object)[rows], "document": ids[columns]}
+    frame = pd.DataFrame({**named, "rank": places + 1, "score": table[rows, columns]})
     return frame[np.isfinite(frame["score"])].reset_index(drop=True)
 
 
@@ -61,8 +59,6 @@ def bm25_scores(
 
 def _represented(model: Model, texts: Texts, represent: Represent, **options: Any) -> list[Any]:
     """What represents each text, in the order of the texts; ``**options`` are those of `token_states`."""
-    if not texts:
-        raise ValueError("nothing to rank: no queries or no documents")
     held: list[Any] = [None] * len(texts)
     for positions, states, mask in token_states(model, texts, **options):
         for position, row in zip(positions, represent(states, mask), strict=True):
@@ -110,8 +106,7 @@ def splade_scores(queries: Texts, documents: Texts, model: Model, **options: Any
     options = {"batch": 16, **options}
     parts = (_represented(model, texts, _strongest, **options) for texts in (queries, documents))
     asked, held = (sparse.vstack(part, format="csr") for part in parts)
-    scored: Floats = (asked @ held.T).toarray()
-    return scored
+    return np.asarray((asked @ held.T).toarray())
 
 
 def max_similarity(query: Floats32, document: Floats32) -> float:

@@ -81,8 +81,6 @@ def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "
 
     It takes the place of SciDocs (thesis section 2.3.1), whose data this project cannot reach.
     """
-    if own not in ("drop", "keep"):
-        raise ValueError(f'own must be "drop" or "keep", found {own!r}')
 
     def file(name: str) -> Path:
         return folder / name if folder else registry.fetch("csfcube", name)
@@ -104,8 +102,8 @@ def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "
     annotated = pd.concat(parts)
     papers = annotated.drop_duplicates(["document", "title", "abstract"])
     for row in papers[papers.duplicated("document")].itertuples(index=False):
-        wanted = "one title and abstract a paper, the same in every file"
-        problems.add(row.file, None, None, f"another text of paper {row.document}", wanted)
+        found = f"another text of paper {row.document}"
+        problems.add(row.file, None, None, found, "one title and abstract a paper, the same in every file")
     candidates = annotated[annotated["grade"].notna()]
     both = judgements.merge(candidates, on=["task", "query", "document"], how="outer", suffixes=("", "_text"))
     for row in both[(both["grade"] != both["grade_text"]).fillna(True)].itertuples(index=False):
@@ -120,6 +118,5 @@ def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "
         if name.endswith(("_dev", "_test"))
         for query in tested
     ]
-    if own == "drop":
-        judgements = judgements[judgements["query"] != judgements["document"]]
-    return QueryByExample.of(papers=papers, judgements=judgements, splits=splits)
+    wanted = {"drop": judgements[judgements["query"] != judgements["document"]], "keep": judgements}
+    return QueryByExample.of(papers=papers, judgements=wanted[own], splits=splits)

@@ -14,7 +14,7 @@ thesis chapter 2, Eq. 2.5 and section 2.3.3.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,14 @@ Ties = Literal["lowest", "highest"]
 
 ALPHAS: tuple[float, ...] = tuple(step / 10 for step in range(11))
 """The weights of the thesis's sweep: 0 to 1 in steps of 0.1, each the nearest float to its decimal."""
+
+STATISTICS: dict[str, Any] = {
+    "ranking quality": ("value", "mean"),
+    "alpha average": ("alpha", "mean"),
+    "queries with optimal alpha 0": ("zero", "sum"),
+    "queries with optimal alpha 1": ("one", "sum"),
+}
+"""Rows of Table 2.4 as the thesis names them, but the last: the column of the best weights, and what is made of it."""
 
 
 def z_scale(scores: ArrayLike, groups: ArrayLike) -> Floats:
@@ -118,11 +126,9 @@ def _per_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def _best(values: Floats, ties: Ties) -> Integers:
     """Place of the largest value along the last axis, the first or the last of equal ones."""
-    if ties not in ("lowest", "highest"):
-        raise ValueError(f'ties must be "lowest" or "highest", found {ties!r}')
-    if ties == "lowest":
-        return np.argmax(values, axis=-1)
-    return values.shape[-1] - 1 - np.argmax(values[..., ::-1], axis=-1)
+    first = np.argmax(values, axis=-1)
+    last = values.shape[-1] - 1 - np.argmax(values[..., ::-1], axis=-1)
+    return {"lowest": first, "highest": last}[ties]
 
 
 def _at(table: pd.DataFrame, places: Integers, measure: str) -> pd.DataFrame:
@@ -155,14 +161,7 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
     thesis Table 2.4.
     """
     groups = best.assign(zero=best["alpha"] == 0.0, one=best["alpha"] == 1.0).groupby(["task", "measure"])
-    table = groups.agg(
-        **{
-            "ranking quality": ("value", "mean"),
-            "alpha average": ("alpha", "mean"),
-            "queries with optimal alpha 0": ("zero", "sum"),
-            "queries with optimal alpha 1": ("one", "sum"),
-        }
-    )
+    table = groups.agg(**STATISTICS)
     table["IQR of the optimal alpha"] = groups["alpha"].quantile(0.75) - groups["alpha"].quantile(0.25)
     return table.reset_index()
 

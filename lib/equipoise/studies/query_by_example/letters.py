@@ -29,15 +29,13 @@ def lettered(
 
     thesis Tables 2.1 to 2.3: "paired t-test (p<0.05) with Bonferroni correction for multiple testing".
     """
-    if family not in ("column", "table"):
-        raise ValueError(f'family must be "column" or "table", found {family!r}')
     if absent := [run for run in runs if run not in set(values["run"])]:
         raise ValueError(f"no values of {', '.join(absent)}")
     letters = dict(zip(runs, ascii_lowercase, strict=False))
     chosen = values[values["run"].isin(runs)].sort_values(["task", "measure"], kind="stable")
     chosen = chosen.assign(unit=chosen["task"] + " " + chosen["query"])
     columns = pd.concat([chosen, chosen.assign(task="all")]).groupby(["task", "measure"], sort=False)
-    comparisons = comb(len(runs), 2) * (columns.ngroups if family == "table" else 1)
+    comparisons = comb(len(runs), 2) * {"column": 1, "table": columns.ngroups}[family]
     table = pd.DataFrame(letters.items(), columns=["run", "row"])[["row", "run"]]
     for (task, measure), part in columns:
         found = compare_pairs(part, unit="unit", correction="none")

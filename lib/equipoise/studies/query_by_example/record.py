@@ -137,6 +137,9 @@ class Recorder:
             word = self.checkpoint.tokenizer.id_to_token(int(token))
             self.example.append((name, place, word, float(weight)))
 
+    def _pairs(self) -> training.Pairs:
+        return training.Pairs(self.ids["titles"], self.ids["abstracts"], self.negatives)
+
     def _settings(self, name: str) -> dict[str, Any]:
         return SETTINGS[name] | ({"steps": 3} if self.quick else {})
 
@@ -203,8 +206,8 @@ class Recorder:
             vectors[key] = np.stack([state[1:].mean(axis=0) for state in own])
         self.measured["encoding_minilm"] = {"seconds": self._seconds()}
         model = neural.with_projection(self.checkpoint, bias=1.0)
-        told = ids["titles"], ids["abstracts"], states["abstracts"], self.negatives
-        history = training.train_projection(model, *told, self.rng, **self._settings("tildev2_minilm"))
+        given = model, self._pairs(), states["abstracts"]
+        history = training.train_projection(*given, self.rng, **self._settings("tildev2_minilm"))
         self._matched("tildev2_minilm", {key: neural.projected(model, states[key]) for key in _WEIGHED}, history)
         both = np.concatenate((vectors["papers, first"], vectors["papers, second"]))
         wanted = ids["papers, second"] + ids["papers, first"]
@@ -233,8 +236,7 @@ class Recorder:
         """TILDEv2 over SPLADE-tiny, also over documents expanded by what MiniLM's TILDE finds likely."""
         self._begin(TINY)
         model, told = neural.with_projection(self.checkpoint, bias=1.0), self.ids["candidates"]
-        pairs = self.ids["titles"], self.ids["abstracts"], self.negatives
-        history = training.train_tildev2(model, *pairs, self.rng, **self._settings("tildev2_tiny"))
+        history = training.train_tildev2(model, self._pairs(), self.rng, **self._settings("tildev2_tiny"))
         self._matched("tildev2_tiny", {key: neural.place_weights(model, self.ids[key]) for key in _WEIGHED}, history)
         for m in EXPANSIONS:
             new = tilde.expansion_terms(likely, told, m)
@@ -245,8 +247,7 @@ class Recorder:
     def _tiny_cross_encoder(self) -> None:
         self._begin(TINY)
         model = neural.with_projection(self.checkpoint, bias=0.0)
-        pairs = self.ids["titles"], self.ids["abstracts"], self.negatives
-        history = training.train_cross_encoder(model, *pairs, self.rng, **self._settings("cross_tiny"))
+        history = training.train_cross_encoder(model, self._pairs(), self.rng, **self._settings("cross_tiny"))
         asked = [self.ids["queries"][row] for row in self.rows]
         told = [self.ids["candidates"][row] for row in self.columns]
         self._keep("cross_tiny", neural.relevance_scores(model, asked, told), history)

@@ -28,6 +28,9 @@ CONTEXTUALISED_ROWS = (
 )
 """Rows of Table 2.1: those of the thesis with their stand-ins."""
 
+Fusions = Mapping[str, str]
+"""What BM25 together with a contextualised ranker is called, and the ranker's column of scores."""
+
 LEXICAL_ROWS = tuple(f"{model}_{name}" for model in ("lm", "bm25") for name in ("SA", "STM1", "STM2", "bert", "domain"))
 """Rows of Table 2.2."""
 
@@ -93,9 +96,7 @@ def fusions_of(*runs: str) -> dict[str, str]:
     return {f"BM25 + {SYSTEMS[run]}": run for run in runs}
 
 
-def swept_values(
-    pairs: pd.DataFrame, dataset: QueryByExample, fusions: Mapping[str, str], relevant: int
-) -> pd.DataFrame:
+def swept_values(pairs: pd.DataFrame, dataset: QueryByExample, fusions: Fusions, relevant: int) -> pd.DataFrame:
     """`values_of` every fusion under every weight, with the column ``fusion``."""
     return pd.concat(
         values_of(interpolation.sweep(pairs, BM25_RUN, run), dataset, relevant, by="alpha").assign(fusion=label)
@@ -140,7 +141,7 @@ def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame
 
 
 def predicted_weights(
-    pairs: pd.DataFrame, dataset: QueryByExample, swept: pd.DataFrame, fusions: Mapping[str, str], penalty: float
+    pairs: pd.DataFrame, dataset: QueryByExample, swept: pd.DataFrame, fusions: Fusions, penalty: float
 ) -> pd.DataFrame:
     """Values with a weight predicted for each query, and with one weight learned from all other papers.
 
@@ -192,11 +193,7 @@ def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = 1000) -> 
     alone = model[3].loc[["TILDE SciBERT", "TILDEv2 SciBERT"]].to_numpy()
     single = np.maximum(model[3].loc[["BM25 STM2"]].to_numpy(), alone)
     quality, average, at_0, at_1 = (
-        number[4].xs(name, level="statistic").to_numpy()
-        for name in (
-            *("ranking quality", "alpha average"),
-            *("queries with optimal alpha 0", "queries with optimal alpha 1"),
-        )
+        number[4].xs(name, level="statistic").to_numpy() for name in interpolation.STATISTICS
     )
     low, high = interpolation.alpha_bounds(at_0, at_1, queries)
     repeated = {name: model[1].index.intersection(model[name].index) for name in (2, 3)}
