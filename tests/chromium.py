@@ -80,7 +80,7 @@ class Browser:
             self.events.append(self._message())
 
     def open(self, url: str, width: int = 1200, height: int = 900) -> Page:
-        """Open a page, whole: loaded, its formulas typeset."""
+        """Open a page, loaded whole."""
         return Page(self, url, width, height)
 
 
@@ -108,7 +108,6 @@ class Page:
     def loaded(self, after: int) -> None:
         """Wait until a page is there that was asked for behind the first ``after`` events."""
         self._browser.await_event("Page.loadEventFired", self._session, after)
-        self.run("window.MathJax ? MathJax.startup.promise.then(() => 1) : 1")
 
     def close(self) -> None:
         """Forget the page and all that it left."""

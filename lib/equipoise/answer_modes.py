@@ -10,6 +10,8 @@ thesis, sections 5.3.1 and 5.5 (Mixed RAG Mode).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 MODES = ("Vanilla", "Informed", "CF-informed")
 """The plain modes; a mixed one is written X/Y, X for the relevant and Y for the non-relevant documents."""
 
@@ -35,3 +37,8 @@ def mode_name(mode: str) -> str:
     """
     relevant, nonrelevant = mode_parts(mode)
     return relevant if relevant == nonrelevant else mode
+
+
+def in_order(modes: Iterable[str]) -> list[str]:
+    """Plain modes as `MODES` has them, then mixed ones by name."""
+    return sorted(modes, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode))

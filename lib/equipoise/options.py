@@ -144,6 +144,29 @@ Decimals = Annotated[
     ),
 ]
 
+# --- permutations of conversations --------------------------------------------------------------------------------
+
+PermutationNumbers = Annotated[Sequence[int], Option("Numbers of permutations of each conversation to try.", least=1)]
+Repeats = Annotated[int, Option("Draws for each number of permutations.", least=1)]
+# --- answers ------------------------------------------------------------------------------------------------------
+
+OutOfRange = Annotated[
+    Literal["wrong", "ignored"], Option("A cited number without a document: a wrong citation, or none.")
+]
+Match = Annotated[
+    Literal["substring", "words"], Option("How a gold answer is found in the answer: anywhere, or as whole words.")
+]
+CitationMarks = Annotated[
+    Literal["removed", "kept"], Option("Citations in the answer when a gold answer is looked for.")
+]
+Authors = Annotated[tuple[str, str], Option("The two authors; CAB is positive where the first is favoured.")]
+Favoured = Annotated[str, Option("Author whose favour makes CAB positive.", form="AUTHOR")]
+
+# --- samples ------------------------------------------------------------------------------------------------------
+
+Level = Annotated[float, Option("Confidence level of intervals.", above=0, below=1)]
+Resamples = Annotated[int, Option("Bootstrap samples, and random exchanges of the randomisation test.", least=1)]
+Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
 
 # --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------------------------
 

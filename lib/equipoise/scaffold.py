@@ -13,6 +13,7 @@ import json
 import keyword
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +39,7 @@ def test_{name}(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Scaffold:
-    """What `new_topic` has made.
-
-    ``notebook``, ``test``: the notebook and its test. ``data``: Files to fill in.
-    """
+    """What `new_topic` has made: a notebook, its test, and the data files to fill in."""
 
     notebook: Path
     test: Path
@@ -49,78 +47,70 @@ class Scaffold:
 
 
 def _data_parameters(notebook: Notebook) -> dict[str, str]:
-    """Parameters that name a file below ``data/``, with that file."""
-    folder = project.root() / "data"
-    return {
-        name: parameter.default
-        for name, parameter in notebook.parameters.items()
-        if parameter.type == "str" and "/" in parameter.default and (folder / parameter.default).is_file()
-    }
+    """Parameters that name a file below ``data/``, with that file, of a notebook that takes a topic."""
+    paths = {name: p.default for name, p in notebook.parameters.items() if p.type == "str" and "/" in p.default}
+    there = {name: path for name, path in paths.items() if (project.root() / "data" / path).is_file()}
+    return there if "topic" in notebook.parameters else {}
 
 
 def copyable() -> list[str]:
     """Notebooks that a topic of one's own can begin from."""
-    return [
-        name
-        for name, notebook in find_notebooks().items()
-        if "topic" in notebook.parameters and _data_parameters(notebook)
-    ]
+    return [name for name, notebook in find_notebooks().items() if _data_parameters(notebook)]
 
 
-def _with_parameters(source: str, values: dict[str, str]) -> str:
-    """Return the source of a parameters cell with other values, its comments kept."""
+def _with_parameters(source: str, values: Mapping[str, str]) -> str:
+    """The source of a parameters cell with other values, its comments kept."""
     lines = source.split("\n")
     for statement in ast.parse(source).body:
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-            value = statement.value
-            if statement.target.id in values and value.end_col_offset is not None:
-                line = lines[value.lineno - 1].encode()  # offsets count bytes
-                text = json.dumps(values[statement.target.id], ensure_ascii=False).encode()
-                lines[value.lineno - 1] = (line[: value.col_offset] + text + line[value.end_col_offset :]).decode()
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as old) if name in values:
+                line = lines[old.lineno - 1].encode()  # offsets count bytes
+                text = json.dumps(values[name], ensure_ascii=False).encode()
+                lines[old.lineno - 1] = (line[: old.col_offset] + text + line[old.end_col_offset :]).decode()
     return "\n".join(lines)
 
 
-def new_topic(name: str, source: str, topic: str) -> Scaffold:
-    """Make a notebook for another topic, with data files and a test of its own.
-
-    ``name``: of the new notebook: lower-case letters, digits and ``_``, a letter first. ``source``: Notebook to
-    begin from, one of `copyable`. ``topic``: Id of the topic; one word.
-    """
-    root = project.root()
-    notebooks = find_notebooks()
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
-        raise ValueError(f"{name!r} is no name for a notebook: lower-case letters, digits and _, a letter first")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
-        raise ValueError(f"{topic!r} is no topic: one word of letters, digits, '.', '_' and '-'")
-    if source not in notebooks:
-        raise ValueError(f"no notebook {source}; a topic can begin from {', '.join(copyable())}")
-    notebook = notebooks[source]
-    files = _data_parameters(notebook)
-    if "topic" not in notebook.parameters or not files:
-        others = ", ".join(copyable())
-        raise ValueError(f"{source} takes no topic and data files from its parameters; a topic can begin from {others}")
-    old_topic = str(notebook.parameters["topic"].default)
-    values, contents = {"topic": topic}, dict[Path, str]()
-    for parameter, old in files.items():
-        path = Path(old).with_name(name + Path(old).suffix)
-        if root / "data" / path in contents:
-            path = path.with_stem(f"{name}_{parameter}")
-        values[parameter] = path.as_posix()
-        text = (root / "data" / old).read_text(encoding="utf-8")
-        word = rf"(?<![A-Za-z0-9._-]){re.escape(old_topic)}(?![A-Za-z0-9._-])"
-        contents[root / "data" / path] = re.sub(word, lambda _: topic, text)
-
+def _copied_content(notebook: Notebook, name: str, values: Mapping[str, str]) -> str:
+    """The file of a notebook with another name, title and parameters."""
     content = copy.deepcopy(notebook.content)
     for cell in content.cells:
         if "parameters" in cell.metadata.get("tags", []):
             cell.source = _with_parameters(cell.source, values)
         elif cell.cell_type == "code":
-            cell.source = cell.source.replace(f'Report("{source}")', f'Report("{name}")')
+            cell.source = cell.source.replace(f'Report("{notebook.name}")', f'Report("{name}")')
     title = next((cell for cell in content.cells if cell.cell_type == "markdown"), None)
     if title is not None:
-        title.source = re.sub(r"\A#[^\n]*", lambda _: f"# {topic}: conversations scored", title.source)
+        title.source = re.sub(r"\A#[^\n]*", lambda _: f"# {values['topic']}: conversations scored", title.source)
+    return nbformat.writes(content) + "\n"
+
+
+def new_topic(name: str, source: str, topic: str) -> Scaffold:
+    """Make a notebook for another topic, with data files and a test of its own.
+
+    ``name`` is that of the new notebook; ``source`` is the notebook to begin from, one of `copyable`; ``topic`` is the
+    id of the topic, one word.
+    """
+    root = project.root()
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
+        raise ValueError(f"{name!r} is no name for a notebook: lower-case letters, digits and _, a letter first")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
+        raise ValueError(f"{topic!r} is no topic: one word of letters, digits, '.', '_' and '-'")
+    if source not in copyable():
+        why = "takes no topic and data files from its parameters" if source in find_notebooks() else "is no notebook"
+        raise ValueError(f"{source} {why}; a topic can begin from {', '.join(copyable())}")
+    notebook = find_notebooks()[source]
+    old_topic = re.escape(str(notebook.parameters["topic"].default))
+    values, contents = {"topic": topic}, dict[Path, str]()
+    for parameter, old in _data_parameters(notebook).items():
+        path = Path(old).with_name(name + Path(old).suffix)
+        if root / "data" / path in contents:
+            path = path.with_stem(f"{name}_{parameter}")
+        values[parameter] = path.as_posix()
+        text = (root / "data" / old).read_text(encoding="utf-8")
+        word = rf"(?<![A-Za-z0-9._-]){old_topic}(?![A-Za-z0-9._-])"
+        contents[root / "data" / path] = re.sub(word, lambda _: topic, text)
     made = Scaffold(root / "notebooks" / f"{name}.ipynb", root / "tests" / f"test_{name}.py", tuple(contents))
-    contents[made.notebook] = nbformat.writes(content) + "\n"
+    contents[made.notebook] = _copied_content(notebook, name, values)
     contents[made.test] = _TEST.format(name=name)
     there = [str(path.relative_to(root)) for path in contents if path.exists()]
     if there:
@@ -132,11 +122,7 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
 
 
 def check_topic(name: str, folder: Path) -> list[float]:
-    """Run a notebook into a folder and return the scores of its report.
-
-    ``name``: Notebook, without ending. ``folder``: where its report goes instead of ``reports/``. Returns: The
-    column ``value`` of its table ``scores``.
-    """
+    """Run a notebook into a folder instead of ``reports/``; return the column ``value`` of its table ``scores``."""
     import pandas as pd
     from nbclient import NotebookClient
 

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -64,6 +63,25 @@ def test_a_whole_line_is_kept(tmp_path: Path) -> None:
     plain = read_answers(written(tmp_path, ROW))
     assert plain.columns.tolist() == [*ROW, "citations", "gold"]
     assert plain["gold"].tolist() == [()]
+
+
+def test_a_recording_is_read_without_its_settings_and_without_a_torn_line(tmp_path: Path) -> None:
+    how = {"finish": "stop", "seconds": 1.5, "prompt_tokens": 9, "completion_tokens": 3, "shown": ["d1", "d2"]}
+    line = {"record": "answer"} | ROW | {"documents": 2} | how
+    settings = {"record": "settings", "seed": 1}
+    path = written(tmp_path, settings, line, line | {"question": "q2"})
+    path.write_bytes(path.read_bytes() + b'{"record": "answer", "ques')
+    table = read_answers(path)
+    assert table["question"].tolist() == ["q1", "q2"]
+    assert table["shown"].tolist() == [("d1", "d2")] * 2
+    assert "record" not in table
+    # what only says how an answer came about tells no two apart
+    again = written(tmp_path, settings, line, line | {"seconds": 2.0, "completion_tokens": 4})
+    assert problems(again)[0].startswith("line 3: found question 'q1' in mode Vanilla again, as on line 2")
+    (said,) = problems(written(tmp_path, settings, line | {"record": "turn"}))
+    assert said.startswith("line 2, column record: found 'turn'")
+    with pytest.raises(InputError, match="settings without an answer"):
+        read_answers(written(tmp_path, settings))
 
 
 def test_marks_ends_of_line_and_empty_lines_do_not_matter(tmp_path: Path) -> None:
@@ -262,7 +280,7 @@ def test_the_csv_is_the_library_s_table(tmp_path: Path) -> None:
     result = called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "ignored")
     assert result.exit_code == 0, result.output
     options: dict[str, Any] = {"level": 0.9, "resamples": 99, "out_of_range": "ignored"}
-    expected = score_attribution(read_answers(path), ["model"], run="mine", rng=np.random.default_rng(5), **options)
+    expected = score_attribution(read_answers(path), ["model"], run="mine", seed=5, **options)
     ours = read(result.stdout)
     assert ours.columns.tolist() == expected.columns.tolist()
     assert ours["measure"].tolist() == expected["measure"].tolist()
@@ -306,7 +324,7 @@ def test_an_output_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         ([], "name the column that tells them apart in by"),
         (["--by", "lost"], "columns lost wanted"),
         (["--by", "citations"], "of other names than citations"),
-        (["--by", "model", "--favoured", "Bot"], "--favoured is Human or LLM"),
+        (["--by", "model", "--favoured", "Bot"], "favoured is Human or LLM"),
         (["--level", "1"], "--level"),
         (["--resamples", "0"], "--resamples"),
         (["--match", "any"], "--match"),

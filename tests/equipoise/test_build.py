@@ -256,6 +256,24 @@ def test_unknown_and_mistyped_parameters_are_named(root: Path, given: dict[str, 
     assert not (root / "reports").exists()
 
 
+def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
+    patience = notebooks.Parameter("patience", "int", 1250, "words read")
+    assert patience.parse("1000") == 1000
+    with pytest.raises(ValueError, match=r"patience is '0'; wanted int from 1 \(words read\)"):
+        patience.parse("0")
+    with pytest.raises(ValueError, match=r"gains is '{1: 2}'; wanted dict\[int, float\] between 0 and 1$"):
+        notebooks.Parameter("gains", "dict[int, float]", {1: 0.5}, "").parse("{1: 2}")
+    # of the same name but another thing, since the default is none of the option's values
+    assert notebooks.Parameter("patience", "float", 0.5, "").parse("0.25") == 0.25
+    assert notebooks.Parameter("decimals", "int | None", None, "").parse("null") is None
+
+
+def test_reading_reports_draws_in_no_matplotlib() -> None:
+    modules = "build, comparison, freshness, ledger, notebooks, printed"
+    code = f"import sys; from equipoise.reports import {modules}; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - fixed words only
+
+
 @pytest.mark.usefixtures("root")
 def test_an_unknown_notebook_is_named() -> None:
     with pytest.raises(ValueError, match="no notebook other; there are example"):
@@ -379,7 +397,8 @@ def test_of_a_shared_namespace_only_what_was_imported_counts(tmp_path: Path, mon
         (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: part_{name}\nVersion: 1.0\n")
         (information / "RECORD").write_text(f"shared_name/{name}/__init__.py,,\n")
     monkeypatch.syspath_prepend(tmp_path)
-    importlib.import_module("shared_name.one")
+    imported = importlib.import_module("shared_name.one")
+    monkeypatch.setattr(sys.modules["__main__"], "one_part", imported, raising=False)  # as a notebook does
     try:
         versions = provenance.loaded_versions()
     finally:

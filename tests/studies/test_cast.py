@@ -16,7 +16,7 @@ from equipoise.loaders import registry, trec
 from equipoise.problems import InputError
 from equipoise.reports.printed import printed_table
 from equipoise.studies.permutations import data as cast
-from equipoise.studies.permutations.rewriters import conversations, utterance_blocks
+from equipoise.studies.permutations.conversations import conversations, utterance_blocks
 
 
 def problems(reader: Callable[[Path], pd.DataFrame], path: Path, content: str) -> list[str]:

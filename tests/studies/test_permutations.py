@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from equipoise.studies.permutations.structures import ClassStructure, GraphStructure, Structure
+from equipoise.studies.permutations.class_structures import ClassStructure
+from equipoise.studies.permutations.graph_structures import GraphStructure
+from equipoise.studies.permutations.structures import Structure
 
 classes = st.lists(st.sampled_from(["SE", "FT", "PT"]), max_size=6).map(lambda tail: ["SE", *tail])
 homes = st.sampled_from(["ft", "se"])

@@ -49,7 +49,7 @@ def dataset() -> QueryByExample:
 def test_bm25_with_the_thesis_parameters_is_bm25s_under_the_same_formula(analyser: str) -> None:
     tokenise = ANALYSERS[analyser]
     collection = Collection.from_texts({f"d{n}": text for n, text in enumerate(TEXTS)}, tokenise)
-    ours = bm25(collection, collection.queries(TEXTS), **BM25)  # type: ignore[arg-type]
+    ours = bm25(collection, collection.queries(TEXTS), **BM25)
     public = bm25s.BM25(method="lucene", k1=2.75, b=1.0, dtype="float64")
     public.index([tokenise(text) for text in TEXTS], show_progress=False)
     for query, row in zip(TEXTS, ours, strict=True):

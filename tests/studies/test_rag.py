@@ -23,10 +23,12 @@ from equipoise.answer_modes import MODES, mode_parts
 from equipoise.conversations import records
 from equipoise.conversations.endpoint import Answer, Endpoint, EndpointError, Sampling
 from equipoise.loaders import registry
+from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import citation_rows, citations, score_answers
 from equipoise.problems import InputError
+from equipoise.studies import recording
 from equipoise.studies.attribution import answering as rag
-from equipoise.studies.attribution import record as rag_runs
+from equipoise.studies.attribution import design, prompts
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
 from equipoise.studies.attribution.marks import paired_t_bounds
 from equipoise.studies.attribution.natural_questions import read_questions
@@ -34,6 +36,10 @@ from equipoise.studies.attribution.natural_questions import read_questions
 PLAIN = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")
 GREEDY = Sampling(temperature=0, max_tokens=20)
 RECORDED = ("data", "outputs", "attribution")
+
+
+def read_record(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    return recording.read_settings(path), read_answers(path)
 
 
 # --- labels -------------------------------------------------------------------------------------------------------
@@ -108,15 +114,15 @@ def test_other_metadata_comes_as_a_small_table() -> None:
 
 
 def test_a_prompt_shows_labels_only_where_they_are_told() -> None:
-    prompts = rag.read_prompts()
-    plain = prompts.answer("who left?", [rag.Passage("Ann left."), rag.Passage("Bo came.")])
-    told = prompts.answer(
+    asked = prompts.read_prompts()
+    plain = asked.answer("who left?", [prompts.Passage("Ann left."), prompts.Passage("Bo came.")])
+    told = asked.answer(
         "who left?",
-        [rag.Passage("Ann left.", "LLM"), rag.Passage("Bo came.", "Human")],
+        [prompts.Passage("Ann left.", "LLM"), prompts.Passage("Bo came.", "Human")],
         PLAIN.notice,
         lambda group, _: list(PLAIN.groups)[group],
     )
-    assert [message["role"] for message in plain] == ["system", *["user", "assistant"] * len(prompts.examples), "user"]
+    assert [message["role"] for message in plain] == ["system", *["user", "assistant"] * len(asked.examples), "user"]
     assert "written by" not in json.dumps(plain)
     assert "3. " not in plain[0]["content"]
     assert told[0]["content"].endswith("3. Authors are given.")
@@ -126,13 +132,13 @@ def test_a_prompt_shows_labels_only_where_they_are_told() -> None:
     )
     assert all(message["content"].count("(written by [") >= 2 for message in told if message["role"] == "user")
     with pytest.raises(ValueError, match="no passages"):
-        prompts.answer("who left?", [])
+        asked.answer("who left?", [])
 
 
 def test_the_worked_examples_favour_neither_group() -> None:
     cited: Counter[int] = Counter()
     shown: Counter[int] = Counter()
-    for example in rag.read_prompts().examples:
+    for example in prompts.read_prompts().examples:
         found = citations(example.answer, len(example.passages)).cited
         cited.update(example.passages[number - 1][1] for number in found)
         shown.update(group for _, group in example.passages)
@@ -141,10 +147,10 @@ def test_the_worked_examples_favour_neither_group() -> None:
 
 
 def test_text_of_passages_and_questions_is_not_taken_for_a_placeholder() -> None:
-    prompts = rag.Prompts("Answer.", "{documents} | {question}", "Rewrite: {passage}", "Names", ())
-    asked = prompts.answer("what is {documents}?", [rag.Passage("{question}\nand\\1")])[-1]["content"]
+    wording = prompts.Prompts("Answer.", "{documents} | {question}", "Rewrite: {passage}", "Names", ())
+    asked = wording.answer("what is {documents}?", [prompts.Passage("{question}\nand\\1")])[-1]["content"]
     assert asked == "Document [1] ({question} and\\1) | what is {documents}?"
-    assert prompts.rewriting("a {passage}\nb")[0]["content"] == "Rewrite: a {passage} b"
+    assert wording.rewriting("a {passage}\nb")[0]["content"] == "Rewrite: a {passage} b"
 
 
 # --- order --------------------------------------------------------------------------------------------------------
@@ -152,11 +158,11 @@ def test_text_of_passages_and_questions_is_not_taken_for_a_placeholder() -> None
 
 @given(st.integers(1, 60), st.integers(1, 12), st.integers(0, 5))
 def test_the_relevant_passage_stands_at_each_place_equally_often(questions: int, documents: int, seed: int) -> None:
-    places = rag.balanced_places(questions, documents, np.random.default_rng(seed))
+    places = design.balanced_places(questions, documents, np.random.default_rng(seed))
     counts = np.bincount(places, minlength=documents)
     assert len(places) == questions
     assert counts.max() - counts.min() <= 1
-    shown = rag.placed("r", [str(number) for number in range(documents - 1)], int(places[0]))
+    shown = design.placed("r", [str(number) for number in range(documents - 1)], int(places[0]))
     assert shown.index("r") == places[0]
     assert [name for name in shown if name != "r"] == [str(number) for number in range(documents - 1)]
 
@@ -231,7 +237,7 @@ def test_a_record_goes_on_where_it_stopped_even_within_a_line(tmp_path: Path) ->
         path.write_bytes(whole.read_bytes()[:cut])
         held = len(records.whole_lines(path))
         assert record(path, 4) == 4 - max(held - 1, 0)
-        settings, answers = rag.read_record(path)
+        settings, answers = read_record(path)
         assert answers["question"].tolist() == ["q0", "q1", "q2", "q3"]
         assert settings["sampling"]["max_tokens"] == 20
     assert record(path, 4) == 0
@@ -268,7 +274,7 @@ def test_a_record_that_is_none_is_refused(tmp_path: Path, line: str) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(f'{{"record": "settings"}}\n{line}\n')
     with pytest.raises(InputError, match=r"r\.jsonl"):
-        rag.read_record(path)
+        read_record(path)
 
 
 def test_an_answer_twice_is_refused(tmp_path: Path) -> None:
@@ -276,7 +282,7 @@ def test_an_answer_twice_is_refused(tmp_path: Path) -> None:
     record(path, 1)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
     with pytest.raises(InputError, match="each answer once"):
-        rag.read_record(path)
+        read_record(path)
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
@@ -290,7 +296,7 @@ def test_failures_are_told_and_the_rest_is_recorded(tmp_path: Path, parallel: in
 
     with pytest.raises(rag.IncompleteError, match="2 answers are missing"):
         rag.record_answers(tasks(6), model, path, {"model": "m"}, GREEDY, parallel=parallel)
-    assert rag.read_record(path)[1]["question"].tolist() == ["q0", "q2", "q3", "q5"]
+    assert read_record(path)[1]["question"].tolist() == ["q0", "q2", "q3", "q5"]
     assert rag.record_answers(tasks(6), cites, path, {"model": "m"}, GREEDY, parallel=parallel) == 2
 
 
@@ -322,7 +328,7 @@ def test_an_endpoint_that_fails_midway_loses_nothing(tmp_path: Path, serve: Call
         with pytest.raises(rag.IncompleteError, match=r"2 answers are missing[\s\S]*no such model"):
             rag.record_answers(tasks(5), model, path, {"model": "tiny"}, GREEDY)
         assert rag.record_answers(tasks(5), model, path, {"model": "tiny"}, GREEDY) == 2
-    _, answers = rag.read_record(path)
+    _, answers = read_record(path)
     assert answers["question"].tolist() == ["q0", "q1", "q4", "q2", "q3"]
     assert [one["probability"] for one in answers["citations"].str[0]] == pytest.approx([math.exp(-0.5)] * 5, abs=1e-6)
     assert server.requests[0]["logprobs"] is True
@@ -349,7 +355,7 @@ def test_a_server_without_good_probabilities_still_answers(
     server = serve(says("It is so [2].", logprobs=odd))
     with rag.endpoint_model(Endpoint(server.url, "tiny", timeout=2)) as model:
         rag.record_answers(tasks(1), model, tmp_path / "r.jsonl", {}, GREEDY)
-    _, answers = rag.read_record(tmp_path / "r.jsonl")
+    _, answers = read_record(tmp_path / "r.jsonl")
     assert answers["citations"].tolist() == [[{"document": 2, "probability": None}]]
 
 
@@ -362,17 +368,18 @@ def recordings() -> list[str]:
 
 @pytest.mark.parametrize("name", recordings())
 def test_a_recording_holds_whole_cells_of_the_design(name: str) -> None:
-    settings, answers = rag.read_record(project.root().joinpath(*RECORDED, f"{name}.jsonl"))
-    assert len(settings["sha256"]) == 64
+    settings, answers = read_record(project.root().joinpath(*RECORDED, f"{name}.jsonl"))
+    assert [len(sha256) for sha256 in settings["models"].values()] == [64]
+    assert answers["gold"].map(len).ge(1).all()
     assert (answers["documents"] == answers["k"]).all()
     assert answers["relevant"].map(len).eq(1).all()
-    known = pd.concat([rag_runs.of_experiment(answers, experiment) for experiment in rag_runs.CELLS])
+    known = pd.concat([design.of_experiment(answers, experiment) for experiment in design.CELLS])
     keys = ["benchmark", "retriever", "labels", "k", "mode", "relevant_author", "nonrelevant_author", "question"]
     assert len(known.drop_duplicates(keys)) == len(answers)
     # a question has the same passages in the same order in every mode
     orders = answers.groupby(["benchmark", "retriever", "k", "question"])["shown"].nunique()
     assert (orders == 1).all()
-    first = rag_runs.inputs("NQ")
+    first = design.inputs("NQ")
     ranked = first[first["retriever"] == "BM25"].groupby("question")["document"].agg(list)
     for row in answers[(answers["benchmark"] == "NQ") & (answers["retriever"] == "BM25")].itertuples():
         assert set(row.shown) == set(ranked[row.question][: row.k])
@@ -381,13 +388,14 @@ def test_a_recording_holds_whole_cells_of_the_design(name: str) -> None:
 
 def test_the_prompts_on_record_are_those_of_the_code() -> None:
     for name in recordings():
-        settings, _ = rag.read_record(project.root().joinpath(*RECORDED, f"{name}.jsonl"))
-        assert settings["prompts"] == rag_runs._digest(*rag_runs._ANSWER_FILES)
+        settings, _ = read_record(project.root().joinpath(*RECORDED, f"{name}.jsonl"))
+        files = [project.data(*parts) for parts in design.ANSWER_FILES]
+        assert settings["inputs"] == recording.settings_of(inputs=files)["inputs"]
 
 
 def test_tasks_tell_the_labels_that_their_mode_says() -> None:
     try:
-        wanted = rag_runs.tasks("NQ", rag_runs.CELLS["modes"] + rag_runs.CELLS["mixed"], 5)
+        wanted = design.tasks("NQ", design.CELLS["modes"] + design.CELLS["mixed"], 5)
     except registry.DataUnreachable as error:
         pytest.skip(f"needs upstream data: {error}")
     for task in wanted:

@@ -8,9 +8,12 @@ One JSON object a line, one line for each answer::
 
 (on one line). ``question`` names the question, ``mode`` is one of `equipoise.answer_modes.MODES` or two of them as X/Y,
 the authors are the actual ones, ``relevant`` numbers the relevant documents from 1. Optional: ``documents``, how many
-were shown, on every line or on none; ``gold``, gold answers; ``citations``, the cited documents with the probability
-of their number, or null. Further keys hold a text or a number, the same keys on every line; they tell apart answers
-to the same question in the same mode.
+were shown, on every line or on none; ``shown``, their ids; ``gold``, gold answers; ``citations``, the cited documents
+with the probability of their number, or null. Further keys hold a text or a number, the same keys on every line; they
+tell apart answers to the same question in the same mode, but for what only says how an answer came about: ``finish,
+seconds, prompt_tokens, completion_tokens``.
+
+A recording has its settings on line 1, and ``"record": "answer"`` on the others.
 
 References
 ----------
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
@@ -32,105 +36,90 @@ from equipoise.answer_modes import MODES, mode_name
 from equipoise.files import read_text
 from equipoise.loaders.documents import MOST_PROBLEMS
 from equipoise.nuggets import LARGEST_INTEGER
-from equipoise.problems import InputError, Problem
+from equipoise.problems import Problems
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HOW = ("finish", "seconds", "prompt_tokens", "completion_tokens")
+_LISTS = (list, tuple, type(None))
+
+
+class _UnwantedError(Exception):
+    """What was found, and what was wanted."""
 
 
 def _shown(value: object) -> str:
     """A value as a message shows it; of lists and objects only the kind."""
     if isinstance(value, (list, dict)):
-        return {list: "a list", dict: "an object"}[type(value)]
+        return "a list" if isinstance(value, list) else "an object"
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER**2:
         return "a number of very many digits"
     quoted = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return quoted if len(quoted) <= 60 else quoted[:57] + "..."
 
 
-class _UnwantedError(ValueError):
-    """What was found and what was wanted."""
-
-    def __init__(self, found: str, wanted: str) -> None:
-        self.found, self.wanted = found, wanted
-        super().__init__(found)
+# --- values -------------------------------------------------------------------------------------------------------
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _UnwantedError(_shown(value), "a text")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise _UnwantedError(f"half a surrogate pair in {_shown(value)}", "a text that UTF-8 can write") from None
+    if _SURROGATE.search(value):
+        raise _UnwantedError(f"half a surrogate pair in {_shown(value)}", "a text that UTF-8 can write")
     return value
 
 
 def _word(value: object) -> str:
-    text = _text(value)
-    if not text.strip():
+    if not _text(value).strip():
         raise _UnwantedError("an empty text", "a text that is not empty")
-    return text
+    return str(value)
 
 
 def _id(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER:
-        return str(value)
-    return _word(value)
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
+    return str(value) if whole else _word(value)
 
 
 def _mode(value: object) -> str:
-    text = _text(value)
     try:
-        return mode_name(text)
+        return mode_name(_text(value))
     except ValueError:
-        raise _UnwantedError(_shown(text), f"{', '.join(MODES)}, or two of them as X/Y") from None
+        raise _UnwantedError(_shown(value), f"{', '.join(MODES)}, or two of them as X/Y") from None
 
 
-def _whole(value: object, least: int) -> int:
+def _whole(value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_INTEGER:
         raise _UnwantedError(_shown(value), f"a whole number from {least}")
     return value
 
 
-def _count(value: object) -> int:
-    return _whole(value, 1)
-
-
-def _list(value: object, what: str) -> list[Any]:
+def _list(value: object, what: str, each: Callable[[Any], Any] = _word) -> list[Any]:
     if not isinstance(value, list):
         raise _UnwantedError(_shown(value), what)
-    return value
+    return [each(one) for one in value]
 
 
 def _relevant(value: object) -> tuple[int, ...]:
     what = "a list of the numbers of the relevant documents, from 1, each once"
-    numbers = tuple(_whole(number, 1) for number in _list(value, what))
+    numbers = _list(value, what, _whole)
     if not numbers or len(set(numbers)) < len(numbers):
         raise _UnwantedError("a number twice" if numbers else "an empty list", what)
-    return numbers
+    return tuple(numbers)
 
 
-def _gold(value: object) -> tuple[str, ...]:
-    return tuple(_word(text) for text in _list(value, "a list of gold answers"))
-
-
-def _probability(value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+def _citation(one: object) -> dict[str, Any]:
+    wanted = "objects with document and probability"
+    if not isinstance(one, dict):
+        raise _UnwantedError(_shown(one), wanted)
+    if "document" not in one or set(one) - {"document", "probability"}:
+        raise _UnwantedError(f"an object with {', '.join(map(_shown, one)) or 'nothing'}"[:200], wanted)
+    document, value = _whole(one["document"], 0), one.get("probability")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1):
         raise _UnwantedError(_shown(value), "a probability from 0 to 1, or null")
-    return float(value)
+    return {"document": document, "probability": None if value is None else float(value)}
 
 
 def _citations(value: object) -> list[dict[str, Any]] | None:
-    if value is None:
-        return None
-    cited, wanted = [], "objects with document and probability"
-    for one in _list(value, "a list of citations, or null"):
-        if not isinstance(one, dict):
-            raise _UnwantedError(_shown(one), wanted)
-        if "document" not in one or set(one) - {"document", "probability"}:
-            raise _UnwantedError(f"an object with {', '.join(map(_shown, one)) or 'nothing'}"[:200], wanted)
-        cited.append({"document": _whole(one["document"], 0), "probability": _probability(one.get("probability"))})
-    return cited
+    return None if value is None else _list(value, "a list of citations, or null", _citation)
 
 
 def _further(value: object) -> str | int | float:
@@ -151,8 +140,15 @@ _REQUIRED: Mapping[str, Callable[[object], Any]] = {
     "answer": _text,
     "relevant": _relevant,
 }
-_OPTIONAL: Mapping[str, Callable[[object], Any]] = {"documents": _count, "citations": _citations, "gold": _gold}
-_ABSENT: Mapping[str, Any] = {"citations": None, "gold": ()}
+_OPTIONAL: Mapping[str, Callable[[object], Any]] = {
+    "documents": _whole,
+    "shown": lambda value: tuple(_list(value, "a list of the ids of the documents shown")),
+    "citations": _citations,
+    "gold": lambda value: tuple(_list(value, "a list of gold answers")),
+}
+
+
+# --- lines --------------------------------------------------------------------------------------------------------
 
 
 def _constant(name: str) -> float:
@@ -169,28 +165,26 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _object(line: str) -> dict[str, Any]:
     """The JSON object on a line."""
-    wanted = "a JSON object for an answer"
     try:
         content = json.loads(line, parse_constant=_constant, object_pairs_hook=_unique_keys)
-    except _UnwantedError:
-        raise
     except json.JSONDecodeError as error:
-        raise _UnwantedError(f"no JSON ({error.msg} at character {error.pos + 1})", wanted) from None
+        found = f"no JSON ({error.msg} at character {error.pos + 1})"
     except RecursionError:
-        raise _UnwantedError("values within values without end", wanted) from None
+        found = "values within values without end"
     except ValueError:
-        raise _UnwantedError("a number of very many digits", wanted) from None
-    if not isinstance(content, dict):
-        raise _UnwantedError(_shown(content), wanted)
-    return content
+        found = "a number of very many digits"
+    else:
+        if isinstance(content, dict):
+            return content
+        found = _shown(content)
+    raise _UnwantedError(found, "a JSON object for an answer")
 
 
 class _Reader:
     """Reads answers line by line and collects what is wrong."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.problems: list[Problem] = []
+        self.name, self.problems = name, Problems()
         self.rows: list[dict[str, Any]] = []
         self.kinds: dict[str, str] = {}  # of the first sound line: documents and further keys, text or number
         self.first = 0
@@ -198,25 +192,28 @@ class _Reader:
         self.seen: dict[Hashable, int] = {}
 
     def wrong(self, line: int | None, column: str | None, found: str, wanted: str) -> None:
-        self.problems.append(Problem(self.name, line, column, found, wanted))
+        self.problems.add(self.name, line, column, found, wanted)
 
     def add(self, number: int, line: str) -> None:
         try:
             content = _object(line)
         except _UnwantedError as error:
-            self.wrong(number, None, error.found, error.wanted)
+            self.wrong(number, None, *error.args)
             return
-        before = len(self.problems)
-        row = dict(_ABSENT)
+        kind, before = content.pop("record", "answer"), len(self.problems)
+        if number == 1 and kind == "settings":
+            return
+        if kind != "answer":
+            self.wrong(number, "record", _shown(kind), "settings on line 1, then answer")
         for key in _REQUIRED:
             if key not in content:
                 self.wrong(number, key, "no such key", "it on every line")
+        row: dict[str, Any] = {"citations": None, "gold": ()}
         for key, value in content.items():
             try:
-                _word(key)
-                row[key] = (_REQUIRED.get(key) or _OPTIONAL.get(key) or _further)(value)
+                row[_word(key)] = (_REQUIRED.get(key) or _OPTIONAL.get(key) or _further)(value)
             except _UnwantedError as error:
-                self.wrong(number, repr(key)[1:-1][:60], error.found, error.wanted)
+                self.wrong(number, repr(key)[1:-1][:60], *error.args)
         if len(self.problems) == before:
             self.compare(number, row)
             self.rows.append(row)
@@ -226,15 +223,14 @@ class _Reader:
         highest = max(row["relevant"])
         if highest > row.get("documents", highest):
             self.wrong(number, "relevant", str(highest), f"numbers from 1 to documents, {row['documents']}")
-        further = {key: value for key, value in row.items() if key not in (*_REQUIRED, *_ABSENT)}
+        further = {key: value for key, value in row.items() if key not in _REQUIRED and not isinstance(value, _LISTS)}
         kinds = {key: "a text" if isinstance(value, str) else "a number" for key, value in further.items()}
         if not self.first:
             self.kinds, self.first = kinds, number
         for key in sorted(self.kinds.keys() | kinds.keys()):
-            if key not in kinds:
-                self.wrong(number, key, "no such key", f"the keys of line {self.first}")
-            elif key not in self.kinds:
-                self.wrong(number, key, "a key more", f"the keys of line {self.first}")
+            if key not in kinds or key not in self.kinds:
+                found = "a key more" if key in kinds else "no such key"
+                self.wrong(number, key, found, f"the keys of line {self.first}")
             elif kinds[key] != self.kinds[key]:
                 self.wrong(number, key, _shown(further[key]), f"{self.kinds[key]}, as on line {self.first}")
         for column in ("relevant_author", "nonrelevant_author"):
@@ -244,8 +240,8 @@ class _Reader:
             elif author not in self.authors:
                 self.authors.append(author)
         names = ("question", "mode", "relevant_author", "nonrelevant_author")
-        identity = (*(row[name] for name in names), *sorted(further.items()))
-        earlier = self.seen.setdefault(identity, number)
+        telling = sorted(item for item in further.items() if item[0] not in _HOW)
+        earlier = self.seen.setdefault((*(row[name] for name in names), *telling), number)
         if earlier != number:
             found = f"question {_shown(row['question'])} in mode {row['mode']} again, as on line {earlier}"
             self.wrong(number, None, found, "each answer once, or a further key that tells them apart")
@@ -254,22 +250,26 @@ class _Reader:
 def read_answers(path: str | Path) -> pd.DataFrame:
     """Read answers with their citations.
 
-    ``path``: JSON Lines as the module describes; empty lines are passed over. Returns: One row for each answer, in
+    ``path``: JSON Lines as the module describes; empty lines are passed over. Returns one row for each answer, in
     the order of the file: ``question`` (text), ``mode`` (by its one name), ``relevant_author, nonrelevant_author,
-    answer, relevant`` (tuple of int), ``documents`` (int, where the file has it), ``citations`` (list of mappings
-    with ``document`` and ``probability``, or None), ``gold`` (tuple of str, empty where there is none), then the
-    further keys.
+    answer, relevant`` (tuple of int), ``documents`` (int) and ``shown`` (tuple of str) where the file has them,
+    ``citations`` (list of mappings with ``document`` and ``probability``, or None), ``gold`` (tuple of str, empty where
+    there is none), then the further keys.
 
     thesis, section 5.3: the modes, and the authors of relevant and non-relevant documents.
     """
     reader = _Reader(str(path))
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    lines = read_text(path).split("\n")
+    if lines[0].startswith("{") and '"record": "settings"' in lines[0]:
+        lines.pop()  # what follows the last end of a line: nothing, or what an interruption left of an answer
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             reader.add(number, line)
         if len(reader.problems) >= MOST_PROBLEMS:
             break
-    if reader.problems:
-        raise InputError(reader.problems)
+    if not reader.rows and not reader.problems:
+        reader.wrong(None, None, "settings without an answer", "at least one answer")
+    reader.problems.refuse()
     table = pd.DataFrame(reader.rows)
     first = [*_REQUIRED, *(key for key in _OPTIONAL if key in table.columns)]
     return table[[*first, *(key for key in table.columns if key not in first)]]

@@ -10,8 +10,6 @@ import os
 from pathlib import Path
 
 import pandas as pd
-import platformdirs
-import pooch
 
 from equipoise import project
 
@@ -28,16 +26,16 @@ class DataUnreachable(RuntimeError):  # noqa: N818 - it names a state of the wor
 
 def cache_folder() -> Path:
     """Folder of downloaded files: ``EQUIPOISE_CACHE``, else the user's cache."""
-    return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_path("equipoise")).absolute()
+    import pooch  # not needed to score files of one's own
+
+    return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("equipoise")).absolute()
 
 
 def mirror_folder() -> Path | None:
     """Folder named by ``EQUIPOISE_MIRROR``, or None; a relative one is taken from the top of the repository."""
     named = os.environ.get(MIRROR_VARIABLE)
-    if not named:
-        return None
-    folder = project.root() / named
-    if not folder.is_dir():
+    folder = project.root() / named if named else None
+    if folder is not None and not folder.is_dir():
         raise NotADirectoryError(f"{MIRROR_VARIABLE} names {named}, which is no folder")
     return folder
 
@@ -45,7 +43,7 @@ def mirror_folder() -> Path | None:
 def entries() -> pd.DataFrame:
     """Every registered file.
 
-    Returns DataFrame, columns item, path, url, sha256, bytes, licence: As text.
+    Returns DataFrame, columns item, path, url, sha256, bytes, licence, all as text.
     """
     path = project.root() / "data" / "registry.tsv"
     table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
@@ -65,53 +63,41 @@ def _entry(item: str, path: str) -> pd.Series:
 
 def _local(entry: pd.Series) -> tuple[str, Path] | None:
     """Place of a file on this machine: in the cache or in the mirror; a damaged one is an error."""
-    folders = {"cache": cache_folder(), "mirror": mirror_folder()}
-    for place, folder in folders.items():
-        if folder is None:
-            continue
-        path = folder / str(entry["item"]) / str(entry["path"])
-        if path.is_file():
-            digest = project.sha256(path)
-            if digest != entry["sha256"]:
-                raise ValueError(
-                    f"{entry['item']}/{entry['path']} in the {place} has sha256 {digest}, wanted {entry['sha256']}: "
-                    f"remove it there and fetch it again"
-                )
-            return place, path
+    name, wanted = f"{entry['item']}/{entry['path']}", entry["sha256"]
+    for place, folder in {"cache": cache_folder(), "mirror": mirror_folder()}.items():
+        if folder is not None and (folder / name).is_file():
+            digest = project.sha256(folder / name)
+            if digest != wanted:
+                told = f"{name} in the {place} has sha256 {digest}, wanted {wanted}"
+                raise ValueError(f"{told}: remove it there and fetch it again")
+            return place, folder / name
     return None
 
 
 def fetch(item: str, path: str) -> Path:
     """Path of an upstream file on this machine, fetched if need be and noted as used."""
+    import pooch
+
     entry = _entry(item, path)
     local = _local(entry)
+    target = local[1] if local else cache_folder() / item / path
     if local is None:
-        target = cache_folder() / item / path
+        downloader = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
         try:
-            pooch.retrieve(
-                url=entry["url"],
-                known_hash=f"sha256:{entry['sha256']}",
-                path=target.parent,
-                fname=target.name,
-                downloader=pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS),
-            )
+            pooch.retrieve(entry["url"], f"sha256:{entry['sha256']}", target.name, target.parent, downloader=downloader)
         except OSError as error:  # of which requests' errors are a kind
             raise DataUnreachable(
                 f"{item}/{path} is not in the cache or the mirror, and its url does not answer "
                 f"({type(error).__name__}): set {MIRROR_VARIABLE} to a folder that has it"
             ) from None
-        local = "cache", target
     project.note(f"registry:{item}/{path}", str(entry["sha256"]))
-    return local[1]
+    return target
 
 
 def verify(entry: pd.Series) -> str:
-    """Where a registered file is on this machine, after checking its sha256.
-
-    ``entry``: A row of `entries`. Returns: ``cache``, ``mirror``, ``damaged`` or ``not here``.
-    """
+    """Where the file of a row of `entries` is, after checking its sha256: cache, mirror, damaged or not here."""
     try:
         local = _local(entry)
     except ValueError:
         return "damaged"
-    return "not here" if local is None else local[0]
+    return local[0] if local else "not here"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 from collections.abc import Iterable, Mapping
@@ -72,10 +73,9 @@ def _digest(name: str) -> str:
 
 
 def _version(name: str) -> str:
-    try:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"
+    return "none"
 
 
 def missing_data(inputs: Iterable[str]) -> list[str]:

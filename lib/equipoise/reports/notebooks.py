@@ -157,6 +157,10 @@ def find_notebooks() -> dict[str, Notebook]:
     return {path.stem: Notebook.read(path) for path in sorted((project.root() / "notebooks").glob("*.ipynb"))}
 
 
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 _VOLATILE = (
     (re.compile(r"\b0x[0-9a-f]{6,16}\b"), "0x0"),
     (re.compile(r"/tmp/ipykernel_\d+/\d+\.py"), "<cell>"),  # noqa: S108 - a pattern, not a file
@@ -176,17 +180,9 @@ def _steady(value: Any) -> Any:
 
 
 def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return an executed notebook without what changes from run to run: times, ids, addresses, versions, progress bars.
-
-    Returns: A copy.
-    """
+    """A copy of an executed notebook without what changes from run to run: times, ids, addresses, progress bars."""
     steady = copy.deepcopy(notebook)
-    steady.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        }
-    )
+    steady.metadata = nbformat.from_dict(_METADATA)
     for index, cell in enumerate(steady.cells):
         cell.id = f"cell-{index:02d}"
         tags = [tag for tag in cell.metadata.get("tags", []) if not tag.startswith("papermill")]

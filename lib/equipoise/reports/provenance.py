@@ -1,7 +1,6 @@
 """What a run rests on: the library's code, by what it does, and the versions of the distributions it has imported.
 
-Code is compared by its syntax tree, so that no docstring, comment or line break makes a report out of date. Distributions
-count when one of their modules is loaded, but for the notebook tooling and what is there for its sake only.
+Code is compared by its syntax tree, so that no docstring, comment or line break makes a report out of date.
 """
 
 from __future__ import annotations
@@ -15,10 +14,14 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 LIBRARY = Path(__file__).parents[1]
-_TOOLING = re.compile(r"ipykernel|jupyter|nb|papermill|pytest|setuptools")  # the last loads itself at every start
+_TOOLING = re.compile(r"ipykernel|ipython|jupyter|nb|papermill|pytest|setuptools")  # the last loads itself at every start
 
 
 def shape(node: Any) -> Any:
@@ -45,43 +48,51 @@ def library() -> dict[str, str]:
 
 def loaded_modules() -> list[str]:
     """Modules of the library that are loaded, each by its place in the repository."""
-    files = [Path(m.__file__) for n, m in list(sys.modules.items()) if n.split(".")[0] == "equipoise" and m.__file__]
+    loaded = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "equipoise"]
+    files = [Path(file) for module in loaded if (file := getattr(module, "__file__", None))]
     return sorted(f"lib/equipoise/{path.relative_to(LIBRARY).as_posix()}" for path in files)
 
 
 def loaded_versions() -> dict[str, str]:
-    """Version of every distribution of which a module is loaded, the notebook tooling and its own needs left out."""
+    """Version of every distribution that a run has imported, itself or through what it imported.
+
+    Left out are the notebook tooling with what is there for its sake, and what a distribution only tries to import: a
+    report is the same whatever else is installed.
+    """
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    loaded = set()
+    loaded, of_notebook = set(), set()
+    named = {_origin(value) for value in list(vars(sys.modules["__main__"]).values())}
     for module, names in importlib.metadata.packages_distributions().items():
         for name in set(names) if module in sys.modules else ():
             alone = len(set(names)) == 1  # else they share a namespace
             if alone or any(str(part.locate()) in files for part in importlib.metadata.files(name) or []):
-                loaded.add(_normal(name))
-    tooling = set(filter(_TOOLING.match, loaded))
-    ours = _needed({"equipoise"} | loaded - _needed(tooling, tooling=True)) - tooling - {"equipoise"}
-    return {name: importlib.metadata.version(name) for name in sorted(loaded & ours)}
+                loaded.add(canonicalize_name(name))
+                of_notebook |= {canonicalize_name(name)} if module in named else set()
+    tooling = _needed(filter(_TOOLING.match, loaded))
+    ours = (direct_requirements() | of_notebook) & loaded - tooling - {"equipoise"}
+    return {name: importlib.metadata.version(name) for name in sorted(_needed(ours) & loaded)}
+
+
+def _origin(value: object) -> str:
+    """Top-level module that a value is, or comes from."""
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return str(name).partition(".")[0]
 
 
 def direct_requirements() -> set[str]:
     """Distributions that the library names as its own requirements, those of its extras among them."""
-    return set(map(_normal, importlib.metadata.requires("equipoise") or []))
+    return {canonicalize_name(Requirement(text).name) for text in importlib.metadata.requires("equipoise") or []}
 
 
-def _normal(requirement: str) -> str:
-    """Name of the distribution that a requirement asks for, as it is compared."""
-    return re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9_.-]", requirement, maxsplit=1)[0]).lower()
-
-
-def _needed(names: Iterable[str], *, tooling: bool = False) -> set[str]:
-    """These distributions and all that they need, but for their extras; what the tooling needs only if asked for."""
+def _needed(names: Iterable[str]) -> set[str]:
+    """These distributions and all that they need here, but for their extras."""
     found: set[str] = set()
     waiting = set(names)
     while waiting:
         name = waiting.pop()
         found.add(name)
-        if tooling or not _TOOLING.match(name):
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                wanted = importlib.metadata.requires(name) or []
-                waiting |= {_normal(requirement) for requirement in wanted if "extra ==" not in requirement} - found
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            wanted = map(Requirement, importlib.metadata.requires(name) or [])
+            needed = (need.name for need in wanted if need.marker is None or need.marker.evaluate({"extra": ""}))
+            waiting |= set(map(canonicalize_name, needed)) - found
     return found

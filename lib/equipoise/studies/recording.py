@@ -34,11 +34,12 @@ def settings_of(
     ``models``: weights by the model's name, a file or its sha256. ``packages``: distributions whose versions matter.
     ``inputs``: files of the repository; without them, every file noted as used so far that no recorder wrote.
     """
-    noted = {name: sha for name, sha in project.used_files().items() if not name.startswith("data/outputs/")}
-    given = {path.relative_to(project.root()).as_posix(): project.sha256(path) for path in inputs or ()}
+    files = {name: sha for name, sha in project.used_files().items() if not name.startswith("data/outputs/")}
+    if inputs is not None:
+        files = {path.relative_to(project.root()).as_posix(): project.sha256(path) for path in inputs}
     weights = {name: one if isinstance(one, str) else project.sha256(one) for name, one in (models or {}).items()}
     versions = {name: version(name) for name in packages}
-    return {"seed": seed, "models": weights, "versions": versions, "inputs": given or noted, **further}
+    return {"seed": seed, "models": weights, "versions": versions, "inputs": files, **further}
 
 
 # --- lines --------------------------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ def read(path: Path, kind: str, fields: Mapping[str, type], key: Sequence[str]) 
         if wrong:
             wanted = f"the fields {', '.join(dict.fromkeys((*key, *fields)))}"
             problems.add(path, number, None, f"no good value for {', '.join(wrong)}", wanted)
-        elif identity in seen:
+        elif key and identity in seen:
             problems.add(path, number, None, f"{identity} again", f"each {kind} once")
         seen.add(identity)
     problems.refuse()
@@ -96,12 +97,12 @@ def state(path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] |
 
     ``measured``: what is known afterwards, such as seconds or a loss; free to differ, and added to what was known.
     """
-    plain = json.loads(json.dumps(settings))
-    held = read_settings(path) if path.is_file() else dict(plain)
+    whole = json.loads(json.dumps(settings))
+    held = read_settings(path) if path.is_file() else dict(whole)
     known = held.pop("measured", {}) | (measured or {})
-    records.refuse_others(path, held, plain)
+    records.refuse_others(path, held, whole)
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = plain | ({"measured": known} if known else {})
+    whole |= {"measured": known} if known else {}
     temporary = path.with_name(f".{path.name}-new")
     temporary.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     temporary.replace(path)

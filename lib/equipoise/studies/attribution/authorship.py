@@ -12,16 +12,17 @@ thesis: chapter 5, section 5.3.1, appendix 5.C (extended set of labels).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 
-from equipoise.answer_modes import MODES
+from equipoise.answer_modes import MODES, mode_parts
 from equipoise.files import read_yaml
-from equipoise.problems import InputError, Problem
+from equipoise.problems import Problems
 
 
 def stable_generator(seed: int, *words: str) -> np.random.Generator:
@@ -34,8 +35,8 @@ def stable_generator(seed: int, *words: str) -> np.random.Generator:
 class LabelSet:
     """Words by which groups of authors are shown.
 
-    ``groups``: Two groups, each with the labels that may stand for it. ``notice``: the sentence that tells a model
-    of the labels.
+    ``groups``: two, each with the labels that may stand for it. ``notice``: the sentence that tells a model of the
+    labels.
     """
 
     name: str
@@ -49,10 +50,7 @@ class LabelSet:
         object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
 
     def shown(self, mode: str, group: str) -> str | None:
-        """Group that a document is shown to be of.
-
-        ``mode``: one of `MODES`. ``group``: the group it is of. Returns: None in mode Vanilla.
-        """
+        """Group that a document of some group is shown to be of in one of `MODES`; None in mode Vanilla."""
         if group not in self.groups:
             raise ValueError(f"labels {self.name} know the groups {', '.join(self.groups)}, not {group!r}")
         if mode not in MODES:
@@ -64,8 +62,7 @@ class LabelSet:
     def label(self, mode: str, group: str, seed: int, *words: str) -> str | None:
         """Label that a document carries.
 
-        ``*words``: what identifies the document; where a group has several labels, the same words draw the same
-        one.
+        ``*words``: what identifies the document; where a group has several labels, the same words draw the same one.
         """
         shown = self.shown(mode, group)
         if shown is None:
@@ -80,30 +77,41 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
     The file maps the name of each set to ``notice`` (a sentence), ``groups`` (two, each with a list of labels, or the
     word ``pool``) and ``source``.
 
-    ``pool``: Labels that ``pool`` stands for; sets that need one are left out where it is empty. Returns: In the
-    order of the file.
+    ``pool``: labels that ``pool`` stands for; sets that need one are left out where it is empty.
     """
-    content = read_yaml(path)
+    content, sets, problems = read_yaml(path), dict[str, LabelSet](), Problems()
     wanted = "notice (a sentence) and groups (two, each with labels of its own)"
     if not isinstance(content, dict) or not content:
-        raise InputError([Problem(str(path), None, None, type(content).__name__, "sets of labels by name")])
-    sets: dict[str, LabelSet] = {}
-    problems: list[Problem] = []
-    for name, entry in content.items():
+        problems.add(path, None, None, type(content).__name__, "sets of labels by name")
+    for name, entry in content.items() if not problems else ():
         groups = entry.get("groups") if isinstance(entry, dict) else None
         if not isinstance(groups, dict) or not isinstance(entry.get("notice"), str):
-            problems.append(Problem(str(path), None, str(name), "something else", wanted))
+            problems.add(path, None, str(name), "something else", wanted)
             continue
-        listed = {group: tuple(pool) if labels == "pool" else labels for group, labels in groups.items()}
         if not pool and "pool" in groups.values():
             continue
-        if not all(isinstance(labels, list | tuple) for labels in listed.values()):
-            problems.append(Problem(str(path), None, str(name), "a group without a list", wanted))
-            continue
+        listed = {group: tuple(pool) if labels == "pool" else labels for group, labels in groups.items()}
         try:
+            if not all(isinstance(labels, list | tuple) for labels in listed.values()):
+                raise ValueError("a group without a list")
             sets[name] = LabelSet(name, {group: tuple(labels) for group, labels in listed.items()}, entry["notice"])
         except (ValueError, TypeError) as error:
-            problems.append(Problem(str(path), None, str(name), str(error), wanted))
-    if problems:
-        raise InputError(problems)
+            problems.add(path, None, str(name), str(error), wanted)
+    problems.refuse()
     return sets
+
+
+def shown_in_modes(labels: LabelSet, modes: Iterable[str], relevant: str, nonrelevant: str) -> pd.DataFrame:
+    """What each mode shows of three documents, of whose authors the second's is that of the relevant ones."""
+    rows = [
+        {
+            "mode": mode,
+            "document": number,
+            "relevant": number == 2,
+            "author": author,
+            "label": labels.shown(mode_parts(mode)[0 if number == 2 else 1], author),
+        }
+        for mode in modes
+        for number, author in enumerate((nonrelevant, relevant, nonrelevant), start=1)
+    ]
+    return pd.DataFrame(rows)

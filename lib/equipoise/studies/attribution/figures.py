@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,24 +31,10 @@ def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
             face, edge = (_RELEVANT, COLOURS[0]) if row.relevant else (_OTHER, "#888888")
             place_of_box = (place + 0.06, -line - 0.8)
             ax.add_patch(FancyBboxPatch(place_of_box, 0.86, 0.62, boxstyle="round,pad=0.02", lw=1.2, fc=face, ec=edge))
-            ax.text(
-                place + 0.49,
-                -line - 0.4,
-                f"Document [{row.document}]\nby {row.author}",
-                ha="center",
-                va="center",
-                fontsize=8,
-            )
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
+            ax.text(place + 0.49, -line - 0.4, f"Document [{row.document}]\nby {row.author}", **style)
             tag = {"fc": COLOURS[4] if told else "white", "ec": "none", "pad": 2}
-            ax.text(
-                place + 0.49,
-                -line - 0.68,
-                f"[{row.label}]" if told else "no label",
-                ha="center",
-                va="center",
-                fontsize=8,
-                bbox=tag,
-            )
+            ax.text(place + 0.49, -line - 0.68, f"[{row.label}]" if told else "no label", bbox=tag, **style)
         ax.text(-0.1, -line - 0.5, mode, ha="right", va="center", fontweight="bold")
     ax.set_xlim(-1.6, shown.groupby("mode").size().max() + 0.05)
     ax.set_ylim(-len(modes) - 0.05, 0)
@@ -58,8 +45,8 @@ def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
 def text_panel(ax: Axes, parts: Sequence[tuple[str, str]], *, width: int = 100, longest: int = 600) -> Axes:
     """Draw headed texts under each other; nothing in them is markup.
 
-    ``parts``: Heading and text. ``width``: Signs in a line. ``longest``: Signs after which a text is cut, with a
-    mark. Returns: With the panel's height in text lines as upper limit of y.
+    ``parts``: heading and text. ``width``: signs in a line. ``longest``: signs after which a text is cut, with a mark.
+    The upper limit of y is the panel's height in lines of text.
 
     thesis, Figures 5.1, 5.2 and 5.6 to 5.8.
     """
@@ -76,27 +63,26 @@ def text_panel(ax: Axes, parts: Sequence[tuple[str, str]], *, width: int = 100, 
     return ax
 
 
+def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number: int, **style: Any) -> None:
+    """Draw the values of a group at their places, with intervals along one axis, in its colour."""
+    reach = np.abs(part[["low", "high"]].to_numpy().T - part["value"].to_numpy())
+    x, y = (part["value"], places) if axis == "x" else (places, part["value"])
+    errors = {"xerr": reach} if axis == "x" else {"yerr": reach}
+    told: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "label": str(part["group"].iloc[0])}
+    ax.errorbar(x, y, capsize=3, **errors, **told, **style)
+
+
 def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     """Draw values with their intervals under each other, and the line of zero.
 
-    ``table`` (columns name, value, low, high, group): From top to bottom; groups have a colour and a marker each.
+    ``table`` (columns name, value, low, high, group): from top to bottom; groups have a colour and a marker each.
     ``label``: of the x axis.
     """
     places = -np.arange(len(table), dtype=np.float64)
     ax.axvline(0, color="#444444", lw=1)
     for number, group in enumerate(table["group"].drop_duplicates()):
         part = (table["group"] == group).to_numpy()
-        chosen = table[part]
-        reach = np.abs(chosen[["low", "high"]].to_numpy().T - chosen["value"].to_numpy())
-        ax.errorbar(
-            chosen["value"],
-            places[part],
-            xerr=reach,
-            fmt=MARKERS[number % len(MARKERS)],
-            color=COLOURS[number % len(COLOURS)],
-            capsize=3,
-            label=str(group),
-        )
+        _with_intervals(ax, "x", places[part], table[part], number, fmt=MARKERS[number % len(MARKERS)])
     ax.set_yticks(places, table["name"])
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
@@ -106,24 +92,15 @@ def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
 def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
     """Draw values with their intervals over a number, a line for each group.
 
-    ``x``: Column of the x axis; it names it. ``label``: of the y axis.
+    ``x``: column of the x axis; it names it. ``label``: of the y axis.
 
     thesis, Figure 5.9.
     """
     width = 0.12 * max(len(table["group"].unique()) - 1, 0)
-    for number, (group, part) in enumerate(table.groupby("group", sort=False)):
+    for number, (_, part) in enumerate(table.groupby("group", sort=False)):
         line = part.sort_values(x)
         moved = line[x].to_numpy(dtype=np.float64) + number * 0.12 - width / 2
-        reach = np.abs(line[["low", "high"]].to_numpy().T - line["value"].to_numpy())
-        ax.errorbar(
-            moved,
-            line["value"],
-            yerr=reach,
-            marker=MARKERS[number % len(MARKERS)],
-            color=COLOURS[number % len(COLOURS)],
-            capsize=3,
-            label=str(group),
-        )
+        _with_intervals(ax, "y", moved, line, number, marker=MARKERS[number % len(MARKERS)])
     ax.axhline(0, color="#444444", lw=1)
     ax.set_xticks(sorted(table[x].unique()))
     ax.set_xlabel(x)

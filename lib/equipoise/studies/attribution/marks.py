@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from equipoise.arrays import Floats
+from equipoise.reports.printed import printed_table
+from equipoise.studies.attribution.derived import DIFFERENCES, SCORES, SETTING, numbers, printed_quality, quality_of
 
 
 def paired_t_bounds(
@@ -25,8 +29,8 @@ def paired_t_bounds(
 
     ``first``, ``second``: the means a and b, from 0 to 1. ``units``: n, pairs of scores. ``mean_absolute``: E\|d\|,
     where it is printed too (a CAS). ``binary``: whether every score is 0 or 1: then :math:`E[d^2] = E[|d|]`, and t
-    is known where `mean_absolute` is. ``half_unit``: Half a unit of the last printed digit, where means are
-    rounded. Returns: Smallest and largest; infinite where the scores may differ by the same amount in every pair.
+    is known where `mean_absolute` is. ``half_unit``: half a unit of the last printed digit, where means are rounded.
+    Returns the smallest and the largest; infinite where the scores may differ by the same amount in every pair.
 
     For marks of significance in papers that print means only, such as thesis Tables 5.1 to 5.5.
     """
@@ -46,3 +50,61 @@ def paired_t_bounds(
         low = np.where(near == 0, 0.0, near * np.sqrt((units - 1) / np.maximum(most - near**2, 0)))
         high = np.where(far == 0, 0.0, far * np.sqrt((units - 1) / np.maximum(smallest - far**2, 0)))
     return low, high
+
+
+def verdicts(sample: int, alpha: float) -> pd.DataFrame:
+    """Every printed score of Tables 5.2, 5.3 and 5.5 whose means are printed, and whether its mark can be right.
+
+    Returns the setting with ``score, printed, artefact, marked, smallest, largest`` (the bounds of |t|) and
+    ``significant``: yes, no or open. Scores of recall are 0 or 1, with one relevant passage.
+    """
+    critical = stats.t.isf(alpha / 2, sample - 1)
+    found = []
+    for artefact, modes in ({"thesis/table-5.2": ("Informed", "Vanilla")} | DIFFERENCES).items():
+        first, second = (quality_of(mode) / 100 for mode in modes)
+        printed = printed_table(artefact).set_index(SETTING)
+        for column, score in SCORES.items():
+            cells = (
+                printed[[column]]
+                .set_axis(["printed"], axis=1)
+                .join(pd.DataFrame({"first": first[score], "second": second[score]}))
+                .dropna()
+            )
+            absolute = numbers(cells, ["printed"])["printed"] / 100 if artefact == "thesis/table-5.2" else None
+            binary = score == "Recall"
+            low, high = paired_t_bounds(
+                cells["first"],
+                cells["second"],
+                sample,
+                mean_absolute=absolute,
+                binary=binary,
+                half_unit=0.0 if binary else 0.0005,
+            )
+            found.append(
+                cells.reset_index().assign(
+                    score=score,
+                    artefact=artefact,
+                    marked=cells["printed"].str.contains("†").to_numpy(),
+                    smallest=low,
+                    largest=high,
+                    significant=np.select([low > critical, high < critical], ["yes", "no"], "open"),
+                )
+            )
+    return pd.concat(found, ignore_index=True)
+
+
+def counted(found: pd.DataFrame) -> pd.DataFrame:
+    """Number of cells of each verdict."""
+    groups = found.groupby(["artefact", "score", "marked", "significant"], sort=False)
+    return groups.size().rename("cells").reset_index()
+
+
+def refuted_marks() -> pd.DataFrame:
+    """Cells of Tables 5.1 and 5.11 that are marked as better than both other modes, though one of these is higher."""
+    table = printed_quality("5.1", "5.11").melt([*SETTING, "mode"], list(SCORES.values()), "score", "printed")
+    table["setting"] = table.groupby(SETTING, sort=False).ngroup()
+    rivals = numbers(table, ["printed"]).groupby(["setting", "score"])["printed"]
+    table["marked"] = table["printed"].str.contains("†")
+    table["highest"] = rivals.rank(method="max", ascending=False) == 1
+    refuted = table[table["marked"] & ~table["highest"]].sort_values("setting", kind="stable")
+    return refuted.drop(columns=["printed", "setting"])

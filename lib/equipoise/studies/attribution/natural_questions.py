@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from equipoise.problems import InputError, Problem
+from equipoise.problems import InputError, Problem, Problems
 
 FILE = "qa_data/nq-open-oracle.jsonl.gz"
 """Path in its repository."""
@@ -44,8 +44,8 @@ def _row(content: object) -> tuple[str, tuple[str, ...], str, str] | str:
 def read_questions(path: str | Path) -> pd.DataFrame:
     """Read the questions with their gold passages.
 
-    ``path``: the gzip archive. Returns DataFrame, columns query, text, answers, title, passage: In file order;
-    ``query`` is the number of the line, from ``nq-0001``; ``answers`` is a tuple of str.
+    Columns query, text, answers, title, passage, in file order; ``query`` is the number of the line, from ``nq-0001``,
+    ``answers`` a tuple of str.
     """
     name = str(path)
     try:
@@ -54,9 +54,13 @@ def read_questions(path: str | Path) -> pd.DataFrame:
         text = content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError([Problem(name, None, None, str(error), "a gzip archive of UTF-8 text")]) from None
+    problems = Problems()
     if len(content) > LARGEST_FILE:
-        raise InputError([Problem(name, None, None, f"more than {LARGEST_FILE} bytes", "a smaller file")])
-    rows, problems = [], []
+        problems.add(name, None, None, f"more than {LARGEST_FILE} bytes", "a smaller file")
+        text = ""
+    elif not text.strip():
+        problems.add(name, None, None, "an empty file", "one JSON object a line")
+    rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -65,12 +69,9 @@ def read_questions(path: str | Path) -> pd.DataFrame:
         except (ValueError, RecursionError):
             found = "a line that is not JSON"
         if isinstance(found, str):
-            problems.append(Problem(name, number, None, found, "an object with question, answers and ctxs"))
+            problems.add(name, number, None, found, "an object with question, answers and ctxs")
         else:
             rows.append((f"nq-{number:04d}", *found))
-    if not rows and not problems:
-        problems.append(Problem(name, None, None, "an empty file", "one JSON object a line"))
-    if problems:
-        raise InputError(problems)
+    problems.refuse()
     table = pd.DataFrame(rows, columns=["query", "text", "answers", "title", "passage"])
     return table.astype(dict.fromkeys(["query", "text", "title", "passage"], "str"))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from equipoise.arrays import Floats
-from equipoise.problems import need_columns
+from equipoise.problems import need_columns, refuse_twice
 from equipoise.statistics import finite
 
 Codes = NDArray[np.intp]
@@ -47,38 +47,35 @@ def anova_from_sums(
         MS = SS / DF, \quad F = MS / MS_{error}, \quad p = P(F_{DF, DF_{error}} \ge F), \quad
         \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}
 
-    ``sums``: Columns ``source, SS, DF``; the row "Error" is the residual, a row "Total" is passed through.
-    ``observations``: N, the number of observations. ``alpha``: Partial omega squared is given for factors with p
+    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual, a row "Total" is passed through.
+    ``observations``: N, the number of observations. ``alpha``: partial omega squared is given for factors with p
     below alpha only, NaN for the others: the paper calls it ill-defined there. ``topic_against``: the mean square
     that tests "topic": the residual, as in the paper, or that of "permutation(topic)", as a random nested factor
-    would ask for. Returns: Columns ``source, SS, DF, MS, F, p, omega_squared``; NaN where a source has none.
+    would ask for. Returns columns ``source, SS, DF, MS, F, p, omega_squared``; NaN where a source has none.
 
     permutations, Tables 4 and 5.
     """
     need_columns(sums, ["source", "SS", "DF"])
-    table = sums[["source", "SS", "DF"]].reset_index(drop=True)
-    rows = {str(name): place for place, name in enumerate(table["source"])}
-    if "Error" not in rows or table["DF"][rows["Error"]] < 1:
+    table = sums.set_index("source")[["SS", "DF"]]
+    if "Error" not in table.index or table.loc["Error", "DF"] < 1:
         raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
-    if topic_against not in ("residual", "permutation"):
-        raise ValueError(f"topic_against is 'residual' or 'permutation', found {topic_against!r}")
-    if topic_against == "permutation" and "permutation(topic)" not in rows:
-        raise ValueError("topic_against='permutation' needs the source permutation(topic)")
-    ss, df = table["SS"].to_numpy(dtype=np.float64), table["DF"].to_numpy(dtype=np.float64)
-    mean_square = np.where(table["source"] == "Total", np.nan, ss / np.maximum(df, 1))
-    mean_square[df == 0] = np.nan
-    against = np.full(len(table), rows["Error"])
-    if topic_against == "permutation":
-        against[(table["source"] == "topic").to_numpy()] = rows["permutation(topic)"]
-    is_factor = ~table["source"].isin(["Error", "Total"]).to_numpy() & (df > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        f = np.where(is_factor, mean_square / mean_square[against], np.nan)
-    p = stats.f.sf(f, np.maximum(df, 1), df[against])
-    surplus = df * (f - 1)
-    table["MS"], table["F"], table["p"] = mean_square, f, p
-    with np.errstate(invalid="ignore"):
-        table["omega_squared"] = np.where(p < alpha, surplus / (surplus + observations), np.nan)
-    return table
+    against = pd.Series("Error", table.index)
+    if topic_against != "residual":
+        against["topic"] = f"{topic_against}(topic)"
+        if against["topic"] not in table.index:
+            raise ValueError(f"topic_against={topic_against!r} needs the source {against['topic']}")
+    table["MS"] = (table["SS"] / table["DF"].where(table["DF"] > 0)).drop("Total", errors="ignore")
+    table["F"] = (table["MS"] / table["MS"][against].to_numpy()).drop(["Error", "Total"], errors="ignore")
+    table["p"] = stats.f.sf(table["F"], table["DF"].clip(lower=1), table["DF"][against])
+    surplus = table["DF"] * (table["F"] - 1)
+    table["omega_squared"] = (surplus / (surplus + observations)).where(table["p"] < alpha)
+    return table.reset_index()
+
+
+def completed(printed: pd.DataFrame) -> pd.DataFrame:
+    """A printed analysis of variance, made anew from its own sums of squares and degrees of freedom."""
+    sums = printed.astype({"SS": float, "DF": int})
+    return anova_from_sums(sums, observations=int(sums.set_index("source").loc["Total", "DF"]) + 1)
 
 
 def anova(
@@ -98,19 +95,16 @@ def anova(
     the nested part, and from a system of one equation per model for the models. Where every permutation is scored by
     every model the order does not matter.
 
-    ``scores``: Columns ``run, topic, value``: one row per observation; topics may have different numbers of
+    ``scores``: columns ``run, topic, value``: one row per observation; topics may have different numbers of
     permutations and cells may be missing. ``permutation``: name of the column of the permutation, which counts
-    within its topic; without it, the model is MD0. Returns: Columns ``source, SS, DF, MS, F, p, omega_squared``;
+    within its topic; without it, the model is MD0. Returns columns ``source, SS, DF, MS, F, p, omega_squared``;
     rows topic, permutation(topic) (MD1), model, Error, Total.
 
     permutations, section 3.2, models MD0 and MD1; Tables 4 and 5.
     """
     blocks = ["topic"] if permutation is None else ["topic", permutation]
     need_columns(scores, ["value", "run", *blocks])
-    repeated = scores.duplicated([*blocks, "run"])
-    if repeated.any():
-        cell = scores.loc[repeated, [*blocks, "run"]].iloc[0].to_dict()
-        raise ValueError(f"{int(repeated.sum())} cells have more than one score; the first is {cell}")
+    refuse_twice(scores, [*blocks, "run"], "the scores have a cell")
     y = finite(scores["value"], "scores in column value")
     y = y - y.mean()
     n = len(y)
@@ -133,13 +127,15 @@ def anova(
     among_blocks = _squares_between(y, block_codes, block_count)
     among_models = float(effects @ right)
     total = float(y @ y)
-    rows: list[tuple[str, float, int]] = [("topic", among_topics, topics - 1)]
-    if permutation is not None:
-        rows.append(("permutation(topic)", max(among_blocks - among_topics, 0.0), block_count - topics))
-    rows.append(("model", among_models, int(rank)))
-    rows.append(("Error", max(total - among_blocks - among_models, 0.0), n - block_count - int(rank)))
-    rows.append(("Total", total, n - 1))
-    sums = pd.DataFrame(rows, columns=["source", "SS", "DF"])
+    residual = max(total - among_blocks - among_models, 0.0)
+    rows = [
+        ("topic", among_topics, topics - 1),
+        ("permutation(topic)", max(among_blocks - among_topics, 0.0), block_count - topics),
+        ("model", among_models, int(rank)),
+        ("Error", residual, n - block_count - int(rank)),
+        ("Total", total, n - 1),
+    ]
+    sums = pd.DataFrame(rows, columns=["source", "SS", "DF"]).drop(index=[] if permutation else [1])
     return anova_from_sums(sums, n, alpha=alpha, topic_against=topic_against)
 
 
@@ -150,21 +146,21 @@ def f_bounds(sums: pd.DataFrame, half_unit: float) -> pd.DataFrame:
         \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
         \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
 
-    ``sums``: Columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out. ``half_unit``:
+    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual; a row "Total" is left out. ``half_unit``:
     h, half a unit of the last printed place: 0.0005 for three decimals. Smaller than the residual. Returns
-    DataFrame, columns source, lowest F, highest F.
+    columns source, lowest F, highest F.
 
     Checks permutations, Tables 4 and 5, against themselves.
     """
     need_columns(sums, ["source", "SS", "DF"])
-    error = sums[sums["source"] == "Error"]
-    if len(error) != 1 or float(error["SS"].iloc[0]) <= half_unit:
-        raise ValueError(f"one row Error with a sum of squares above {half_unit} is wanted, found {len(error)}")
-    residual, freedom = float(error["SS"].iloc[0]), float(error["DF"].iloc[0])
-    factors = sums[~sums["source"].isin(["Error", "Total"])].reset_index(drop=True)
-    low = np.maximum(factors["SS"] - half_unit, 0) / factors["DF"] / ((residual + half_unit) / freedom)
+    table = sums.set_index("source")[["SS", "DF"]]
+    residual, freedom = table.loc["Error"] if "Error" in table.index else (0.0, 0.0)
+    if residual <= half_unit:
+        raise ValueError(f"a row Error with a sum of squares above {half_unit} is wanted, found {residual}")
+    factors = table.drop(["Error", "Total"], errors="ignore")
+    low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
     high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
-    return pd.DataFrame({"source": factors["source"], "lowest F": low, "highest F": high})
+    return pd.DataFrame({"lowest F": low, "highest F": high}).reset_index()
 
 
 def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
@@ -176,32 +172,28 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
 
     with Q the studentised range over k systems; with unequal numbers of scores this is the Tukey-Kramer form.
 
-    ``scores``: Columns ``run, value``: the scores that `table` was fitted on. ``table``: the result of `anova`: its
-    row "Error" is used. ``alpha``: Family-wise level of the intervals and of ``different``. Returns: One row per
+    ``scores``: columns ``run, value``: the scores that `table` was fitted on. ``table``: the result of `anova`: its
+    row "Error" is used. ``alpha``: family-wise level of the intervals and of ``different``. Returns one row per
     pair, sorted by name: ``a, b, difference, low, high, p, different``; difference is mean of a minus mean of b.
 
     permutations, section 4.4. Means are raw means: with missing cells they are not adjusted for the topics.
     """
     need_columns(scores, ["value", "run"])
     finite(scores["value"], "scores in column value")
-    groups = scores.groupby("run", sort=True, observed=True)["value"]
-    means, sizes = groups.mean(), groups.size()
-    if len(means) < 2:
-        raise ValueError(f"a comparison needs at least two systems in column run, found {len(means)}")
-    error = table.loc[table["source"] == "Error"].iloc[0]
-    first, second = (np.array(side, dtype=np.intp) for side in zip(*combinations(range(len(means)), 2), strict=True))
-    mean, size = means.to_numpy(dtype=np.float64), sizes.to_numpy(dtype=np.float64)
+    groups = scores.groupby("run", observed=True)["value"].agg(["mean", "size"])
+    error = table.set_index("source").loc["Error"]
+    first, second = np.array(list(combinations(range(len(groups)), 2)), dtype=np.intp).T
+    mean, size = groups["mean"].to_numpy(), groups["size"].to_numpy()
     difference = mean[first] - mean[second]
     spread = np.sqrt(float(error["MS"]) / 2 * (1 / size[first] + 1 / size[second]))
-    freedom = float(error["DF"])
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.where(difference == 0, 0.0, np.abs(difference) / spread)
-    p = stats.studentized_range.sf(q, len(means), freedom)
-    reach = stats.studentized_range.isf(alpha, len(means), freedom) * spread
+    p = stats.studentized_range.sf(q, len(groups), error["DF"])
+    reach = stats.studentized_range.isf(alpha, len(groups), error["DF"]) * spread
     return pd.DataFrame(
         {
-            "a": means.index[first].astype(str),
-            "b": means.index[second].astype(str),
+            "a": groups.index[first].astype(str),
+            "b": groups.index[second].astype(str),
             "difference": difference,
             "low": difference - reach,
             "high": difference + reach,
@@ -211,32 +203,26 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
     )
 
 
-def tiers(means: pd.Series, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Systems in tiers, from the best mean downwards.
+def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Systems in tiers, from the best mean downwards: columns run, mean, tier (from 1); equal means sorted by name.
 
     A tier holds the best system not yet placed and every system not yet placed that does not differ from it
     significantly. Tiers do not overlap; two members of a tier can differ from each other.
 
-    ``means``: Mean score by system. ``pairs``: Columns ``a, b, different`` with every pair once, as `tukey_hsd`
-    gives it. Returns: Columns ``run, mean, tier`` (from 1), best first; equal means are sorted by name.
+    ``scores``: columns ``run, value``. ``pairs``: of `tukey_hsd`, every pair once.
 
     permutations, section 4.4.
     """
     need_columns(pairs, ["a", "b", "different"])
-    differ = {
-        frozenset((str(a), str(b))): bool(d) for a, b, d in pairs[["a", "b", "different"]].itertuples(index=False)
-    }
-    ordered = means.rename_axis("run").reset_index(name="mean")
+    ordered = scores.groupby("run")["value"].mean().rename("mean").reset_index()
     ordered = ordered.sort_values(["mean", "run"], ascending=[False, True], ignore_index=True)
-    ordered["run"] = ordered["run"].astype(str)
+    differ = {frozenset(pair): different for *pair, different in pairs[["a", "b", "different"]].itertuples(index=False)}
     missing = [pair for pair in combinations(ordered["run"], 2) if frozenset(pair) not in differ]
     if missing:
         raise ValueError(f"no comparison of {missing[0][0]} with {missing[0][1]}")
-    waiting, tier, placed = list(ordered["run"]), 0, {}
+    waiting, placed = list(ordered["run"]), dict[str, int]()
     while waiting:
-        tier += 1
-        members = [run for run in waiting if run == waiting[0] or not differ[frozenset((waiting[0], run))]]
-        placed.update(dict.fromkeys(members, tier))
+        best, tier = waiting[0], max(placed.values(), default=0) + 1
+        placed |= {run: tier for run in waiting if run == best or not differ[frozenset((best, run))]}
         waiting = [run for run in waiting if run not in placed]
-    ordered["tier"] = ordered["run"].map(placed)
-    return ordered
+    return ordered.assign(tier=ordered["run"].map(placed))

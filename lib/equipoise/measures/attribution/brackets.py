@@ -1,0 +1,98 @@
+"""Citations in an answer: numbers in square brackets, what they refer to, and what only looks like one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LARGEST_NUMBER = 10**9
+"""Cited numbers of ten and more digits count as this one, which is never in range."""
+LONGEST_RANGE = 100
+"""Most documents that a range such as [1-3] may stand for."""
+
+_NUMBERS = r"[0-9]++(?:\s*+[-–—]\s*+[0-9]++)?+"
+_CITATION = re.compile(rf"\s*+{_NUMBERS}(?:\s*+[,;]\s*+{_NUMBERS})*+\s*+")
+_BRACKET, _RANGE = re.compile(r"\[([^\[\]]*+)(\]?)"), re.compile(r"([0-9]++)(?:\s*+[-–—]\s*+([0-9]++))?+")
+_DIGIT, _DIGIT_FIRST = re.compile(r"\d"), re.compile(r"\s*+\d")
+_CITED, _OTHER_BRACKET = re.compile(rf"\[{_CITATION.pattern}\]"), re.compile(r"[［【]\s*+\d")
+
+
+@dataclass(frozen=True)
+class Citations:
+    """The citations of an answer.
+
+    ``cited``: distinct numbers in range, in the order of first mention. ``out_of_range``: distinct numbers of
+    documents that were not there, likewise. ``repeated``: mentions of a number beyond its first, in range or not.
+    ``malformed``: brackets that look like a citation but are none.
+    """
+
+    cited: tuple[int, ...]
+    out_of_range: tuple[int, ...]
+    repeated: int
+    malformed: int
+
+
+def _number(digits: str) -> int:
+    return min(int(digits.lstrip("0")[:10] or "0"), LARGEST_NUMBER)
+
+
+def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[int, int, int]]]:
+    """What each bracket cites: its numbers, each with where its digits, or those of its range, begin and end.
+
+    ``documents``: as in `citations`. Nothing within a list: a bracket that looks like a citation, and is none.
+    """
+    if documents is not None and documents < 1:
+        raise ValueError(f"at least one document is wanted, found {documents}")
+    limit = LARGEST_NUMBER - 1 if documents is None else documents
+    for bracket in _BRACKET.finditer(answer):
+        content, closing = bracket.groups()
+        if closing and content.isdecimal() and content.isascii():  # nearly all are
+            yield [(_number(content), *bracket.span(1))]
+            continue
+        found: list[tuple[int, int, int]] = []
+        for part in _RANGE.finditer(answer, *bracket.span(1)) if closing and _CITATION.fullmatch(content) else ():
+            first, last = _number(part[1]), _number(part[2] or part[1])
+            if part[2] and not 1 <= first <= last <= min(limit, first + LONGEST_RANGE - 1):
+                found = []
+                break
+            found += [(number, *part.span()) for number in range(first, last + 1)]
+        if found or (_DIGIT.search(content) if closing else _DIGIT_FIRST.match(content)):
+            yield found
+
+
+def citations(answer: str, documents: int | None = None) -> Citations:
+    """The distinct bracketed numbers of an answer, in range and out of range.
+
+    A citation is a number in square brackets, or several with commas or semicolons between, or a range: ``[1]``,
+    ``[1, 2]``, ``[1; 2]``, ``[1-3]``. A range is read as all its numbers where it ascends, lies within the documents
+    and has at most `LONGEST_RANGE` of them; a longer or falling one, and one beyond the documents such as
+    ``[2015-2019]``, is malformed. Malformed, and citing nothing, are also other brackets with a digit
+    (``[Document 5]``, ``[5a]``, ``[-1]``, ``[5`` without its end, digits that are not 0 to 9) and numbers in the
+    brackets of other scripts (【5】). Brackets without any digit are prose, and so are numbers in parentheses, which
+    mostly are years.
+
+    ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every number from 1 is.
+    It takes time that is linear in the length of the answer.
+
+    thesis, Figure 5.2: the prompt asks to cite "using [1] [2] [3] etc."; section 5.3.3 counts cited documents, so
+    that a repeated number is one. What else counts as a citation the thesis does not say.
+
+    >>> citations("In Wales [2], or so they say [3, 2] [9] [Document 1].", 5)
+    Citations(cited=(2, 3), out_of_range=(9,), repeated=1, malformed=1)
+    """
+    malformed = len(_OTHER_BRACKET.findall(answer)) if "【" in answer or "［" in answer else 0
+    brackets = list(mentions(answer, documents))
+    numbers = [number for bracket in brackets for number, _, _ in bracket]
+    distinct, limit = dict.fromkeys(numbers), min(documents or LARGEST_NUMBER, LARGEST_NUMBER - 1)
+    return Citations(
+        cited=tuple(number for number in distinct if 1 <= number <= limit),
+        out_of_range=tuple(number for number in distinct if not 1 <= number <= limit),
+        repeated=len(numbers) - len(distinct),
+        malformed=malformed + brackets.count([]),
+    )
+
+
+def without_citations(answer: str) -> str:
+    """The answer with a space for each citation."""
+    return _CITED.sub(" ", answer)

@@ -1,0 +1,69 @@
+"""Correctness of an answer: whether it holds a gold answer."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+
+from equipoise.declare import measure
+from equipoise.measures.attribution.brackets import without_citations
+from equipoise.options import CitationMarks, Match
+
+FAMILY = "Answers: attribution to their sources"
+CHAPTER_5 = ("thesis-ch5", "thesis")
+WITH_SQUAD = (*CHAPTER_5, "rajpurkar2016")
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalised_answer(text: str) -> str:
+    """A text as answers are compared: lower case, without ASCII punctuation and articles, single spaces.
+
+    Rajpurkar et al. (2016), SQuAD.
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
+
+
+@measure("Exact match", family=FAMILY, range="0 or 1", ideal="1", direction="higher is better", sources=WITH_SQUAD)
+def exact_match(
+    answer: str, gold: Sequence[str], *, match: Match = "substring", citation_marks: CitationMarks = "removed"
+) -> bool:
+    r"""Whether an answer holds one of the gold answers.
+
+    .. math:: EM = [\exists g \in G : norm(g) \text{ is a substring of } norm(answer)]
+
+    Parameters
+    ----------
+    answer : str
+    gold : sequence of str
+        Gold answers, any of which will do. One that the normalisation leaves nothing of matches nothing. Found as
+        "substring", one may begin and end within a word, as "art" in "party"; with citation marks "kept", the gold
+        answer "5" is found in "[5]".
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        If there is no gold answer.
+
+    Notes
+    -----
+    thesis, section 5.3.3, Answer Correctness, with `normalised_answer` of SQuAD. Of citations within the answer the
+    thesis says nothing; the evaluation it follows (Gao et al. 2023, ALCE) takes them out.
+
+    Examples
+    --------
+    >>> exact_match("It was filmed in the Bay of Plenty [5].", ["New Zealand", "Bay of Plenty"])
+    True
+    >>> exact_match("A party [1].", ["art"]), exact_match("A party [1].", ["art"], match="words")
+    (True, False)
+    """
+    if isinstance(gold, str) or not len(gold):
+        raise ValueError("a list of gold answers is wanted, at least one")
+    edge = " " if match == "words" else ""
+    held = edge + normalised_answer(without_citations(answer) if citation_marks == "removed" else answer) + edge
+    return any(edge + wanted + edge in held for wanted in map(normalised_answer, gold) if wanted)

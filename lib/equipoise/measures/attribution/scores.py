@@ -1,0 +1,100 @@
+"""Everything about a table of answers in one tidy table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from equipoise.answer_modes import in_order
+from equipoise.declare import checked
+from equipoise.measures.attribution.bias import AUTHORS_OF, bias_table, named_modes
+from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
+from equipoise.measures.attribution.quality import MEANS, TOTALS, score_answers
+from equipoise.options import CitationMarks, Favoured, Level, Match, OutOfRange, Resamples, Seed
+from equipoise.problems import need_columns
+
+_MODES = (*AUTHORS_OF, "mode", "against", "measure")
+_FOUND = ("value", "low", "high", "t", "p_t", "p_permutation", "count", "left_out")
+
+
+@checked
+def score_attribution(
+    answers: pd.DataFrame,
+    by: Sequence[str] = (),
+    *,
+    run: str = "",
+    favoured: Favoured = "Human",
+    out_of_range: OutOfRange = "wrong",
+    match: Match = "substring",
+    citation_marks: CitationMarks = "removed",
+    level: Level = 0.95,
+    resamples: Resamples = 9999,
+    seed: Seed = 0,
+) -> pd.DataFrame:
+    r"""Everything about a table of answers: quality of each mode, CAS, CAB and attribution confidence, one row each.
+
+    .. math::
+        CAS = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|, \quad
+        CAB = \frac{\omega}{|Q|} \sum_{q \in Q} (M^q_{Informed} - M^q_{CF-informed})
+
+    ``by``: further columns to group by, such as the model. ``run``: name of the answers. Returns ``run``, by,
+    ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t, p_permutation, count,
+    left_out``. The measures of a mode: precision, recall, exact_match, cited, cited_relevant (means), uncited,
+    out_of_range, repeated, malformed (totals), each with the number of answers behind it as ``count``; AC-relevant and
+    AC-nonrelevant, with the citations counted, and as ``left_out`` those without a probability; AC-difference between
+    them, with Welch's test. Of a mode against another: CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the
+    questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. NaN where a column
+    does not apply.
+
+    thesis, section 5.3.3.
+
+    >>> modes = {"question": [*"aabb"], "mode": ["Vanilla", "Informed"] * 2, "answer": ["[1]", "[2]"] * 2}
+    >>> answers = pd.DataFrame(modes).assign(relevant=[(1,)] * 4, relevant_author="Human", nonrelevant_author="LLM")
+    >>> scores = score_attribution(answers).set_index(["mode", "measure"])
+    >>> scores.loc[[("Vanilla", "recall"), ("Informed", "CAS-recall")], ["against", "value", "count"]]
+                         against  value  count
+    mode     measure
+    Vanilla  recall                 1.0      2
+    Informed CAS-recall  Vanilla    1.0      2
+    """
+    taken = sorted({*by} & {"run", *_MODES, *_FOUND, "question", "answer", "relevant", "citations", "gold"})
+    if taken:
+        raise ValueError(f"by lists further columns to group by, of other names than {', '.join(taken)}")
+    need_columns(answers, by)
+    scored = score_answers(answers, out_of_range=out_of_range, match=match, citation_marks=citation_marks)
+    bias = bias_table(scored, by, favoured=favoured, level=level, resamples=resamples, seed=seed)
+    scored, keys = scored.assign(mode=named_modes(scored)), [*by, *AUTHORS_OF, "mode"]
+    parts = [_quality_rows(scored, keys)]
+    if "citations" in answers.columns and answers["citations"].notna().any():
+        parts.append(_confidence_rows(attribution_confidence(citation_rows(scored[answers.columns]), keys), keys))
+    parts.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
+    whole = pd.concat([part for part in parts if len(part)], ignore_index=True).assign(run=run)
+    whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).fillna({"against": "", "left_out": 0})
+    return whole.astype({"against": "str", "left_out": "int64", "count": "int64"})
+
+
+def _quality_rows(scored: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row for each measure of a mode: means, and totals of what is wrong."""
+    names = [*MEANS, *TOTALS]
+    long = scored[[*keys, *names]].melt(keys, names, "measure").astype({"value": "float64"})
+    for name, order in (("mode", in_order(scored["mode"].unique())), ("measure", names)):
+        long[name] = pd.Categorical(long[name], order, ordered=True)
+    groups = long.groupby([*keys, "measure"], sort=True, observed=True)["value"]
+    mean, count = groups.mean(), groups.count()
+    value = mean.where(mean.index.isin(MEANS, level="measure"), groups.sum())
+    found = pd.DataFrame({"value": value, "count": count, "left_out": groups.size() - count})
+    return found.reset_index().astype({"mode": "str", "measure": "str"})
+
+
+def _confidence_rows(confidence: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row for each side of each group, and one for the difference."""
+    columns = {"ac": "value", "citations": "count", "missing": "left_out"}
+    sides = {
+        side: confidence[[f"{side}_{name}" for name in columns]].set_axis(list(columns.values()), axis=1)
+        for side in ("relevant", "nonrelevant")
+    }
+    both = sum(sides.values()).assign(value=sides["relevant"]["value"] - sides["nonrelevant"]["value"])
+    sides["difference"] = both.assign(t=confidence["t"], p_t=confidence["p"])
+    rows = [confidence[keys].join(part).assign(measure=f"AC-{side}") for side, part in sides.items()]
+    return pd.concat(rows).sort_index(kind="stable")

@@ -1,0 +1,184 @@
+"""Markup of the pages: what of a notebook's may pass, prose, formulas as MathML, and the cells of an executed notebook.
+
+All markup that comes from a notebook passes one list of what is allowed; whatever is not on it is shown as text. MathML
+is not on it: what stands in a page comes from formulas, through a list of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import html
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import math_core
+import nbformat
+import nh3
+from markupsafe import Markup
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from traitlets.config import Config
+
+
+def _words(text: str) -> set[str]:
+    return set(text.split())
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+TAGS = _words(
+    "a abbr b blockquote br caption cite code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img "
+    "li mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr ul"
+)
+_ATTRIBUTES = {
+    "*": {"class", "id"},
+    "a": {"href", "title", "download"},
+    "img": {"alt", "src"},
+    "td": {"colspan", "rowspan"},
+    "th": {"scope", "colspan", "rowspan"},
+}
+_DROPPED = re.compile(r"<style\b.*?</style\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_REFUSED = re.compile(rf"""<(?!/?(?:{"|".join(TAGS)})(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?/?>)""", re.IGNORECASE)
+_LOCAL = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=\s]*|(?!/)[\w./%-]+")
+_SHOWN = ("text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "text/plain")  # the best one first
+
+_MATHML = _words(
+    "math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle msub msubsup "
+    "msup mtable mtd mtext mtr munder munderover"
+)
+_MATHML_ATTRIBUTES = _words(
+    "accent accentunder columnalign columnspan depth display displaystyle fence form height largeop linethickness "
+    "lspace mathvariant maxsize minsize movablelimits rspace scriptlevel separator stretchy style symmetric width"
+)
+_CONVERTER = math_core.LatexToMathML()
+
+
+# --- what may pass ------------------------------------------------------------------------------------------------
+
+
+def _address(_: str, name: str, value: str) -> str | None:
+    """An attribute as it may stand: images are in the page or beside it, links lead to pages."""
+    if name == "src":
+        return value if _LOCAL.fullmatch(value) else None
+    return None if name == "href" and value.lower().startswith("data:") else value
+
+
+def clean(markup: object) -> str:
+    """Markup, text or bytes, with every tag that is not allowed shown as text, and without attributes not allowed.
+
+    So there are no scripts, event handlers, styles, frames, forms, and no images from other places.
+    """
+    text = markup.decode() if isinstance(markup, bytes) else str(markup)
+    text = _REFUSED.sub("&lt;", _DROPPED.sub("", text))
+    allowed: dict[str, Any] = {"tags": TAGS, "attributes": _ATTRIBUTES, "attribute_filter": _address}
+    return nh3.clean(text, link_rel=None, url_schemes={"http", "https", "mailto", "data"}, **allowed)
+
+
+def formula(tex: str, *, block: bool = True) -> Markup:
+    """A formula as MathML; one that cannot be converted is shown as it is written."""
+    try:
+        made = _CONVERTER.convert_with_local_state(tex, displaystyle=block)
+    except math_core.LatexError:
+        return Markup('<code class="tex-error">{}</code>').format(tex)
+    styles = {"color", "text-align", "padding-left", "padding-right"}
+    passed = nh3.clean(made, tags=_MATHML, attributes={"*": _MATHML_ATTRIBUTES}, filter_style_properties=styles)
+    return Markup(passed)  # noqa: S704 - it is clean
+
+
+class _Renderer(IPythonRenderer):
+    """Marks formulas, for `prose` to convert when everything else is clean."""
+
+    def inline_math(self, body: str) -> str:
+        return f'<span class="tex">{html.escape(body)}</span>'
+
+    def block_math(self, body: str) -> str:
+        return f'<span class="tex block">{html.escape(body)}</span>'
+
+    def latex_environment(self, name: str, body: str) -> str:
+        return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
+
+
+def prose(text: str) -> Markup:
+    """Markdown as clean HTML, its formulas as MathML."""
+    marked = clean(MarkdownWithMath(renderer=_Renderer(escape=False, anchor_link_text="#")).render(text))
+    parts = re.split(r'<span class="tex( block)?">([^<]*)</span>', marked)
+    for place in range(2, len(parts), 3):
+        parts[place] = formula(html.unescape(parts[place]), block=bool(parts[place - 1]))
+        parts[place - 1] = ""
+    return Markup("".join(parts))  # noqa: S704 - every part is clean
+
+
+# --- notebooks ----------------------------------------------------------------------------------------------------
+
+
+def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str]) -> str:
+    """Download links to the files that a table or figure has left."""
+    there = [
+        f'<a href="../{report.name}/{kind}/{slug}.{ending}" download>{label}</a>'
+        for ending, label in endings.items()
+        if (report / kind / f"{slug}.{ending}").is_file()
+    ]
+    return f'<p class="downloads">{" · ".join(there)}</p>' if there else ""
+
+
+def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str) -> str:
+    """A figure that links to its file in the report, or that holds the image where there is no such file."""
+    source = f"../{report.name}/figures/{slug}.svg"
+    image = f'<a href="{source}"><img src="{source}" alt="{caption}"></a>'
+    if not slug:
+        image = f'<img src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" alt="{caption}">'
+    links = _links(report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"})
+    name = f' id="{anchor}"' if slug else ""
+    return f"<figure{name}>{image}<figcaption>{caption}</figcaption>{links}</figure>"
+
+
+def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
+    """A notebook whose figures and tables point to the files in its report, found by their content."""
+    figures = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "figures").glob("*.svg"))}
+    tables = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "tables").glob("*.md"))}
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+        shown = output.get("data", {})
+        svg = shown.get("image/svg+xml", "")
+        slug = figures.get(svg, "") if svg else tables.get(shown.get("text/markdown", ""), "")
+        if svg:
+            anchor = f"{slug}-figure" if slug in tables.values() else slug  # a table and a figure of one name
+            caption = html.escape(shown.get("text/plain", ""))
+            output["data"] = {"text/html": _figure(report, svg, slug, anchor, caption)}
+        elif slug and "text/html" in shown:
+            links = _links(report, "tables", slug, {"csv": "CSV", "md": "Markdown"})
+            section = f'<section class="result" id="{slug}">{shown["text/html"]}{links}</section>'
+            output["data"] = {"text/html": section}
+        elif shown:
+            first = next((kind for kind in _SHOWN if kind in shown), "")
+            output["data"] = {first: shown[first]} if first else {"text/plain": "(not shown)"}
+    return notebook
+
+
+@functools.cache
+def _exporter() -> HTMLExporter:
+    config = Config()
+    config.CSSHTMLHeaderPreprocessor.enabled = False
+    config.TemplateExporter.exclude_input_prompt = True
+    config.TemplateExporter.exclude_output_prompt = True
+    return HTMLExporter(
+        config=config,
+        extra_template_basedirs=[str(TEMPLATES)],
+        template_name="site",
+        sanitize_html=True,
+        filters={"clean_html": clean, "prose": prose},
+    )
+
+
+def body(report: Path) -> Markup:
+    """Cells of the executed notebook of a report as HTML."""
+    notebook = nbformat.read(report / f"{report.name}.ipynb", as_version=4)
+    made = _exporter().from_notebook_node(_with_files(notebook, report))[0]
+    return Markup(made.strip())  # noqa: S704 - every part has passed clean()
+
+
+def headings(page: str) -> list[tuple[str, str]]:
+    """Anchor, as in a link, and text of every section of a page."""
+    found = re.findall(r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', page, re.DOTALL)
+    return [(html.unescape(anchor), html.unescape(re.sub(r"<[^>]+>", "", text)).strip()) for anchor, text in found]

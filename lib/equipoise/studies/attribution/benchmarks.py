@@ -1,0 +1,78 @@
+"""Questions with one relevant passage each, and the passages that a retriever searches: NQ, and NQ-UTD of Cocktail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from equipoise.loaders import cocktail, registry
+from equipoise.studies.attribution import natural_questions
+
+LONGEST = {"NQ": 60, "NQ-UTD": 100}
+"""Words of the longest passage that is retrieved, title included: what two processor cores can read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """Questions with one relevant passage each, and the passages that a retriever searches.
+
+    ``questions``: columns question, text, gold (tuple of str), relevant (id of a passage), judged (ids of the passages
+    that people judged relevant). ``passages``: text by id, as people wrote it. ``rewritten``: the same ids, as a model
+    rewrote them; empty where that is still to be done.
+    """
+
+    name: str
+    questions: pd.DataFrame
+    passages: dict[str, str]
+    rewritten: dict[str, str]
+
+
+def _natural_questions() -> Benchmark:
+    table = natural_questions.read_questions(registry.fetch("nqoracle", natural_questions.FILE))
+    table["whole"] = table["title"] + ". " + table["passage"]
+    table = table[table["whole"].str.split().str.len() <= LONGEST["NQ"]].reset_index(drop=True)
+    table["relevant"] = table.groupby("whole", sort=False)["query"].transform("first")  # one passage, several questions
+    questions = table[["query", "text", "answers", "relevant"]].set_axis(
+        ["question", "text", "gold", "relevant"], axis=1
+    )
+    questions["judged"] = [() for _ in range(len(questions))]
+    return Benchmark("NQ", questions, dict(zip(table["relevant"], table["whole"], strict=True)), {})
+
+
+def _nq_utd() -> Benchmark:
+    archive = registry.fetch("cocktail", "dataset/nq-utd.zip")
+    queries, qrels = cocktail.read_queries(archive), cocktail.read_qrels(archive)
+    texts, twins = (
+        dict(zip(table["document"], table["text"], strict=True))
+        for table in (cocktail.read_documents(archive), cocktail.read_documents(archive, "model"))
+    )
+    words = {name: len(text.split()) for name, text in texts.items()}
+    best = qrels[qrels["level"] == 2].assign(words=lambda rows: rows["document"].map(words))
+    shortest = best.sort_values(["words", "document"]).groupby("topic")["document"].first()
+    judged = qrels[qrels["level"] > 0].groupby("topic")["document"].agg(tuple)
+    asked = queries[queries["query"].isin(shortest.index)]
+    questions = pd.DataFrame(
+        {
+            "question": asked["query"],
+            "text": asked["text"],
+            "gold": [(answer,) for answer in asked["answer"]],
+            "relevant": asked["query"].map(shortest),
+            "judged": asked["query"].map(judged),
+        }
+    ).reset_index(drop=True)
+    keep = {name for name, number in words.items() if number <= LONGEST["NQ-UTD"]} | set(questions["relevant"])
+    return Benchmark("NQ-UTD", questions, {name: texts[name] for name in texts if name in keep}, twins)
+
+
+BENCHMARKS: dict[str, Callable[[], Benchmark]] = {"NQ": _natural_questions, "NQ-UTD": _nq_utd}
+"""Natural Questions, with every gold passage of at most 60 words as collection; NQ-UTD of Cocktail, to 100 words."""
+
+
+def benchmark(name: str) -> Benchmark:
+    """Read one of `BENCHMARKS`, its questions in file order.
+
+    NQ: the gold passage is relevant. NQ-UTD: the shortest passage judged 2 is relevant.
+    """
+    return BENCHMARKS[name]()

@@ -1,0 +1,152 @@
+"""The paper's valid orders: utterances are self-explanatory (SE), depend on the first topic (FT) or a prior one (PT).
+
+Everything but the extremes of a score is known in closed form.
+
+References
+----------
+permutations, section 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from equipoise.arrays import Booleans, Floats
+from equipoise.studies.permutations.data import CLASSES
+from equipoise.studies.permutations.lattices import Counts, Masks, members
+from equipoise.studies.permutations.structures import Orders, Structure
+
+
+class ClassStructure(Structure):
+    """Blocks of utterances behind a first utterance that stays where it is.
+
+    The first block opens the conversation. The other blocks follow in any order; within every block the head comes
+    first and its followers come directly behind it, in any order. With b blocks behind the first and f followers in
+    each block, there are b! * product of f! orders.
+
+    ``blocks``: Utterance numbers; in each block the head first. Together they are 0 to n - 1, each once, and the
+    first block starts with utterance 0. ``limit``: the largest number of utterance sets that `score_range` may visit.
+    """
+
+    def __init__(self, blocks: Sequence[Sequence[int]], limit: int = 2_000_000) -> None:
+        self.blocks = tuple(tuple(int(u) for u in block) for block in blocks)
+        line = [u for block in self.blocks for u in block]
+        super().__init__(len(line), limit)
+        if sorted(line) != list(range(self.size)) or not all(self.blocks) or self.blocks[0][0] != 0:
+            raise ValueError(
+                f"blocks must hold the utterances 0 to {self.size - 1} once each and open with 0, found {self.blocks}"
+            )
+        self._block = np.empty(self.size, dtype=np.intp)
+        for number, block in enumerate(self.blocks):
+            self._block[list(block)] = number
+        heads = [block[0] for block in self.blocks]
+        self._head = np.array(heads)[self._block]
+        self._is_head = self._head == np.arange(self.size)
+        self._groups = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
+
+    @classmethod
+    def from_classes(
+        cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft", limit: int = 2_000_000
+    ) -> ClassStructure:
+        """Structure of a conversation from the class of each of its utterances.
+
+        The first utterance stays in its place; an SE opens a block; an FT is a block of one; a PT follows the block
+        of the utterance that it depends on.
+
+        ``classes``: "SE", "FT" or "PT", in the order of the script; the first must be "SE". ``pt_behind_ft``:
+        where a PT goes whose script has an FT between it and the last SE: with that FT, as in the authors'
+        program, or with that SE, as in the paper's wording. The wording can make the script itself an invalid
+        order (the FT would part the PT from its SE), so the program's reading is the default. ``limit``: the
+        largest number of utterance sets that `score_range` may visit.
+
+        permutations, section 3.1.
+        """
+        if pt_behind_ft not in ("ft", "se"):
+            raise ValueError(f"pt_behind_ft is 'ft' or 'se', found {pt_behind_ft!r}")
+        if not len(classes):
+            raise ValueError("a conversation without a first utterance has no orders: no classes were given")
+        unknown = [f"{name!r} at utterance {place}" for place, name in enumerate(classes, 1) if name not in CLASSES]
+        if unknown:
+            raise ValueError(f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}")
+        if classes[0] != "SE":
+            found = f"{classes[0]}: it has no earlier utterance to depend on"
+            raise ValueError(f"the first utterance must be self-explanatory (SE), found {found}")
+        blocks: list[list[int]] = []
+        home = 0
+        for u, name in enumerate(classes):
+            if name == "PT":
+                blocks[home].append(u)
+            else:
+                blocks.append([u])
+                home = home if name == "FT" and pt_behind_ft == "se" else len(blocks) - 1
+        return cls(blocks, limit=limit)
+
+    @property
+    def count(self) -> int:
+        """The number of valid orders: (blocks behind the first)! times the product of (followers)!."""
+        return math.prod(math.factorial(len(group)) for group in self._groups)
+
+    def may_follow(self, masks: Masks) -> Booleans:
+        """Followers of a block whose head has been uttered; where there are none left, the heads of the others."""
+        uttered = members(masks, self.size)
+        follows: Booleans = uttered[:, self._head] & ~uttered & ~self._is_head
+        begun = uttered[:, :1] | (np.arange(self.size) == 0)
+        return np.where(follows.any(axis=1, keepdims=True), follows, self._is_head & ~uttered & begun)
+
+    def completions(self, masks: Masks) -> Counts:
+        """The product of the factorials of what is left of each group of utterances that can change places."""
+        factorials = [math.factorial(k) for k in range(max(map(len, self._groups)) + 1)]
+        groups = np.array([sum(1 << u for u in group) for group in self._groups], dtype=np.uint64)
+        left = np.bitwise_count(groups[:, None] & ~masks)
+        ways: Counts = np.array(factorials, dtype=self._dtype)[left].prod(axis=0)
+        return ways
+
+    def _draw(self, size: int, rng: np.random.Generator) -> Orders:
+        blocks, within = rng.random((size, len(self.blocks))), rng.random((size, self.size))
+        blocks[:, 0] = -1.0
+        within[:, self._is_head] = -1.0
+        return np.lexsort((within, blocks[:, self._block]))
+
+    def adjacency(self) -> Floats:
+        """Probability that one utterance directly precedes another in a uniformly drawn valid order, in closed form.
+
+        In a block with f followers each of its other utterances directly precedes a follower with probability 1 / f;
+        with b blocks behind the first, the end of any other block (the opening included) directly precedes a head with
+        probability 1 / b. Row v, column u: v is uttered directly before u. Beyond the paper.
+        """
+        probability = np.zeros((self.size, self.size))
+        heads = np.array([block[0] for block in self.blocks[1:]], dtype=np.intp)
+        for head, *followers in self.blocks:
+            ends = followers or [head]
+            probability[np.ix_(ends, heads[heads != head])] = 1 / max(len(heads), 1) / len(ends)
+            probability[np.ix_([head, *followers], followers)] = 1 / max(len(followers), 1)
+        np.fill_diagonal(probability, 0.0)
+        return probability
+
+    def positions(self) -> Floats:
+        """Probability of each utterance at each position in a uniformly drawn valid order, in closed form.
+
+        The head of a block stands behind a uniformly drawn set of other blocks: a knapsack recursion counts the sets
+        by their number of blocks and of utterances. Row u, column i: u stands at position i, from 0. Beyond the paper.
+        """
+        probability = np.zeros((self.size, self.size))
+        opening, *lengths = (len(block) for block in self.blocks)
+        for place, (head, *followers) in enumerate(self.blocks):
+            start = np.zeros(self.size)
+            start[0] = 1.0
+            if place:
+                others = [length for other, length in enumerate(lengths, 1) if other != place]
+                sets = np.zeros((len(others) + 1, self.size))  # [number of blocks, number of utterances]
+                sets[0, 0] = 1.0
+                for length in others:
+                    sets[1:, length:] += sets[:-1, :-length].copy()
+                ahead = np.array([math.comb(len(others), blocks) for blocks in range(len(others) + 1)])
+                start = np.roll((sets / ahead[:, None]).sum(axis=0) / len(ahead), opening)
+            probability[head] = start
+            for offset in range(1, len(followers) + 1):
+                probability[followers, offset:] += start[:-offset] / len(followers)
+        return probability

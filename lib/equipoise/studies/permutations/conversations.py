@@ -1,0 +1,87 @@
+"""Scripted conversations with their valid orders, and orders drawn from them (permutations, sections 3.1 and 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from equipoise.studies.permutations.class_structures import ClassStructure
+from equipoise.studies.permutations.structures import Orders, Structure
+
+
+@dataclass(frozen=True, eq=False)
+class Conversation:
+    """A scripted conversation, its utterances in the order of the script, and its valid orders.
+
+    ``antecedents``: of each utterance the phrase that a later pronoun could refer to, and whether it has a pronoun
+    itself; empty where they were not looked for (`read_antecedents`).
+    """
+
+    topic: str
+    queries: tuple[str, ...]
+    texts: tuple[str, ...]
+    structure: Structure
+    antecedents: tuple[tuple[str, bool], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.queries) == len(self.texts) == self.structure.size:
+            raise ValueError(
+                f"topic {self.topic}: {len(self.queries)} ids, {len(self.texts)} texts, "
+                f"a structure of {self.structure.size} utterances"
+            )
+
+
+def conversations(table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "ft") -> list[Conversation]:
+    """Conversations, in the order of first appearance, from a table of classed utterances (`judged_conversations`)."""
+    made, problems = [], []
+    for topic, turns in table.groupby("topic", sort=False):
+        ordered = turns.sort_values("turn", kind="stable")
+        try:
+            structure = ClassStructure.from_classes(ordered["class"].tolist(), pt_behind_ft=pt_behind_ft)
+            known = ordered.reindex(columns=["phrase", "anaphoric"]).dropna().itertuples(index=False, name=None)
+            utterances = tuple(ordered["query"]), tuple(ordered["text"])
+            made.append(Conversation(str(topic), *utterances, structure, tuple(known)))
+        except ValueError as error:
+            problems.append(f"topic {topic}: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
+    return made
+
+
+def utterance_blocks(table: pd.DataFrame, made: Sequence[Conversation]) -> pd.DataFrame:
+    """Block of every utterance of conversations with a class structure, for pictures and for checking by eye.
+
+    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the utterances in
+    the order of their blocks; block 0 opens the conversation.
+    """
+    rows = []
+    for conversation in made:
+        structure = conversation.structure
+        if not isinstance(structure, ClassStructure):
+            raise TypeError(f"topic {conversation.topic} has a {type(structure).__name__}, which has no blocks")
+        for number, block in enumerate(structure.blocks):
+            rows += [(conversation.topic, conversation.queries[utterance], number) for utterance in block]
+    blocks = pd.DataFrame(rows, columns=["topic", "query", "block"])
+    return blocks.merge(table[["query", "turn", "class"]], on="query")[["topic", "turn", "class", "block"]]
+
+
+def sampled_orders(made: Sequence[Conversation], size: int, seed: int) -> dict[str, Orders]:
+    """Different orders of each conversation by topic, row 0 the order of the script, which must be a valid one.
+
+    ``size``: how many orders besides the script; all of them where there are fewer. Every conversation draws from a
+    stream of its own, so that leaving one out does not move the others.
+    """
+    orders = {}
+    for conversation in made:
+        structure = conversation.structure
+        script = np.arange(structure.size)[None, :]
+        if not structure.is_valid(script).all():
+            raise ValueError(f"topic {conversation.topic}: the order of the script is not valid in its own structure")
+        stream = np.random.default_rng([seed, *conversation.topic.encode()])
+        drawn = structure.sample(min(size, structure.count - 1), stream, distinct=True, exclude=script)
+        orders[conversation.topic] = np.concatenate([script, drawn])
+    return orders

@@ -1,0 +1,115 @@
+"""The sets of utterances that a conversation can pass through, and dynamic programming over them.
+
+These are the order ideals of a structure. What an order scores as a sum over adjacent pairs has a mean, a spread and
+extremes over all orders that follow from (set uttered so far, last utterance), whatever the number of orders.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.arrays import Booleans, Floats
+
+Masks = NDArray[np.uint64]
+Counts = NDArray[Any]  # int64 where every count fits, Python integers (dtype object) where not
+
+LARGEST_INT64 = int(np.iinfo(np.int64).max)
+
+
+@cache
+def bits(size: int) -> Masks:
+    """The masks of the single utterances."""
+    return np.left_shift(np.uint64(1), np.arange(size, dtype=np.uint64))
+
+
+def members(masks: Masks, size: int) -> Booleans:
+    """Which utterances are in each set, shaped (sets, n)."""
+    inside: Booleans = (masks[:, None] & bits(size)) != 0
+    return inside
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Every set of utterances that can have been uttered, sorted by size, and the steps between them.
+
+    ``levels`` holds the bounds of each size; ``after[s, u]`` is the number of the set s with u added, -1 where u may
+    not follow; ``ways_to`` counts the beginnings that utter exactly s, ``ways_from`` the completions.
+    """
+
+    levels: tuple[slice, ...]
+    masks: Masks
+    after: NDArray[np.int32]
+    ways_to: Counts
+    ways_from: Counts
+
+    @classmethod
+    def of(cls, size: int, may_follow: Callable[[Masks], Booleans], limit: int) -> Lattice:
+        """Visit every set, the empty one first; ``limit`` is the most that may be visited."""
+        level, total = np.zeros(1, dtype=np.uint64), 1
+        levels, sets, steps = [slice(0, 1)], [level], []
+        for _ in range(size):
+            follows = may_follow(level)
+            reached = level[:, None] | bits(size)
+            level = np.unique(reached[follows])
+            if total + len(level) > limit:
+                raise ValueError(
+                    f"this structure of {size} utterances allows more than {limit} sets of uttered utterances: "
+                    "too many for dynamic programming; raise the limit or add dependencies"
+                )
+            steps.append(np.where(follows, total + np.searchsorted(level, reached), -1).astype(np.int32))
+            levels.append(slice(total, total + len(level)))
+            sets.append(level)
+            total += len(level)
+        after = np.concatenate([*steps, np.full((1, size), -1, dtype=np.int32)])
+        # one place more than there are sets, and last: where no step leads, after has -1
+        ways_to = np.zeros(total + 1, dtype=np.int64 if math.factorial(size) <= LARGEST_INT64 else object)
+        ways_from = ways_to.copy()
+        ways_to[0] = ways_from[-2] = 1
+        for here in levels[:-1]:
+            np.add.at(ways_to, after[here], ways_to[here, None])  # adding u to different sets gives different sets
+        for here in reversed(levels[:-1]):
+            ways_from[here] = ways_from[after[here]].sum(axis=1)
+        return cls(tuple(levels), np.concatenate(sets), after, ways_to[:-1], ways_from[:-1])
+
+    def _backwards(self) -> Iterator[tuple[NDArray[np.intp], int, NDArray[np.int32]]]:
+        """Yield, from the last level to the first, sets, an utterance that may follow them, and what that makes."""
+        for here in reversed(self.levels[:-1]):
+            for u in range(self.after.shape[1]):
+                rows = here.start + np.flatnonzero(self.after[here, u] >= 0)
+                yield rows, u, self.after[rows, u]
+
+    def variance(self, steps: Floats) -> float:
+        """Mean square, over all orders, of a sum whose mean is 0.
+
+        ``steps`` (shaped (n + 1, n)): what utterance u contributes directly behind v; in the last row, at first.
+        """
+        sums, squares = np.zeros((2, len(self.after), len(steps)))
+        ways = self.ways_from.astype(np.float64)[:, None]
+        for rows, u, reached in self._backwards():
+            step, way, total = steps[:, u], ways[reached], sums[reached, u, None]
+            sums[rows] += total + way * step
+            squares[rows] += squares[reached, u, None] + 2 * total * step + way * step**2
+        return float(squares[0, -1] / ways[0, 0])
+
+    def lowest(self, steps: Floats) -> tuple[float, tuple[int, ...]]:
+        """Lowest sum of any order, and the first order, in lexicographic order, that attains it."""
+        sums = np.full((len(self.after), len(steps)), np.inf)
+        sums[-1] = 0.0
+        best = np.zeros(sums.shape, dtype=np.int8)
+        for rows, u, reached in self._backwards():
+            candidates = sums[reached, u, None] + steps[:, u]
+            better = candidates < sums[rows]
+            sums[rows] = np.where(better, candidates, sums[rows])
+            best[rows] = np.where(better, u, best[rows])
+        state, order = 0, [-1]
+        for _ in range(self.after.shape[1]):
+            order.append(int(best[state, order[-1]]))
+            state = self.after[state, order[-1]]
+        return float(sums[0, -1]), tuple(order[1:])

@@ -1,0 +1,154 @@
+"""What permuting conversations does to scores: Tables 2 and 3 and Figure 1, sampled beside exact values, correlation.
+
+Scores are tables with the columns run, topic, permutation, value; see `equipoise.measures.orders`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from equipoise.arrays import starts
+from equipoise.measures.orders import SCRIPT, score_matrix
+
+_EXACT = ["orders", "mean", "sd", "minimum", "maximum"]
+
+
+def by_order(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """One measure of the conversations of `Experiment.answers`, by topic and permutation again.
+
+    ``scores`` (columns run, topic, measure, value): of a nugget table whose topics are named topic#permutation; the
+    measure has rows of a whole conversation, or of one attribute set.
+    """
+    chosen = scores[scores["measure"] == measure].reset_index(drop=True)
+    parts = chosen["topic"].str.extract(r"^(?P<topic>.+)#(?P<permutation>\d+)$")
+    if chosen.empty or parts.isna().to_numpy().any():
+        raise ValueError(f"scores of {measure} for topics named topic#permutation are wanted")
+    return chosen[["run", "value"]].join(parts.astype({"permutation": int}))
+
+
+def performance(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean score of every system in the original order and over permutations, with the extremes of cherry-picking.
+
+    Returns columns run, original, minimum, mean, maximum: means over conversations of the order of the script, and of
+    the lowest, the mean and the highest value over the permutations of each conversation, the script among them.
+
+    permutations, Table 2.
+    """
+    wide = score_matrix(scores)
+    topics = wide.groupby("topic", sort=False)
+    values = {"original": wide.xs(SCRIPT, level="permutation"), "minimum": topics.min()}
+    values |= {"mean": topics.mean(), "maximum": topics.max()}
+    return pd.DataFrame({name: table.mean() for name, table in values.items()}).reset_index(names="run")
+
+
+def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
+    r"""How far permutations can put one system ahead of another.
+
+    .. math::
+        D_{ab} = \frac{1}{C} \sum_c \max_\pi (y_{c\pi a} - y_{c\pi b}), \qquad
+        D_{aa} = \frac{1}{C} \sum_c \max_\pi \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
+
+    Returns columns model and one per system: row a, column b: the largest mean lead of a over b; on the diagonal, of
+    a over the mean of the others. Without negative entries, every system can be made the better one of every pair.
+
+    permutations, Table 3.
+    """
+    wide = score_matrix(scores)
+    values, systems = wide.to_numpy(dtype=np.float64), len(wide.columns)
+    if systems < 2:
+        raise ValueError(f"at least two systems are wanted, found {systems}")
+    leads = values[:, :, None] - values[:, None, :]
+    others = (values.sum(axis=1, keepdims=True) - values) / (systems - 1)
+    leads[:, np.arange(systems), np.arange(systems)] = values - others
+    largest = np.maximum.reduceat(leads, starts(wide.index.get_level_values("topic"))).mean(axis=0)
+    return pd.DataFrame(largest, columns=list(wide.columns), index=list(wide.columns)).reset_index(names="model")
+
+
+def conversation_spread(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean over systems of each conversation under each permutation.
+
+    Returns columns topic, permutation, value, rank: rank is the share of the permutations of the conversation that
+    score strictly higher (at 12 decimals), so 0 is the best order.
+
+    permutations, Figure 1.
+    """
+    means = score_matrix(scores).mean(axis=1)
+    topics = means.round(12).groupby("topic", sort=False)
+    higher = (topics.rank(method="min", ascending=False) - 1) / topics.transform("size")
+    return pd.DataFrame({"value": means, "rank": higher}).reset_index()
+
+
+def _standard_errors(table: pd.DataFrame, drawn: pd.Series, keys: Sequence[str]) -> pd.Series:
+    r"""Of means over conversations, of each of which some different orders are drawn of all that there are.
+
+    .. math:: SE = \frac{1}{C} \sqrt{\sum_c \frac{\sigma_c^2}{m_c} \cdot \frac{N_c - m_c}{N_c - 1}}
+    """
+    left = ((table["orders"] - drawn) / (table["orders"] - 1).clip(lower=1)).clip(lower=0)
+    groups = (table["sd"] ** 2 / drawn * left).groupby([table[key] for key in keys], sort=False)
+    return (np.sqrt(groups.sum()) / groups.size()).rename("standard error")
+
+
+def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """What sampled permutations say of each system beside what is exactly so over all valid orders.
+
+    ``exact``: of `Experiment.exact`; systems with missing values are left out. ``scores``: of the sampled orders;
+    the order of the script is not counted as drawn. Returns columns run, mean, sampled mean, error, standard error,
+    minimum, sampled minimum, maximum, sampled maximum: means over conversations; error is sampled minus exact.
+
+    Beyond the paper, which samples 100 orders and leaves the exact distribution to future work (section 5).
+    """
+    wide = score_matrix(scores)
+    drawn = wide.drop(SCRIPT, level="permutation").melt(ignore_index=False).reset_index()
+    sampled = drawn.groupby(["run", "topic"], sort=False)["value"].agg(["size", "mean", "min", "max"])
+    known = exact.set_index(["run", "topic"])[_EXACT]
+    absent = sampled.index.difference(known.index, sort=False)
+    if len(absent):
+        topics = ", ".join(topic for run, topic in absent if run == absent[0][0])
+        raise ValueError(f"no exact row of {absent[0][0]} for topics {topics}")
+    sampled = sampled.set_axis(["drawn", "sampled mean", "sampled minimum", "sampled maximum"], axis=1)
+    both = sampled.join(known).groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
+    both = both.reset_index()
+    means = both.groupby("run", sort=False).mean(numeric_only=True)
+    means["error"] = (means["sampled mean"] - means["mean"]).round(12)  # what is left below that is rounding
+    means["standard error"] = _standard_errors(both, both["drawn"], ["run"])
+    names = ["mean", "sampled mean", "error", "standard error"]
+    return means.reset_index()[["run", *names, "minimum", "sampled minimum", "maximum", "sampled maximum"]]
+
+
+def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
+    """Standard error of a system's mean by how many different orders of each conversation are drawn, or all there are.
+
+    Returns columns run, permutations, standard error, by system in the order of `exact`, then by size.
+
+    Beyond the paper: the error follows from the exact standard deviation over all orders.
+    """
+    if exact["sd"].isna().any() or min(sizes) < 1:
+        raise ValueError("standard errors need every standard deviation, and sizes from 1")
+    table = exact.merge(pd.DataFrame({"permutations": sorted(set(sizes))}), how="cross")
+    drawn = table["permutations"].clip(upper=table["orders"])
+    return _standard_errors(table, drawn, ["run", "permutations"]).reset_index()
+
+
+def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Spearman's rank correlation of two measures over the orders of each conversation.
+
+    Both tables hold the same systems on the same orders. Returns columns run, topic, orders, correlation; NaN where
+    one of the measures does not depend on the order.
+
+    Beyond the paper: does the order move another measure as it moves nDCG? Equal values share their mean rank.
+    """
+    keys = ["run", "topic", "permutation"]
+    both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, suffixes=("", " 2"))
+    if both.isna().to_numpy().any() or not len(both) == len(first) == len(second):
+        raise ValueError("both tables need one score for the same systems, topics and permutations")
+    groups = [both["run"], both["topic"]]
+    ranks = both[["value", "value 2"]].round(12).groupby(groups, sort=False).rank()
+    ranks -= ranks.groupby(groups, sort=False).transform("mean")
+    parts = pd.DataFrame({"x": ranks["value"] ** 2, "y": ranks["value 2"] ** 2, "xy": ranks.prod(axis=1), "orders": 1})
+    sums = parts.groupby(groups, sort=False).sum()
+    spread = np.sqrt(sums["x"] * sums["y"])
+    sums["correlation"] = (sums["xy"] / spread.where(spread > 0)).clip(-1.0, 1.0)
+    return sums.reset_index()[["run", "topic", "orders", "correlation"]]

@@ -1,0 +1,67 @@
+"""Rankings scored by ir_measures: many alternative ones of the same queries, and those of public runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import Floats, ranks, starts
+from equipoise.measures.effectiveness import effectiveness, parsed_measure
+
+
+def score_alternatives(
+    queries: Sequence[str],
+    rankings: ArrayLike,
+    documents: Sequence[str],
+    qrels: pd.DataFrame,
+    measure: str = "nDCG@3",
+) -> Floats:
+    """Score of each ranking; a query may have any number of them.
+
+    ``rankings`` (shaped (rankings, k)): places in `documents`, best first; k must reach the cut-off of the measure.
+    ``qrels`` (columns query, document, grade): all judgements, of documents that cannot be retrieved too: the ideal
+    ranking is made from them. Every different ranking of a query is scored once.
+
+    permutations, section 4 (nDCG with cut-off 3: gain = grade, discount log2(rank + 1)).
+    """
+    ranked = np.asarray(rankings, dtype=np.intp)
+    if ranked.ndim != 2 or len(ranked) != len(queries):
+        raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
+    parsed = parsed_measure(measure)
+    names, codes = np.unique(np.array(queries, dtype=object).astype(str), return_inverse=True)
+    grades = qrels[qrels["query"].isin(names)].groupby("query")[["document", "grade"]]
+    judged: dict[Any, dict[str, int]] = {query: dict(zip(*part.to_numpy().T, strict=True)) for query, part in grades}
+    unjudged = [str(name) for name in names if name not in judged]
+    if unjudged:
+        raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
+    different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)
+    # one run holds one ranking of each query: the n-th run holds the n-th different ranking of every query
+    run = ranks(starts(different[:, 0]), len(different))
+    evaluator = ir_measures.evaluator([parsed], judged)
+    values = np.empty(len(different))
+    ids = np.array(documents, dtype=object)
+    falling = np.arange(ranked.shape[1], 0, -1, dtype=np.float64).tolist()
+    for number in range(run.max(initial=-1) + 1):
+        rows = np.flatnonzero(run == number)
+        listed = zip(names[different[rows, 0]], ids[different[rows, 1:]], strict=True)
+        rankings_now = {str(name): dict(zip(best, falling, strict=True)) for name, best in listed}
+        found = {result.query_id: result.value for result in evaluator.iter_calc(rankings_now)}
+        values[rows] = [found[name] for name in names[different[rows, 0]]]
+    return values[which.ravel()]
+
+
+def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") -> pd.DataFrame:
+    """Score of every judged query of a run, sorted by query: columns query, topic (before the underscore), value.
+
+    Queries of the run without judgements are left out; judged queries without a ranking score 0.
+    """
+    judged = run[run["query"].isin(qrels["query"])]
+    found = effectiveness(judged, qrels, by=(), measures={measure: measure}).set_index("query")["value"]
+    table = found.reindex(sorted(set(qrels["query"])), fill_value=0.0).rename_axis("query").reset_index()
+    table.insert(1, "topic", table["query"].str.partition("_")[0])
+    return table
