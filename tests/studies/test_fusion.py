@@ -37,17 +37,17 @@ def scored(draw: st.DrawFn) -> tuple[Floats, NDArray[np.int64]]:
     return draw(arrays(np.float64, rows, elements=SCORES)), draw(arrays(np.int64, rows, elements=st.integers(0, 4)))
 
 
-@given(scored(), st.sampled_from([0, 1]))
-def test_z_scale_is_scipys_zscore_of_each_query(data: tuple[Floats, NDArray[np.int64]], ddof: int) -> None:
+@given(scored())
+def test_z_scale_is_scipys_zscore_of_each_query(data: tuple[Floats, NDArray[np.int64]]) -> None:
     scores, groups = data
-    scaled = z_scale(scores, groups, ddof=ddof)
+    scaled = z_scale(scores, groups)
     for group in np.unique(groups):
         own = scores[groups == group]
         equal = np.ptp(own) == 0
         if equal:
             assert (scaled[groups == group] == 0).all()
         elif np.ptp(own) > 1e-6 * np.abs(own).max():  # else scipy itself calls the scores nearly equal
-            np.testing.assert_allclose(scaled[groups == group], zscore(own, ddof=ddof), atol=1e-6)
+            np.testing.assert_allclose(scaled[groups == group], zscore(own), atol=1e-6)
 
 
 @given(scored(), st.floats(0.1, 10), st.floats(-100, 100))
@@ -162,9 +162,9 @@ def test_a_single_pair_is_swept_as_the_kernels_say() -> None:
 
 def test_sweep_refuses_doubled_pairs_and_missing_columns() -> None:
     scores, _, _ = random_collection()
-    with pytest.raises(ValueError, match="is scored twice"):
+    with pytest.raises(ValueError, match="a pair is scored twice: task 't', query 'q00', document 'd00'"):
         sweep(pd.concat([scores, scores.head(1)]), "bm25", "tilde")
-    with pytest.raises(ValueError, match=r"lack the columns \['tildev2'\]"):
+    with pytest.raises(ValueError, match="no column tildev2"):
         sweep(scores, "bm25", "tildev2")
 
 
@@ -195,11 +195,11 @@ def test_oracle_statistics_by_hand_and_by_scipy(ties: str) -> None:
         top = rows[rows["value"] == rows["value"].max()]["alpha"]
         weights.append(top.min() if ties == "lowest" else top.max())
         found.append(rows["value"].max())
-    assert row["effectiveness"] == pytest.approx(np.mean(found))
-    assert row["alpha_average"] == pytest.approx(np.mean(weights))
-    assert row["queries_at_0"] == weights.count(0.0)
-    assert row["queries_at_1"] == weights.count(1.0)
-    assert row["alpha_iqr"] == pytest.approx(iqr(weights))
+    assert row["ranking quality"] == pytest.approx(np.mean(found))
+    assert row["alpha average"] == pytest.approx(np.mean(weights))
+    assert row["queries with optimal alpha 0"] == weights.count(0.0)
+    assert row["queries with optimal alpha 1"] == weights.count(1.0)
+    assert row["IQR of the optimal alpha"] == pytest.approx(iqr(weights))
 
 
 def test_the_tie_rule_decides_the_weight_and_never_the_value() -> None:
@@ -209,7 +209,7 @@ def test_the_tie_rule_decides_the_weight_and_never_the_value() -> None:
     assert (low["value"] == high["value"]).all()
     assert (low["alpha"] <= high["alpha"]).all()
     assert (low["alpha"] < high["alpha"]).any()
-    with pytest.raises(ValueError, match="ties must be"):
+    with pytest.raises(KeyError, match="any"):
         oracle(values, "AP", ties="any")  # type: ignore[arg-type]
 
 
@@ -281,7 +281,7 @@ def test_an_infinite_penalty_leaves_one_weight() -> None:
 
 
 def test_query_statistics_by_a_plain_loop() -> None:
-    scores, _, _ = random_collection(4)
+    scores, judgements, _ = random_collection(4)
     scores = scores.sample(frac=1, random_state=1)
     lengths = pd.Series({query: 100 + number for number, query in enumerate(sorted(set(scores["query"])))})
     found = query_statistics(scores, "bm25", "tilde", lengths)
@@ -293,8 +293,9 @@ def test_query_statistics_by_a_plain_loop() -> None:
         assert row["drop_contextualised"] == pytest.approx(second.max() - np.sort(second)[-10])
         assert row["skew_bm25"] == pytest.approx((first**3).mean())
         assert row["agreement"] == pytest.approx(np.corrcoef(rows["bm25"], rows["tilde"])[0, 1])
-    with pytest.raises(ValueError, match="has no length"):
-        query_statistics(scores, "bm25", "tilde", lengths.drop("q00"))
+    without = query_statistics(scores, "bm25", "tilde", lengths.drop("q00"))
+    with pytest.raises(ValueError, match="contains NaN"):
+        predicted(values_of(scores, judgements), without, "AP")
 
 
 def test_reached_at_its_landmarks() -> None:

@@ -84,16 +84,14 @@ def test_a_query_among_its_own_candidates_is_a_named_choice(csfcube: Path) -> No
     kept = load_csfcube(csfcube, own="keep").judgements
     dropped = load_csfcube(csfcube).judgements
     assert len(kept) == len(dropped) + 1
-    with pytest.raises(ValueError, match='own must be "drop" or "keep"'):
-        load_csfcube(csfcube, own="sometimes")
+    with pytest.raises(KeyError, match="sometimes"):
+        load_csfcube(csfcube, own="sometimes")  # type: ignore[arg-type]
 
 
 def test_line_separators_inside_an_abstract_do_not_end_a_line(tmp_path: Path) -> None:
     path = tmp_path / "1-result-adju.txt"
     path.write_bytes("\r\n".join(block("1", abstract="One\u2028half\x0b.")).encode())
-    papers, problems = read_annotations(path)
-    assert not problems
-    assert papers["abstract"].item() == "One\u2028half\x0b. Two."
+    assert read_annotations(path)["abstract"].item() == "One\u2028half\x0b. Two."
 
 
 def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
@@ -118,14 +116,11 @@ def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
             "1-background-adju.txt, column adju relevance: found paper 3: 1 in the text, 2.* in JSON",
         ),
         (_change("readable_annotations/2-background-adju.txt", "TITLE: T3", "TITLE: T"), "another text of paper 3"),
-        (
-            lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(),
-            "query 2 without annotations",
-        ),
-        (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2]"), "2 candidates and 1 grades"),
-        (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2, 7]"), "query 1, candidate 4: grade 7"),
-        (_change("test-pid2anns-csfcube-background.json", "{", "["), "a JSON file of CSFCube"),
-        (lambda folder: (folder / "test-pid2anns-csfcube-method.json").unlink(), "a JSON file of CSFCube"),
+        (lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(), "adju.txt: found No such"),
+        (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2]"), "paper 4: 0 in the text, nan in JSON"),
+        (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2, 7]"), "paper 4: 0 in the text, 7 in JSON"),
+        (_change("test-pid2anns-csfcube-background.json", "{", "["), "json, line 1: .* wanted a JSON object"),
+        (lambda folder: (folder / "test-pid2anns-csfcube-method.json").unlink(), "method.json: found No such"),
     ],
 )
 def test_csfcube_problems_name_file_line_and_what_was_wanted(
@@ -141,7 +136,8 @@ def test_csfcube_problems_are_reported_together(csfcube: Path) -> None:
     _change("readable_annotations/2-background-adju.txt", "paper_id: 3", "paper: 3")(csfcube)
     with pytest.raises(InputError) as caught:
         load_csfcube(csfcube)
-    assert {problem.file for problem in caught.value.problems} >= {"1-background-adju.txt", "2-background-adju.txt"}
+    files = {Path(problem.file).name for problem in caught.value.problems}
+    assert files >= {"1-background-adju.txt", "2-background-adju.txt"}
 
 
 def test_csfcube_itself() -> None:
@@ -189,9 +185,9 @@ def test_scidocs_in_its_published_format(scidocs: Path) -> None:
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d2"), "cite/val.qrel, line 2: found q1 0 d2"),
+        (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d2"), "cite/val.qrel, line 2: found 3 columns"),
         (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d2 high"), "cite/val.qrel, line 2"),
-        (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d1 0"), "query q1, document d1 again"),
+        (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d1 0"), "line 2, column document: found d1 again for topic q1"),
         (_change("cite/val.qrel", "q1 0 d2 0", "q2 0 d2 0"), "query q2 among validation and test"),
         (_change("paper_metadata_view_cite_read.json", '"d2": {', '"d9": {'), "no record with a title for paper d2"),
         (
@@ -200,10 +196,10 @@ def test_scidocs_in_its_published_format(scidocs: Path) -> None:
                 "{",
                 "",
             ),
-            "a JSON object from paper id to record",
+            "wanted a JSON object",
         ),
         (lambda folder: (folder / "paper_metadata_view_cite_read.json").write_text("[]"), "found a JSON list"),
-        (lambda folder: (folder / "cite" / "test.qrel").unlink(), "a readable file of qrels"),
+        (lambda folder: (folder / "cite" / "test.qrel").unlink(), "a readable file"),
     ],
 )
 def test_scidocs_problems(scidocs: Path, break_it: Callable[[Path], None], message: str) -> None:
@@ -217,9 +213,9 @@ def test_a_data_set_refuses_tables_that_do_not_fit() -> None:
     judgements = pd.DataFrame({"task": "t", "query": "a", "document": ["b"], "grade": 1})
     splits = pd.DataFrame({"task": ["t"], "fold": "1", "part": "test", "query": "a"})
     QueryByExample(papers, judgements, splits)
-    with pytest.raises(ValueError, match=r"lacks the columns \['title'\]"):
+    with pytest.raises(ValueError, match="no column title"):
         QueryByExample(papers.drop(columns="title"), judgements, splits)
-    with pytest.raises(ValueError, match="more than once"):
+    with pytest.raises(ValueError, match="judgements hold a row twice: task 't', query 'a', document 'b'"):
         QueryByExample(papers, pd.concat([judgements] * 2), splits)
     with pytest.raises(ValueError, match="have no text, the first is 'c'"):
         QueryByExample(papers, judgements.assign(document="c"), splits)

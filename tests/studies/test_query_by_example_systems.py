@@ -49,11 +49,11 @@ def dataset() -> QueryByExample:
 def test_bm25_with_the_thesis_parameters_is_bm25s_under_the_same_formula(analyser: str) -> None:
     tokenise = ANALYSERS[analyser]
     collection = Collection.from_texts({f"d{n}": text for n, text in enumerate(TEXTS)}, tokenise)
-    ours = bm25(collection, collection.queries(TEXTS), **BM25)  # type: ignore[arg-type]
+    ours = bm25(collection, collection.queries(TEXTS), **BM25)
     public = bm25s.BM25(method="lucene", k1=2.75, b=1.0, dtype="float64")
     public.index([tokenise(text) for text in TEXTS], show_progress=False)
     for query, row in zip(TEXTS, ours, strict=True):
-        known = [term for term in tokenise(query) if term in set(collection.terms)]
+        known = [term for term in tokenise(query) if term in collection.vectorizer.vocabulary_]
         theirs = public.get_scores(known)
         # bm25s leaves out the factor k1 + 1 that changes no ranking
         np.testing.assert_allclose(row, np.asarray(theirs) * (2.75 + 1), atol=1e-6)
@@ -125,7 +125,7 @@ def test_lexical_scores_are_those_of_the_collection_of_candidates(dataset: Query
     scores = bm25(collection, collection.queries([texts["p4"]]), k1=2.75, b=1.0)
     row = found[(found["query"] == "p4") & (found["document"] == "p2")]
     assert row["score"].item() == pytest.approx(scores[0, 1])
-    with pytest.raises(ValueError, match="model must be"):
+    with pytest.raises(KeyError, match="tfidf"):
         lexical_scores(dataset, str.split, model="tfidf")
 
 
@@ -223,7 +223,7 @@ def test_letters_are_pairwise_t_tests_with_bonferroni(values: pd.DataFrame, fami
 def test_letters_need_known_systems(values: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="no values of best"):
         lettered(values, ["low", "best"])
-    with pytest.raises(ValueError, match="family must be"):
+    with pytest.raises(KeyError, match="page"):
         lettered(values, ["low", "high"], family="page")  # type: ignore[arg-type]
 
 
@@ -265,7 +265,7 @@ def test_figures_draw_what_they_are_given() -> None:
     example_plots.interpolation_sweep(grid, means, best)
     assert grid[1, 0].lines[0].get_ydata().tolist() == [0.0, 0.25, 0.5]
     assert set(grid[1, 0].lines[1].get_ydata()) == {0.5}
-    with pytest.raises(ValueError, match="2 rows of 2 axes"):
+    with pytest.raises(ValueError, match="is longer than"):
         example_plots.interpolation_sweep(grid[:1], means, best)
     for drawn in (figure, figure_2, figure_3):
         plt.close(drawn)

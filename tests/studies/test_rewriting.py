@@ -81,7 +81,7 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
     """Rank a conversation in one order, utterance by utterance, as section 4.1 says it in words."""
     found: list[list[int]] = []
     bags = {text: collection.queries([text]) for text in TEXTS}
-    model = sparse.csr_array((1, len(collection.terms)))
+    model = sparse.csr_array((1, collection.counts.shape[1]))
     for place, current in enumerate(order):
         now, first = bags[TEXTS[current]], bags[TEXTS[order[0]]]
         before = bags[TEXTS[order[place - 1]]]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from equipoise.arrays import Floats
 from equipoise.systems.tokenisation import porter
 
 Sparse = Any  # scipy.sparse.csr_array of float64: SciPy ships no types
-Idf = Literal["positive", "robertson"]
 
 _WORD = re.compile(r"[^\W_]+")
 _MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit integer
@@ -72,44 +71,32 @@ class Collection:
         return cls(documents, sparse.csr_array(counts), vectorizer)
 
     @property
-    def terms(self) -> NDArray[np.object_]:
-        """The vocabulary in the order of the columns, sorted."""
-        names: NDArray[np.object_] = self.vectorizer.get_feature_names_out()
-        return names
-
-    @property
     def lengths(self) -> Floats:
         """Number of terms of each document, shaped (documents,)."""
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
 
     def queries(self, texts: Sequence[str]) -> Sparse:
         """Queries as term counts, shaped (queries, terms); terms that no document has are left out."""
-        if not len(texts):
-            return sparse.csr_array((0, self.counts.shape[1]))
         return sparse.csr_array(self.vectorizer.transform(texts))
 
 
-def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float = 0.75, idf: Idf = "positive") -> Floats:
+def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float = 0.75) -> Floats:
     r"""BM25 scores of all documents for many queries at once.
 
     .. math::
         s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}{tf_{td} + k_1 (1 - b + b\, |d| / \overline{|d|})}
 
     ``queries`` (shaped (queries, terms)): non-negative term weights; the score is linear in them. ``k1``: saturation of
-    the term frequency, at least 0. ``b``: normalisation by document length, 0 to 1. ``idf``:
-    log(1 + (N - n + 0.5) / (n + 0.5)), never negative, or log((N - n + 0.5) / (n + 0.5)), negative for terms in more
-    than half of the documents. Returns ndarray, shaped (queries, documents).
+    the term frequency, at least 0. ``b``: normalisation by document length, 0 to 1. The idf is
+    log(1 + (N - n + 0.5) / (n + 0.5)), never negative. Returns ndarray, shaped (queries, documents).
 
     permutations, section 4.1 (k1 = 1.2, b = 0.75); thesis chapter 2. The factor k1 + 1 does not change a ranking.
     """
     if k1 < 0 or not 0 <= b <= 1:
         raise ValueError(f"k1 is at least 0 and b between 0 and 1, found k1={k1} and b={b}")
-    if idf not in ("positive", "robertson"):
-        raise ValueError(f"idf is 'positive' or 'robertson', found {idf!r}")
     counts, lengths = collection.counts.tocoo(), collection.lengths
     holders = np.bincount(counts.col, minlength=counts.shape[1])
-    odds = (len(lengths) - holders + 0.5) / (holders + 0.5)
-    rarity = np.log1p(odds) if idf == "positive" else np.log(odds)
+    rarity = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norm = k1 * (1 - b + b * lengths / lengths.mean())
     return _product(queries, counts, rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row]))
 
@@ -166,8 +153,7 @@ def _product(queries: Sparse, counts: Any, values: Floats) -> Floats:
     if queries.ndim != 2 or queries.shape[1] != counts.shape[1]:
         raise ValueError(f"queries over {counts.shape[1]} terms are wanted, found shape {queries.shape}")
     weights = sparse.csr_array((values, (counts.row, counts.col)), shape=counts.shape)
-    scores: Floats = (sparse.csr_array(queries) @ weights.T).toarray()
-    return scores
+    return np.asarray((sparse.csr_array(queries) @ weights.T).toarray())
 
 
 def top(scores: Floats, k: int) -> NDArray[np.intp]:
@@ -198,8 +184,7 @@ def _steps(scores: Floats) -> Floats:
     largest = np.abs(scores).max(initial=0.0, axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         digits = 11 - np.floor(np.log10(largest))
-    steps: Floats = np.rint(scores * 10.0 ** np.where(np.isfinite(digits), digits, 0.0))
-    return steps
+    return np.asarray(np.rint(scores * 10.0 ** np.where(np.isfinite(digits), digits, 0.0)))
 
 
 def unit_mass(queries: Sparse) -> Sparse:

@@ -17,7 +17,7 @@ from scipy import sparse
 from equipoise.arrays import Floats
 from equipoise.systems.encoders import Floats32, Model, token_states
 from equipoise.systems.lexical import Collection, bm25
-from equipoise.systems.tokenisation import lucene_terms
+from equipoise.systems.tokenisation import Tokenisation, lucene_terms
 
 Texts = Sequence[str]
 Represent = Callable[[Floats32, NDArray[np.bool_]], Iterable[Any]]
@@ -36,30 +36,29 @@ def best(scores: ArrayLike, queries: Texts, documents: Texts, run: str, *, depth
     ids = np.asarray(documents, dtype=object)
     by_id = np.argsort(ids.astype(str), kind="stable")
     order = by_id[np.argsort(-table[:, by_id], axis=1, kind="stable")][:, :depth]
-    kept = np.take_along_axis(table, order, axis=1)
-    rank = np.broadcast_to(np.arange(1, order.shape[1] + 1), order.shape)
-    topics = np.repeat(np.asarray(queries, dtype=object), order.shape[1])
-    frame = pd.DataFrame(
-        {"run": run, "topic": topics, "document": ids[order].ravel(), "rank": rank.ravel(), "score": kept.ravel()}
-    )
+    rows, places = np.indices(order.shape).reshape(2, -1)
+    columns = order[rows, places]
+    named = {"run": run, "topic": np.asarray(queries, dtype=object)[rows], "document": ids[columns]}
+    frame = pd.DataFrame({**named, "rank": places + 1, "score": table[rows, columns]})
     return frame[np.isfinite(frame["score"])].reset_index(drop=True)
 
 
-def bm25_scores(queries: Texts, documents: Texts, *, k1: float = 0.9, b: float = 0.4) -> Floats:
-    """BM25 of texts over Lucene's English terms, shaped (queries, documents), without the constant factor k1 + 1.
+def bm25_scores(
+    queries: Texts, documents: Texts, tokenise: Tokenisation = lucene_terms, *, k1: float = 0.9, b: float = 0.4
+) -> Floats:
+    """BM25 of texts, shaped (queries, documents), without the constant factor k1 + 1.
 
-    thesis section 4.4: BM25 by Pyserini, whose defaults k1 and b are. The runs of ``data/outputs/ranking_bias`` were
-    recorded with bm25s, in single precision: the same rankings, and scores that differ in the sixth digit at most.
+    thesis section 4.4: BM25 by Pyserini, whose English terms, k1 and b are the defaults. The runs of
+    ``data/outputs/ranking_bias`` were recorded with bm25s, in single precision: the same rankings, and scores that
+    differ in the sixth digit at most.
     """
     named = {f"{row:09d}": text for row, text in enumerate(documents)}  # ids in the order of the rows
-    collection = Collection.from_texts(named, lucene_terms)
+    collection = Collection.from_texts(named, tokenise)
     return bm25(collection, collection.queries(queries), k1=k1, b=b) / (k1 + 1)
 
 
 def _represented(model: Model, texts: Texts, represent: Represent, **options: Any) -> list[Any]:
     """What represents each text, in the order of the texts; ``**options`` are those of `token_states`."""
-    if not texts:
-        raise ValueError("nothing to rank: no queries or no documents")
     held: list[Any] = [None] * len(texts)
     for positions, states, mask in token_states(model, texts, **options):
         for position, row in zip(positions, represent(states, mask), strict=True):
@@ -107,8 +106,7 @@ def splade_scores(queries: Texts, documents: Texts, model: Model, **options: Any
     options = {"batch": 16, **options}
     parts = (_represented(model, texts, _strongest, **options) for texts in (queries, documents))
     asked, held = (sparse.vstack(part, format="csr") for part in parts)
-    scored: Floats = (asked @ held.T).toarray()
-    return scored
+    return np.asarray((asked @ held.T).toarray())
 
 
 def max_similarity(query: Floats32, document: Floats32) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import regex
@@ -56,8 +55,7 @@ def porter(words: Iterable[str]) -> list[str]:
 
     Elasticsearch's Porter stemmer; thesis section 2.3.2. The algorithm of 1980, as the Snowball project keeps it.
     """
-    stems: list[str] = _STEMMER.stemWords(list(words))
-    return stems
+    return list(_STEMMER.stemWords(list(words)))
 
 
 def lucene_terms(text: str) -> list[str]:
@@ -66,8 +64,7 @@ def lucene_terms(text: str) -> list[str]:
     Much like the English analyser of Pyserini, by which thesis section 4.4 ranks.
     """
     words = [word for word in _TOKEN.findall(text.lower()) if not _LUCENE_STOP_WORD.fullmatch(word)]
-    stems: list[str] = _SNOWBALL.stemWords(words)
-    return stems
+    return list(_SNOWBALL.stemWords(words))
 
 
 def standard_analyser(text: str) -> list[str]:
@@ -78,35 +75,26 @@ def standard_analyser(text: str) -> list[str]:
     return [word.lower() for word in standard_words(text)]
 
 
-ANALYSERS: Mapping[str, Tokenisation] = MappingProxyType(
-    {
-        "SA": standard_analyser,
-        "STM1": lambda text: porter(text.lower().split()),
-        "STM2": lambda text: porter(standard_analyser(text)),
-    }
-)
+ANALYSERS: Mapping[str, Tokenisation] = {
+    "SA": standard_analyser,
+    "STM1": lambda text: porter(text.lower().split()),
+    "STM2": lambda text: porter(standard_analyser(text)),
+}
 """The thesis's three analysers by name: SA, STM1 (white space) and STM2 (standard words), both Porter-stemmed."""
-
-
-def _plain(tokenizer: Any) -> Any:
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def read_tokenizer(path: Path) -> Any:
     """A tokeniser of the library tokenizers from its ``tokenizer.json``, without truncation and padding."""
     if not path.is_file():
         raise FileNotFoundError(f"no tokeniser at {path.name}")
-    return _plain(models_package("tokenizers").Tokenizer.from_file(str(path)))
+    tokenizer = models_package("tokenizers").Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def _tokens_of(tokenizer: Any) -> Tokenisation:
-    def tokenise(text: str) -> list[str]:
-        tokens: list[str] = tokenizer.encode(text, add_special_tokens=False).tokens
-        return tokens
-
-    return tokenise
+    return lambda text: list(tokenizer.encode(text, add_special_tokens=False).tokens)
 
 
 def wordpiece(path: Path) -> Tokenisation:

@@ -101,7 +101,7 @@ def oracle_gains_more(table: pd.DataFrame, fusions: Mapping[str, str]) -> Claim:
 def tilde_needs_less_bm25(statistics: pd.DataFrame, fusions: Mapping[str, str]) -> Claim:
     """The best weights of the first fusion have the lower mean and the smaller quartile range."""
     rows = statistics.query("task == 'all' and measure == 'MAP'").set_index("fusion")
-    first, second = (rows.loc[label, ["alpha_average", "alpha_iqr"]].to_numpy() for label in fusions)
+    first, second = (rows.loc[label, ["alpha average", "IQR of the optimal alpha"]].to_numpy() for label in fusions)
     return bool((first < second).all()), (
         f"mean {first[0]:.3f} and {second[0]:.3f}, quartile range {first[1]:.2f} and {second[1]:.2f}"
     )

@@ -13,12 +13,13 @@ Example. NeurIPS Datasets and Benchmarks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
+from equipoise.files import read_text
 from equipoise.loaders import registry
 from equipoise.problems import Problems
 from equipoise.studies.query_by_example.data import QueryByExample, read_json
@@ -26,97 +27,51 @@ from equipoise.studies.query_by_example.data import QueryByExample, read_json
 FACETS = ("background", "method", "result")
 """The three facets, each a task of its own."""
 
-_RULE = re.compile(r"={10,}$")
-_FIELDS = {
-    "document": re.compile(r"paper_id: (\d+); YEAR: .*$"),
-    "title": re.compile(r"TITLE: (.*)$"),
-    "abstract": re.compile(r"(?:ABSTRACT: )?(?:background|objective|method|result|other)_label: (.*)$"),
-    "grade": re.compile(r"adju relevance: .*\(\+?(-?\d)\)$"),
-}
+_LINE = re.compile(
+    r"(?P<rule>={10,})$|paper_id: (?P<document>\d+); YEAR: |TITLE: (?P<title>.*)"
+    r"|(?:ABSTRACT: )?(?:background|objective|method|result|other)_label: (?P<abstract>.*)"
+    r"|adju relevance: .*\(\+?(?P<grade>[0-3])\)$"
+)
 _HEADS = ("difference: ", "sources: ")
 
 
-def read_annotations(path: Path) -> tuple[pd.DataFrame, Problems]:
+def read_annotations(path: Path) -> pd.DataFrame:
     """Parse one file of readable annotations: a query paper, then its candidates, each with its adjudicated grade.
 
     Blocks stand between lines of equals signs. Returns ``document, title, abstract, grade``, the query first, without a
-    grade (the sentences of an abstract are joined by a space, without their labels), and everything in the file that
-    does not have the known form.
+    grade; the sentences of an abstract are joined by a space, without their labels. Raises InputError with everything
+    in the file that does not have the known form.
     """
     rows: list[dict[str, Any]] = []
     problems = Problems()
     # only a line feed ends a line here: some abstracts hold other characters that str.splitlines would break at
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        line = line.removesuffix("\r")
-        if not line.strip() or line.startswith(_HEADS):
+    for number, raw in enumerate(read_text(path).split("\n"), start=1):
+        line = raw.rstrip()
+        if not line or line.startswith(_HEADS):
             continue
-        found = next(((field, match[1]) for field, form in _FIELDS.items() if (match := form.match(line))), None)
-        if _RULE.match(line):
-            rows.append({"line": number, "document": None, "title": None, "abstract": [], "grade": None})
-        elif not rows:
-            problems.add(path.name, number, None, line[:80], "a line of equals signs before the first paper")
-        elif found is None:
-            wanted = "paper_id, TITLE, ABSTRACT, adju relevance, or a labelled sentence"
-            problems.add(path.name, number, None, line[:80], wanted)
-        elif found[0] == "abstract":
-            rows[-1]["abstract"].append(found[1].strip())
+        found = _LINE.match(line)
+        field = found.lastgroup if found else None
+        if field == "rule":
+            rows.append({"line": number, "abstract": []})
+        elif not rows or not found or not field:
+            wanted = "a line of equals signs, then paper_id, TITLE, ABSTRACT, adju relevance, or a labelled sentence"
+            problems.add(path, number, None, line[:80], wanted)
+        elif field == "abstract":
+            rows[-1]["abstract"].append(found["abstract"].strip())
         else:
-            rows[-1][found[0]] = found[1].strip()
+            rows[-1][field] = found[field].strip()
     for place, row in enumerate(rows):
-        for field in [*_FIELDS][: 4 if place else 3]:
-            if row[field] in (None, []):
+        for field in ("document", "title", "abstract", *(["grade"] if place else [])):
+            if not row.get(field):
                 wanted = f"each block to give the {field} of its paper"
-                problems.add(path.name, row["line"], None, f"a paper without {field}", wanted)
-    if not rows:
-        problems.add(path.name, 1, None, "no paper", "at least the query paper")
-    papers = pd.DataFrame(rows, columns=[*_FIELDS])
-    papers["abstract"] = papers["abstract"].map(" ".join)
-    return papers.assign(grade=pd.to_numeric(papers["grade"]).astype("Int64")), problems
+                problems.add(path, row["line"], None, f"a paper without {field}", wanted)
+    problems.refuse()
+    papers = pd.DataFrame(rows, columns=["document", "title", "abstract", "grade"])
+    grades = pd.to_numeric(papers["grade"]).astype("Int64")
+    return papers.assign(abstract=papers["abstract"].map(" ".join), grade=grades)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return read_json(path, "a JSON file of CSFCube; fetch the item csfcube again")
-
-
-def _judgements(path: Path, facet: str, problems: Problems) -> Iterator[tuple[str, str, str, int]]:
-    for query, pool in _read(path).items():
-        candidates, grades = pool["cands"], pool["relevance_adju"]
-        if len(candidates) != len(grades):
-            found = f"query {query}: {len(candidates)} candidates and {len(grades)} grades"
-            problems.add(path.name, None, "relevance_adju", found, "one grade a candidate")
-            continue
-        for candidate, grade in zip(candidates, grades, strict=True):
-            if grade not in (0, 1, 2, 3):
-                found = f"query {query}, candidate {candidate}: grade {grade!r}"
-                problems.add(path.name, None, "relevance_adju", found, "a grade from 0 to 3")
-            yield facet, query, candidate, int(grade)
-
-
-def _files(folder: Path | None) -> dict[str, Path]:
-    """Every file that is read, by its path upstream: of a folder, or through the registry."""
-    if folder is None:
-        table = registry.entries()
-        names = [*table.loc[table["item"] == "csfcube", "path"]]
-        wanted = [name for name in names if not name.startswith("eval_scripts/")]
-        return {name: registry.fetch("csfcube", name) for name in sorted(wanted)}
-    texts = sorted((folder / "readable_annotations").glob("*-adju.txt"))
-    names = [*(f"test-pid2anns-csfcube-{facet}.json" for facet in FACETS), "evaluation_splits.json"]
-    return {name: folder / name for name in names} | {f"readable_annotations/{path.name}": path for path in texts}
-
-
-def _annotated(files: dict[str, Path], problems: Problems) -> pd.DataFrame:
-    """Papers of the annotations that can be read, with ``file, task, query``."""
-    readable = [pd.DataFrame(columns=[*_FIELDS, "file", "task", "query"])]
-    for path in (path for name, path in files.items() if name.startswith("readable_annotations/")):
-        papers, found = read_annotations(path)
-        query, facet, _ = path.name.split("-", maxsplit=2)
-        problems += found
-        if not found:
-            readable.append(papers.assign(file=path.name, task=facet, query=query))
-    return pd.concat(readable[1:] or readable)
-
-
-def load_csfcube(folder: Path | None = None, *, own: str = "drop") -> QueryByExample:
+def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "drop") -> QueryByExample:
     """Load CSFCube: texts from the readable annotations, grades and folds from the JSON files.
 
     ``folder``: the item ``csfcube`` as it is laid out upstream; by default each of its files comes through the
@@ -126,40 +81,42 @@ def load_csfcube(folder: Path | None = None, *, own: str = "drop") -> QueryByExa
 
     It takes the place of SciDocs (thesis section 2.3.1), whose data this project cannot reach.
     """
-    if own not in ("drop", "keep"):
-        raise ValueError(f'own must be "drop" or "keep", found {own!r}')
-    files, problems = _files(folder), Problems()
+
+    def file(name: str) -> Path:
+        return folder / name if folder else registry.fetch("csfcube", name)
+
+    pools = {facet: read_json(file(f"test-pid2anns-csfcube-{facet}.json")) for facet in FACETS}
     judged = [
-        row for facet in FACETS for row in _judgements(files[f"test-pid2anns-csfcube-{facet}.json"], facet, problems)
+        (facet, query, candidate, grade)
+        for facet, pool_of in pools.items()
+        for query, pool in pool_of.items()
+        for candidate, grade in zip_longest(pool["cands"], pool["relevance_adju"])
     ]
     judgements = pd.DataFrame(judged, columns=["task", "query", "document", "grade"])
-    for facet, query in sorted({row[:2] for row in judged}):
-        name = f"{query}-{facet}-adju.txt"
-        if f"readable_annotations/{name}" not in files:
-            found = f"query {query} without annotations"
-            problems.add("readable_annotations", None, None, found, f"{name}, which holds the texts")
-    annotated = _annotated(files, problems)
+    problems, parts = Problems(), []
+    for facet, query in sorted((facet, query) for facet, pool_of in pools.items() for query in pool_of):
+        with problems.collecting():
+            path = file(f"readable_annotations/{query}-{facet}-adju.txt")
+            parts.append(read_annotations(path).assign(file=path.name, task=facet, query=query))
+    problems.refuse()
+    annotated = pd.concat(parts)
     papers = annotated.drop_duplicates(["document", "title", "abstract"])
     for row in papers[papers.duplicated("document")].itertuples(index=False):
-        wanted = "one title and abstract a paper, the same in every file"
-        problems.add(row.file, None, None, f"another text of paper {row.document}", wanted)
-    here = annotated[["task", "query"]].drop_duplicates()
-    both = judgements.merge(here).merge(
-        annotated[annotated["grade"].notna()], on=["task", "query", "document"], how="outer", suffixes=("", "_text")
-    )
-    same = both["grade"].notna() & both["grade_text"].notna() & (both["grade"] == both["grade_text"]).fillna(False)
-    for row in both[~same].itertuples(index=False):
+        found = f"another text of paper {row.document}"
+        problems.add(row.file, None, None, found, "one title and abstract a paper, the same in every file")
+    candidates = annotated[annotated["grade"].notna()]
+    both = judgements.merge(candidates, on=["task", "query", "document"], how="outer", suffixes=("", "_text"))
+    for row in both[(both["grade"] != both["grade_text"]).fillna(True)].itertuples(index=False):
         found = f"paper {row.document}: {row.grade_text} in the text, {row.grade} in JSON"
         problems.add(f"{row.query}-{row.task}-adju.txt", None, "adju relevance", found, "the same grade in both")
     problems.refuse()
     splits = [
         (facet, *name.rsplit("_", 1), query.removesuffix("_" + facet))
-        for facet, folds in _read(files["evaluation_splits.json"]).items()
+        for facet, folds in read_json(file("evaluation_splits.json")).items()
         if facet in FACETS
         for name, tested in folds.items()
         if name.endswith(("_dev", "_test"))
         for query in tested
     ]
-    if own == "drop":
-        judgements = judgements[judgements["query"] != judgements["document"]]
-    return QueryByExample.of(papers[["document", "title", "abstract"]], judgements, splits)
+    wanted = {"drop": judgements[judgements["query"] != judgements["document"]], "keep": judgements}
+    return QueryByExample.of(papers=papers, judgements=wanted[own], splits=splits)

@@ -15,19 +15,19 @@ splits
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from equipoise.problems import InputError, Problem
+from equipoise.files import read_text
+from equipoise.problems import InputError, Problem, need_columns, refuse_twice
 
 _COLUMNS = {
-    "papers": ("document", "title", "abstract"),
-    "judgements": ("task", "query", "document", "grade"),
-    "splits": ("task", "fold", "part", "query"),
+    "papers": ["document", "title", "abstract"],
+    "judgements": ["task", "query", "document", "grade"],
+    "splits": ["task", "fold", "part", "query"],
 }
 _KEYS = {"papers": ["document"], "judgements": ["task", "query", "document"], "splits": ["task", "fold", "query"]}
 
@@ -42,26 +42,17 @@ class QueryByExample:
 
     def __post_init__(self) -> None:
         for name, columns in _COLUMNS.items():
-            frame = getattr(self, name)
-            if missing := [column for column in columns if column not in frame.columns]:
-                raise ValueError(f"{name} lacks the columns {missing}; found {list(frame.columns)}")
-            twice = frame[frame.duplicated(_KEYS[name])]
-            if len(twice):
-                raise ValueError(f"{name} holds {tuple(twice.iloc[0][_KEYS[name]])} more than once")
+            need_columns(getattr(self, name), columns)
+            refuse_twice(getattr(self, name), _KEYS[name], f"{name} hold a row")
         named = set(self.judgements["query"]) | set(self.judgements["document"])
         if unknown := sorted(named - set(self.papers["document"])):
             raise ValueError(f"{len(unknown)} judged papers have no text, the first is {unknown[0]!r}")
 
     @classmethod
-    def of(cls, papers: Iterable[Any], judgements: pd.DataFrame, splits: Iterable[Any]) -> QueryByExample:
-        """The data set of rows as loaders read them, in any order."""
-        texts = pd.DataFrame(papers, columns=[*_COLUMNS["papers"]])
-        parts = pd.DataFrame(splits, columns=[*_COLUMNS["splits"]])
-        return cls(
-            papers=texts.sort_values("document", ignore_index=True),
-            judgements=judgements.sort_values(_KEYS["judgements"], ignore_index=True),
-            splits=parts.sort_values([*_COLUMNS["splits"]], ignore_index=True),
-        )
+    def of(cls, **rows: Any) -> QueryByExample:
+        """The data set of each table's rows as loaders read them, in any order."""
+        tables = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in _COLUMNS.items()}
+        return cls(**{name: table.sort_values(_COLUMNS[name], ignore_index=True) for name, table in tables.items()})
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -89,13 +80,14 @@ def text_of(papers: pd.DataFrame) -> pd.Series:
     return text.str.strip().set_axis(pd.Index(papers["document"], name="document")).rename("text")
 
 
-def read_json(path: Path, wanted: str) -> dict[str, Any]:
-    """A JSON object from a file; what is no such file is refused, saying what was wanted."""
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
+    line = None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError([Problem(path.name, line, None, str(error), wanted)]) from None
-    if not isinstance(content, dict):
-        raise InputError([Problem(path.name, None, None, f"a JSON {type(content).__name__}", wanted)])
-    return content
+        content = json.loads(read_text(path))
+        if isinstance(content, dict):
+            return content
+        found = f"a JSON {type(content).__name__}"
+    except json.JSONDecodeError as error:
+        found, line = error.msg, error.lineno
+    raise InputError([Problem(str(path), line, None, found, "a JSON object")])

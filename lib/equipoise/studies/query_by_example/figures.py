@@ -12,20 +12,16 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 from numpy.typing import NDArray
 
 from equipoise.plots import COLOURS
+from equipoise.plots.style import literal
 
 GRADE_COLOURS = ("#E8E8E8", "#C6DBEF", "#6BAED6", "#08519C")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""
 
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str = "#FFFFFF") -> None:
-    shape = FancyBboxPatch(
-        (x, y), width, height, boxstyle="round,pad=0,rounding_size=0.08", fc=colour, ec="#444444", lw=1.0
-    )
-    ax.add_patch(shape)
-    ax.text(x + width / 2, y + height / 2, text.replace("$", r"\$"), ha="center", va="center", fontsize=9)
-
-
-_SHOWN = 14  # tokens of each model in Figure 2.1
+    style = "round,pad=0,rounding_size=0.08"
+    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, fc=colour, ec="#444444", lw=1.0))
+    ax.text(x + width / 2, y + height / 2, literal(text), ha="center", va="center", fontsize=9)
 
 
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -46,7 +42,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         ("TILDEv2", "every token", "projection to a scalar, ReLU", "Weight of document tokens"),
     )
     for ax, (system, read, head, label) in zip(axes, parts, strict=True):
-        own = weights[weights["system"] == system].head(_SHOWN)
+        own = weights[weights["system"] == system].head(14)
         ax.set(xlim=(0, 10), ylim=(0, 10), title=system)
         ax.axis("off")
         _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] t₁ … tₙ [SEP]", "#F4F4F4")
@@ -58,12 +54,9 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
             _arrow(ax, (x, low), (x, high))
         ax.text(8.3, 4.1, "token counts\nlook weights up", fontsize=8, va="center")
         inner = ax.inset_axes((0.06, 0.62, 0.92, 0.34))
-        met = own["token"].isin(list(query)).to_numpy()
-        places = np.arange(len(own))
-        inner.bar(places, own["weight"], color=np.where(met, COLOURS[1], COLOURS[0]), width=0.75)
-        inner.set_xticks(
-            places, [token.replace("$", r"\$") for token in own["token"]], rotation=60, ha="right", fontsize=7
-        )
+        colours = np.where(own["token"].isin(list(query)), COLOURS[1], COLOURS[0])
+        inner.bar(np.arange(len(own)), own["weight"], color=colours, width=0.75)
+        inner.set_xticks(np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=7)
         inner.tick_params(axis="y", labelsize=7)
         inner.set_ylabel(label.replace(" [", "\n[").replace(" of ", "\nof "), fontsize=7)
         inner.grid(visible=False, axis="x")
@@ -81,14 +74,13 @@ def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str
     if len(grades) != len(systems) or grades.min() < 0 or grades.max() >= len(GRADE_COLOURS):
         raise ValueError(f"{len(systems)} systems and grades of 0 to 3 wanted, found shape {grades.shape}")
     rows, ranks = grades.shape
-    for row in range(rows):
-        for rank in range(ranks):
-            colour = GRADE_COLOURS[grades[row, rank]]
-            ax.add_patch(Rectangle((rank + 0.54, row - 0.42), 0.92, 0.84, fc=colour, ec="#888888", lw=0.5))
+    for (row, rank), grade in np.ndenumerate(grades):
+        tile = Rectangle((rank + 0.54, row - 0.42), 0.92, 0.84, fc=GRADE_COLOURS[grade], ec="#888888", lw=0.5)
+        ax.add_patch(tile)
     _box(ax, -7.5, (rows - 1) / 2 - 0.8, 4.2, 1.6, f"query document q:\n{query}", "#F4F4F4")
     for row in range(rows):
         _arrow(ax, (-3.2, (rows - 1) / 2), (-2.4, row))
-        ax.text(-2.3, row, systems[row].replace("$", r"\$"), va="center", fontsize=8)
+        ax.text(-2.3, row, literal(systems[row]), va="center", fontsize=8)
     ax.set(xlim=(-7.7, ranks + 1.5), ylim=(rows - 0.3, -0.7), xticks=[1, *range(5, ranks + 1, 5)], yticks=[])
     ax.set_xlabel("Rank among the candidate documents", loc="right")
     ax.grid(visible=False)
@@ -106,24 +98,16 @@ def interpolation_sweep(axes: NDArray[np.object_], means: pd.DataFrame, best: pd
 
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
     """
-    cells = list(means[["fusion", "measure"]].drop_duplicates().itertuples(index=False, name=None))
-    tasks = list(dict.fromkeys(means["task"]))
-    if axes.shape != (len(cells), len(tasks)):
-        raise ValueError(f"{len(cells)} rows of {len(tasks)} axes wanted, found {axes.shape}")
-    for row, (fusion, measure) in enumerate(cells):
-        for column, task in enumerate(tasks):
-            ax = axes[row, column]
-            line, level = (
-                table[(table[["fusion", "measure", "task"]] == [fusion, measure, task]).all(axis=1)]
-                for table in (means, best)
-            )
-            ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=COLOURS[0])
-            ax.axhline(level["value"].item(), color=COLOURS[1], ls="--")
-            if row == 0:
-                ax.set_title(task)
-            if column == 0:
-                ax.set_ylabel(f"{fusion}\n{measure}", fontsize=8)
-            if row == len(cells) - 1:
-                ax.set_xlabel("Weight of BM25, α")
+    keys = ["fusion", "measure", "task"]
+    levels = best.set_index(keys)["value"]
+    for ax, (key, line) in zip(axes.ravel(), means.groupby(keys, sort=False), strict=True):
+        ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=COLOURS[0])
+        ax.axhline(levels[key], color=COLOURS[1], ls="--")
+    for ax, task in zip(axes[0], means["task"].unique(), strict=True):
+        ax.set_title(task)
+    for ax, cell in zip(axes[:, 0], means[keys[:2]].drop_duplicates().to_numpy(), strict=True):
+        ax.set_ylabel("\n".join(cell), fontsize=8)
+    for ax in axes[-1]:
+        ax.set_xlabel("Weight of BM25, α")
     handles = [Line2D([], [], color=COLOURS[0], marker="o", markersize=3.5), Line2D([], [], color=COLOURS[1], ls="--")]
     axes[0, -1].legend(handles, ["one α for all queries", "best α of each query"], fontsize=7, loc="best")

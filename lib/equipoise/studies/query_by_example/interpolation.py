@@ -14,7 +14,7 @@ thesis chapter 2, Eq. 2.5 and section 2.3.3.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise.arrays import Floats, Integers, starts
+from equipoise.problems import need_columns, refuse_twice
 from equipoise.statistics import finite
 
 Ties = Literal["lowest", "highest"]
@@ -32,23 +33,30 @@ Ties = Literal["lowest", "highest"]
 ALPHAS: tuple[float, ...] = tuple(step / 10 for step in range(11))
 """The weights of the thesis's sweep: 0 to 1 in steps of 0.1, each the nearest float to its decimal."""
 
+STATISTICS: dict[str, Any] = {
+    "ranking quality": ("value", "mean"),
+    "alpha average": ("alpha", "mean"),
+    "queries with optimal alpha 0": ("zero", "sum"),
+    "queries with optimal alpha 1": ("one", "sum"),
+}
+"""Rows of Table 2.4 as the thesis names them, but the last: the column of the best weights, and what is made of it."""
 
-def z_scale(scores: ArrayLike, groups: ArrayLike, *, ddof: int = 0) -> Floats:
+
+def z_scale(scores: ArrayLike, groups: ArrayLike) -> Floats:
     r"""Scores standardised within each group (query): mean 0, standard deviation 1.
 
     .. math:: z(q, d) = \frac{s(q, d) - \bar s_q}{\sigma_q}
 
     ``scores`` (shaped (..., rows)): one score a query-document pair. ``groups`` (shaped (rows,)): code of the query of
-    each row; rows may come in any order. ``ddof``: 0 divides by the number of documents, 1 by one less; a ranking after
-    interpolation is the same. A query whose scores are all equal gets zeros: it then says nothing about its documents.
+    each row; rows may come in any order. The standard deviation is that of all documents, not of a sample; a ranking
+    after interpolation would be the same. A query whose scores are all equal gets zeros: it then says nothing about its
+    documents.
 
     thesis section 2.3.3 ("subtracting the mean and dividing by the standard deviation"); per query.
     """
-    values, codes = finite(scores, "scores to scale"), np.asarray(groups, dtype=np.int64)
-    if codes.ndim != 1 or values.shape[-1:] != codes.shape:
+    values, codes = finite(scores, "scores to scale"), np.asarray(groups)
+    if values.shape[-1:] != codes.shape:
         raise ValueError(f"one group code a score: scores shaped {values.shape}, groups shaped {codes.shape}")
-    if values.size == 0:
-        return values
     order = np.argsort(codes, kind="stable")
     first = starts(codes[order])
     sizes = np.diff(first, append=codes.size)
@@ -59,13 +67,13 @@ def z_scale(scores: ArrayLike, groups: ArrayLike, *, ddof: int = 0) -> Floats:
         return np.repeat(reduce.reduceat(numbers, first, axis=-1), sizes, axis=-1)
 
     # equal scores are told by comparison: their rounded mean may differ from them
-    equal = by_query(np.maximum, values) == by_query(np.minimum, values)
-    centred = values - by_query(np.add, values) / np.repeat(sizes, sizes)
+    equal, size = by_query(np.maximum, values) == by_query(np.minimum, values), np.repeat(sizes, sizes)
+    centred = values - by_query(np.add, values) / size
     # to a largest distance of 1 first, so that no square of a tiny or huge score leaves the range of floats
     centred = centred / np.where(equal, 1.0, by_query(np.maximum, np.abs(centred)))
-    variance = by_query(np.add, centred**2) / np.repeat(np.maximum(sizes - ddof, 1), sizes)
+    deviation = np.sqrt(by_query(np.add, centred**2) / size)
     result = np.empty_like(values)
-    result[..., order] = np.where(equal, 0.0, centred / np.sqrt(np.where(equal, 1.0, variance)))
+    result[..., order] = np.where(equal, 0.0, centred / np.where(equal, 1.0, deviation))
     return result
 
 
@@ -90,19 +98,16 @@ def interpolate(bm25: ArrayLike, contextualised: ArrayLike, alpha: ArrayLike) ->
 def sweep(scores: pd.DataFrame, bm25: str, contextualised: str) -> pd.DataFrame:
     """Interpolated scores of every pair under every weight of `ALPHAS`.
 
-    ``scores``: ``query, document`` and one column of scores a system, a row a pair; a column ``task`` is part of the
-    query. Returns ``task`` (where given), ``query, document, alpha, score``.
+    ``scores``: ``task, query, document`` and one column of scores a system, a row a pair. Returns
+    ``task, query, document, alpha, score``.
 
     thesis section 2.3.3.
     """
-    keys = [*(["task"] if "task" in scores.columns else []), "query"]
-    if missing := [name for name in ("query", "document", bm25, contextualised) if name not in scores.columns]:
-        raise ValueError(f"the scores lack the columns {missing}; found {list(scores.columns)}")
-    pairs = scores[[*keys, "document"]]
-    if pairs.duplicated().any():
-        raise ValueError(f"the pair {tuple(pairs[pairs.duplicated()].iloc[0])} is scored twice")
-    codes = scores.groupby(keys, sort=False).ngroup().to_numpy()
-    scaled = z_scale(scores[[bm25, contextualised]].to_numpy(dtype=np.float64).T, codes)
+    need_columns(scores, [bm25, contextualised])
+    pairs = scores[["task", "query", "document"]]
+    refuse_twice(pairs, [*pairs.columns], "a pair is scored")
+    codes = scores.groupby(["task", "query"]).ngroup()
+    scaled = z_scale(scores[[bm25, contextualised]].to_numpy().T, codes)
     mixed = interpolate(scaled[0], scaled[1], ALPHAS)
     table = pd.concat([pairs] * len(ALPHAS), ignore_index=True)
     return table.assign(alpha=np.repeat(ALPHAS, len(pairs)), score=mixed.ravel())
@@ -113,21 +118,17 @@ def _per_query(values: pd.DataFrame, measure: str) -> pd.DataFrame:
     chosen = values[values["measure"] == measure]
     if chosen.empty:
         raise ValueError(f"no measure {measure!r}; found {sorted(set(values['measure']))}")
-    if chosen.duplicated(["task", "query", "alpha"]).any():
-        raise ValueError("some queries have two values for one weight")
-    table = chosen.pivot_table(index=["task", "query"], columns="alpha", values="value", aggfunc="first").astype(float)
-    if table.isna().to_numpy().any():
-        raise ValueError("some queries lack values for some weights")
+    refuse_twice(chosen, ["task", "query", "alpha"], f"{measure} of a query under a weight stands")
+    table = chosen.pivot_table(index=["task", "query"], columns="alpha", values="value")
+    finite(table, f"{measure} of a query under a weight")
     return table
 
 
 def _best(values: Floats, ties: Ties) -> Integers:
     """Place of the largest value along the last axis, the first or the last of equal ones."""
-    if ties not in ("lowest", "highest"):
-        raise ValueError(f'ties must be "lowest" or "highest", found {ties!r}')
-    if ties == "lowest":
-        return np.argmax(values, axis=-1)
-    return values.shape[-1] - 1 - np.argmax(values[..., ::-1], axis=-1)
+    first = np.argmax(values, axis=-1)
+    last = values.shape[-1] - 1 - np.argmax(values[..., ::-1], axis=-1)
+    return {"lowest": first, "highest": last}[ties]
 
 
 def _at(table: pd.DataFrame, places: Integers, measure: str) -> pd.DataFrame:
@@ -159,17 +160,10 @@ def oracle_statistics(best: pd.DataFrame) -> pd.DataFrame:
 
     thesis Table 2.4.
     """
-    if best.empty:
-        raise ValueError("no query: an oracle needs at least one")
     groups = best.assign(zero=best["alpha"] == 0.0, one=best["alpha"] == 1.0).groupby(["task", "measure"])
-    table = groups.agg(
-        effectiveness=("value", "mean"),
-        alpha_average=("alpha", "mean"),
-        queries_at_0=("zero", "sum"),
-        queries_at_1=("one", "sum"),
-    )
-    alphas = groups["alpha"]
-    return table.assign(alpha_iqr=alphas.quantile(0.75) - alphas.quantile(0.25)).reset_index()
+    table = groups.agg(**STATISTICS)
+    table["IQR of the optimal alpha"] = groups["alpha"].quantile(0.75) - groups["alpha"].quantile(0.25)
+    return table.reset_index()
 
 
 def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats, Floats]:
@@ -184,8 +178,6 @@ def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats
     """
     zero, one = np.asarray(at_0, dtype=np.float64), np.asarray(at_1, dtype=np.float64)
     between = queries - zero - one
-    if (between < 0).any():
-        raise ValueError(f"more than {queries} queries are counted")
     return (one + ALPHAS[1] * between) / queries, (one + ALPHAS[-2] * between) / queries
 
 
@@ -223,23 +215,17 @@ def query_statistics(scores: pd.DataFrame, bm25: str, contextualised: str, lengt
     Beyond the thesis, which leaves query-dependent weights to future work (section 2.5.2). A ranker whose top stands
     out from its other scores is likely to know the answer: the statistics are of that kind.
     """
-    keys = scores.groupby(["task", "query"], sort=True)
-    codes = keys.ngroup().to_numpy()
-    index = pd.MultiIndex.from_frame(keys.size().index.to_frame(index=False))
-    sizes = np.bincount(codes)
-    lengths_here = lengths.reindex(index.get_level_values("query"))
-    if lengths_here.isna().any():
-        raise ValueError("a query has no length")
-    columns = {"length": np.log(lengths_here.to_numpy(dtype=np.float64)), "candidates": np.log(sizes)}
-    scaled = z_scale(scores[[bm25, contextualised]].to_numpy(dtype=np.float64).T, codes)
-    first = np.cumsum(sizes) - sizes
-    for name, values in zip(("bm25", "contextualised"), scaled, strict=True):
-        descending = values[np.lexsort((-values, codes))]
-        top, tenth = descending[first], descending[first + np.minimum(sizes, 10) - 1]
-        columns |= {f"top_{name}": top, f"drop_{name}": top - tenth}
-        columns[f"skew_{name}"] = np.bincount(codes, weights=values**3) / sizes
-    columns["agreement"] = np.bincount(codes, weights=scaled[0] * scaled[1]) / sizes
-    return pd.DataFrame(columns, index=index)
+    scaled = z_scale(scores[[bm25, contextualised]].to_numpy().T, scores.groupby(["task", "query"]).ngroup())
+    table = scores[["task", "query"]].assign(bm25=scaled[0], contextualised=scaled[1], agreement=scaled[0] * scaled[1])
+    queries = table.groupby(["task", "query"])
+    features = pd.DataFrame({"candidates": np.log(queries.size())})
+    features.insert(0, "length", np.log(lengths.reindex(features.index, level="query")))
+    for name in ("bm25", "contextualised"):
+        best = queries[name].nlargest(10).groupby(["task", "query"])
+        features[f"top_{name}"] = best.max()
+        features[f"drop_{name}"] = best.max() - best.min()
+        features[f"skew_{name}"] = queries[name].agg(lambda z: (z**3).mean())
+    return features.assign(agreement=queries["agreement"].mean())
 
 
 def predicted(values: pd.DataFrame, statistics: pd.DataFrame, measure: str, *, penalty: float = 10.0) -> pd.DataFrame:
@@ -259,20 +245,11 @@ def predicted(values: pd.DataFrame, statistics: pd.DataFrame, measure: str, *, p
     """
     table = _per_query(values, measure)
     features = statistics.reindex(table.index)
-    if features.isna().to_numpy().any():
-        raise ValueError("a query has no statistics")
-    papers = table.index.get_level_values("query").to_numpy()
-    if len(set(papers)) < 2:
-        raise ValueError("prediction needs at least two query papers: one is left out")
+    papers = table.index.get_level_values("query")
     numbers = table.to_numpy()
     model = make_pipeline(StandardScaler(), Ridge(alpha=penalty, solver="cholesky"))
-    guess = cross_val_predict(
-        model,
-        features.to_numpy(dtype=np.float64),
-        numbers - numbers.mean(axis=1, keepdims=True),
-        groups=papers,
-        cv=LeaveOneGroupOut(),
-    )
+    gains = numbers - numbers.mean(axis=1, keepdims=True)
+    guess = cross_val_predict(model, features, gains, groups=papers, cv=LeaveOneGroupOut())
     return _at(table, _best(guess.round(12), "lowest"), measure)
 
 
@@ -284,10 +261,8 @@ def reached(predicted_mean: ArrayLike, tuned_mean: ArrayLike, oracle_mean: Array
     Of mean values over the same queries. 1 where the prediction is as good as the oracle, 0 where it is no better than
     one weight for all, negative where it is worse, NaN where the oracle gains nothing.
     """
-    low, high = np.asarray(tuned_mean, dtype=np.float64), np.asarray(oracle_mean, dtype=np.float64)
-    gain = high - low
+    gain = np.subtract(oracle_mean, tuned_mean)
     if (gain < -1e-12).any():
         raise ValueError("the oracle lies below the tuned weight: they are not over the same queries")
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = (np.asarray(predicted_mean, dtype=np.float64) - low) / gain
-    return np.where(gain > 0, share, np.nan)[()]
+        return np.where(gain > 0, np.subtract(predicted_mean, tuned_mean) / gain, np.nan)[()]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from string import ascii_lowercase
 from typing import Literal
 
 import pandas as pd
 
-from equipoise.statistics import compare_pairs, corrected
+from equipoise.statistics import compare_pairs
 
 BETTER_THAN = "better than"
 """End of the name of a column of letters."""
@@ -28,37 +29,20 @@ def lettered(
 
     thesis Tables 2.1 to 2.3: "paired t-test (p<0.05) with Bonferroni correction for multiple testing".
     """
-    if family not in ("column", "table"):
-        raise ValueError(f'family must be "column" or "table", found {family!r}')
-    if len(runs) > len(ascii_lowercase):
-        raise ValueError(f"at most 26 rows have letters, found {len(runs)}")
     if absent := [run for run in runs if run not in set(values["run"])]:
         raise ValueError(f"no values of {', '.join(absent)}")
     letters = dict(zip(runs, ascii_lowercase, strict=False))
-    chosen = values[values["run"].isin(runs)]
+    chosen = values[values["run"].isin(runs)].sort_values(["task", "measure"], kind="stable")
     chosen = chosen.assign(unit=chosen["task"] + " " + chosen["query"])
-    tasks = [*sorted(set(chosen["task"])), "all"]
-    chosen = pd.concat([chosen, chosen.assign(task="all")])
-    column = ["task", "measure"]
-    found = pd.concat(
-        [
-            compare_pairs(part, run="run", unit="unit", correction="none").assign(task=task, measure=measure)
-            for (task, measure), part in chosen.groupby(column)
-        ],
-        ignore_index=True,
-    )
-    families = found.groupby(column if family == "column" else lambda _: 0)["p"]
-    found = found[families.transform(lambda p: corrected(p, "bonferroni")) < level]
-    ahead = found["difference"] > 0
-    found = found.assign(
-        run=found["a"].where(ahead, found["b"]), letter=found["b"].where(ahead, found["a"]).map(letters)
-    )
-    marks = found.sort_values("letter").groupby([*column, "run"])["letter"].agg("".join)
-    means = chosen.groupby([*column, "run"])["value"].mean()
-    table = pd.DataFrame({"row": [letters[run] for run in runs], "run": list(runs)})
-    for task in tasks:
-        for measure in sorted(set(chosen["measure"])):
-            rows = pd.MultiIndex.from_product([[task], [measure], runs])
-            table[f"{task} {measure}"] = means.reindex(rows).to_numpy()
-            table[f"{task} {measure} {BETTER_THAN}"] = marks.reindex(rows).fillna("").to_numpy()
+    columns = pd.concat([chosen, chosen.assign(task="all")]).groupby(["task", "measure"], sort=False)
+    comparisons = comb(len(runs), 2) * {"column": 1, "table": columns.ngroups}[family]
+    table = pd.DataFrame(letters.items(), columns=["run", "row"])[["row", "run"]]
+    for (task, measure), part in columns:
+        found = compare_pairs(part, unit="unit", correction="none")
+        found = found[found["p"] * comparisons < level]
+        ahead = found["difference"] > 0
+        better, worse = found["a"].where(ahead, found["b"]), found["b"].where(ahead, found["a"])
+        marks = worse.map(letters).sort_values().groupby(better).agg("".join)
+        table[f"{task} {measure}"] = table["run"].map(part.groupby("run")["value"].mean())
+        table[f"{task} {measure} {BETTER_THAN}"] = table["run"].map(marks).fillna("")
     return table

@@ -1,8 +1,8 @@
 """Encoders of TILDE, TILDEv2 and the cross-encoder: from token ids of documents to what they are scored by.
 
 This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[models]'``); only the recorder imports
-it. Documents and queries are token ids without special tokens; ``limit`` cuts a document, ``batch`` counts texts at
-once. How the encoders are trained: `equipoise.studies.query_by_example.training`.
+it. Documents and queries are token ids without special tokens, each short enough for the encoder. How the encoders are
+trained: `equipoise.studies.query_by_example.training`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ Texts = Sequence[Integers]
 States = Sequence[Floats32]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+BATCH = 16
+"""Texts that are encoded at once."""
+
+_LOGARITHMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sigmoid": torch.nn.functional.logsigmoid,
+    "softmax": lambda logits: logits.log_softmax(dim=-1),
+}
+
 
 def _without_gradients(function: Function) -> Function:
     return torch.inference_mode()(function)
@@ -31,11 +39,10 @@ def _without_gradients(function: Function) -> Function:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A BERT with a masked-language-model head, its WordPiece tokeniser, and the sha256 of its weights."""
+    """A BERT with a masked-language-model head, and its WordPiece tokeniser."""
 
     model: Any
     tokenizer: Any
-    sha256: str
 
     @property
     def vocabulary(self) -> int:
@@ -68,8 +75,7 @@ def seeded(seed: int, *, threads: int = 2) -> np.random.Generator:
 
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Load a BERT from a local folder; where it holds no head, the seed draws one."""
-    loaded = load_model(folder, "masked-lm")
-    return Checkpoint(loaded.network, read_tokenizer(folder / "tokenizer.json"), loaded.sha256)
+    return Checkpoint(load_model(folder, "masked-lm").network, read_tokenizer(folder / "tokenizer.json"))
 
 
 def with_projection(checkpoint: Checkpoint, *, bias: float) -> Projection:
@@ -89,26 +95,30 @@ def tokenise(tokenizer: Any, texts: Sequence[str], *, limit: int | None = None) 
     return [np.asarray(text.ids[:limit], dtype=np.int64) for text in encoded]
 
 
-def padded(tokenizer: Any, texts: Texts, seconds: Texts | None = None) -> dict[str, torch.Tensor]:
+def padded(tokenizer: Any, *parts: Texts) -> dict[str, torch.Tensor]:
     """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as the encoder takes them."""
     cls, sep = ([tokenizer.token_to_id(mark)] for mark in ("[CLS]", "[SEP]"))
-    heads = [np.concatenate((cls, text, sep)) for text in texts]
-    tails = [np.concatenate((text, sep)) for text in seconds] if seconds is not None else [heads[0][:0]] * len(heads)
-    parts = list(zip(heads, tails, strict=True))
+    rows = [[np.concatenate((text, sep)) for text in row] for row in zip(*parts, strict=True)]
+    ids = [np.concatenate((cls, *row)) for row in rows]
+    kinds = [np.repeat(np.arange(len(row)), [text.size for text in row]) for row in rows]
     tables = {
-        "input_ids": [np.concatenate(pair) for pair in parts],
-        "token_type_ids": [np.repeat([0, 1], [head.size, tail.size]) for head, tail in parts],
-        "attention_mask": [np.ones(head.size + tail.size, dtype=np.int64) for head, tail in parts],
+        "input_ids": ids,
+        "token_type_ids": [np.concatenate(([0], kind)) for kind in kinds],
+        "attention_mask": [np.ones_like(row) for row in ids],
     }
     pad = torch.nn.utils.rnn.pad_sequence
     return {name: pad([torch.from_numpy(row) for row in rows], batch_first=True) for name, rows in tables.items()}
 
 
-def _steps(sizes: Sequence[int], batch: int, what: str) -> Iterator[Integers]:
-    """Row numbers in batches of similar length, longest first: little padding, and memory runs out at once or never."""
-    order = np.argsort(-np.asarray(sizes), kind="stable")
-    for start in tqdm(range(0, len(order), batch), desc=what, disable=None):
-        yield order[start : start + batch]
+def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str, torch.Tensor]]]:
+    """Row numbers of texts of similar length, and what the encoder takes of them.
+
+    The longest come first: little padding, and memory runs out at once or never.
+    """
+    order = np.argsort([-sum(text.size for text in row) for row in zip(*parts, strict=True)], kind="stable")
+    for start in tqdm(range(0, len(order), BATCH), desc="encoding", disable=None):
+        rows = order[start : start + BATCH]
+        yield rows, padded(tokenizer, *([part[row] for row in rows] for part in parts))
 
 
 def cls_logits(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -131,18 +141,8 @@ def term_weight(model: Projection, states: torch.Tensor) -> torch.Tensor:
     return torch.relu(model.projection(states)).squeeze(-1)
 
 
-def _logarithms(probability: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    if probability == "sigmoid":
-        return torch.nn.functional.logsigmoid
-    if probability == "softmax":
-        return lambda logits: logits.log_softmax(dim=-1)
-    raise ValueError(f'probability must be "sigmoid" or "softmax", found {probability!r}')
-
-
 @_without_gradients
-def log_probabilities(
-    checkpoint: Checkpoint, documents: Texts, *, probability: str = "sigmoid", batch: int = 16, limit: int = 510
-) -> Floats32:
+def log_probabilities(checkpoint: Checkpoint, documents: Texts, *, probability: str = "sigmoid") -> Floats32:
     r"""TILDE's documents: the log-probability of every token of the vocabulary to be asked for, in nats.
 
     .. math:: \log P_\theta(t | d) = \log \sigma(z_t) \quad\text{or}\quad z_t - \log \sum_u e^{z_u}
@@ -152,49 +152,40 @@ def log_probabilities(
 
     thesis Eq. 2.1 and Figure 2.1, left.
     """
-    logarithms = _logarithms(probability)
     table = np.empty((len(documents), checkpoint.vocabulary), dtype=np.float32)
-    cut = [document[:limit] for document in documents]
-    for rows in _steps([text.size for text in cut], batch, "documents"):
-        inputs = padded(checkpoint.tokenizer, [cut[row] for row in rows])
-        table[rows] = logarithms(cls_logits(checkpoint.model, inputs)).numpy()
+    for rows, inputs in _batches(checkpoint.tokenizer, documents):
+        table[rows] = _LOGARITHMS[probability](cls_logits(checkpoint.model, inputs)).numpy()
     return table
 
 
 @_without_gradients
-def head_log_probabilities(
-    checkpoint: Checkpoint, vectors: Floats32, *, probability: str = "sigmoid", batch: int = 256
-) -> Floats32:
+def head_log_probabilities(checkpoint: Checkpoint, vectors: Floats32, *, probability: str = "sigmoid") -> Floats32:
     """What `log_probabilities` gives where the head reads the vectors, shaped (documents, hidden), and not [CLS]."""
-    logarithms = _logarithms(probability)
-    parts = (torch.from_numpy(vectors[start : start + batch]) for start in range(0, len(vectors), batch))
-    return np.concatenate([logarithms(checkpoint.model.cls(part)).numpy() for part in parts])
+    parts = (torch.from_numpy(vectors[start : start + 256]) for start in range(0, len(vectors), 256))
+    return np.concatenate([_LOGARITHMS[probability](checkpoint.model.cls(part)).numpy() for part in parts])
 
 
 def _of_states(
-    model: Checkpoint | Projection, documents: Texts, of: Callable[[torch.Tensor], torch.Tensor], batch: int, limit: int
+    bert: Any, tokenizer: Any, documents: Texts, of: Callable[[torch.Tensor], torch.Tensor]
 ) -> list[Floats32]:
     """What is made of the encoder's states of each document, [CLS] first, then a row a token."""
-    bert = model.model.bert if isinstance(model, Checkpoint) else model.bert
-    cut = [document[:limit] for document in documents]
-    result: list[Floats32] = [np.empty(0, dtype=np.float32)] * len(cut)
-    for rows in _steps([text.size for text in cut], batch, "documents"):
-        states = bert(**padded(model.tokenizer, [cut[row] for row in rows])).last_hidden_state
-        for row, values in zip(rows, of(states).numpy(), strict=True):
-            result[row] = values[: 1 + cut[row].size].copy()
+    result: list[Floats32] = [np.empty(0, dtype=np.float32)] * len(documents)
+    for rows, inputs in _batches(tokenizer, documents):
+        for row, values in zip(rows, of(bert(**inputs).last_hidden_state).numpy(), strict=True):
+            result[row] = values[: 1 + documents[row].size].copy()
     return result
 
 
 @_without_gradients
-def hidden_states(checkpoint: Checkpoint, documents: Texts, *, batch: int = 16, limit: int = 510) -> list[Floats32]:
+def hidden_states(checkpoint: Checkpoint, documents: Texts) -> list[Floats32]:
     """What the encoder makes of documents, each shaped (1 + tokens, hidden): to train heads on it as it is."""
-    return _of_states(checkpoint, documents, lambda states: states, batch, limit)
+    return _of_states(checkpoint.model.bert, checkpoint.tokenizer, documents, lambda states: states)
 
 
 @_without_gradients
-def place_weights(model: Projection, documents: Texts, *, batch: int = 16, limit: int = 510) -> list[Floats]:
+def place_weights(model: Projection, documents: Texts) -> list[Floats]:
     """TILDEv2's documents: one `term_weight` a token, each shaped (tokens,)."""
-    weights = _of_states(model, documents, lambda states: term_weight(model, states), batch, limit)
+    weights = _of_states(model.bert, model.tokenizer, documents, lambda states: term_weight(model, states))
     return [values[1:].astype(np.float64) for values in weights]  # place 0 is [CLS]
 
 
@@ -211,27 +202,22 @@ def splade_weights(checkpoint: Checkpoint, documents: Texts) -> list[Floats]:
     """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each at its best place."""
     head, result = checkpoint.model.cls.predictions, []
     for document, state in zip(documents, hidden_states(checkpoint, documents), strict=True):
-        own = torch.from_numpy(document[: len(state) - 1])
+        own = torch.from_numpy(document)
         logits = head.transform(torch.from_numpy(state)) @ head.decoder.weight[own].T + head.decoder.bias[own]
         result.append(torch.log1p(torch.relu(logits.amax(dim=0))).numpy().astype(np.float64))
     return result
 
 
 @_without_gradients
-def relevance_scores(
-    model: Projection, queries: Texts, documents: Texts, *, batch: int = 16, limit: int = 254
-) -> Floats:
+def relevance_scores(model: Projection, queries: Texts, documents: Texts) -> Floats:
     r"""Cross-encoder scores of pairs, shaped (pairs,).
 
     .. math:: s(q, d) = \text{BERT}([CLS] q [SEP] d [SEP])_{[CLS]} \cdot W_{proj}
 
     Query and document are both cut: 2 * 254 + 3 special tokens fit a BERT's 512 places. thesis Eq. 2.4.
     """
-    if len(queries) != len(documents):
-        raise ValueError(f"{len(queries)} queries and {len(documents)} documents: one of each a pair")
-    asked, told = [text[:limit] for text in queries], [text[:limit] for text in documents]
-    scores = np.empty(len(asked))
-    for rows in _steps([a.size + b.size for a, b in zip(asked, told, strict=True)], batch, "pairs"):
-        inputs = padded(model.tokenizer, [asked[row] for row in rows], [told[row] for row in rows])
-        scores[rows] = relevance(model, inputs).numpy().astype(np.float64)
+    cut = [[text[:254] for text in part] for part in (queries, documents)]
+    scores = np.empty(len(queries))
+    for rows, inputs in _batches(model.tokenizer, *cut):
+        scores[rows] = relevance(model, inputs).numpy()
     return scores

@@ -16,7 +16,8 @@ no paper with a query's title is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,26 +73,22 @@ class Recorder:
     model, few papers and the first pairs only, to see that everything runs.
     """
 
-    checkpoint: neural.Checkpoint
-    rng: np.random.Generator
-    ids: dict[str, Any]
-
-    def __init__(
-        self, dataset: QueryByExample, models: Path, out: Path, *, seed: int, threads: int, quick: bool = False
-    ) -> None:
+    def __init__(self, dataset: QueryByExample, models: Path, out: Path, seed: int, threads: int, quick: bool) -> None:
+        if quick:
+            dataset = replace(dataset, judgements=dataset.judgements.groupby("query").head(3))
         self.dataset, self.models, self.out = dataset, models, out
         self.seed, self.threads, self.quick = seed, threads, quick
-        pairs = dataset.pairs.groupby("query").head(3) if quick else dataset.pairs
-        self.scores = pairs.reset_index(drop=True)
+        self.scores = dataset.pairs
         self.measured: dict[str, Any] = {}
         self.example: list[tuple[str, int, str, float]] = []
-        queries, candidates = (pd.Index(sorted(set(pairs[name]))) for name in ("query", "document"))
-        self.rows, self.columns = queries.get_indexer(pairs["query"]), candidates.get_indexer(pairs["document"])
+        candidates = pd.Index(sorted(set(self.scores["document"])))
+        self.rows = pd.Index(dataset.queries).get_indexer(self.scores["query"])
+        self.columns = candidates.get_indexer(self.scores["document"])
         own, held = training_papers(dataset, seed=seed)
         own, held = own.head(200 if quick else TRAINED_ON), held.head(50 if quick else HELD_OUT)
         self.negatives = hard_negatives(own["title"].tolist(), own["abstract"].tolist())
         texts = text_of(dataset.papers)
-        self.texts = {"candidates": texts[candidates], "queries": texts[queries], "example": [EXAMPLE]}
+        self.texts = {"candidates": texts[candidates], "queries": texts[[*dataset.queries]], "example": [EXAMPLE]}
         for kind, papers in (("", own), ("held ", held)):
             self.texts |= {f"{kind}titles": papers["title"], f"{kind}abstracts": papers["abstract"]}
             self.texts |= {f"{kind}papers": texts[papers["document"]]}
@@ -110,8 +107,7 @@ class Recorder:
         for name, tokenise in (("bert", bert), ("domain", domain_wordpiece(self.texts["candidates"]))):
             for model, settings in (("bm25", BM25), ("lm", {})):
                 found = lexical_scores(self.dataset, tokenise, model=model, **settings)
-                joined = self.scores.merge(found, on=["query", "document"], how="left")
-                self.scores[f"{model}_{name}"] = joined["score"].to_numpy()
+                self.scores[f"{model}_{name}"] = found["score"]
         likely = self._minilm()
         self._tiny_tilde()
         self._tiny_tildev2(likely)
@@ -133,13 +129,16 @@ class Recorder:
     def _encoded(self, encode: Callable[..., Any], keys: Sequence[str]) -> dict[str, Any]:
         return {key: encode(self.checkpoint, self.ids[key]) for key in keys}
 
-    def _counts(self, *keys: str) -> Iterator[Any]:
-        return (tilde.token_counts(self.ids[key], self.checkpoint.vocabulary) for key in keys)
+    def _counts(self, key: str) -> Any:
+        return tilde.token_counts(self.ids[key], self.checkpoint.vocabulary)
 
     def _illustrate(self, name: str, tokens: Iterable[Any], weights: Iterable[Any]) -> None:
         for place, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
             word = self.checkpoint.tokenizer.id_to_token(int(token))
             self.example.append((name, place, word, float(weight)))
+
+    def _pairs(self) -> training.Pairs:
+        return training.Pairs(self.ids["titles"], self.ids["abstracts"], self.negatives)
 
     def _settings(self, name: str) -> dict[str, Any]:
         return SETTINGS[name] | ({"steps": 3} if self.quick else {})
@@ -166,30 +165,32 @@ class Recorder:
 
     def _write(self) -> None:
         self.scores.to_csv(self.out / "scores.csv", index=False, float_format="%.7g", lineterminator="\n")
-        pd.DataFrame(self.example, columns=["system", "place", "token", "weight"]).to_csv(
-            self.out / "example.csv", index=False, float_format="%.5g", lineterminator="\n"
-        )
+        example = pd.DataFrame(self.example, columns=["system", "place", "token", "weight"])
+        example.to_csv(self.out / "example.csv", index=False, float_format="%.5g", lineterminator="\n")
         state(self.out / "record.json", self.settings, self.measured)
 
     def _likelihood(self, name: str, logs: Mapping[str, Any], history: Sequence[float] = ()) -> None:
         """Scores of TILDE, from log-probabilities of the texts `_LIKELY`."""
-        asked, held = self._counts("queries", "held papers, first")
-        found = tilde.tilde_query_likelihood(asked, logs["candidates"])[self.rows, self.columns]
-        row = logs["example"][0]
-        likely = np.argsort(-row, kind="stable")[:40]
-        self._illustrate(name, likely, row[likely])
-        self._keep(name, found, history, tilde.tilde_query_likelihood(held, logs["held papers, second"]))
+        found, held = (
+            tilde.tilde_query_likelihood(self._counts(asked), logs[told])
+            for asked, told in (("queries", "candidates"), ("held papers, first", "held papers, second"))
+        )
+        likely = np.argsort(-logs["example"][0], kind="stable")[:40]
+        self._illustrate(name, likely, logs["example"][0][likely])
+        self._keep(name, found[self.rows, self.columns], history, held)
+
+    def _weighed(self, asked: str, told: neural.Texts, weights: Sequence[Floats]) -> Floats:
+        documents = tilde.term_weights(told, weights, self.checkpoint.vocabulary)
+        return tilde.matched_term_scores(self._counts(asked), documents)
 
     def _matched(self, name: str, weights: Mapping[str, Any], history: Sequence[float] = ()) -> None:
         """Scores of TILDEv2, from term weights of the texts `_WEIGHED`."""
-        asked, held = self._counts("queries", "held titles")
-        documents, abstracts = (
-            tilde.term_weights(self.ids[key], weights[key], self.checkpoint.vocabulary)
-            for key in ("candidates", "held abstracts")
+        found, held = (
+            self._weighed(asked, self.ids[told], weights[told])
+            for asked, told in (("queries", "candidates"), ("held titles", "held abstracts"))
         )
-        found = tilde.pair_scores(asked, documents, self.rows, self.columns)
         self._illustrate(name, self.ids["example"][0], weights["example"][0])
-        self._keep(name, found, history, tilde.matched_term_scores(held, abstracts))
+        self._keep(name, found[self.rows, self.columns], history, held)
 
     def _minilm(self) -> Floats32:
         """MiniLM: the encoder stays as it is, only heads are trained on what it makes of the texts.
@@ -205,8 +206,8 @@ class Recorder:
             vectors[key] = np.stack([state[1:].mean(axis=0) for state in own])
         self.measured["encoding_minilm"] = {"seconds": self._seconds()}
         model = neural.with_projection(self.checkpoint, bias=1.0)
-        told = ids["titles"], ids["abstracts"], states["abstracts"], self.negatives
-        history = training.train_projection(model, *told, self.rng, **self._settings("tildev2_minilm"))
+        given = model, self._pairs(), states["abstracts"]
+        history = training.train_projection(*given, self.rng, **self._settings("tildev2_minilm"))
         self._matched("tildev2_minilm", {key: neural.projected(model, states[key]) for key in _WEIGHED}, history)
         both = np.concatenate((vectors["papers, first"], vectors["papers, second"]))
         wanted = ids["papers, second"] + ids["papers, first"]
@@ -235,24 +236,18 @@ class Recorder:
         """TILDEv2 over SPLADE-tiny, also over documents expanded by what MiniLM's TILDE finds likely."""
         self._begin(TINY)
         model, told = neural.with_projection(self.checkpoint, bias=1.0), self.ids["candidates"]
-        pairs = self.ids["titles"], self.ids["abstracts"], self.negatives
-        history = training.train_tildev2(model, *pairs, self.rng, **self._settings("tildev2_tiny"))
+        history = training.train_tildev2(model, self._pairs(), self.rng, **self._settings("tildev2_tiny"))
         self._matched("tildev2_tiny", {key: neural.place_weights(model, self.ids[key]) for key in _WEIGHED}, history)
-        (asked,) = self._counts("queries")
         for m in EXPANSIONS:
             new = tilde.expansion_terms(likely, told, m)
             longer = [np.concatenate(parts)[:LONGEST] for parts in zip(told, new, strict=True)]
-            weights = neural.place_weights(model, longer, limit=LONGEST)
-            documents = tilde.term_weights(longer, weights, self.checkpoint.vocabulary)
-            added = round(float(np.mean([terms.size for terms in new])), 2)
-            found = tilde.pair_scores(asked, documents, self.rows, self.columns)
-            self._keep(f"tildev2_tiny_m{m}", found, terms_added=added)
+            found = self._weighed("queries", longer, neural.place_weights(model, longer))[self.rows, self.columns]
+            self._keep(f"tildev2_tiny_m{m}", found, terms_added=round(float(np.mean([len(terms) for terms in new])), 2))
 
     def _tiny_cross_encoder(self) -> None:
         self._begin(TINY)
         model = neural.with_projection(self.checkpoint, bias=0.0)
-        pairs = self.ids["titles"], self.ids["abstracts"], self.negatives
-        history = training.train_cross_encoder(model, *pairs, self.rng, **self._settings("cross_tiny"))
+        history = training.train_cross_encoder(model, self._pairs(), self.rng, **self._settings("cross_tiny"))
         asked = [self.ids["queries"][row] for row in self.rows]
         told = [self.ids["candidates"][row] for row in self.columns]
         self._keep("cross_tiny", neural.relevance_scores(model, asked, told), history)
@@ -267,7 +262,7 @@ class Recorder:
 @click.option("--quick", is_flag=True, help="A few steps only, to see that it runs.")
 def main(data: Path, models: Path, out: Path, seed: int, threads: int, quick: bool) -> None:
     """Train TILDE, TILDEv2 and a cross-encoder, and record their scores."""
-    Recorder(load_csfcube(data), models, out, seed=seed, threads=threads, quick=quick).record()
+    Recorder(load_csfcube(data), models, out, seed, threads, quick).record()
 
 
 if __name__ == "__main__":

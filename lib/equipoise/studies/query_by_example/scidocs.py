@@ -12,34 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Problems
 from equipoise.studies.query_by_example.data import QueryByExample, read_json
 
 TASKS = ("coview", "coread", "cocite", "cite")
 """The four tasks, in the order of the thesis's tables."""
-
-_METADATA = "paper_metadata_view_cite_read.json"
-_PARTS = {"val": "dev", "test": "test"}
-
-
-def _qrels(path: Path, name: str, problems: Problems) -> list[tuple[str, str, int]]:
-    rows: list[tuple[str, str, int]] = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        problems.add(name, None, None, str(error.strerror), "a readable file of qrels")
-        return rows
-    for number, line in enumerate(lines, start=1):
-        fields = line.split()
-        if len(fields) == 4 and fields[3].removeprefix("-").isdecimal():
-            rows.append((fields[0], fields[2], int(fields[3])))
-        elif fields:
-            problems.add(name, number, None, line[:80], "four fields: query, 0, document, integer grade")
-    return rows
 
 
 def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExample:
@@ -50,34 +31,26 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
 
     thesis section 2.3.1: about 1,000 test queries a task, with up to 5 positive and 25 negative candidates.
     """
-    problems = Problems()
-    judgements, splits = [], []
+    problems, parts = Problems(), []
     for task in tasks:
         if task not in TASKS:
             raise ValueError(f"no task named {task!r}; there are {', '.join(TASKS)}")
-        for stem, part in _PARTS.items():
-            name = f"{task}/{stem}.qrel"
-            rows = _qrels(folder / name, name, problems)
-            judgements += [(task, *row) for row in rows]
-            splits += [(task, "fold1", part, query) for query in sorted({row[0] for row in rows})]
-    judged = pd.DataFrame(judgements, columns=["task", "query", "document", "grade"])
-    for row in judged[judged.duplicated(["task", "query", "document"])].itertuples(index=False):
-        found = f"query {row.query}, document {row.document} again"
-        problems.add(f"{row.task}/*.qrel", None, None, found, "each pair judged once within a task")
-    asked = pd.DataFrame(splits, columns=["task", "fold", "part", "query"])
-    for row in asked[asked.duplicated(["task", "query"])].itertuples(index=False):
+        for stem, part in (("val", "dev"), ("test", "test")):
+            with problems.collecting():
+                parts.append(read_qrels(folder / task / f"{stem}.qrel").assign(task=task, fold="fold1", part=part))
+    problems.refuse()
+    judged = pd.concat(parts).rename(columns={"topic": "query", "level": "grade"})
+    splits = judged[["task", "fold", "part", "query"]].drop_duplicates()
+    for row in splits[splits.duplicated(["task", "query"])].itertuples(index=False):
         found = f"query {row.query} among validation and test queries"
-        problems.add(f"{row.task}/*.qrel", None, None, found, "each query in one of the two")
-
-    records: dict[str, Any] = {}
-    named = sorted(set(judged["query"]) | set(judged["document"]))
-    with problems.collecting():
-        records = read_json(folder / _METADATA, "a JSON object from paper id to record")
-        for document in named:
-            record = records.get(document)
-            if not isinstance(record, dict) or not isinstance(record.get("title"), str):
-                found = f"no record with a title for paper {document}"
-                problems.add(_METADATA, None, None, found, "a record for every judged paper")
+        problems.add(folder / row.task, None, None, found, "each query in one of the two")
+    metadata = folder / "paper_metadata_view_cite_read.json"
+    records, named = read_json(metadata), sorted(set(judged["query"]) | set(judged["document"]))
+    for document in named:
+        record = records.get(document)
+        if not isinstance(record, dict) or not isinstance(record.get("title"), str):
+            found = f"no record with a title for paper {document}"
+            problems.add(metadata, None, None, found, "a record for every judged paper")
     problems.refuse()
     papers = [(document, records[document]["title"], records[document].get("abstract") or "") for document in named]
-    return QueryByExample.of(papers, judged, splits)
+    return QueryByExample.of(papers=papers, judgements=judged, splits=splits)

@@ -10,7 +10,7 @@ import pandas as pd
 from equipoise.arrays import Floats, Integers
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.systems import BM25
-from equipoise.systems.lexical import Collection, bm25
+from equipoise.systems.rankers import bm25_scores
 from equipoise.systems.tokenisation import ANALYSERS
 
 
@@ -40,9 +40,7 @@ def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int 
     """
     if len(titles) <= top:
         raise ValueError(f"{top} negatives need more than {len(titles)} papers")
-    names = [f"{row:09d}" for row in range(len(abstracts))]  # ids in the order of the rows
-    collection = Collection.from_texts(dict(zip(names, abstracts, strict=True)), ANALYSERS["STM2"])
-    scores = bm25(collection, collection.queries(titles), k1=BM25["k1"], b=BM25["b"])
+    scores = bm25_scores(titles, abstracts, ANALYSERS["STM2"], **BM25)
     np.fill_diagonal(scores, -np.inf)
     return np.argsort(-scores, axis=1, kind="stable")[:, :top]
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from equipoise.arrays import Floats
 from equipoise.studies.query_by_example.data import QueryByExample, text_of
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
 from equipoise.systems.tokenisation import ANALYSERS, Tokenisation
 
+_MODELS: dict[str, Callable[..., Floats]] = {"bm25": bm25, "lm": jelinek_mercer}
 _TERMS = {"SA": "SA", "STM1": "STM1", "STM2": "STM2", "bert": "BERT-Token", "domain": "domain-Token"}
 
-SYSTEMS = {f"{model}_{name}": f"{model.upper()} {label}" for model in ("bm25", "lm") for name, label in _TERMS.items()}
+SYSTEMS = {f"{model}_{name}": f"{model.upper()} {label}" for model in _MODELS for name, label in _TERMS.items()}
 SYSTEMS |= {
     "tilde_zero": "TILDE tiny, zero-shot",
     "tilde_tiny": "TILDE tiny",
@@ -43,13 +46,11 @@ def lexical_scores(
 
     thesis sections 2.2.1 and 2.3.2.
     """
-    if model not in ("bm25", "lm"):
-        raise ValueError(f'model must be "bm25" or "lm", found {model!r}')
     texts, pairs = text_of(dataset.papers), dataset.pairs
     collection = Collection.from_texts({name: texts[name] for name in sorted(set(pairs["document"]))}, tokenise)
     queries, documents = pd.Index(dataset.queries), pd.Index(collection.documents)
     asked = collection.queries([texts[name] for name in queries])
-    scores = bm25(collection, asked, **settings) if model == "bm25" else jelinek_mercer(collection, asked, **settings)
+    scores = _MODELS[model](collection, asked, **settings)
     return pairs.assign(score=scores[queries.get_indexer(pairs["query"]), documents.get_indexer(pairs["document"])])
 
 
@@ -70,13 +71,11 @@ def read_scores(path: Path, dataset: QueryByExample) -> pd.DataFrame:
 
     Returns ``query, document`` and a column a system, as ordered in ``dataset.pairs``.
     """
-    scores = pd.read_csv(path, dtype={"query": str, "document": str})
-    joined = dataset.pairs.merge(scores, on=["query", "document"], how="outer", indicator=True)
-    alone, twice = int((joined["_merge"] != "both").sum()), int(scores.duplicated(["query", "document"]).sum())
-    empty = int(joined.isna().to_numpy().sum())
-    if alone or twice or empty:
+    pair = ["query", "document"]
+    scores = pd.read_csv(path, dtype=dict.fromkeys(pair, str)).sort_values(pair, ignore_index=True)
+    if not scores[pair].equals(dataset.pairs) or scores.isna().to_numpy().any():
         raise ValueError(
-            f"{path.name} does not fit the data: {alone} pairs stand on one side only, {twice} are scored twice, "
-            f"{empty} cells are empty; record the scores again"
+            f"{path.name} does not fit the data: each of {len(dataset.pairs)} pairs is to be scored once by every "
+            f"system, and no other; found {len(scores)} rows; record the scores again"
         )
-    return joined.drop(columns="_merge").sort_values(["query", "document"], ignore_index=True)
+    return scores

@@ -28,6 +28,9 @@ CONTEXTUALISED_ROWS = (
 )
 """Rows of Table 2.1: those of the thesis with their stand-ins."""
 
+Fusions = Mapping[str, str]
+"""What BM25 together with a contextualised ranker is called, and the ranker's column of scores."""
+
 LEXICAL_ROWS = tuple(f"{model}_{name}" for model in ("lm", "bm25") for name in ("SA", "STM1", "STM2", "bert", "domain"))
 """Rows of Table 2.2."""
 
@@ -93,9 +96,7 @@ def fusions_of(*runs: str) -> dict[str, str]:
     return {f"BM25 + {SYSTEMS[run]}": run for run in runs}
 
 
-def swept_values(
-    pairs: pd.DataFrame, dataset: QueryByExample, fusions: Mapping[str, str], relevant: int
-) -> pd.DataFrame:
+def swept_values(pairs: pd.DataFrame, dataset: QueryByExample, fusions: Fusions, relevant: int) -> pd.DataFrame:
     """`values_of` every fusion under every weight, with the column ``fusion``."""
     return pd.concat(
         values_of(interpolation.sweep(pairs, BM25_RUN, run), dataset, relevant, by="alpha").assign(fusion=label)
@@ -132,14 +133,7 @@ def pooled_statistics(best: pd.DataFrame) -> pd.DataFrame:
 
 def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
     """`pooled_statistics` in the form of thesis Table 2.4."""
-    names = {
-        "effectiveness": "ranking quality",
-        "alpha_average": "alpha average",
-        "queries_at_0": "queries with optimal alpha 0",
-        "queries_at_1": "queries with optimal alpha 1",
-        "alpha_iqr": "IQR of the optimal alpha",
-    }
-    long = statistics.rename(columns=names).melt(["fusion", "task", "measure"], var_name="statistic")
+    long = statistics.melt(["fusion", "task", "measure"], var_name="statistic")
     long["column"] = long["task"] + " " + long["measure"]
     order = [f"{task} {measure}" for task in [*tasks, "all"] for measure in ("MAP", "nDCG")]
     table = long.pivot_table(index=["fusion", "statistic"], columns="column", values="value", sort=False)[order]
@@ -147,7 +141,7 @@ def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame
 
 
 def predicted_weights(
-    pairs: pd.DataFrame, dataset: QueryByExample, swept: pd.DataFrame, fusions: Mapping[str, str], penalty: float
+    pairs: pd.DataFrame, dataset: QueryByExample, swept: pd.DataFrame, fusions: Fusions, penalty: float
 ) -> pd.DataFrame:
     """Values with a weight predicted for each query, and with one weight learned from all other papers.
 
@@ -155,14 +149,12 @@ def predicted_weights(
     """
     texts = text_of(dataset.papers)
     lengths = pd.Series({name: len(ANALYSERS["STM2"](texts[name])) for name in dataset.queries})
-    known = {label: interpolation.query_statistics(pairs, BM25_RUN, run, lengths) for label, run in fusions.items()}
-    kinds = (("predicted", penalty), ("one weight", 1e12))
 
     def chosen(part: pd.DataFrame, measure: str) -> pd.DataFrame:
-        statistics = known[part["fusion"].iloc[0]]
+        statistics = interpolation.query_statistics(pairs, BM25_RUN, fusions[part["fusion"].iloc[0]], lengths)
         return pd.concat(
             interpolation.predicted(part, statistics, measure, penalty=strength).assign(weight=kind)
-            for kind, strength in kinds
+            for kind, strength in (("predicted", penalty), ("one weight", 1e12))
         )
 
     return each_fusion(swept, chosen)
@@ -178,12 +170,8 @@ def prediction_table(predictions: pd.DataFrame, best: pd.DataFrame, resamples: i
     )
     gaps = predictions.pivot_table(index=[*keys, "task", "query"], columns="weight", values="value", sort=False)
     gaps = (gaps["predicted"] - gaps["one weight"]).groupby([*keys, "query"], sort=False).mean()
-    ends = {
-        key: bootstrap_interval(part.to_numpy(), np.random.default_rng(0), resamples=resamples)
-        for key, part in gaps.groupby(keys, sort=False)
-    }
-    for place, name in enumerate(("gain, low", "gain, high")):
-        table[name] = pd.Series({key: interval[place] for key, interval in ends.items()})
+    ends = gaps.groupby(keys).agg(lambda gap: bootstrap_interval(gap, np.random.default_rng(0), resamples=resamples))
+    table["gain, low"], table["gain, high"] = ends.str[0], ends.str[1]
     return table.reset_index()
 
 
@@ -205,11 +193,7 @@ def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = 1000) -> 
     alone = model[3].loc[["TILDE SciBERT", "TILDEv2 SciBERT"]].to_numpy()
     single = np.maximum(model[3].loc[["BM25 STM2"]].to_numpy(), alone)
     quality, average, at_0, at_1 = (
-        number[4].xs(name, level="statistic").to_numpy()
-        for name in (
-            *("ranking quality", "alpha average"),
-            *("queries with optimal alpha 0", "queries with optimal alpha 1"),
-        )
+        number[4].xs(name, level="statistic").to_numpy() for name in interpolation.STATISTICS
     )
     low, high = interpolation.alpha_bounds(at_0, at_1, queries)
     repeated = {name: model[1].index.intersection(model[name].index) for name in (2, 3)}

@@ -16,19 +16,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from equipoise.arrays import Floats, Integers
+from equipoise.statistics import finite
 
 
-def _flat(texts: Sequence[ArrayLike], vocabulary: int) -> tuple[Integers, Integers]:
+def _flat(texts: Sequence[ArrayLike]) -> tuple[Integers, Integers]:
     """Row and token id of every token of every text."""
     arrays = [np.asarray(text, dtype=np.int64) for text in texts]
-    tokens = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
-    if tokens.size and (tokens.min() < 0 or tokens.max() >= vocabulary):
-        raise ValueError(f"token ids must lie in 0 to {vocabulary - 1}, found {tokens.min()} to {tokens.max()}")
-    return np.repeat(np.arange(len(arrays)), [array.size for array in arrays]), tokens
+    return np.repeat(np.arange(len(arrays)), [array.size for array in arrays]), np.concatenate(arrays)
 
 
 def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_array:
@@ -36,10 +35,8 @@ def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_arra
 
     TILDE's and TILDEv2's whole query encoder: thesis section 2.2.2, and c(q_i) of Eq. 2.2.
     """
-    rows, tokens = _flat(texts, vocabulary)
-    counts = sparse.coo_array((np.ones(tokens.size), (rows, tokens)), shape=(len(texts), vocabulary)).tocsr()
-    counts.sum_duplicates()
-    return counts
+    rows, tokens = _flat(texts)
+    return sparse.coo_array((np.ones(tokens.size), (rows, tokens)), shape=(len(texts), vocabulary)).tocsr()
 
 
 def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLike) -> Floats:
@@ -54,7 +51,7 @@ def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLi
     thesis Eq. 2.1.
     """
     table = np.asarray(log_probabilities)
-    if table.ndim != 2 or table.shape[1] != queries.shape[1]:
+    if table.shape[1] != queries.shape[1]:
         raise ValueError(f"queries over {queries.shape[1]} tokens, log-probabilities shaped {table.shape}")
     # only tokens that some query holds are read: a few hundred columns of tens of thousands
     used = np.unique(queries.indices)
@@ -72,18 +69,15 @@ def term_weights(texts: Sequence[ArrayLike], weights: Sequence[ArrayLike], vocab
 
     The maximum of thesis Eq. 2.2, taken once a document: c(q_i) is not negative, so it can stay outside.
     """
-    rows, tokens = _flat(texts, vocabulary)
-    values = np.concatenate([np.asarray(row, dtype=np.float64) for row in weights]) if len(weights) else np.empty(0)
-    if len(texts) != len(weights) or [np.size(text) for text in texts] != [np.size(row) for row in weights]:
+    if [np.size(text) for text in texts] != [np.size(row) for row in weights]:
         raise ValueError("each token of each text needs one weight")
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError("a term weight must be finite and not negative: it leaves a ReLU")
-    order = np.lexsort((values, tokens, rows))
-    rows, tokens, values = rows[order], tokens[order], values[order]
-    last = np.ones(rows.size, dtype=bool)  # of equal (row, token) the last is the largest
-    last[:-1] = (rows[1:] != rows[:-1]) | (tokens[1:] != tokens[:-1])
-    keep = last & (values > 0)
-    return sparse.coo_array((values[keep], (rows[keep], tokens[keep])), shape=(len(texts), vocabulary)).tocsr()
+    rows, tokens = _flat(texts)
+    values = finite(np.concatenate([np.asarray(row) for row in weights]), "term weights")
+    if (values < 0).any():
+        raise ValueError("a term weight is not negative: it leaves a ReLU")
+    places = pd.DataFrame({"row": rows, "token": tokens, "weight": values})
+    held = places[places["weight"] > 0].groupby(["row", "token"], as_index=False)["weight"].max()
+    return sparse.coo_array((held["weight"], (held["row"], held["token"])), shape=(len(texts), vocabulary)).tocsr()
 
 
 def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) -> Floats:
@@ -99,22 +93,7 @@ def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) 
     >>> matched_term_scores(token_counts([[1, 1, 2]], 4), term_weights([[1, 3]], [[2.0, 9.0]], 4))
     array([[4.]])
     """
-    if queries.shape[1] != documents.shape[1]:
-        raise ValueError(f"queries over {queries.shape[1]} tokens, documents over {documents.shape[1]}")
     scores: Floats = (queries @ documents.T).toarray()
-    return scores
-
-
-def pair_scores(
-    queries: sparse.csr_array, documents: sparse.csr_array, query: ArrayLike, document: ArrayLike
-) -> Floats:
-    """`matched_term_scores` of chosen pairs only, for re-ranking; ``query`` and ``document`` are row numbers."""
-    left, right = np.asarray(query, dtype=np.int64), np.asarray(document, dtype=np.int64)
-    if queries.shape[1] != documents.shape[1] or left.shape != right.shape:
-        raise ValueError(
-            f"vocabularies of {queries.shape[1]} and {documents.shape[1]}, {left.size} and {right.size} rows"
-        )
-    scores: Floats = np.asarray((queries[left] * documents[right]).sum(axis=1), dtype=np.float64).ravel()
     return scores
 
 
@@ -126,13 +105,5 @@ def expansion_terms(log_probabilities: ArrayLike, texts: Sequence[ArrayLike], m:
 
     thesis section 2.3.4: m = 200 and 300. The authors' program also leaves out stop words and symbols.
     """
-    table = np.asarray(log_probabilities)
-    if len(texts) != len(table):
-        raise ValueError(f"{len(texts)} texts and {len(table)} rows of log-probabilities")
-    if not 0 <= m <= table.shape[1]:
-        raise ValueError(f"m must lie in 0 to {table.shape[1]}, found {m}")
-    present = token_counts(texts, table.shape[1])
-    top = np.argsort(-table, axis=1, kind="stable")[:, :m]
-    rows = np.repeat(np.arange(len(table)), m)
-    new = present[rows, top.ravel()].reshape(top.shape) == 0 if top.size else np.zeros(top.shape, dtype=bool)
-    return np.split(top[new], np.cumsum(new.sum(axis=1))[:-1]) if len(table) else []
+    likely = np.argsort(-np.asarray(log_probabilities), axis=1, kind="stable")[:, :m]
+    return [terms[~np.isin(terms, text)] for terms, text in zip(likely, texts, strict=True)]

@@ -16,6 +16,7 @@ Expansion. arXiv:2108.08513.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def _set_loss(logits: torch.Tensor, targets: Texts) -> torch.Tensor:
 
 
 def train_tilde(
-    checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, *, both: bool = True, **schedule: Any
+    checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, **schedule: Any
 ) -> list[float]:
     r"""Fine-tune a masked-language-model head to tell from a document's [CLS] which tokens its query holds.
 
@@ -112,7 +113,7 @@ def train_tilde(
         L = -\frac1B \sum_b \Bigl( \sum_{t \in q_b} \log \sigma(z_{bt})
         + \sum_{t \notin q_b} \log(1 - \sigma(z_{bt})) \Bigr)
 
-    ``both``: the query also predicts the document's tokens, as in the authors' bi-directional loss.
+    The query also predicts the document's tokens, as in the authors' bi-directional loss: the mean of both counts.
 
     thesis sections 2.2.2 and 2.3.6.
     """
@@ -123,7 +124,7 @@ def train_tilde(
 
     def loss_of(rows: Integers) -> torch.Tensor:
         asked, told = [queries[row] for row in rows], [documents[row] for row in rows]
-        return (half(told, asked) + half(asked, told)) / 2 if both else half(told, asked)
+        return (half(told, asked) + half(asked, told)) / 2
 
     return descend([model], len(queries), loss_of, rng, "TILDE", **schedule)
 
@@ -144,9 +145,17 @@ def train_head(
     return descend([head], len(vectors), loss_of, rng, "TILDE's head", **schedule)
 
 
-def _with_negatives(rows: Integers, negatives: Integers, rng: Generator) -> Integers:
-    """The rows, and behind them a hard negative drawn for each."""
-    return np.concatenate((rows, negatives[rows, rng.integers(negatives.shape[1], size=rows.size)]))
+@dataclass(frozen=True)
+class Pairs:
+    """Queries, the documents that belong to them, and row numbers of hard negatives, shaped (queries, n)."""
+
+    queries: Texts
+    documents: Texts
+    negatives: Integers
+
+    def with_negatives(self, rows: Integers, rng: Generator) -> Integers:
+        """The rows, and behind them a hard negative drawn for each."""
+        return np.concatenate((rows, self.negatives[rows, rng.integers(self.negatives.shape[1], size=rows.size)]))
 
 
 def _contrast(queries: Texts, documents: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
@@ -160,70 +169,57 @@ def _contrast(queries: Texts, documents: torch.Tensor, weights: torch.Tensor) ->
     return torch.nn.functional.cross_entropy(torch.stack(scores), torch.arange(len(queries)))
 
 
-def train_tildev2(
-    model: Projection, queries: Texts, documents: Texts, negatives: Integers, rng: Generator, **schedule: Any
-) -> list[float]:
+def train_tildev2(model: Projection, pairs: Pairs, rng: Generator, **schedule: Any) -> list[float]:
     r"""Fine-tune term weights so that a query scores its own document above the others of the batch.
 
     .. math:: L = -\frac1B \sum_b \log \frac{e^{s(q_b, d_b)}}{\sum_{d \in \text{batch}} e^{s(q_b, d)}}
 
-    ``negatives`` (shaped (queries, n)): row numbers of hard negatives of each query; one of them joins the batch.
+    One hard negative of each query joins the batch.
 
     thesis Eqs. 2.2 and 2.3, section 2.3.1 (triplets).
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        inputs = neural.padded(model.tokenizer, [documents[row] for row in _with_negatives(rows, negatives, rng)])
+        told = [pairs.documents[row] for row in pairs.with_negatives(rows, rng)]
+        inputs = neural.padded(model.tokenizer, told)
         weights = neural.term_weight(model, model.bert(**inputs).last_hidden_state) * inputs["attention_mask"]
-        return _contrast([queries[row] for row in rows], inputs["input_ids"], weights)
+        return _contrast([pairs.queries[row] for row in rows], inputs["input_ids"], weights)
 
-    return descend([model.bert, model.projection], len(queries), loss_of, rng, "TILDEv2", **schedule)
+    return descend([model.bert, model.projection], len(pairs.queries), loss_of, rng, "TILDEv2", **schedule)
 
 
-def train_projection(
-    model: Projection,
-    queries: Texts,
-    documents: Texts,
-    states: States,
-    negatives: Integers,
-    rng: Generator,
-    **schedule: Any,
-) -> list[float]:
+def train_projection(model: Projection, pairs: Pairs, states: States, rng: Generator, **schedule: Any) -> list[float]:
     """Train TILDEv2's projection alone, on an encoder that is left as it is; the loss is `train_tildev2`'s.
 
     ``states``: of the documents, as `hidden_states` returns them; where a limit cut a document, of the cut document.
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        both = _with_negatives(rows, negatives, rng)
+        both = pairs.with_negatives(rows, rng)
         longest = max(len(states[row]) for row in both) - 1
         tokens = np.full((len(both), longest), -1, dtype=np.int64)  # -1 is no token of a query
         hidden = np.zeros((len(both), longest, states[0].shape[1]), dtype=np.float32)
         for place, row in enumerate(both):
             size = len(states[row]) - 1
-            tokens[place, :size], hidden[place, :size] = documents[row][:size], states[row][1:]
+            tokens[place, :size], hidden[place, :size] = pairs.documents[row][:size], states[row][1:]
         weights = neural.term_weight(model, torch.from_numpy(hidden))
-        return _contrast([queries[row] for row in rows], torch.from_numpy(tokens), weights)
+        return _contrast([pairs.queries[row] for row in rows], torch.from_numpy(tokens), weights)
 
-    return descend([model.projection], len(queries), loss_of, rng, "TILDEv2's projection", **schedule)
+    return descend([model.projection], len(pairs.queries), loss_of, rng, "TILDEv2's projection", **schedule)
 
 
-def train_cross_encoder(
-    model: Projection, queries: Texts, documents: Texts, negatives: Integers, rng: Generator, **schedule: Any
-) -> list[float]:
+def train_cross_encoder(model: Projection, pairs: Pairs, rng: Generator, **schedule: Any) -> list[float]:
     r"""Fine-tune a cross-encoder to score a query's own document above a hard negative.
 
     .. math:: L = -\frac1B \sum_b \log \sigma \bigl( s(q_b, d_b) - s(q_b, d_b^-) \bigr)
-
-    ``negatives`` (shaped (queries, n)): row numbers of hard negatives of each query.
 
     thesis section 2.2.4.
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        asked = [queries[row] for row in rows] * 2
-        told = [documents[row] for row in _with_negatives(rows, negatives, rng)]
+        asked = [pairs.queries[row] for row in rows] * 2
+        told = [pairs.documents[row] for row in pairs.with_negatives(rows, rng)]
         own, other = neural.relevance(model, neural.padded(model.tokenizer, asked, told)).chunk(2)
         return -torch.nn.functional.logsigmoid(own - other).mean()
 
-    return descend([model.bert, model.projection], len(queries), loss_of, rng, "cross-encoder", **schedule)
+    return descend([model.bert, model.projection], len(pairs.queries), loss_of, rng, "cross-encoder", **schedule)
