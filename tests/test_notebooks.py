@@ -8,7 +8,7 @@ from pytest_notebook.nb_regression import NBRegressionFixture
 
 from equipoise import project
 from equipoise.reports import freshness, notebooks
-from equipoise.reports.manifest import REPORT_FOLDER_VARIABLE
+from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 
 NOTEBOOKS = notebooks.find_notebooks()
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import nbformat
 
 from equipoise import project
-from equipoise.reports.manifest import MANIFEST, REPORT_FOLDER_VARIABLE
 from equipoise.reports.notebooks import Notebook, find_notebooks
+from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE
 
 _TEST = '''"""The notebook {name}: it runs on its data files, and its report holds scores."""
 

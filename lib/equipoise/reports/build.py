@@ -28,10 +28,9 @@ from tqdm import tqdm
 from equipoise import project
 from equipoise.loaders import registry
 from equipoise.reports import provenance
-from equipoise.reports.comparison import Difference
 from equipoise.reports.freshness import complete_manifest, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
-from equipoise.reports.manifest import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
+from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
 from equipoise.reports.notebooks import Notebook, Profile, find_notebooks, normalise
 from equipoise.reports.shown import difference_lines
 
@@ -146,7 +145,7 @@ def _unexplained(folder: Path) -> str:
     lines = [
         f"{record['artefact']}, {line}"
         for record in (read_manifest(folder) or {})["artefacts"]
-        for line in difference_lines(Difference(**d) for d in record["differences"] if not d["reason"])
+        for line in difference_lines(d for d in record["differences"] if not d["reason"])
     ]
     return "\n".join(["cells that differ without a reason in data/published/explanations.csv:", *lines] if lines else [])
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from equipoise import project
 from equipoise.loaders import registry
-from equipoise.reports.manifest import MANIFEST, read_manifest, write_manifest
+from equipoise.reports.provenance import MANIFEST, read_manifest, write_manifest
 from equipoise.reports.notebooks import Notebook
 from equipoise.reports.provenance import code_digest, library
 

@@ -1,4 +1,4 @@
-"""What a run rests on: the library's code, by what it does, and the versions of the distributions it has imported.
+"""What a report rests on: the library's code, the versions of what was imported, and the manifest that keeps them.
 
 Code is compared by its syntax tree, so that no docstring, comment or line break makes a report out of date.
 """
@@ -10,9 +10,10 @@ import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,8 +21,28 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+MANIFEST = "manifest.json"
+REPORT_FOLDER_VARIABLE = "EQUIPOISE_REPORT_FOLDER"
+VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
 LIBRARY = Path(__file__).parents[1]
 _TOOLING = re.compile(r"ipykernel|ipython|jupyter|nb|papermill|pytest|setuptools")  # the last loads itself at every start
+
+
+# --- the manifest -------------------------------------------------------------------------------------------------
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Manifest of a report, or None where there is no report."""
+    path = folder / MANIFEST
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest of a report, the same bytes for the same content."""
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+# --- code ---------------------------------------------------------------------------------------------------------
 
 
 def shape(node: Any) -> Any:
@@ -51,6 +72,9 @@ def loaded_modules() -> list[str]:
     loaded = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "equipoise"]
     files = [Path(file) for module in loaded if (file := getattr(module, "__file__", None))]
     return sorted(f"lib/equipoise/{path.relative_to(LIBRARY).as_posix()}" for path in files)
+
+
+# --- versions -----------------------------------------------------------------------------------------------------
 
 
 def loaded_versions() -> dict[str, str]:

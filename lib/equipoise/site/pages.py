@@ -20,8 +20,8 @@ from pygments.formatters import HtmlFormatter
 from equipoise import catalogue, project
 from equipoise.declare import written
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger
-from equipoise.reports.manifest import MANIFEST
 from equipoise.reports.notebooks import Notebook, find_notebooks
+from equipoise.reports.provenance import MANIFEST
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
 
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
