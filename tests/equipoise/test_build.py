@@ -269,7 +269,7 @@ def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
 
 
 def test_reading_reports_draws_in_no_matplotlib() -> None:
-    modules = "build, comparison, freshness, ledger, notebooks, printed"
+    modules = "build, freshness, ledger, notebooks, printed"
     code = f"import sys; from equipoise.reports import {modules}; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - fixed words only
 

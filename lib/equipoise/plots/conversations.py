@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from equipoise.attributes import AttributeSet
 from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
-from equipoise.plots.style import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, literal, look, note
 
 _USER_TURN, _SYSTEM_TURN = "#D9D9D9", "#F4F4F4"
 _WORDS = "Word position in the conversation [words]"

@@ -28,9 +28,7 @@ def _sources(notebook: Notebook, modules: Iterable[str], texts: Mapping[str, str
     return {f"notebooks/{notebook.path.name}": notebook.digest, **found}
 
 
-def complete_manifest(
-    notebook: Notebook, parameters: Mapping[str, Any], folder: Path, texts: Mapping[str, str]
-) -> None:
+def complete_manifest(notebook: Notebook, parameters: Mapping[str, Any], folder: Path, texts: dict[str, str]) -> None:
     """Add to a manifest what a run cannot know: its code, parameters and the files it has left.
 
     ``notebook`` and ``texts``, the library's modules, are as they were before the run: what has been edited since did
@@ -51,19 +49,16 @@ def staleness(notebook: Notebook, folder: Path, parameters: Mapping[str, Any] | 
         return "there is no report"
     modules = [name for name in manifest["sources"] if name.startswith("lib/")]
     registered = {f"registry:{row.item}/{row.path}": row.sha256 for row in registry.entries().itertuples()}
-    pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
+    pairs = [
         ("", manifest["sources"], _sources(notebook, modules, library())),
         ("", manifest["inputs"], {name: registered.get(name) or _digest(name) for name in manifest["inputs"]}),
         ("version of ", manifest["versions"], {name: _version(name) for name in manifest["versions"]}),
         ("parameter ", manifest["parameters"], json.loads(json.dumps(dict(parameters or {})))),
         ("report file ", manifest["outputs"], output_digests(folder)),
     ]
-    changed = [
-        f"{kind}{key}"
-        for kind, then, now in pairs
-        for key in sorted(set(then) | set(now))
-        if then.get(key) != now.get(key)
-    ]
+    changed = []
+    for kind, then, now in pairs:
+        changed += [kind + key for key in sorted({*then, *now}) if then.get(key) != now.get(key)]
     return f"changed since: {', '.join(changed)}" if changed else ""
 
 
@@ -80,6 +75,6 @@ def _version(name: str) -> str:
 
 def missing_data(inputs: Iterable[str]) -> list[str]:
     """Registered files among the inputs of a report that are not on this machine, as ``<item>/<path>``."""
+    rows = {f"{row['item']}/{row['path']}": row for _, row in registry.entries().iterrows()}
     wanted = {name.removeprefix("registry:") for name in inputs if name.startswith("registry:")}
-    rows = {f"{row['item']}/{row['path']}": row for _, row in registry.entries().iterrows()} if wanted else {}
     return sorted(name for name in wanted if name not in rows or registry.verify(rows[name]) not in ("cache", "mirror"))

@@ -12,6 +12,7 @@ import pandas as pd
 
 from equipoise import project
 from equipoise.files import CSV_DIGITS, is_empty, read_columns
+from equipoise.problems import need_columns
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
 NOT_PRINTED = ("", "-", "–", "—")
@@ -105,22 +106,22 @@ class Difference:
 class Comparison:
     """Our table beside a printed one: the rows and columns of the printed table, in its order.
 
-    ``labels`` name the rows, ``cells`` counts the printed cells that were compared, and ``largest`` is the largest
-    absolute difference between a printed and a computed number, None where no number was compared.
+    Both are indexed by the labels of the rows. ``cells`` counts the printed cells that were compared, and ``largest``
+    is the largest absolute difference between a printed and a computed number, None where no number was compared.
     """
 
     against: str
     ours: pd.DataFrame
     printed: pd.DataFrame
-    labels: tuple[str, ...]
     cells: int
     differences: tuple[Difference, ...]
     largest: float | None
 
 
-def _labels(table: pd.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
-    """Name of every row: the values of its key columns, or its number where there are no keys."""
-    return tuple(table[list(keys)].map(raw).agg(" ".join, axis=1) if keys else map(str, range(len(table))))
+def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """A table indexed by the values of its key columns, joined by spaces, or by numbers where there are no keys."""
+    rows = table[list(keys)].itertuples(index=False)
+    return table.set_axis(pd.Index([" ".join(map(raw, row)) if keys else str(number) for number, row in enumerate(rows)]))
 
 
 def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequence[str] | None = None) -> Comparison:
@@ -136,21 +137,19 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
     printed = printed_table(against)
     if columns is not None:
         printed = printed[[*keys, *columns]]
-    missing = [column for column in printed.columns if column not in ours.columns]
-    if missing:
-        raise ValueError(f"{against}: our table has no column {', '.join(missing)}; it has {', '.join(ours.columns)}")
-    labels, our_labels = _labels(printed, keys), _labels(ours, keys)
-    if len(set(labels)) < len(labels) or len(set(our_labels)) < len(our_labels):
+    need_columns(ours, printed.columns)
+    printed, ours = _labelled(printed, keys), _labelled(ours, keys)
+    if not (printed.index.is_unique and ours.index.is_unique):
         raise ValueError(f"{against}: the keys {', '.join(keys)} do not identify a row")
-    absent = [label for label in labels if label not in our_labels]
-    if absent:
+    absent = printed.index.difference(ours.index, sort=False)
+    if len(absent):
         raise ValueError(f"{against}: our table has no row {'; '.join(absent)}")
-    aligned = ours.set_axis(pd.Index(our_labels), axis=0).loc[list(labels), list(printed.columns)]
+    ours = ours.loc[printed.index, printed.columns]
     known = read_columns(project.data("published", "explanations.csv"), ["artefact", "row", "column", "reason"])
     reasons = known[known["artefact"] == against].set_index(["row", "column"])["reason"].to_dict()
     cells, largest, differences = 0, None, []
     for column in printed.columns.drop(list(keys)):
-        for label, text, value in zip(labels, printed[column], aligned[column], strict=True):
+        for label, text, value in zip(printed.index, printed[column], ours[column], strict=True):
             if text.strip() in NOT_PRINTED:
                 continue
             cells += 1
@@ -159,5 +158,4 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
                 largest = max(largest or 0.0, abs(number - parsed.number))
             if not parsed.agrees(value, text):
                 differences.append(Difference(label, column, text, raw(value), reasons.get((label, column), "")))
-    aligned, printed = (table.reset_index(drop=True) for table in (aligned, printed))
-    return Comparison(against, aligned, printed, labels, cells, tuple(differences), largest)
+    return Comparison(against, ours, printed, cells, tuple(differences), largest)

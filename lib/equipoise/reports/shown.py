@@ -109,13 +109,13 @@ def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, 
     texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
     title, verdict, notes, tables = markdown_cell(caption), "", list[str](), html_table("Computed", columns, texts)
     if comparison is not None:
-        labels, theirs = comparison.labels, comparison.printed.to_numpy().tolist()
-        marked = {(labels.index(d.row), columns.index(d.column)) for d in comparison.differences}
+        theirs, differences = comparison.printed.to_numpy().tolist(), comparison.differences
+        marked = {(table.index.get_loc(d.row), columns.index(d.column)) for d in differences}
         tables = html_table("Computed", columns, texts, marked)
         tables += html_table(f"Printed ({comparison.against})", columns, theirs, marked)
-        equal = comparison.cells - len(comparison.differences)
+        equal = comparison.cells - len(differences)
         verdict = f"{equal} of {comparison.cells} printed cells agree at the printed precision."
-        title, notes = f"{title}. {verdict}", difference_lines(map(asdict, comparison.differences))
+        title, notes = f"{title}. {verdict}", difference_lines(map(asdict, differences))
         for row, column in marked:
             texts[row][column] += f" (printed {theirs[row][column]})"
     page = (
