@@ -59,7 +59,7 @@ def _entry(item: str, path: str) -> pd.Series:
 
 
 def _find(entry: pd.Series) -> tuple[str, Path]:
-    """Where a file is, cache, mirror or not here, and its path, then the one to fetch it to; a damaged one is an error."""
+    """Place of a file, cache, mirror or not here, and its path, or the path to fetch it to; refuse a damaged one."""
     name, wanted = f"{entry['item']}/{entry['path']}", entry["sha256"]
     for place, folder in {"cache": cache_folder(), "mirror": mirror_folder()}.items():
         if folder is not None and (folder / name).is_file():
