@@ -52,8 +52,8 @@ class Outcome:
 
 
 def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
-    """Run a notebook into a new folder, in a process of its own; return the kind of failure, if any, and its message."""
-    Path(folder).mkdir()
+    """Run a notebook into a folder, in a process of its own; return the kind of failure, if any, and its message."""
+    Path(folder).mkdir(exist_ok=True)
     # read before the run loads any of it: whatever is edited from here on makes the report out of date
     notebook, texts = Notebook.read(Path(source)), provenance.library()
     failure = _papermill(source, parameters, folder)
