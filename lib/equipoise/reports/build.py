@@ -29,7 +29,7 @@ from tqdm import tqdm
 from equipoise import project
 from equipoise.loaders import registry
 from equipoise.reports import provenance
-from equipoise.reports.freshness import complete_manifest, missing_data, output_digests, staleness
+from equipoise.reports.provenance import complete_manifest, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
 from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
 from equipoise.reports.notebooks import Notebook, Profile, find_notebooks, normalise

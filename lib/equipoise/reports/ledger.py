@@ -89,8 +89,8 @@ class Ledger:
         """The ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
         counts = self.table["status"].value_counts()
         total = ", ".join(f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts)
-        lines = ["# Ledger\n\n", f"{len(self.table)} tables and figures of four papers: {total}.\n"]
-        lines.append("\n" + "".join(f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()))
+        lines = [f"# Ledger\n\n{len(self.table)} tables and figures of four papers: {total}.\n\n"]
+        lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
         for paper, part in self.table.groupby("paper", sort=False):
             lines.append(f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Claims | Remarks |\n")
             lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")

@@ -15,7 +15,6 @@ from equipoise.files import CSV_DIGITS, is_empty, read_columns
 from equipoise.problems import need_columns
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
-NOT_PRINTED = ("", "-", "–", "—")
 _PRINTED_NUMBER = re.compile(r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)")
 
 
@@ -150,7 +149,7 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
     cells, largest, differences = 0, None, []
     for column in printed.columns.drop(list(keys)):
         for label, text, value in zip(printed.index, printed[column], ours[column], strict=True):
-            if text.strip() in NOT_PRINTED:
+            if text.strip() in ("", "-", "–", "—"):
                 continue
             cells += 1
             parsed, number = Printed.parse(text), as_number(value)
