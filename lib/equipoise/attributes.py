@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.files import parse_number, read_yaml
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.problems import InputError, Problem, shown, together
 
 CORE_COLUMNS = ("run", "topic", "turn", "start", "end", "level")
 """Columns of a nugget table that no attribute set may be named after."""
@@ -96,12 +97,8 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
     """
     if not isinstance(content, Mapping) or not content:
         raise InputError([Problem(name, None, None, shown(content), "attribute sets by name")])
-    problems, sets = Problems(), dict[str, AttributeSet]()
-    for label, entry in content.items():
-        with problems.collecting():
-            sets[str(label)] = _attribute_set(str(label), entry, name)
-    problems.refuse()
-    return sets
+    sets = together(partial(_attribute_set, str(label), entry, name) for label, entry in content.items())
+    return {attribute.name: attribute for attribute in sets}
 
 
 def _attribute_set(label: str, entry: object, name: str) -> AttributeSet:

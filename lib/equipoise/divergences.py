@@ -8,7 +8,7 @@ Jensen-Shannon divergence (JSD) and normalised variational distance (NVD) look a
 nominal groups. Normalised match distance (NMD) and root normalised order-aware divergence (RNOD) know that a
 neighbouring group is nearer than a distant one: they are for ordinal groups, given in their order.
 
-The inputs are taken to be distributions (non-negative, summing to one along the last axis): `equipoise.files`
+The inputs are taken to be distributions (non-negative, summing to one along the last axis): `equipoise.nuggets`
 checks that once, where the data come in.
 
 References

@@ -38,18 +38,19 @@ def parse_number(text: str) -> float:
     raise ValueError(f"{shown(text)}, not a number such as 0.25 or 1/4")
 
 
-def is_empty(value: object) -> bool:
-    """Whether a field holds nothing."""
-    return value is None or value is pd.NA or value == "" or (isinstance(value, float) and math.isnan(value))
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
 
 
 def read_text(path: str | Path) -> str:
     """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
+    content = read_bytes(path)
     try:
-        content = Path(path).read_bytes()
         text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
     except UnicodeDecodeError as error:
         place = error.start + len(content) - len(error.object)  # a byte order mark is no part of the object
         found = f"bytes that are not UTF-8 (0x{content[place]:02x} at byte {place + 1} of the file)"
@@ -72,15 +73,11 @@ class Source:
     problems: Problems = field(default_factory=Problems)
 
     def __post_init__(self) -> None:
+        self._header = None if self.text is None else 1
         names = self.columns.columns
         for name in sorted(set(map(str, names[names.duplicated()]))):
             self.problems.add(self.name, self._header, name, "the column twice", "each column once")
-        if names.has_duplicates:
-            raise InputError(self.problems)
-
-    @property
-    def _header(self) -> int | None:
-        return None if self.text is None else 1
+        self.problems.refuse()
 
     @cached_property
     def _lines(self) -> list[int]:
@@ -122,14 +119,12 @@ def _records(text: str) -> Iterator[tuple[int, list[str]]]:
 def _read_csv(path: str | Path) -> Source:
     text = read_text(path)
     header = next(_records(text))[1]
-    ragged = False
+    content, ragged = text.encode(), list[Any]()
 
-    def skip(_: Any) -> Literal["skip"]:
-        nonlocal ragged
-        ragged = True
+    def skip(row: Any) -> Literal["skip"]:
+        ragged.append(row)
         return "skip"
 
-    content = text.encode()
     try:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(content),

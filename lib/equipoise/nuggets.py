@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from equipoise.arrays import Booleans, Floats, Integers, starts
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.files import Source, is_empty, parse_number, read_source
+from equipoise.files import Source, parse_number, read_source
 from equipoise.problems import shown
 
 LARGEST_INTEGER = 10**9
+_CONVERSATION = ["run", "topic"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,40 +106,38 @@ def _nuggets(source: Source, attributes: Mapping[str, AttributeSet], select: Seq
         raise ValueError(f"no attribute set {', '.join(unknown)}; there are {', '.join(attributes)}")
     known = f" (attribute sets: {', '.join(attributes)})"
     source.check_header((*CORE_COLUMNS, *chosen), ("entity", *(n for n in attributes if n not in chosen)), known)
-    if not set(CORE_COLUMNS) <= set(source.columns) or source.columns.empty:
+    if not set(CORE_COLUMNS) <= set(source.columns):
         source.problems.refuse()
 
-    keys = pd.DataFrame({column: _ids(source, column) for column in ("run", "topic")})
-    turn, level = _integers(source, "turn", least=1), _integers(source, "level", least=0)
-    start, end = (_integers(source, column, least=1, empty=0) for column in ("start", "end"))
-    memberships = {
-        name: _memberships(source, attributes[name], needed=level > 0) for name in chosen if name in source.columns
-    }
-    conversation = keys.groupby(["run", "topic"], sort=False).ngroup().to_numpy().astype(np.int64)
-    _check_positions(source, conversation, turn, start, end, level)
+    rows = pd.DataFrame({name: _parsed(source, name, _id, object, "", "an id") for name in _CONVERSATION}, dtype="str")
+    rows["conversation"] = rows.groupby(_CONVERSATION, sort=False).ngroup()
+    for column, least, empty in (("turn", 1, None), ("start", 1, 0), ("end", 1, 0), ("level", 0, None)):
+        rows[column] = _integers(source, column, least, empty)
+    needed, there = rows["level"].to_numpy() > 0, [name for name in chosen if name in source.columns]
+    memberships = {name: _memberships(source, attributes[name], needed) for name in there}
+    _check_positions(source, rows)
     source.problems.refuse()
 
-    entity: Integers | None = None
-    entities: tuple[str, ...] = ()
+    order = np.argsort(rows["conversation"].to_numpy(), kind="stable")
+    columns: dict[str, Any] = {
+        name: rows[name].to_numpy()[order] for name in ("conversation", "turn", "start", "end", "level")
+    }
+    columns["memberships"] = {name: array[order] for name, array in memberships.items()}
     if "entity" in source.columns:
-        texts = source.columns["entity"].map(lambda value: np.nan if is_empty(value) else str(value).strip() or np.nan)
+        texts = source.columns["entity"].map(lambda value: np.nan if _is_empty(value) else str(value).strip())
         codes, names = pd.factorize(texts)  # -1 where there is none
-        entity, entities = codes.astype(np.int64), tuple(map(str, names))
-    order = slice(None) if (np.diff(conversation) >= 0).all() else np.argsort(conversation, kind="stable")
-    conversation, turn, start, end, level = (column[order] for column in (conversation, turn, start, end, level))
-    return NuggetTable(
-        keys.drop_duplicates(ignore_index=True).astype("str"),
-        *(conversation, turn, start, end, level),
-        {name: array[order] for name, array in memberships.items()},
-        None if entity is None else entity[order],
-        entities,
-    )
+        columns |= {"entity": codes.astype(np.int64)[order], "entities": tuple(map(str, names))}
+    return NuggetTable(rows[_CONVERSATION].drop_duplicates(ignore_index=True), **columns)
 
 
-def _parsed(
-    source: Source, column: str, parse: Callable[[Any], Any], failed: Any, wanted: str
-) -> tuple[NDArray[np.intp], list[Any]]:
-    """Parse each distinct value of a column once; report the rows of those that cannot be parsed."""
+def _is_empty(value: object) -> bool:
+    """Whether a field holds nothing: None, NaN, or no character but white space."""
+    nothing = value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+    return bool(nothing) or (isinstance(value, str) and not value.strip())
+
+
+def _parsed(source: Source, column: str, parse: Callable[[Any], Any], kind: type, failed: Any, wanted: str) -> Any:
+    """An array of a column's values, each distinct one parsed once; reports the rows of those that cannot be."""
     values = source.columns[column]
     if len(values) and isinstance(values.iloc[0], (list, np.ndarray)):
         values = values.map(lambda value: None if value is None else tuple(value))
@@ -152,63 +151,55 @@ def _parsed(
             reasons[code] = str(error)
     rows = np.flatnonzero(np.isin(codes, list(reasons)))
     source.report(rows, column, lambda row: reasons[int(codes[row])], wanted)
-    return codes, results
+    return np.array(results, dtype=kind)[codes]
 
 
-def _ids(source: Source, column: str) -> NDArray[np.object_]:
-    """A column of ids, as an array of texts."""
-
-    def parse(value: Any) -> str:
-        if is_empty(value) or not str(value).strip():
-            raise ValueError("an empty field")
-        return str(value)
-
-    codes, texts = _parsed(source, column, parse, "", "an id")
-    return np.array(texts, dtype=object)[codes]
+def _id(value: Any) -> str:
+    if _is_empty(value):
+        raise ValueError("an empty field")
+    return str(value)
 
 
-def _integers(source: Source, column: str, least: int, empty: int | None = None) -> Integers:
+def _integers(source: Source, column: str, least: int, empty: int | None) -> Any:
     """A column of whole numbers; ``empty`` stands for empty fields where they are allowed; failed fields are -1."""
 
     def parse(value: Any) -> int:
-        if is_empty(value):
+        if _is_empty(value):
             if empty is None:
                 raise ValueError("an empty field")
             return empty
-        if isinstance(value, (float, np.floating)) and float(value).is_integer():
-            value = int(value)  # a Parquet column with gaps
-        text = str(value)
+        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()  # a Parquet column with gaps
+        text = str(int(value) if whole else value)
         if not re.fullmatch(r"-?[0-9]{1,10}", text):
             raise ValueError(shown(text))
         if not least <= int(text) <= LARGEST_INTEGER:
             raise ValueError(text)
         return int(text)
 
-    codes, numbers = _parsed(source, column, parse, -1, f"a whole number from {least}")
-    return np.array(numbers, dtype=np.int64)[codes]
+    return _parsed(source, column, parse, int, -1, f"a whole number from {least}")
 
 
 def _memberships(source: Source, attribute: AttributeSet, needed: Booleans) -> Floats:
-    def parse(value: Any) -> Floats | None:
-        if is_empty(value) or not str(value).strip():
-            return None
+    nothing = np.zeros(len(attribute.groups))
+
+    def parse(value: Any) -> Floats:
+        if _is_empty(value):
+            return nothing
         numbers = value if isinstance(value, tuple) else [parse_number(word) for word in str(value).split()]
         try:
             return attribute.memberships(numbers)
         except ValueError as error:
             raise ValueError(f"{error} ({shown(value)})") from None
 
-    nothing = np.zeros(len(attribute.groups))
-    codes, parsed = _parsed(source, attribute.name, parse, nothing, attribute.wanted)
-    missing = np.array([vector is None for vector in parsed])
-    source.report(np.flatnonzero(missing[codes] & needed), attribute.name, "an empty field", attribute.wanted)
-    return np.array([nothing if vector is None else vector for vector in parsed])[codes]
+    vectors: Floats = _parsed(source, attribute.name, parse, float, nothing + np.nan, attribute.wanted)
+    vectors = vectors.reshape(-1, len(nothing))
+    source.report(np.flatnonzero(needed & ~vectors.any(axis=1)), attribute.name, "an empty field", attribute.wanted)
+    return vectors
 
 
-def _check_positions(
-    source: Source, conversation: Integers, turn: Integers, start: Integers, end: Integers, level: Integers
-) -> None:
+def _check_positions(source: Source, rows: pd.DataFrame) -> None:
     """Report positions that contradict each other; fields that could not be parsed (-1) are left alone."""
+    conversation, turn, start, end, level = rows[["conversation", "turn", "start", "end", "level"]].to_numpy().T
 
     def report(where: Booleans, column: str | None, found: Callable[[int], str] | str, wanted: str) -> None:
         source.report(np.flatnonzero(where), column, found, wanted)
@@ -216,17 +207,15 @@ def _check_positions(
     good = (turn > 0) & (start >= 0) & (end >= 0) & (level >= 0)
     placed = good & (start > 0) & (end > 0)
     backwards = placed & (start > end)
-    keys = pd.DataFrame({"c": conversation, "turn": turn, "start": start, "end": end})
-    doubled = good & keys.duplicated().to_numpy()
+    doubled = good & rows.duplicated(["conversation", "turn", "start", "end"]).to_numpy()
     report(good & ((start > 0) != (end > 0)), "start", "only one of start and end", "both or neither")
     report(good & (level > 0) & (start == 0) & (end == 0), "start", "no positions", "where the nugget is")
     report(backwards, "start", lambda row: f"start {start[row]} after end {end[row]}", "start <= end")
     report(doubled, None, "a row for the same place again", "each nugget, or empty turn, once")
 
-    turns = pd.MultiIndex.from_frame(keys[["c", "turn"]])
-    empty = np.flatnonzero(good & (level == 0) & (start == 0))
-    crowded = empty[turns[empty].isin(turns[level > 0])]
-    source.report(crowded, "level", "a turn with relevant nuggets in other rows", "level 0 for empty turns only")
+    relevant = rows["level"].gt(0).groupby([conversation, turn]).transform("any").to_numpy()
+    crowded = good & (level == 0) & (start == 0) & relevant
+    report(crowded, "level", "a turn with relevant nuggets in other rows", "level 0 for empty turns only")
 
     kept = np.flatnonzero(placed & ~backwards & ~doubled)
     kept = kept[np.argsort(conversation[kept], kind="stable")]

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -26,9 +27,7 @@ from tqdm import tqdm
 from equipoise.attributes import AttributeSet
 from equipoise.files import write_tables
 from equipoise.nuggets import read_nuggets
-from equipoise.problems import InputError, Problem, Problems
-
-_SECONDS_TO_CONNECT = 10
+from equipoise.problems import InputError, Problem, Problems, together
 
 Scorer = Literal["gfrc", "gfrc2"]
 """Functions that score a nugget table, each in the module of measures of its own name."""
@@ -44,11 +43,9 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
         yield None
         return
     try:
-        distributed = import_module("distributed")
+        client = import_module("distributed").Client(address, timeout=10)
     except ModuleNotFoundError:
         raise ValueError("a cluster needs Dask: install equipoise[cluster], or the package distributed") from None
-    try:
-        client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"no Dask scheduler answers at {address}: {reason}") from None
@@ -67,15 +64,16 @@ def run_each(
 ) -> list[Any]:
     """Results of a function of a module for each task's arguments, in their order: in this process, or on an executor.
 
-    A progress bar on standard error counts the ``unit``.
+    The problems of all inputs are raised together. A progress bar on standard error counts the ``unit``.
     """
     bar: dict[str, Any] = {"total": len(tasks), "unit": unit, "file": sys.stderr, "disable": None}
     if executor is None:
-        return [function(*task) for task in tqdm(tasks, **bar)]
+        return together(partial(function, *task) for task in tqdm(tasks, **bar))
     futures = [executor.submit(function, *task) for task in tasks]
     for future in tqdm(as_completed(futures), **bar):
-        future.result()  # the first that fails ends it
-    return [future.result() for future in futures]
+        if not isinstance(future.exception(), InputError):
+            future.result()  # the first that fails otherwise ends it
+    return together(future.result for future in futures)
 
 
 def parts(folder: str | Path) -> list[Path]:
@@ -87,24 +85,14 @@ def parts(folder: str | Path) -> list[Path]:
     return found
 
 
-def _score_part(
-    source: Path,
-    target: Path,
-    measure: Scorer,
-    attributes: Mapping[str, AttributeSet],
-    select: Sequence[str],
-    options: Mapping[str, Any],
-) -> tuple[list[Problem], NDArray[np.uint64]]:
-    """Score a file: what is wrong with it, and a 64-bit hash for each of its conversations."""
-    try:
-        nuggets = read_nuggets(source, attributes, select)
-    except InputError as error:
-        return error.problems, np.zeros(0, dtype=np.uint64)
+def _score_part(source: Path, target: Path, measure: Scorer, sets: Any, select: Any, options: Any) -> Any:
+    """Score a file, and return a 64-bit hash for each of its conversations."""
+    nuggets = read_nuggets(source, sets, select)
     score = getattr(import_module(f"equipoise.measures.{measure}"), measure)
-    scores = score(nuggets, {name: attributes[name] for name in select}, **options)
+    scores = score(nuggets, {name: sets[name] for name in select}, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_tables({target: scores})  # whole or not at all, even if another worker does the same
-    return [], pd.util.hash_pandas_object(nuggets.conversations, index=False).to_numpy()
+    return pd.util.hash_pandas_object(nuggets.conversations, index=False).to_numpy()
 
 
 def score_parts(
@@ -131,10 +119,9 @@ def score_parts(
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
-        tasks = [(top / n, staging / n, measure, dict(attributes), chosen, dict(options or {})) for n in names]
-        scored = run_each(_score_part, tasks, executor, "partition")
-        Problems(problem for problems, _ in scored for problem in problems).refuse()
-        conversations = [hashes for _, hashes in scored]
+        rest = measure, dict(attributes), chosen, dict(options or {})
+        tasks = [(top / name, staging / name, *rest) for name in names]
+        conversations = run_each(_score_part, tasks, executor, "partition")
         _refuse_shared([top / name for name in names], conversations)
         for leftover in staging.rglob(".*"):  # of a worker that died while it wrote
             leftover.unlink()

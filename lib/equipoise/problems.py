@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    import pandas as pd
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,9 @@ class InputError(ValueError):
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
         super().__init__("\n".join(map(str, self.problems)))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[list[Problem]]]:
+        return InputError, (self.problems,)  # so that it comes back from a worker
+
 
 class Problems(list[Problem]):
     """Collects problems over several readers, to report them together."""
@@ -57,7 +59,7 @@ class Problems(list[Problem]):
         """Add one problem."""
         self.append(Problem(str(file), line, column, found, wanted))
 
-    def add_repeats(self, file: object, table: pd.DataFrame, key: Sequence[str], column: str, wanted: str) -> None:
+    def add_repeats(self, file: object, table: Any, key: Sequence[str], column: str, wanted: str) -> None:
         """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
         for row in table.loc[table.duplicated(list(key)), ["line", *key]].itertuples(index=False):
             self.add(file, int(row[0]), column, f"{' for '.join(map(str, row[1:]))} again", wanted)
@@ -76,13 +78,23 @@ class Problems(list[Problem]):
             raise InputError(self)
 
 
+def together(calls: Iterable[Callable[[], R]]) -> list[R]:
+    """Results of the calls, or one `InputError` with the problems of them all."""
+    problems, results = Problems(), list[R]()
+    for call in calls:
+        with problems.collecting():
+            results.append(call())
+    problems.refuse()
+    return results
+
+
 def shown(value: object) -> str:
     """A value as an error message shows it: quoted, control characters escaped, shortened."""
     quoted = repr(str(value))
     return quoted if len(quoted) <= 60 else quoted[:57] + "...'"
 
 
-def need_columns(table: pd.DataFrame, columns: Iterable[str]) -> None:
+def need_columns(table: Any, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
     missing = ", ".join(name for name in columns if name not in table.columns)
     if missing:
@@ -90,7 +102,7 @@ def need_columns(table: pd.DataFrame, columns: Iterable[str]) -> None:
         raise ValueError(f"no column {missing}: columns {missing} wanted, found {there}")
 
 
-def refuse_twice(table: pd.DataFrame, columns: list[str], what: str) -> None:
+def refuse_twice(table: Any, columns: list[str], what: str) -> None:
     """Refuse a table in which rows agree in the columns; ``what`` names it: "the qrels judge a document"."""
     repeated = table.duplicated(columns)
     if repeated.any():

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from equipoise.attributes import attribute_sets
+from equipoise.files import read_text
 from equipoise.measures.gfrc import gfrc
 from equipoise.nuggets import nugget_table
 from equipoise.parquet_folders import cluster, parts, run_each, score_parts
@@ -117,6 +118,15 @@ def test_run_each_keeps_the_order() -> None:
         assert run_each(divmod, [(n, 7) for n in range(50)], pool, "task") == [divmod(n, 7) for n in range(50)]
     with ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
         run_each(divmod, [(1, 0)], pool, "task")
+
+
+def test_the_problems_of_all_inputs_come_back_from_workers(tmp_path: Path) -> None:
+    missing = [(tmp_path / name,) for name in ("a", "b")]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for executor in (None, pool):
+            with pytest.raises(InputError) as caught:
+                run_each(read_text, missing, executor, "file")
+            assert [Path(problem.file).name for problem in caught.value.problems] == ["a", "b"]
 
 
 def test_a_cluster_that_is_not_there_is_said_so() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import requires
 from typing import Any
 
 import click
@@ -14,6 +13,8 @@ from equipoise.cli.score import score
 
 def _to_install(error: ModuleNotFoundError) -> str:
     """Which extra brings a module that is missing."""
+    from importlib.metadata import requires
+
     module = (error.name or "").partition(".")[0]
     name = {"sklearn": "scikit-learn", "Stemmer": "pystemmer"}.get(module, module.replace("_", "-"))
     for requirement in requires("equipoise") or []:
@@ -37,10 +38,8 @@ class _Group(click.Group):
                 raise click.UsageError(str(error.args[0]) if isinstance(error, KeyError) else str(error)) from None
             for problem in problems:
                 click.echo(f"error: {problem}", err=True)
-            click.echo(
-                f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the input; nothing was written.",
-                err=True,
-            )
+            count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+            click.echo(f"{count} in the input; nothing was written.", err=True)
             ctx.exit(2)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.score import FILE, OUTPUT, attribute_sets, write
+from equipoise.cli.shared import FILE, OUTPUT, write
 
 ENDPOINT = ("key_variable", "timeout", "tries", "pause")
 ASKED = "equipoise.conversations.endpoint"
@@ -29,14 +31,7 @@ ASKED = "equipoise.conversations.endpoint"
 @click.option("-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines.")
 @click.option("--transcripts", type=FILE, help="Also write transcripts to annotate.")
 def harvest(
-    topics: Path,
-    endpoint: str,
-    model: str,
-    output: Path,
-    transcripts: Path | None,
-    trials: int,
-    note: str,
-    **given: Any,
+    topics: Path, endpoint: str, model: str, output: Path, transcripts: Any, trials: int, note: str, **given: Any
 ) -> None:
     """Hold two-round conversations about TOPICS with a chat system, and record them.
 
@@ -50,16 +45,10 @@ def harvest(
     from equipoise.loaders.transcripts import format_transcripts
 
     server = Endpoint(endpoint, model, **{name: given.pop(name) for name in ENDPOINT})
+    shown = partial(tqdm, unit="conversation", file=sys.stderr)
+    settings: dict[str, Any] = {"trials": trials, "sampling": Sampling(**given), "note": note, "progress": shown}
     try:
-        asked = harvesting.harvest(
-            harvesting.read_topics(topics),
-            server,
-            output,
-            trials=trials,
-            sampling=Sampling(**given),
-            note=note,
-            progress=lambda steps: tqdm(list(steps), unit="conversation", file=sys.stderr),
-        )
+        asked = harvesting.harvest(harvesting.read_topics(topics), server, output, **settings)
     except harvesting.HarvestError as error:
         raise click.ClickException(str(error)) from None
     turns = read_harvest(output)
@@ -69,25 +58,21 @@ def harvest(
 
 
 @click.command(
-    "transcripts",
-    cls=DeclaredCommand,
-    declared=[Declared("equipoise.loaders.fairweb_conversations.read_fairweb")],
+    "transcripts", cls=DeclaredCommand, declared=[Declared("equipoise.loaders.fairweb_conversations.read_fairweb")]
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
-def write_transcripts(files: tuple[Path, ...], marks: Literal["line", "word"], output: Path) -> None:
+def write_transcripts(files: tuple[Path, ...], marks: Any, output: Path) -> None:
     """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
     from equipoise.loaders.fairweb_conversations import read_fairweb
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
     from equipoise.loaders.transcripts import format_transcripts
-    from equipoise.problems import Problems
+    from equipoise.problems import together
 
-    found, problems = [], Problems()
-    for file in files:
-        with problems.collecting():
-            recorded = file.suffix == ".jsonl"
-            found += harvest_transcripts(read_harvest(file)) if recorded else read_fairweb(file, marks=marks)
-    problems.refuse()
+    def read(file: Path) -> Any:
+        return harvest_transcripts(read_harvest(file)) if file.suffix == ".jsonl" else read_fairweb(file, marks=marks)
+
+    found = list(chain(*together(partial(read, file) for file in files)))
     output.write_text(format_transcripts(found), encoding="utf-8")
     click.echo(f"{len(found)} conversations in {output}", err=True)
 
@@ -96,19 +81,16 @@ def write_transcripts(files: tuple[Path, ...], marks: Literal["line", "word"], o
 @click.argument("transcripts", nargs=-1, required=True, type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
 @OUTPUT
-def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Path | None) -> None:
+def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Any) -> None:
     """Make the nugget table of annotated TRANSCRIPTS, word positions counted from the text."""
+    from equipoise.attributes import read_attributes
     from equipoise.loaders.transcripts import nugget_frame, read_transcripts
     from equipoise.nuggets import nugget_table
-    from equipoise.problems import Problems
+    from equipoise.problems import together
 
-    sets, _ = attribute_sets(attributes, [])
-    found, problems = [], Problems()
-    for file in transcripts:
-        with problems.collecting():
-            found += read_transcripts(file, sets)
-    problems.refuse()
-    frame = nugget_frame(found, sets)
+    sets = read_attributes(attributes)
+    found = together(partial(read_transcripts, file, sets) for file in transcripts)
+    frame = nugget_frame(chain(*found), sets)
     nugget_table(frame, sets, name=", ".join(map(str, transcripts)))  # refuses a conversation that is in two files
     write({output: frame})
 

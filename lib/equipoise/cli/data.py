@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from equipoise.cli.shared import fail
+
 
 @click.group()
 def data() -> None:
@@ -17,17 +19,16 @@ def _chosen(items: tuple[str, ...]) -> Any:
     from equipoise.loaders import registry
 
     table = registry.entries()
-    unknown = sorted(set(items) - set(table["item"]))
-    if unknown:
-        raise click.BadParameter(f"no item {', '.join(unknown)}; there are {', '.join(sorted(set(table['item'])))}")
-    return table[table["item"].isin(items)] if items else table
+    there = sorted(set(table["item"]))
+    if unknown := sorted(set(items) - set(there)):
+        raise click.BadParameter(f"no item {', '.join(unknown)}; there are {', '.join(there)}")
+    return table[table["item"].isin(items or there)]
 
 
 @data.command("list")
 def data_list() -> None:
     """List the items of the registry: files, size, licence."""
-    table = _chosen(())
-    for item, part in table.groupby("item"):
+    for item, part in _chosen(()).groupby("item"):
         size = part["bytes"].astype(int).sum() / 1e6
         click.echo(f"{item:<14} {len(part):>4} files {size:>8.2f} MB  {', '.join(sorted(set(part['licence'])))}")
 
@@ -46,10 +47,7 @@ def data_fetch(items: tuple[str, ...]) -> None:
             registry.fetch(row["item"], row["path"])
         except registry.DataUnreachable as error:
             unreachable.append(str(error))
-    for line in unreachable:
-        click.echo(line, err=True)
-    if unreachable:
-        sys.exit(1)
+    fail(unreachable)
 
 
 @data.command("verify")
@@ -61,12 +59,9 @@ def data_verify(items: tuple[str, ...]) -> None:
     from equipoise.loaders import registry
 
     table = _chosen(items)
-    states = [registry.verify(row) for _, row in tqdm(table.iterrows(), total=len(table), unit="file", file=sys.stderr)]
-    table = table.assign(state=states)
+    rows = tqdm(table.iterrows(), total=len(table), unit="file", file=sys.stderr)
+    table = table.assign(state=[registry.verify(row) for _, row in rows])
     for (item, state), part in table.groupby(["item", "state"]):
         click.echo(f"{item:<14} {len(part):>4} files  {state}")
     damaged = table[table["state"] == "damaged"]
-    for row in damaged.itertuples():
-        click.echo(f"damaged: {row.item}/{row.path}", err=True)
-    if len(damaged):
-        sys.exit(1)
+    fail("damaged: " + damaged["item"] + "/" + damaged["path"])

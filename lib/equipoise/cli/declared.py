@@ -66,10 +66,8 @@ class Declared:
             if option is None or choice.name in self.without or (self.only and choice.name not in self.only):
                 continue
             default = _text(self.defaults.get(choice.name, choice.value))
-            names = [f"--{choice.name.replace('_', '-')}", *filter(None, [self.flags.get(choice.name)])]
-            found.append(
-                click.Option([choice.name, *names], type=OptionValue(choice), default=default, help=option.help)
-            )
+            names = [choice.name, f"--{choice.name.replace('_', '-')}", *filter(None, [self.flags.get(choice.name)])]
+            found.append(click.Option(names, type=OptionValue(choice), default=default, help=option.help))
         return found
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
+
+from equipoise.cli.shared import fail, named
 
 
 @click.command()
@@ -19,45 +22,25 @@ import click
 @click.option("--strict", is_flag=True, help="Fail where data cannot be reached, instead of keeping the report.")
 @click.option("--force", is_flag=True, help="Run what is up to date too.")
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to run the notebooks on; one thread a worker.")
-def build(
-    notebooks: tuple[str, ...],
-    parameters: tuple[str, ...],
-    profile: Any,
-    jobs: int | None,
-    strict: bool,
-    force: bool,
-    cluster: str | None,
-) -> None:
+def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **how: Any) -> None:
     """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
 
     With a parameter other than its default, or the smoke profile, a report goes to reports/variants.
     """
     from equipoise.parquet_folders import cluster as connect
     from equipoise.reports import build as builder
+    from equipoise.site import pages
 
-    given: dict[str, str] = {}
-    for text in parameters:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise click.BadParameter(f"a parameter is written NAME=VALUE; found {text!r}")
-        given[name.strip()] = value
+    given = named(parameters, "a parameter")
     names = [Path(name).stem if name.endswith(".ipynb") else name for name in notebooks]
     with connect(cluster, single_threaded=True) as executor:
-        outcomes = builder.build(
-            names, given, profile=profile, jobs=jobs, strict=strict, force=force, executor=executor
-        )
+        outcomes = builder.build(names, given, executor=executor, **how)
     for outcome in outcomes:
         click.echo(f"{outcome.state:>6}  {outcome.notebook}" + (f"  {outcome.message}" if outcome.message else ""))
-    failed = sum(outcome.state == "failed" for outcome in outcomes)
-    if failed:
-        click.echo(f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand.", err=True)
-    if profile == "full" and not given:
-        from equipoise.site import pages
-
-        if pages.refresh():
-            click.echo(" built  the site: reports/site/index.html")
-    if failed:
-        sys.exit(1)
+    if how["profile"] == "full" and not given and pages.refresh():
+        click.echo(" built  the site: reports/site/index.html")
+    if failed := sum(outcome.state == "failed" for outcome in outcomes):
+        fail([f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand."])
 
 
 @click.command("list")
@@ -78,11 +61,7 @@ def check() -> None:
     from equipoise.reports import build as builder
     from equipoise.site import pages
 
-    faults = builder.check() + pages.check()
-    for fault in faults:
-        click.echo(fault, err=True)
-    if faults:
-        sys.exit(1)
+    fail(builder.check() + pages.check())
     click.echo("Every report is up to date, and no status has fallen.")
 
 
@@ -103,10 +82,8 @@ def site(serve: bool, port: int) -> None:
             raise click.UsageError(f"cannot serve on port {port}: {error.strerror or error}") from None
         with server:
             click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
-            try:
+            with suppress(KeyboardInterrupt):
                 server.serve_forever()
-            except KeyboardInterrupt:
-                return
     elif pages.refresh():
         click.echo("reports/site/index.html")
     elif not pages.reported():
@@ -122,12 +99,11 @@ def measures(names: tuple[str, ...]) -> None:
     from equipoise import catalogue
 
     known = {measure.name.casefold(): measure for measure in catalogue.MEASURES}
-    unknown = [name for name in names if name.casefold() not in known]
-    if unknown:
+    if unknown := [name for name in names if name.casefold() not in known]:
         there = ", ".join(measure.name for measure in catalogue.MEASURES)
         raise click.BadParameter(f"no measure {', '.join(unknown)}; there are {there}")
     cited: dict[str, str] = {}
-    for measure in [known[name.casefold()] for name in names] if names else catalogue.MEASURES:
+    for measure in (known[name.casefold()] for name in names or known):
         click.echo(f"{measure.name}\n  {measure.meaning}\n  {measure.formula}")
         click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
         click.echo(f"  {measure.path}")

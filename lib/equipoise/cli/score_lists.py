@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.score import CLUSTER, FILE, OUTPUT, score, write
-from equipoise.parquet_folders import cluster as connect
-from equipoise.parquet_folders import parts, run_each
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from equipoise.problems import Problems
-
+from equipoise.cli.score import score
+from equipoise.cli.shared import CLUSTER, FILE, OUTPUT, named, write
 
 BIAS = "equipoise.measures.ranking_bias"
 
@@ -46,13 +39,7 @@ BIAS = "equipoise.measures.ranking_bias"
 )
 @OUTPUT
 def score_ranking_bias(
-    runs: tuple[Path, ...],
-    documents: str,
-    terms: Path,
-    background: str,
-    output: Path | None,
-    tokens: Any,
-    **options: Any,
+    runs: Any, documents: str, terms: Path, background: str, output: Any, tokens: Any, **options: Any
 ) -> None:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic and on average (topic all)."""
     from tqdm import tqdm
@@ -60,55 +47,34 @@ def score_ranking_bias(
     from equipoise.loaders.documents import stream_documents
     from equipoise.loaders.gender_terms import read_terms
     from equipoise.loaders.trec import read_run, read_runs
-    from equipoise.measures.ranking_bias import TermGroups, count_terms
-    from equipoise.measures.ranking_bias import score_ranking_bias as scored
-    from equipoise.problems import Problems
+    from equipoise.measures import ranking_bias
+    from equipoise.problems import together
 
-    problems, tables = Problems(), dict[str, Any]()
-    with problems.collecting():
-        tables["terms"] = read_terms(terms)
-    with problems.collecting():
-        tables["runs"] = read_runs(runs)
-    if background not in ("collection", "own"):
-        with problems.collecting():
-            tables["background"] = read_run(background)
-    problems.refuse()
-    groups = TermGroups.from_pairs(tables["terms"].itertuples(index=False, name=None))
+    whole = background in ("collection", "own")
+    reads: list[Any] = [partial(read_terms, terms), partial(read_runs, runs)]
+    pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
+    groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
         click.echo(f"note: {', '.join(groups.shared)} in more than one group of {terms}: counted for each", err=True)
     stream = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
-    held = {str(name) for key in ("runs", "background") if key in tables for name in tables[key]["document"]}
+    held = {str(name) for table in (lists, *rest) for name in table["document"]}
     needed = stream if background == "collection" else (row for row in stream if row[0] in held)
-    counts = count_terms(needed, groups.terms, tokens=tokens)
+    counts = ranking_bias.count_terms(needed, groups.terms, tokens=tokens)
+    options["background"] = background if whole else rest[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        scores = scored(tables["runs"], counts, groups, background=tables.get("background", background), **options)
+        scores = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
     for warning in caught:
         click.echo(f"note: {warning.message}", err=True)
     write({output: scores})
 
 
-def _named(texts: Sequence[str], what: str) -> dict[str, str]:
-    """Read ``NAME=value`` options."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value or name in found:
-            raise click.BadParameter(f"{what} is written NAME=VALUE, each name once; found {text!r}")
-        found[name] = value
-    return found
-
-
-def _score_run(run: Path, arguments: Mapping[str, Any]) -> tuple[pd.DataFrame | None, Problems]:
+def _score_run(run: Path, arguments: dict[str, Any]) -> Any:
     """Score one run; a run is a task, so that its scores do not depend on what else is scored."""
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table
-    from equipoise.problems import Problems
 
-    problems, scores = Problems(), None
-    with problems.collecting():
-        scores = gfr_table(read_run(run), **arguments)
-    return scores, problems
+    return gfr_table(read_run(run), **arguments)
 
 
 @score.command("gfr", cls=DeclaredCommand, declared=[Declared("equipoise.measures.gfr.gfr_table")])
@@ -120,23 +86,18 @@ def _score_run(run: Path, arguments: Mapping[str, Any]) -> tuple[pd.DataFrame | 
 @OUTPUT
 @CLUSTER
 def score_gfr(
-    runs: tuple[Path, ...],
-    qrels: Path,
-    memberships: tuple[str, ...],
-    targets: tuple[str, ...],
-    kinds: tuple[str, ...],
-    output: Path | None,
-    cluster: str | None,
-    **options: Any,
+    runs: Any, qrels: Path, memberships: Any, targets: Any, kinds: Any, output: Any, cluster: Any, **options: Any
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
     import pandas as pd
 
     from equipoise.loaders.fairweb import read_memberships, read_target
     from equipoise.loaders.trec import read_qrels
-    from equipoise.problems import Problems
+    from equipoise.parquet_folders import cluster as connect
+    from equipoise.parquet_folders import parts, run_each
+    from equipoise.problems import together
 
-    members, aims, sorts = _named(memberships, "--membership"), _named(targets, "--target"), _named(kinds, "--kind")
+    members, aims, sorts = named(memberships, "--membership"), named(targets, "--target"), named(kinds, "--kind")
     if not set(members) == set(aims) == set(sorts):
         raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
@@ -144,33 +105,27 @@ def score_gfr(
     files = [file for run in runs for file in ([run / name for name in parts(run)] if run.is_dir() else [run])]
     if len({file.name for file in files}) < len(files):
         raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
-    problems = Problems()
-    arguments: dict[str, Any] = {"memberships": {}, "attributes": {}, **options}
-    with problems.collecting():
-        arguments["qrels"] = read_qrels(qrels)
-    for name, file in aims.items():
-        with problems.collecting():
-            kind: Any = sorts[name]
-            arguments["attributes"][name] = read_target(file, name, kind)
-            arguments["memberships"][name] = read_memberships(members[name], arguments["attributes"][name])
-    problems.refuse()
+
+    def read_groups(name: str) -> Any:
+        attribute = read_target(aims[name], name, sorts[name])  # type: ignore[arg-type]
+        return attribute, read_memberships(members[name], attribute)
+
+    reads: list[Any] = [partial(read_qrels, qrels), *(partial(read_groups, name) for name in aims)]
+    options["qrels"], *groups = together(reads)
+    options["attributes"] = {attribute.name: attribute for attribute, _ in groups}
+    options["memberships"] = {attribute.name: table for attribute, table in groups}
     with connect(cluster) as executor:
-        scored = run_each(_score_run, [(file, arguments) for file in files], executor, "run")
-    for _, found in scored:
-        problems += found
-    problems.refuse()
-    write({output: pd.concat([table for table, _ in scored], ignore_index=True)})
+        tables = run_each(_score_run, [(file, options) for file in files], executor, "run")
+    write({output: pd.concat(tables, ignore_index=True)})
 
 
 @score.command(
-    "attribution",
-    cls=DeclaredCommand,
-    declared=[Declared("equipoise.measures.attribution.score_attribution")],
+    "attribution", cls=DeclaredCommand, declared=[Declared("equipoise.measures.attribution.score_attribution")]
 )
 @click.argument("answers", type=FILE)
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
 @OUTPUT
-def score_attribution(answers: Path, output: Path | None, **options: Any) -> None:
+def score_attribution(answers: Path, output: Any, **options: Any) -> None:
     """Precision and recall of the citations in ANSWERS, a .jsonl file, and how they change with the authors named.
 
     A line holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
@@ -182,12 +137,3 @@ def score_attribution(answers: Path, output: Path | None, **options: Any) -> Non
     from equipoise.measures import attribution
 
     write({output: attribution.score_attribution(read_answers(answers), run=answers.stem, **options)})
-
-
-# --- conversations of one's own -----------------------------------------------------------------------------------
-
-
-# --- reports ------------------------------------------------------------------------------------------------------
-
-
-# --- data ---------------------------------------------------------------------------------------------------------

@@ -14,12 +14,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equipoise import options
-
-if TYPE_CHECKING:
-    import httpx
 
 _LARGEST_ANSWER = 4 * 2**20  # bytes of a server's answer beyond which it is taken for garbage
 _PASSING = frozenset({408, 409, 425, 429})  # statuses below 500 that a later try may not meet again
@@ -92,12 +89,10 @@ class Answer:
     written: tuple[tuple[str, float | None], ...] = ()
 
 
-def connect() -> httpx.Client:
-    """A connection to ask on; it follows no redirect, which could carry the key elsewhere."""
-    try:
-        import httpx
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("asking an endpoint needs httpx: install equipoise[harvest]") from None
+def connect() -> Any:
+    """An httpx client to ask with; it follows no redirect, which could carry the key elsewhere."""
+    import httpx
+
     return httpx.Client(follow_redirects=False)
 
 
@@ -143,7 +138,7 @@ def read_answer(body: bytes) -> Answer:
     )
 
 
-def _ask(client: httpx.Client, endpoint: Endpoint, request: Mapping[str, Any]) -> Answer:
+def _ask(client: Any, endpoint: Endpoint, request: Mapping[str, Any]) -> Answer:
     import httpx
 
     key = os.environ.get(endpoint.key_variable, "").strip()
@@ -174,7 +169,7 @@ def _ask(client: httpx.Client, endpoint: Endpoint, request: Mapping[str, Any]) -
 
 
 def ask_patiently(
-    client: httpx.Client,
+    client: Any,
     endpoint: Endpoint,
     sampling: Sampling,
     messages: Sequence[Mapping[str, str]],

@@ -186,8 +186,6 @@ def harvest(
                     except EndpointError as error:
                         failures.append(f"topic {topic.topic}, trial {trial}, turn {turn}: {error}")
                         in_a_row += 1
-                        if in_a_row >= give_up:
-                            raise _incomplete(failures, record, "Given up after failures in a row.") from error
                         break
                     judgement = judge_answer(answer.text, topic.site, protocol.refusals)
                     line = {"record": "turn", "trial": trial, "topic": topic.topic, "turn": turn, "user": user}
@@ -200,13 +198,10 @@ def harvest(
                 messages.append({"role": "assistant", "content": line["system"]})
                 if line["breakdown"]:
                     break
+            if in_a_row >= give_up:
+                break
     if failures:
-        raise _incomplete(failures, record, "All other conversations are complete.")
+        end = "All other conversations are complete." if in_a_row < give_up else "Given up after failures in a row."
+        listed = "\n  ".join([f"{len(failures)} conversations lack an answer:", *failures])
+        raise HarvestError(f"{listed}\n{end} Harvest again into {record}.")
     return asked
-
-
-def _incomplete(failures: Sequence[str], record: Path, end: str) -> HarvestError:
-    listed = "\n  ".join(failures)
-    return HarvestError(
-        f"{len(failures)} conversations lack an answer:\n  {listed}\n{end} Harvest again into {record}."
-    )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from equipoise.files import read_bytes
 from equipoise.problems import InputError, Problem
 
 Line = dict[str, Any]
@@ -19,10 +20,7 @@ Line = dict[str, Any]
 
 def whole_lines(path: str | Path) -> list[bytes]:
     """Lines of a record, without one that lacks its end."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
+    data = read_bytes(path)
     return data[: data.rfind(b"\n") + 1].splitlines()
 
 

@@ -12,11 +12,12 @@ Formulation, section 4, Figures 2 and 3, and footnote 11.
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 from equipoise.declare import checked
 from equipoise.files import read_text
-from equipoise.loaders.transcripts import Line, Transcript, turn_at
+from equipoise.loaders.transcripts import Line, Transcript, transcript
 from equipoise.options import TurnMarks
 from equipoise.problems import Problems
 
@@ -28,47 +29,42 @@ def parse_fairweb(
     text: str, run: str, *, marks: TurnMarks = "line", name: str = "conversation run"
 ) -> list[Transcript]:
     """Transcripts from the text of a run; ``name`` is what error messages call it."""
-    problems = Problems()
-    transcripts: list[Transcript] = []
-    turns: list[list[Line]] = []
+    problems, made = Problems(), dict[str, Transcript]()
+    wrong = partial(problems.add, name)
+    turns: list[tuple[str, list[Line]]] = []  # without marks
     topic, opened = "", 0
-
-    def wrong(line: int, found: str, wanted: str) -> None:
-        problems.add(name, line, None, found, wanted)
-
     for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
         rest = line
         if not topic and (match := _OPENING.match(line)):
             topic, opened, turns, rest = match[1], number, [], line[match.end() :].strip()
         elif not topic:
             if line:
-                wrong(number, repr(line[:40]), "<topic>")
+                wrong(number, None, repr(line[:40]), "<topic>")
             continue
         said = rest.removesuffix(f"</{topic}>").strip()
         for piece in re.split(r"\s+(?=[US]:)", said) if marks == "word" else [said]:
             expected = "S:" if len(turns) % 2 else "U:"
             if piece.startswith(expected):
-                turns.append([Line(piece)])
+                turns.append(("", [Line(piece)]))
             elif piece.startswith(("U:", "S:")) and marks == "line":
-                wrong(number, f"a turn that opens with {piece[:2]}", expected)
+                wrong(number, None, f"a turn that opens with {piece[:2]}", expected)
             elif turns and piece:
-                turns[-1].append(Line(piece))
+                turns[-1][1].append(Line(piece))
             elif piece:
-                wrong(number, f"text before the first turn ({piece[:40]!r})", "U:")
+                wrong(number, None, f"text before the first turn ({piece[:40]!r})", "U:")
         if rest.endswith(f"</{topic}>"):
             if len(turns) < 2:
-                wrong(opened, f"{len(turns)} turns in topic {topic}", "at least U: and S:")
-            if any(other.topic == topic for other in transcripts):
-                wrong(opened, f"topic {topic} again", "each topic once")
-            made = tuple(turn_at(place, lines) for place, lines in enumerate(turns))
-            transcripts.append(Transcript(run, topic, made))
+                wrong(opened, None, f"{len(turns)} turns in topic {topic}", "at least U: and S:")
+            if topic in made:
+                wrong(opened, None, f"topic {topic} again", "each topic once")
+            made[topic] = transcript(run, topic, turns)
             topic = ""
     if topic:
-        wrong(opened, f"<{topic}> without its end", f"</{topic}>")
-    elif not transcripts and not problems:
-        wrong(1, "no conversation", "<topic>")
+        wrong(opened, None, f"<{topic}> without its end", f"</{topic}>")
+    elif not made and not problems:
+        wrong(1, None, "no conversation", "<topic>")
     problems.refuse()
-    return transcripts
+    return list(made.values())
 
 
 def read_fairweb(path: str | Path, run: str | None = None, *, marks: TurnMarks = "line") -> list[Transcript]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.conversations.records import parse_lines
-from equipoise.loaders.transcripts import Line, Transcript, Turn
+from equipoise.loaders.transcripts import Line, Transcript, transcript
 from equipoise.problems import InputError, Problem, Problems, shown
 
 _NAMES = ("trial", "topic", "turn", "user", "system", "outcome", "breakdown", "finish")
@@ -70,15 +70,13 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
 
 def harvest_transcripts(turns: pd.DataFrame) -> list[Transcript]:
     """Harvested turns as transcripts without annotations; `equipoise.loaders.transcripts` writes them."""
-    made: list[Transcript] = []
+    made = []
     for (run, topic), rows in turns[turns["outcome"] != "-"].groupby(["run", "topic"], sort=False):
-        said: list[Turn] = []
-        for row in rows.to_dict("records"):
-            said.append(Turn("user", row["turn"], _lines(row["user"])))
-            said.append(Turn("system", row["turn"], _lines(row["system"]), row["outcome"]))
-        made.append(Transcript(str(run), str(topic), tuple(said)))
+        said = zip(*(rows[name] for name in ("user", "system", "outcome")), strict=True)
+        both = (turn for user, system, mark in said for turn in (("", _lines(user)), (mark, _lines(system))))
+        made.append(transcript(str(run), str(topic), both))
     return made
 
 
-def _lines(text: str) -> tuple[Line, ...]:
-    return tuple(Line(line.strip()) for line in text.split("\n") if line.strip())
+def _lines(text: str) -> list[Line]:
+    return [Line(line.strip()) for line in text.split("\n") if line.strip()]

@@ -34,6 +34,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -95,11 +96,6 @@ class Turn:
     lines: tuple[Line, ...]
     mark: str = ""
 
-    @property
-    def sign(self) -> str:
-        """What opens the turn in an annotated transcript, such as ``S1``."""
-        return f"{self.speaker[0].upper()}{self.number}"
-
 
 @dataclass(frozen=True)
 class Transcript:
@@ -110,32 +106,34 @@ class Transcript:
     turns: tuple[Turn, ...]
 
 
-def turn_at(place: int, lines: Iterable[Line], mark: str = "") -> Turn:
-    """The turn at a place of a conversation, counted from 0."""
-    return Turn("system" if place % 2 else "user", place // 2 + 1, tuple(lines), mark)
+def transcript(run: str, topic: str, turns: Iterable[tuple[str, Iterable[Line]]]) -> Transcript:
+    """A transcript of turns, each its mark and its lines; user and system take turns, the user first."""
+    made = [
+        Turn("system" if place % 2 else "user", place // 2 + 1, tuple(lines), mark)
+        for place, (mark, lines) in enumerate(turns)
+    ]
+    return Transcript(run, topic, tuple(made))
 
 
 @dataclass
 class _Numbered:
-    """A line of text with its number in the file, and the notes behind it with theirs."""
+    """A line of text with its number in the file, and what is noted of it: for each key the number and the value."""
 
     number: int
     text: str
-    notes: list[tuple[int, str]] = field(default_factory=list)
+    notes: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class _Reader:
     """Reads annotated transcripts line by line and collects what is wrong."""
 
     def __init__(self, name: str, run: str, attributes: Mapping[str, AttributeSet]) -> None:
-        self.name, self.run, self.attributes = name, run, attributes
+        self.run, self.attributes = run, attributes
         self.problems = Problems()
+        self.wrong = partial(self.problems.add, name)
         self.transcripts: dict[tuple[str, str], Transcript] = {}
         self.header: tuple[str, str, int] | None = None  # run, topic, line
         self.turns: list[tuple[str, list[_Numbered]]] = []  # of the open conversation: mark and lines
-
-    def wrong(self, line: int, column: str | None, found: str, wanted: str) -> None:
-        self.problems.add(self.name, line, column, found, wanted)
 
     def read(self, text: str) -> None:
         for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
@@ -166,10 +164,10 @@ class _Reader:
         if self.header is None:
             self.wrong(number, None, repr(line), "##### topic first")
             self.header = (self.run, f"line {number}", number)
-        turn = turn_at(len(self.turns), (), mark)
-        if sign != turn.sign or more:
-            self.wrong(number, None, repr(line), f"### {turn.sign}")
-        elif mark not in ("", "o", "x") or (mark and turn.speaker == "user"):
+        speaker, before = "US"[len(self.turns) % 2], len(self.turns) // 2
+        if sign != f"{speaker}{before + 1}" or more:
+            self.wrong(number, None, repr(line), f"### {speaker}{before + 1}")
+        elif mark not in ("", "o", "x") or (mark and speaker == "U"):
             self.wrong(number, None, f"mark {mark!r}", "o or x, behind a system turn only")
         self.turns.append((mark, []))
 
@@ -178,8 +176,16 @@ class _Reader:
             self.wrong(number, None, repr(line), "an annotation behind a line of text of a turn")
         elif len(self.turns) % 2:
             self.wrong(number, None, repr(line), "annotations in system turns only (text begins with a backslash)")
+        elif (match := _NOTE.fullmatch(line)) is None:
+            known = "".join(f", #{name}: (...)" for name in self.attributes)
+            wanted = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{known}, or text behind a backslash"
+            self.wrong(number, None, repr(line[:60]), wanted)
         else:
-            self.turns[-1][1][-1].notes.append((number, line))
+            key, value = (group for group in match.groups() if group is not None)
+            found = self.turns[-1][1][-1].notes
+            if key in found:
+                self.wrong(number, None, f"{key} again for the same line", "each annotation once")
+            found[key] = number, value
 
     def close(self) -> None:
         """Count the words of the open conversation, and take in its notes."""
@@ -188,36 +194,22 @@ class _Reader:
         run, topic, opened = self.header
         if not self.turns:
             self.wrong(opened, None, "a conversation without turns", "### U1")
-        turns, position = [], 0
-        for place, (mark, numbered) in enumerate(self.turns):
-            lines = []
-            for line in numbered:
-                words = Line(line.text).words
-                position += words
-                lines.append(Line(line.text, self.annotation(line, words, position) if line.notes else None))
-            turns.append(turn_at(place, lines, mark))
-        self.transcripts[run, topic] = Transcript(run, topic, tuple(turns))
+        self.position = 0
+        turns = [(mark, [self.line(line) for line in lines]) for mark, lines in self.turns]
+        self.transcripts[run, topic] = transcript(run, topic, turns)
         self.header, self.turns = None, []
 
-    def annotation(self, line: _Numbered, words: int, position: int) -> Annotation:
-        found: dict[str, tuple[int, str]] = {}
-        for number, note in line.notes:
-            match = _NOTE.fullmatch(note)
-            if match is None:
-                known = "".join(f", #{name}: (...)" for name in self.attributes)
-                wanted = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{known}, or text behind a backslash"
-                self.wrong(number, None, repr(note[:60]), wanted)
-                continue
-            key, value = (group for group in match.groups() if group is not None)
-            if key in found:
-                self.wrong(number, None, f"{key} again for the same line", "each annotation once")
-            found[key] = number, value
+    def line(self, line: _Numbered) -> Line:
+        words = Line(line.text).words
+        self.position += words
+        if not (found := line.notes):
+            return Line(line.text)
         if "#L" not in found:
             self.wrong(line.number, "level", "annotations without a level", "#L0, #L1, ... behind the line")
         level = int(found.pop("#L", (0, "0"))[1])
-        number, stated = found.pop("wc=", (0, str(position)))
-        if stated != str(position):
-            self.wrong(number, "wc", f"wc= {stated}", f"{position}, the word count of the text so far")
+        number, stated = found.pop("wc=", (0, str(self.position)))
+        if stated != str(self.position):
+            self.wrong(number, "wc", f"wc= {stated}", f"{self.position}, the word count of the text so far")
         number, length = found.pop("WORDS", (0, "1"))
         if not re.fullmatch("[1-9][0-9]{0,4}", length) or int(length) > max(words, 1):
             self.wrong(number, "WORDS", repr(length), f"1 to {words}, the words of its line")
@@ -226,7 +218,8 @@ class _Reader:
         for name in self.attributes:
             if level and name not in found:
                 self.wrong(line.number, name, "no memberships", f"#{name}: (...) behind a relevant entity")
-        return Annotation(level, int(length), entity, {name: self.memberships(name, *found[name]) for name in found})
+        memberships = {name: self.memberships(name, *found[name]) for name in found}
+        return Line(line.text, Annotation(level, int(length), entity, memberships))
 
     def memberships(self, name: str, number: int, value: str) -> tuple[str, ...]:
         parts = tuple(part.strip() for part in value.split(","))
@@ -267,11 +260,11 @@ def read_transcripts(
 def format_transcripts(transcripts: Iterable[Transcript]) -> str:
     """Transcripts as text that `parse_transcripts` reads back, with the word counts of their nuggets."""
     parts: list[str] = []
-    for transcript in transcripts:
-        parts.append(f"##### {transcript.topic} {transcript.run}\n")
+    for made in transcripts:
+        parts.append(f"##### {made.topic} {made.run}\n")
         position = 0
-        for turn in transcript.turns:
-            parts.append(f"### {turn.sign} {turn.mark}".rstrip() + "\n")
+        for turn in made.turns:
+            parts.append(f"### {turn.speaker[0].upper()}{turn.number} {turn.mark}".rstrip() + "\n")
             for line in turn.lines:
                 position += line.words
                 parts.append(("\\" if _TO_ESCAPE.match(line.text) else "") + line.text + "\n")
@@ -298,18 +291,18 @@ def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -
     """
     names = list(attributes)
     rows: list[list[str]] = []
-    for transcript in transcripts:
+    for made in transcripts:
         end = 0
-        for turn in transcript.turns:
-            found: list[list[str]] = []
+        for turn in made.turns:
+            about, before = [made.run, made.topic, str(turn.number)], len(rows)
             for line in turn.lines:
                 end += line.words
                 if note := line.annotation:
-                    vectors = (" ".join(note.memberships.get(name, ())) for name in names)
-                    found.append([str(end - note.words + 1), str(end), str(note.level), note.entity, *vectors])
-            if turn.speaker == "system":
-                empty = ["", "", "0", "", *("" for _ in names)]
-                rows += [[transcript.run, transcript.topic, str(turn.number), *row] for row in found or [empty]]
+                    vectors = [" ".join(note.memberships.get(name, ())) for name in names]
+                    start = end - note.words + 1
+                    rows.append([*about, str(start), str(end), str(note.level), note.entity, *vectors])
+            if turn.speaker == "system" and len(rows) == before:
+                rows.append([*about, "", "", "0", "", *("" for _ in names)])
     frame = pd.DataFrame(rows, columns=[*CORE_COLUMNS, "entity", *names], dtype="str")
     return frame if frame["entity"].ne("").any() else frame.drop(columns="entity")
 
@@ -319,10 +312,10 @@ def turn_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
 
     An empty turn ends before it starts.
     """
-    rows: list[tuple[str, str, int, str, int, int]] = []
-    for transcript in transcripts:
+    rows = []
+    for made in transcripts:
         end = 0
-        for turn in transcript.turns:
+        for turn in made.turns:
             start, end = end + 1, end + sum(line.words for line in turn.lines)
-            rows.append((transcript.run, transcript.topic, turn.number, turn.speaker, start, end))
+            rows.append((made.run, made.topic, turn.number, turn.speaker, start, end))
     return pd.DataFrame(rows, columns=["run", "topic", "turn", "speaker", "start", "end"])

@@ -134,9 +134,9 @@ def statistics_by_type(outcomes: pd.DataFrame) -> pd.DataFrame:
         part = outcome_statistics(rows)
         parts.append(part.assign(run=part["run"] + f", {kind} topics"))
     table = pd.concat(parts, ignore_index=True)
-    shares = ["useful 1", "useful 2", "average useful", "recovery"]
-    table[shares] *= 100
-    return table.rename(columns={name: f"%{name}" for name in shares})
+    percent = ["useful 1", "useful 2", "average useful", "recovery"]
+    table[percent] *= 100
+    return table.rename(columns={name: f"%{name}" for name in percent})
 
 
 def statistics_of_counts(counts: pd.DataFrame, topics: int) -> pd.DataFrame:

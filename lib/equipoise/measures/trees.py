@@ -26,7 +26,6 @@ from equipoise.problems import need_columns, refuse_twice
 _TREE = ["run", "topic"]
 _ROUND = [*_TREE, "turn"]
 _NODE = [*_TREE, "node"]
-_BRANCHES_TOLERANCE = 1e-9
 
 
 def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tuple[Floats, Integers, Integers]:
@@ -98,7 +97,7 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
         raise ValueError("a node has a negative number of words")
     sums = np.bincount(parent[~rooted], weights=given[~rooted], minlength=len(nodes))
     inner = np.isin(np.arange(len(nodes)), parent)
-    if (wrong := inner & (np.abs(sums - 1) > _BRANCHES_TOLERANCE)).any():
+    if (wrong := inner & (np.abs(sums - 1) > 1e-9)).any():
         at = int(np.flatnonzero(wrong)[0])
         raise ValueError(f"the probabilities of the branches behind {keys[at]} sum to {sums[at]:g}, not to 1")
     probability, before, rounds = reach(parent, given, words)
@@ -176,16 +175,11 @@ def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFram
     before = nodes["before"].to_numpy()[node]
     others = [column for column in nuggets.columns if column not in (*_NODE, "start", "end")]
     placed = nuggets[others].reset_index(drop=True).astype("str")
-    placed = placed.assign(node=node, start=(start + before).astype("str"), end=(end + before).astype("str"), at=start)
-    empty = pd.DataFrame(
-        {"node": np.setdiff1d(np.arange(len(nodes)), node), "start": "", "end": "", "at": 0, "level": "0"}
-    )
-    found = pd.concat([placed, empty], ignore_index=True)
-    found[others] = found[others].fillna("")
-    rows = trees.steps.merge(found, on="node").join(nodes["round"].rename("turn"), on="node")
-    rows = rows.sort_values(["path", "turn", "at"], kind="stable").reset_index(drop=True)
-    for column, source in (("run", "run"), ("topic", "path")):
-        rows[column] = trees.paths[source].to_numpy()[rows["path"]]
+    placed = placed.assign(node=node, at=start, start=(start + before).astype("str"), end=(end + before).astype("str"))
+    rows = trees.steps.merge(placed, on="node", how="left").fillna({"level": "0", "at": 0}).fillna("")
+    rows = rows.join(nodes["round"].rename("turn"), on="node")
+    rows = rows.sort_values(["path", "turn", "at"], kind="stable", ignore_index=True)
+    rows[["run", "topic"]] = trees.paths[["run", "path"]].to_numpy()[rows["path"]]
     return rows[["run", "topic", "turn", "start", "end", *others]].astype({"run": "str", "topic": "str"})
 
 

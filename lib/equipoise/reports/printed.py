@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise import project
-from equipoise.files import CSV_DIGITS, is_empty, read_columns
+from equipoise.files import CSV_DIGITS, read_columns
 from equipoise.problems import need_columns
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
@@ -77,10 +77,10 @@ def as_number(value: object) -> float | None:
 
 def raw(value: object) -> str:
     """A cell of ours as plain text, at the digits that CSV files keep."""
-    if is_empty(value):
-        return ""
     number = as_number(value)
-    return str(value) if number is None else CSV_DIGITS % (number + 0.0)
+    if number is not None:
+        return CSV_DIGITS % (number + 0.0)
+    return "" if value is None or value is pd.NA or isinstance(value, float) else str(value)  # such a float is NaN
 
 
 # --- comparison ---------------------------------------------------------------------------------------------------

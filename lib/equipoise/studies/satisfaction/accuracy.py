@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.metrics import roc_curve
 
 from equipoise.arrays import Floats, Integers
 
@@ -46,10 +47,9 @@ def binary_scores(
     if (right < 0).any() or (right > there * (1 + 1e-12)).any():
         raise ValueError("correct samples number from 0 to as many as there are")
     predicted = right + (there - right)[..., ::-1]
-    accuracy = fraction(right.sum(axis=-1), there.sum(axis=-1))
     precision, recall, f1 = fraction(right, predicted), fraction(right, there), fraction(2 * right, there + predicted)
     means = [values.mean(axis=-1) for values in (precision, recall, f1)]
-    return np.stack([accuracy, *means, recall[..., 1]], axis=-1)
+    return np.stack([fraction(right.sum(axis=-1), there.sum(axis=-1)), *means, recall[..., 1]], axis=-1)
 
 
 def score_predictions(table: pd.DataFrame, keys: Sequence[str] = ("run",)) -> pd.DataFrame:
@@ -78,20 +78,14 @@ def balanced_threshold(dissatisfied: ArrayLike, scores: ArrayLike) -> float:
     Balanced accuracy is the macro recall of thesis section 3.5.2: it does not depend on the share of dissatisfied
     samples, so that a threshold chosen for it on one set may serve on another.
     """
-    truth, values = np.asarray(dissatisfied, dtype=bool), np.asarray(scores, dtype=np.float64)
-    if truth.all() or not truth.any() or not np.isfinite(values).all():
-        raise ValueError("samples of both labels with finite scores are wanted")
-    levels = np.unique(values)
-    cuts = np.concatenate([levels[:1], (levels[1:] + levels[:-1]) / 2])
-    positive, negative = np.sort(values[truth]), np.sort(values[~truth])
-    hit = 1 - np.searchsorted(positive, cuts, side="left") / len(positive)
-    spared = np.searchsorted(negative, cuts, side="left") / len(negative)
-    return float(cuts[np.argmax(np.round(hit + spared, 12))])
+    if len(np.unique(dissatisfied)) != 2:
+        raise ValueError("samples of both labels are wanted")
+    wrong, right, levels = (part[::-1] for part in roc_curve(dissatisfied, scores, drop_intermediate=False))
+    best = int(np.argmax(np.round(right - wrong, 12)))
+    return float(levels[max(best - 1, 0) : best + 1].mean())
 
 
-def recovered_counts(
-    printed: Sequence[float], satisfied: int, dissatisfied: int, *, half_unit: float = 0.00005
-) -> Integers:
+def recovered_counts(printed: ArrayLike, satisfied: int, dissatisfied: int, *, half_unit: float = 0.00005) -> Integers:
     """All numbers of correct samples that give printed scores, as those of thesis Table 3.6.
 
     ``printed``: Acc, P, R and F1, from 0 to 1. ``satisfied``, ``dissatisfied``: Samples of the test set.

@@ -28,9 +28,7 @@ def _paired(original: ArrayLike, counterfactual: ArrayLike) -> tuple[Booleans, B
     """Contexts labelled correctly both times, and at least once."""
     before, after = np.asarray(original, dtype=bool), np.asarray(counterfactual, dtype=bool)
     if before.shape != after.shape or not len(before):
-        raise ValueError(
-            f"contexts to draw from are wanted, found {len(before)} originals, {len(after)} counterfactuals"
-        )
+        raise ValueError(f"contexts are wanted, found {len(before)} originals and {len(after)} counterfactuals")
     return before & after, before | after
 
 
@@ -50,12 +48,7 @@ def shared_context_jaccard(original: ArrayLike, counterfactual: ArrayLike) -> fl
 
 
 def jaccard_interval(
-    original: ArrayLike,
-    counterfactual: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
+    original: ArrayLike, counterfactual: ArrayLike, rng: np.random.Generator, level: float = 0.95, resamples: int = 2000
 ) -> tuple[float, float]:
     """Bootstrap interval of `shared_context_jaccard`, by drawing contexts with replacement.
 
@@ -80,8 +73,6 @@ def jaccard_bounds(original: int, of_original: int, counterfactual: int, shared:
 
     For thesis Table 3.7, whose sets behind the counts are not printed.
     """
-    if not (0 <= original <= of_original and 0 <= counterfactual <= shared <= of_original):
-        raise ValueError(f"counts do not fit: {original} of {of_original}, {counterfactual} of {shared}")
     within = np.arange(max(0, original - (of_original - shared)), min(original, shared) + 1)
     both = np.maximum(0, within + counterfactual - shared), np.minimum(within, counterfactual)
     with np.errstate(invalid="ignore"):

@@ -32,9 +32,8 @@ def one_solution_each(behind: pd.DataFrame) -> Verdict:
 def few_shot_finds_more(behind: pd.DataFrame) -> Verdict:
     """Every few-shot model finds more of the dissatisfaction in CF than every fine-tuned one (Table 3.6)."""
     turned = behind[behind["test data"] == "CF"]
-    few = turned["setup"] == "Few-shot"
-    least, most = (turned[kind].groupby("collection")["sensitivity"] for kind in (few, ~few))
-    ends = pd.DataFrame({"few": least.min(), "tuned": most.max()})
+    found = turned["sensitivity"].groupby([turned["setup"] == "Few-shot", turned["collection"]])
+    ends = pd.DataFrame({"few": found.min()[True], "tuned": found.max()[False]})
     said = _each(ends, "{collection}: few-shot from {few:.3f}, fine-tuned up to {tuned:.3f}")
     return bool((ends["few"] > ends["tuned"]).all()), said
 
@@ -103,9 +102,8 @@ def printed_index_within_bounds(bounds: pd.DataFrame) -> Verdict:
 def replica_index_low(shared: pd.DataFrame) -> Verdict:
     """Fine-tuned estimators share no more contexts than BERT and ASAP, and fewer than the few-shot one (Table 3.7)."""
     printed = printed_table("thesis/table-3.7").set_index("model").astype(float).loc[["BERT", "ASAP"]]
-    index = shared.set_index(["collection", "run"])["JSI"]
-    tuned = index.drop(["constant", "few-shot"], level="run").groupby("collection").max()
-    best = pd.DataFrame({"tuned": tuned, "few": index.xs("few-shot", level="run")})
+    index = shared.pivot_table(index="collection", columns="run", values="JSI")
+    best = index.assign(tuned=index.drop(columns=["constant", "few-shot"]).max(axis=1), few=index["few-shot"])
     said = _each(best, "{collection}: fine-tuned up to {tuned:.3f}, few-shot {few:.3f}")
     return bool((best["tuned"] <= printed.to_numpy().max()).all() and (best["few"] > best["tuned"]).all()), said
 

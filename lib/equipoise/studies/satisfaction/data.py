@@ -26,26 +26,20 @@ FOLDER = ("outputs", "satisfaction")
 PREDICTION_COLUMNS = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
 SEED = 20240501
 
-_PARTS = ("train", "valid", "test")
 _RELABELLED = {
-    "MultiWOZ": (
-        ["human_mwoz/train_mwoz.txt", "human_mwoz/valid_mwoz.txt", "human_mwoz/test_human_mwoz.txt"],
-        [f"gemini_mwoz/{part}_gemini_mwoz.txt" for part in _PARTS],
-    ),
-    "SGD": (
-        [f"human_sgd/{part}_human_sgd.txt" for part in _PARTS],
-        [f"gpt4_sgd/{part}_gpt_sgd.txt" for part in _PARTS],
-    ),
+    "MultiWOZ": {"human": "human_mwoz/{}_mwoz.txt", "model": "gemini_mwoz/{}_gemini_mwoz.txt"},
+    "SGD": {"human": "human_sgd/{}_human_sgd.txt", "model": "gpt4_sgd/{}_gpt_sgd.txt"},
 }
+_MISNAMED = {"human_mwoz/test_mwoz.txt": "human_mwoz/test_human_mwoz.txt"}
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
     """Samples of one collection.
 
-    ``dialogues``: Every turn, as the loader gives it. ``samples``: of all parts, with the column part ("train",
-    "valid" or "test"). ``counterfactual``: Those of the test part with a last response of opposite outcome, where
-    there is a donor.
+    ``dialogues``: every turn, as `read_dialogues` gives it. ``samples``: those of all parts, with the column part
+    ("train", "valid" or "test"). ``counterfactual``: those of the test part that have a donor, with its last response,
+    which is of the opposite outcome.
     """
 
     name: str
@@ -57,9 +51,14 @@ class Collection:
         """The samples of a part."""
         return self.samples[self.samples["part"] == name].reset_index(drop=True)
 
-    def worlds(self) -> dict[str, pd.DataFrame]:
-        """The samples that estimators label: of the validation part, of the test part, and its counterfactuals."""
-        return {"valid": self.part("valid"), "Main": self.part("test"), "CF": self.counterfactual}
+    def worlds(self) -> pd.DataFrame:
+        """The samples that estimators label, with collection and world.
+
+        The worlds are "valid" and "Main", the validation and the test part, and "CF", the counterfactuals.
+        """
+        worlds = {"valid": self.part("valid"), "Main": self.part("test"), "CF": self.counterfactual}
+        tables = [samples.assign(collection=self.name, world=world) for world, samples in worlds.items()]
+        return pd.concat(tables, ignore_index=True)
 
     def digest(self) -> str:
         """The sha256 of what every counterfactual was made of: predictions fit only the same ones."""
@@ -70,25 +69,21 @@ class Collection:
 def collection(name: str) -> Collection:
     """Read one of `COLLECTIONS` and make its counterfactual.
 
-    Responses are swapped in from dialogues of the test and validation parts only, so that no estimator was trained on
-    one, from the second turn of a dialogue on.
+    Samples begin at the fourth user turn of a dialogue. Swapped responses are taken from the second turn on, of
+    dialogues of the test and validation parts only: no estimator was trained on one.
     """
     upper, lower = COLLECTIONS[name]
     dialogues = read_dialogues(registry.fetch("uss", f"dataset/{upper}.txt"))
-    published = {
-        part: read_samples(registry.fetch("asap", f"dataset/{lower}/{part}_{lower}.txt")) for part in ("valid", "test")
-    }
-    parts = parts_of(dialogues, published)
+    files = {part: registry.fetch("asap", f"dataset/{lower}/{part}_{lower}.txt") for part in ("valid", "test")}
+    parts = parts_of(dialogues, {part: read_samples(file) for part, file in files.items()})
     words = None
     if name == "SGD":
         listed = read_columns(project.data("attributes", "sgd_services.csv"), ["word", "service"])
         words = dict(zip(listed["word"], listed["service"], strict=True))
-    samples, early = (
-        turn_samples(dialogues, least=least, words=words).assign(part=lambda table: table["dialogue"].map(parts))
-        for least in (4, 2)
-    )
-    test = samples[samples["part"] == "test"].reset_index(drop=True)
-    return Collection(name, dialogues, samples, swap_responses(test, early[early["part"] != "train"]))
+    early = turn_samples(dialogues, least=2, words=words).assign(part=lambda table: table["dialogue"].map(parts))
+    samples = early[early["users"].map(len) >= 3]
+    swapped = swap_responses(samples[samples["part"] == "test"], early[early["part"] != "train"])
+    return Collection(name, dialogues, samples, swapped)
 
 
 def ordered_subset(held: Collection, size: int) -> pd.DataFrame:
@@ -97,11 +92,9 @@ def ordered_subset(held: Collection, size: int) -> pd.DataFrame:
     Returns: Columns sample, dissatisfied: satisfied and dissatisfied by turns, as long as there are both; shuffled
     within a label by `SEED`.
     """
-    test = held.part("test")
-    test = test[test["sample"].isin(held.counterfactual["sample"])].reset_index(drop=True)
+    test = held.part("test").merge(held.counterfactual[["sample"]])
     shuffled = test.iloc[np.random.default_rng(SEED).permutation(len(test))]
-    turn = shuffled.groupby("dissatisfied").cumcount()
-    order = shuffled.assign(turn=turn).sort_values(["turn", "dissatisfied"], kind="stable")
+    order = shuffled.assign(turn=shuffled.groupby("dissatisfied").cumcount()).sort_values(["turn", "dissatisfied"])
     return order[["sample", "dissatisfied"]].iloc[:size].reset_index(drop=True)
 
 
@@ -113,8 +106,9 @@ def load_relabelled(name: str) -> pd.DataFrame:
     and GPT-4 for SGD.
     """
     rated = []
-    for files, rater in zip(_RELABELLED[name], ("human", "model"), strict=True):
-        samples = pd.concat([read_samples(registry.fetch("use_relabel", file)) for file in files])
+    for rater, form in _RELABELLED[name].items():
+        files = [form.format(part) for part in ("train", "valid", "test")]
+        samples = pd.concat([read_samples(registry.fetch("use_relabel", _MISNAMED.get(file, file))) for file in files])
         text = samples["users"].map("\n".join) + samples["systems"].map("\n".join)
         rated.append(pd.DataFrame({"text": text, rater: samples["level"]}).drop_duplicates("text", keep=False))
     return rated[0].merge(rated[1], on="text")
@@ -123,9 +117,9 @@ def load_relabelled(name: str) -> pd.DataFrame:
 def predictions(held: Iterable[Collection], *systems: str) -> pd.DataFrame:
     """Recorded probabilities of dissatisfaction.
 
-    ``held``: what they are about: predictions of other counterfactuals are refused. ``*systems``: Files in
-    ``data/outputs/satisfaction``, without ending. Returns: `PREDICTION_COLUMNS`: ``world`` is "Main", "CF" or "valid";
-    ``dissatisfaction`` the probability, from 0 to 1.
+    ``held``: the collections that they are about; predictions of other counterfactuals are refused. ``*systems``: names
+    of files in ``data/outputs/satisfaction``, without their ending. Returns: `PREDICTION_COLUMNS`, where ``world`` is
+    "Main", "CF" or "valid" and ``dissatisfaction`` is the probability, from 0 to 1.
     """
     wanted = {part.name: part.digest() for part in held}
     for system in systems:

@@ -12,14 +12,14 @@ from equipoise.studies.satisfaction.data import COLLECTIONS
 from equipoise.studies.satisfaction.robustness import robustness_table
 
 _OPPOSITE = {"Satisfaction": "Dissatisfaction", "Dissatisfaction": "Satisfaction"}
+_ROW = ["test data", "model", "setup"]
 _MODEL = ["collection", "model", "setup"]
 
 
 def success_rates() -> pd.DataFrame:
     """Table 3.4, the percentage of counterfactuals that people confirmed, from Tables 3.2 and 3.5."""
     main, confirmed = (printed_table(f"thesis/table-{n}").set_index("label").astype(int) for n in ("3.2", "3.5"))
-    confirmed = confirmed.rename(index=_OPPOSITE)
-    rates = {name: 100 * confirmed[f"{name} CF"] / main[f"{name} Test"] for name in COLLECTIONS}
+    rates = {name: 100 * confirmed[f"{name} CF"].rename(_OPPOSITE) / main[f"{name} Test"] for name in COLLECTIONS}
     table = pd.DataFrame(rates).loc[[*_OPPOSITE, "Total"]].rename(index={"Total": "Overall"})
     return table.rename_axis("data partition").reset_index()
 
@@ -28,12 +28,12 @@ def confirmed_counts() -> pd.DataFrame:
     """Table 3.5, the samples of Main and CF, from Tables 3.2 and 3.4."""
     main = printed_table("thesis/table-3.2").set_index("label").astype(int)
     rates = printed_table("thesis/table-3.4").set_index("data partition").astype(float)
-    columns = {}
+    counts = pd.DataFrame(index=pd.Index(_OPPOSITE, name="label"))
     for name in COLLECTIONS:
-        own = columns[f"{name} Main"] = main[f"{name} Test"]
-        kept = {other: round(rates.loc[label, name] * own[label] / 100) for label, other in _OPPOSITE.items()}
-        columns[f"{name} CF"] = pd.Series(kept | {"Total": sum(kept.values())})
-    return pd.DataFrame(columns).loc[[*_OPPOSITE, "Total"]].rename_axis("label").reset_index()
+        counts[f"{name} Main"] = main[f"{name} Test"]
+        counts[f"{name} CF"] = (rates[name] * main[f"{name} Test"] / 100).round().rename(_OPPOSITE)
+    counts.loc["Total"] = counts.sum()
+    return counts.astype(int).reset_index()
 
 
 def counts_behind() -> pd.DataFrame:
@@ -41,39 +41,36 @@ def counts_behind() -> pd.DataFrame:
 
     Where rounding allows none, the last digit may have been cut off rather than rounded.
     """
-    printed = printed_table("thesis/table-3.6")
+    printed = printed_table("thesis/table-3.6").set_index(_ROW).drop("Mixed").astype(float)
     sizes = printed_table("thesis/table-3.5").set_index("label").astype(int)
     rows = []
     for name in COLLECTIONS:
-        for row in printed[printed["test data"] != "Mixed"].to_dict("records"):
-            there = sizes.loc[list(_OPPOSITE), f"{name} {row['test data']}"].tolist()
-            values = [float(row[f"{name} {score}"]) / 100 for score in SCORES[:4]]
-            solutions, how = recovered_counts(values, *there), "rounded"
+        for row, scores in printed[[f"{name} {score}" for score in SCORES[:4]]].iterrows():
+            there = sizes.loc[list(_OPPOSITE), f"{name} {row[0]}"].tolist()
+            solutions, how = recovered_counts(scores / 100, *there), "rounded"
             if not len(solutions):
-                solutions, how = recovered_counts(values, *there, half_unit=0.0001), "last digit off by one"
-            described = (row["test data"], row["model"], row["setup"], len(solutions), how)
-            rows.append((name, *described, *solutions[0].tolist(), *there))
-    columns = ["collection", "test data", "model", "setup", "solutions", "printed"]
-    columns += ["correct_satisfied", "correct_dissatisfied", "satisfied", "dissatisfied"]
-    behind = pd.DataFrame(rows, columns=columns)
+                solutions, how = recovered_counts(scores / 100, *there, half_unit=0.0001), "last digit off by one"
+            rows.append((name, *row, len(solutions), how, *solutions[0].tolist(), *there))
+    counts = ["correct_satisfied", "correct_dissatisfied", "satisfied", "dissatisfied"]
+    behind = pd.DataFrame(rows, columns=["collection", *_ROW, "solutions", "printed", *counts])
     return behind.assign(sensitivity=behind["correct_dissatisfied"] / behind["dissatisfied"])
 
 
 def derived_scores(behind: pd.DataFrame) -> pd.DataFrame:
     """Table 3.6 from the counts behind it, those of Mixed being the sum of the others'."""
-    keys, scores = ["test data", "model", "setup"], list(SCORES[:4])
+    scores = list(SCORES[:4])
     mixed = behind.groupby(_MODEL, sort=False)[COUNTS].sum().reset_index().assign(**{"test data": "Mixed"})
     whole = pd.concat([behind, mixed], ignore_index=True)
     whole[scores] = 100 * binary_scores(*(whole[column] for column in COUNTS))[:, :4]
-    wide = whole.pivot_table(index=keys, columns="collection", values=scores)
+    wide = whole.pivot_table(index=_ROW, columns="collection", values=scores)
     wide.columns = [f"{name} {score}" for score, name in wide.columns]
     return wide.reset_index()
 
 
 def few_shot_sensitivity(behind: pd.DataFrame) -> pd.DataFrame:
     """How often few-shot models find dissatisfaction in Main and in CF, with the p of Fisher's exact test."""
-    few = behind[behind["setup"] == "Few-shot"]
-    few = few.assign(missed=few["dissatisfied"] - few["correct_dissatisfied"])
+    missed = behind["dissatisfied"] - behind["correct_dissatisfied"]
+    few = behind.assign(missed=missed)[behind["setup"] == "Few-shot"]
     keys, counts = ["collection", "model"], ["correct_dissatisfied", "missed"]
     p = few.groupby(keys)[counts].apply(lambda part: stats.fisher_exact(part.to_numpy()).pvalue)
     return few.pivot_table(index=keys, columns="test data", values="sensitivity").assign(p=p).reset_index()

@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Integers, ranks
-from equipoise.declare import Option, checked
+from equipoise.arrays import Integers
 
-Ties = Annotated[
-    Literal["lower", "higher", "first"],
-    Option("Which of several most frequent ratings counts: the lowest, the highest, or the one given first."),
-]
+Ties = Literal["lower", "higher", "first"]
+"""Which of several most frequent ratings of a turn counts: the lowest, the highest, or the one given first."""
 
 
-@checked
 def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> Integers:
     """Rating that most annotators gave to each turn.
 
-    ``ratings``: from 1 to 5. Returns: Shaped (turns,).
+    ``ratings``: those of each turn, from 1 to 5. Returns: shaped (turns,); 1 and 2 are dissatisfaction.
 
-    thesis, Table 3.1, which does not say how several ratings become one; "lower" comes nearest to it. A label of 1 or
-    2 is dissatisfaction.
+    thesis, Table 3.1, which does not say how several ratings become one; "lower" comes nearest to it.
     """
-    lengths = np.array([len(row) for row in ratings], dtype=np.int64)
-    if (lengths == 0).any():
-        raise ValueError(f"no rating of turn {int(np.argmin(lengths))}")
-    flat = np.array([value for row in ratings for value in row], dtype=np.int64)
-    if len(flat) and (flat.min() < 1 or flat.max() > 5):
-        raise ValueError(f"ratings are whole numbers from 1 to 5, found {flat.min()} to {flat.max()}")
-    rows = np.repeat(np.arange(len(ratings)), lengths)
-    counts = np.zeros((len(ratings), 5))
-    np.add.at(counts, (rows, flat - 1), 1.0)
-    first = np.full((len(ratings), 5), np.inf)
-    np.minimum.at(first, (rows, flat - 1), ranks(np.cumsum(lengths) - lengths, len(flat)))
-    order = {"lower": np.arange(5.0), "higher": -np.arange(5.0), "first": first}[ties]
-    return np.where(counts == counts.max(axis=1, keepdims=True), order, np.inf).argmin(axis=1) + 1
+    for turn, row in enumerate(ratings):
+        if not row or not set(row) <= {1, 2, 3, 4, 5}:
+            raise ValueError(f"ratings from 1 to 5 are wanted, found {list(row) or 'no rating'} of turn {turn}")
+    tried = ratings if ties == "first" else [sorted(row, reverse=ties == "higher") for row in ratings]
+    return np.array([max(row, key=row.count) for row in tried], dtype=np.int64)  # the first of several
 
 
 def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.Series:
-    """Part of the data that each dialogue belongs to, by the texts of published parts; "train" where by none.
+    """Part of the data that each dialogue belongs to, by the texts of the published parts; "train" if to none.
 
     ``dialogues``, ``parts``: as `equipoise.studies.satisfaction.readers` reads them.
 
@@ -57,11 +44,9 @@ def parts_of(dialogues: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> pd.S
             wanted = tuple(map(_bare, users[:-1]))
             fitting = [name for name, texts in spoken.items() if texts[-len(wanted) :] == wanted]
             if len(fitting) != 1 or found[fitting[0]] != "train":
-                raise ValueError(
-                    f"sample {row} of part {part} belongs to {len(fitting)} dialogues, wanted one of its own"
-                )
+                raise ValueError(f"sample {row} of {part} belongs to {len(fitting)} dialogues, wanted one of its own")
             found[fitting[0]] = part
-    return pd.Series(found, name="part", dtype="str").rename_axis("dialogue")
+    return pd.Series(found)
 
 
 def _bare(text: str) -> str:
@@ -93,11 +78,11 @@ def turn_samples(
 ) -> pd.DataFrame:
     """Samples of turn-level estimation: the exchanges before each rated user turn.
 
-    ``window``: Exchanges of the context that are kept, from its end. ``least``: First rated user turn of a dialogue
-    that makes a sample, counted from 1: at least 2, since a sample ends with a system response. ``words``: as in
+    ``window``: how many exchanges of the context are kept, from its end. ``least``: first rated user turn of a dialogue
+    that makes a sample, counted from 1; at least 2, since a sample ends with a system response. ``words``: as in
     `service_of`.
 
-    Returns: Columns sample ("dialogue:line" of the rated turn), dialogue, users and systems (tuples of utterances), act
+    Returns: columns sample ("dialogue:line" of the rated turn), dialogue, users and systems (tuples of utterances), act
     (of the last user utterance), service, rating, dissatisfied (whether the rating is below 3).
 
     thesis sections 3.3 and 3.5.1. Window and least are those of the public files of Ye et al. (2023): their samples
@@ -122,16 +107,19 @@ def turn_samples(
                 rows.append((f"{name}:{lines[turn]}", name, *context, *about, ratings[turn]))
     table = pd.DataFrame(rows, columns=["sample", "dialogue", "users", "systems", "act", "service", "ratings"])
     table["rating"] = label_of(table.pop("ratings").tolist())
-    table["dissatisfied"] = table["rating"] < 3
-    return table.astype(dict.fromkeys(["sample", "dialogue", "act", "service"], "str"))
+    return table.assign(dissatisfied=table["rating"] < 3)
+
+
+def utterances(users: Sequence[str], systems: Sequence[str]) -> list[tuple[str, str]]:
+    """Who speaks, USER or SYSTEM, and what, in turn."""
+    return [line for pair in zip(users, systems, strict=True) for line in zip(("USER", "SYSTEM"), pair, strict=True)]
 
 
 def dialogue_text(users: Sequence[str], systems: Sequence[str], last: int | None = None) -> str:
     """Exchanges as one text, a line for each utterance, in the form of thesis Figures 3.3, 3.6 and 3.7.
 
-    ``users``, ``systems``: Utterances in turn; empty ones are left out. ``last``: Exchanges to keep, from the end;
-    without it, all.
+    ``users``, ``systems``: utterances in turn; empty ones are left out. ``last``: how many exchanges are kept, from the
+    end; without it, all.
     """
-    pairs = list(zip(users, systems, strict=True))[-last if last else None :]
-    lines = [f"{who}: {text}" for pair in pairs for who, text in zip(("USER", "SYSTEM"), pair, strict=True) if text]
-    return "\n".join(lines)
+    shown = slice(-last if last else None, None)
+    return "\n".join(f"{who}: {text}" for who, text in utterances(users[shown], systems[shown]) if text)

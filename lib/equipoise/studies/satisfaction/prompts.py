@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 import pandas as pd
 
 from equipoise.studies.satisfaction.dialogues import dialogue_text
+
+Examples = Sequence[tuple[str, str]]
+"""Dialogues shown in a prompt, each with its label, or with the response that turns it round."""
 
 LABELS = ("Satisfied", "Dissatisfied")
 """Labels of the few-shot prompt."""
@@ -28,23 +32,18 @@ _TURNING = (
 )
 
 
-def _prompt(task: tuple[str, str], examples: Sequence[tuple[str, str]], dialogue: str) -> str:
+def _prompt(task: tuple[str, str], examples: Examples, dialogue: str) -> str:
     instruction, form = task
-    shown = [
-        form.format(number=number, dialogue=example, answer=answer)
-        for number, (example, answer) in enumerate(examples, start=1)
-    ]
+    shown = [form.format(number=place, dialogue=text, answer=label) for place, (text, label) in enumerate(examples, 1)]
     asked = form.partition("{answer}")[0].rstrip(" ").format(number=len(examples) + 1, dialogue=dialogue)
     return "\n".join([instruction, *shown, asked])
 
 
-def few_shot_prompt(
-    users: Sequence[str], systems: Sequence[str], examples: Sequence[tuple[str, str]], last: int | None = None
-) -> str:
+def few_shot_prompt(users: Sequence[str], systems: Sequence[str], examples: Examples, last: int | None = None) -> str:
     """Prompt for the label of a dialogue; it ends within the quotation marks where the label belongs.
 
-    ``users``, ``systems``: Exchanges of the dialogue. ``examples``: Dialogues and their labels; the thesis shows a
-    satisfied one, then a dissatisfied one. ``last``: Exchanges of the dialogue that are shown, from the end.
+    ``users``, ``systems``: the dialogue's utterances in turn. ``examples``: the thesis shows a satisfied one, then a
+    dissatisfied one. ``last``: how many exchanges of the dialogue are shown, from the end.
 
     thesis Figure 3.3: instruction, what the two labels mean, examples with their labels, the dialogue. The wording of
     the instruction is our own.
@@ -56,13 +55,12 @@ def few_shot_prompt(
 
 
 def counterfactual_prompt(
-    users: Sequence[str], systems: Sequence[str], examples: Sequence[tuple[str, str]], last: int | None = None
+    users: Sequence[str], systems: Sequence[str], examples: Examples, last: int | None = None
 ) -> str:
     """Prompt for a counterfactual last response; it ends where the response begins.
 
-    ``users``, ``systems``: Exchanges of the dialogue to turn round. ``examples``: Dialogues and the responses that
-    turn them round; the thesis shows one of each direction. ``last``: Exchanges of the dialogue that are shown, from
-    the end.
+    ``users``, ``systems``: the dialogue's utterances in turn. ``examples``: the thesis shows one of each direction.
+    ``last``: how many exchanges of the dialogue are shown, from the end.
 
     thesis Figure 3.6: the task, what a counterfactual response is in either direction, examples, the dialogue. The
     wording and the examples are our own.
@@ -77,39 +75,31 @@ def label_probability(candidates: Mapping[str, float]) -> float:
 
     where D and S hold the tokens that the one label begins with and the other does not.
 
-    ``candidates``: Natural logarithm of the probability of each of the likeliest tokens. Returns: From 0 to 1; 0.5
-    where neither label is among the candidates.
+    ``candidates``: the natural logarithm of the probability of each of the likeliest tokens. Returns: from 0 to 1; 0.5
+    where neither label begins with any of them.
     """
     sums = dict.fromkeys(LABELS, 0.0)
-    for token, logarithm in candidates.items():
-        begun = token.strip()
-        for label in LABELS:
-            if begun and label.startswith(begun):
-                sums[label] += math.exp(logarithm)
+    for (token, logarithm), label in product(candidates.items(), LABELS):
+        if token.strip() and label.startswith(token.strip()):
+            sums[label] += math.exp(logarithm)
     total = sum(sums.values())
     return sums["Dissatisfied"] / total if total else 0.5
 
 
 def written_responses(
-    samples: pd.DataFrame,
-    write: Callable[[str], str],
-    examples: Sequence[tuple[str, str]],
-    *,
-    writer: str,
-    last: int | None = None,
+    samples: pd.DataFrame, write: Callable[[str], str], examples: Examples, *, writer: str, last: int | None = None
 ) -> pd.DataFrame:
     """Let a language model write the last response of opposite outcome (thesis section 3.4.1).
 
-    ``write``: Takes a prompt and returns what the model goes on with, of which the first line that is not empty
-    counts. ``writer``: Name of the model. ``last``: Exchanges shown. Returns: One row for each sample for which the
-    model wrote something else than the response there was, with the columns of ``samples``, ``dissatisfied`` turned
-    round, ``rating`` missing, and ``writer``.
+    ``write``: takes a prompt and returns what the model goes on with, of which the first line that is not empty
+    counts. ``writer``: the model's name. ``last``: how many exchanges are shown. Returns: one row for each sample for
+    which the model wrote something else than the response there was: the columns of ``samples``, with ``dissatisfied``
+    turned round and ``rating`` missing, and ``writer``.
     """
     rows = []
     for row in samples.to_dict("records"):
         text = write(counterfactual_prompt(row["users"], row["systems"], examples, last))
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        response = first.removeprefix("SYSTEM:").strip()
+        response = "".join(text.strip().splitlines()[:1]).removeprefix("SYSTEM:").strip()
         if response and response != row["systems"][-1]:
             systems = (*row["systems"][:-1], response)
             rows.append(row | {"systems": systems, "dissatisfied": not row["dissatisfied"], "writer": writer})

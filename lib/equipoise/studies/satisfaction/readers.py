@@ -69,15 +69,13 @@ def read_dialogues(path: str | Path) -> pd.DataFrame:
             rows.append((str(block), number, speaker, text, act, tuple(map(int, ratings)), text == OVERALL))
     table = pd.DataFrame(rows, columns=["dialogue", "line", "speaker", "text", "act", "ratings", "overall"])
     rated = table["dialogue"].isin(table.loc[table["speaker"] == "USER", "dialogue"])
-    for number in table[~rated].drop_duplicates("dialogue")["line"]:
-        problems.add(path, number, "ratings", "a dialogue without ratings", "rated user turns")
+    for line in table[~rated].drop_duplicates("dialogue")["line"]:
+        problems.add(path, line, "ratings", "a dialogue without ratings", "rated user turns")
     last = table[rated].drop_duplicates("dialogue", keep="last")
-    for number in last.loc[~last["overall"].astype(bool), "line"]:
-        found = "a dialogue that does not end with OVERALL"
-        problems.add(path, number, None, found, "whole dialogues: is the file cut off?")
+    for line in last.loc[~last["overall"].astype(bool), "line"]:
+        problems.add(path, line, None, "a dialogue that does not end with OVERALL", "whole ones: is the file cut off?")
     problems.refuse()
-    table["line"] = table.groupby("dialogue", sort=False).cumcount()
-    return table.astype({"dialogue": "str", "speaker": "str", "text": "str", "act": "str"})
+    return table.assign(line=table.groupby("dialogue", sort=False).cumcount())
 
 
 def read_samples(path: str | Path) -> pd.DataFrame:
@@ -86,7 +84,7 @@ def read_samples(path: str | Path) -> pd.DataFrame:
     The file holds a Python list of exchanges ("user|||system", or "user|||system|||system" where the system speaks more
     than once), a Python list of act numbers and a class, separated by tabs.
 
-    Returns: Columns sample, users, systems, level, overall, in file order. ``users`` and ``systems`` are tuples of
+    Returns: Columns users, systems, level, overall, in file order. ``users`` and ``systems`` are tuples of
     utterances; the last of the system's is empty where the sample ends before it. ``level`` is 0 (dissatisfied),
     1 (neutral) or 2 (satisfied). ``overall`` is True where the last user utterance is OVERALL: the class is that of the
     dialogue.
@@ -101,17 +99,16 @@ def read_samples(path: str | Path) -> pd.DataFrame:
             if level not in ("0", "1", "2"):
                 problems.add(path, number, "class", shown(level), "0, 1 or 2")
             elif len(exchanges) != len(acts):
-                found = f"{len(acts)} acts of {len(exchanges)} exchanges"
-                problems.add(path, number, "acts", found, "one act for each exchange")
+                problems.add(path, number, "acts", f"{len(acts)} acts of {len(exchanges)} exchanges", "one act each")
             elif bad:
                 problems.add(path, number, "exchanges", shown(bad[0]), "the user's, |||, the system's")
             else:
                 pairs = [exchange.partition(_SEPARATOR) for exchange in exchanges]
                 users = tuple(user.strip() for user, _, _ in pairs)
                 systems = tuple(" ".join(reply.replace(_SEPARATOR, " ").split()) for _, _, reply in pairs)
-                rows.append((str(len(rows)), users, systems, int(level), users[-1] == OVERALL))
+                rows.append((users, systems, int(level), users[-1] == OVERALL))
     problems.refuse()
-    return pd.DataFrame(rows, columns=["sample", "users", "systems", "level", "overall"]).astype({"sample": "str"})
+    return pd.DataFrame(rows, columns=["users", "systems", "level", "overall"])
 
 
 def _literal(text: str, kind: type, path: str | Path, line: int, column: str) -> list[Any]:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats
-from equipoise.problems import refuse_twice
 from equipoise.studies.satisfaction.accuracy import SCORES, binary_scores, fraction
 
 
@@ -69,31 +68,26 @@ def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike, *, 
     right, there, kept, added = _test_sets(correct, size, ratios)
     if (right % 1 != 0).any() or (there % 1 != 0).any():
         raise ValueError("the exact distribution needs whole counts; expected_curve takes fractions")
-    drawing = added < there[..., [2]]  # else it is the satisfied samples that are drawn
-    pool, good = (np.where(drawing, counts[..., [2]], counts[..., [0]])[..., np.newaxis] for counts in (there, right))
-    drawn = np.where(drawing, added, kept)[..., np.newaxis]
+    kept, added = kept[..., np.newaxis], added[..., np.newaxis]  # (..., ratios, 1), to broadcast with the support
+    right_satisfied, right_own, right_extra = (right[..., [part], np.newaxis] for part in range(3))
+    satisfied, own, extra = (there[..., [part], np.newaxis] for part in range(3))
+    drawing = added < extra  # else it is the satisfied samples that are drawn
+    pool, good = np.where(drawing, extra, satisfied), np.where(drawing, right_extra, right_satisfied)
     support = np.arange(int(right[..., [0, 2]].max(initial=0)) + 1)
-    weights = stats.hypergeom.pmf(support, pool, good, drawn)  # (..., ratios, support)
+    weights = stats.hypergeom.pmf(support, pool, good, np.where(drawing, added, kept))
     weights = weights / weights.sum(axis=-1, keepdims=True)
     possible = weights > 0
     x = np.where(possible, support, 0.0)  # 0 is a count that fits, of weight 0
-    first, own, extra = (right[..., [part], np.newaxis] for part in range(3))
-    drawing = drawing[..., np.newaxis]
-    scores = binary_scores(
-        np.where(drawing, first, x),
-        kept[..., np.newaxis],
-        own + np.where(drawing, x, extra),
-        (there[..., [1]] + added)[..., np.newaxis],
-    )
-    weights = np.broadcast_to(weights[..., np.newaxis], scores.shape)
+    found = right_own + np.where(drawing, x, right_extra)
+    scores = binary_scores(np.where(drawing, right_satisfied, x), kept, found, own + added)
+    weights = weights[..., np.newaxis]  # (..., ratios, support, 1), as scores
     order = np.argsort(np.where(possible[..., np.newaxis], scores, np.inf), axis=-2, kind="stable")
-    ascending = np.take_along_axis(scores, order, axis=-2)
     cumulated = np.cumsum(np.take_along_axis(weights, order, axis=-2), axis=-2)
-    ends = [
-        np.take_along_axis(ascending, (cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True), axis=-2)[..., 0, :]
-        for limit in ((1 - level) / 2, (1 + level) / 2)
-    ]
-    return np.stack([(weights * scores).sum(axis=-2), *ends], axis=-1)
+    ends = [(cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True) for limit in ((1 - level) / 2, (1 + level) / 2)]
+    ascending = np.take_along_axis(scores, order, axis=-2)
+    interval = np.take_along_axis(ascending, np.concatenate(ends, axis=-2), axis=-2)
+    expected = (weights * scores).sum(axis=-2, keepdims=True)
+    return np.concatenate([expected, interval], axis=-2).swapaxes(-1, -2)
 
 
 def sampled_intervals(
@@ -147,7 +141,6 @@ def robustness_table(
     keys = list(keys)
     if population is not None and rng is None:
         raise ValueError("whole counts of a labelled part need a bootstrap: pass rng")
-    refuse_twice(counts, [*keys, "world"], "an estimator is counted")
     whole = counts if population is None else counts[[*keys, "world"]].merge(population, how="left")
 
     def three(table: pd.DataFrame, satisfied: str, dissatisfied: str) -> pd.DataFrame:
@@ -161,13 +154,12 @@ def robustness_table(
     sizes = (three(table, "satisfied", "dissatisfied").to_numpy(dtype=np.float64) for table in (counts, whole))
     for key, correct, size, full in zip(right.index, right.to_numpy(dtype=np.float64), *sizes, strict=True):
         least = full[1] / (full[0] + full[1])
-        shares = np.concatenate([[least], np.arange(np.ceil(least / step), round(1 / step) + 1) * step])
-        shares = np.minimum(shares, 1.0)
+        multiples = np.arange(np.ceil(least / step), round(1 / step) + 1) * step
+        shares = np.minimum([least, *multiples], 1.0)
         if rng is None:
             scores = robustness_curve(correct, size, shares)
         else:
             scores = sampled_intervals(correct, size, shares, rng, population=full, resamples=resamples)
         rows = pd.MultiIndex.from_product([shares, SCORES], names=["ratio", "measure"])
         curves[key] = pd.DataFrame(scores.reshape(-1, 3), index=rows, columns=["value", "low", "high"])
-    table = pd.concat(curves, names=keys).reset_index()
-    return table[[*keys, "measure", "ratio", "value", "low", "high"]]
+    return pd.concat(curves, names=keys).reset_index()[[*keys, "measure", "ratio", "value", "low", "high"]]

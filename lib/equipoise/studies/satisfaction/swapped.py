@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 
@@ -31,7 +30,6 @@ def swap_responses(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"nothing to swap: {len(samples)} samples and {len(donors)} donors")
     weights = TfidfVectorizer(token_pattern=r"\w+").fit(donors["users"].str[-1])  # noqa: S106 - no password
     left, right = (weights.transform(part["users"].str[-1]) for part in (samples, donors))
-    right = sparse.csr_array(right)
     groups = donors.reset_index(drop=True).groupby(["service", "act", "dissatisfied"], sort=False).indices
     homes = donors["dialogue"].to_numpy(dtype=object)
     chosen: list[tuple[int, int, float]] = []
@@ -46,8 +44,6 @@ def swap_responses(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
     rows, origin, similarity = ([choice[part] for choice in chosen] for part in range(3))
     swapped, given = samples.iloc[rows].reset_index(drop=True), donors.iloc[origin].reset_index(drop=True)
     swapped["original"] = swapped["systems"]
-    swapped["systems"] = [
-        (*own[:-1], other[-1]) for own, other in zip(swapped["systems"], given["systems"], strict=True)
-    ]
+    swapped["systems"] = swapped["systems"].str[:-1] + given["systems"].str[-1:]
     swapped[["rating", "dissatisfied"]] = given[["rating", "dissatisfied"]]
     return swapped.assign(donor=given["sample"], similarity=similarity)

@@ -24,8 +24,6 @@ from equipoise.systems import models_package
 from equipoise.systems.encoders import load_model
 
 _GREEDY = {"temperature": 0.0, "cache_prompt": True, "seed": 0}
-_EVERY = 100
-"""Steps between checkpoints."""
 
 
 def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
@@ -62,8 +60,7 @@ def up_sampled(dissatisfied: ArrayLike, times: int, rng: np.random.Generator) ->
     if times < 1:
         raise ValueError(f"a sample stands at least once, found {times}")
     rare = np.asarray(dissatisfied, dtype=bool)
-    rows = np.repeat(np.arange(len(rare), dtype=np.int64), np.where(rare, times, 1))
-    return rng.permutation(rows)
+    return rng.permutation(np.repeat(np.arange(len(rare)), np.where(rare, times, 1)))
 
 
 def fine_tune_encoder(
@@ -86,7 +83,7 @@ def fine_tune_encoder(
     labels. ``wanted``: Texts to label. ``times``: Up-sampling of dissatisfied samples. ``steps``, ``batch``: Steps
     of AdamW and samples in each: the same number whatever the up-sampling. ``length``: Tokens kept, from the end.
     ``rate``: Highest learning rate, reached after a tenth of the steps and falling to 0. ``seed``: of the head and
-    of the order of the samples. ``checkpoint``: File to resume from and to save to. Returns: Shaped (wanted,):
+    of the order of the samples. ``checkpoint``: File to resume from, saved every 100 steps. Returns: Shaped (wanted,):
     probability of dissatisfaction.
 
     thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy. Repeats on one machine. A
@@ -96,28 +93,24 @@ def fine_tune_encoder(
     torch = models_package("torch")
     torch.set_num_threads(1)
     torch.manual_seed(seed)
+    # in evaluation mode, without dropout: so small a model underfits as it is, and a resumed run repeats exactly
     network, tokenizer = model.network, model.tokenizer
     tokenizer.truncation_side = "left"
     head = torch.nn.Linear(network.config.hidden_size, 2)
     parameters = [*network.parameters(), *head.parameters()]
     optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
     held = {"network": network, "head": head, "optimiser": optimiser}
-    rows = up_sampled(dissatisfied, times, np.random.default_rng(seed))
-    order = np.resize(rows, steps * batch).reshape(steps, batch)
+    order = np.resize(up_sampled(dissatisfied, times, np.random.default_rng(seed)), (steps, batch))
     labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64))
-    start = 0
-    if checkpoint is not None and checkpoint.is_file():
-        saved = torch.load(checkpoint, weights_only=True)
-        start = int(saved["step"])
-        for name, part in held.items():
-            part.load_state_dict(saved[name])
+    saved = torch.load(checkpoint, weights_only=True) if checkpoint and checkpoint.is_file() else {"step": 0}
+    for name in held.keys() & saved.keys():
+        held[name].load_state_dict(saved[name])
 
     def logits(part: Sequence[str]) -> Any:
         coded = tokenizer(list(part), padding=True, truncation=True, max_length=length, return_tensors="pt")
         return head(network(**coded).last_hidden_state[:, 0])
 
-    network.eval()  # no dropout: so small a model underfits as it is, and a resumed run repeats exactly
-    for step in tqdm(range(start, steps), desc=f"fine-tuning x{times}", mininterval=10):
+    for step in tqdm(range(saved["step"], steps), desc=f"fine-tuning x{times}", mininterval=10):
         warm = max(1, steps // 10)
         optimiser.param_groups[0]["lr"] = rate * min((step + 1) / warm, (steps - step) / (steps - warm))
         loss = torch.nn.functional.cross_entropy(logits([texts[row] for row in order[step]]), labels[order[step]])
@@ -125,7 +118,7 @@ def fine_tune_encoder(
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
-        if checkpoint is not None and ((step + 1) % _EVERY == 0 or step + 1 == steps):
+        if checkpoint and ((step + 1) % 100 == 0 or step + 1 == steps):
             state = {name: part.state_dict() for name, part in held.items()}
             torch.save(state | {"step": step + 1}, checkpoint.with_suffix(".part"))
             checkpoint.with_suffix(".part").replace(checkpoint)
@@ -185,8 +178,7 @@ class Hawkes:
         vectors, there = _exchange_vectors(self.features, samples)
         jumps = np.logaddexp(0.0, vectors @ self.jump) * there[..., np.newaxis]
         last = hawkes_intensity(vectors @ self.base, jumps, self.decay)[:, -1]
-        shares: Floats = last[:, 1] / last.sum(axis=1)
-        return shares
+        return np.asarray(last[:, 1] / last.sum(axis=1))
 
 
 def _exchange_texts(samples: pd.DataFrame) -> list[str]:
@@ -197,11 +189,10 @@ def _exchange_texts(samples: pd.DataFrame) -> list[str]:
 def _exchange_vectors(features: Any, samples: pd.DataFrame) -> tuple[Floats, Booleans]:
     """Vectors of exchanges with a 1 behind, shaped (samples, turns, width + 1), the last exchange in the last place."""
     lengths = samples["users"].map(len).to_numpy()
-    turns = int(lengths.max())
     texts, place = np.unique(_exchange_texts(samples), return_inverse=True)
     coded = features.transform(texts)[place]
-    there = np.arange(turns) >= turns - lengths[:, np.newaxis]
-    vectors = np.zeros((len(samples), turns, coded.shape[1] + 1))
+    there = np.arange(lengths.max()) >= lengths.max() - lengths[:, np.newaxis]
+    vectors = np.zeros((*there.shape, coded.shape[1] + 1))
     vectors[there] = np.column_stack([coded, np.ones(len(coded))])
     return vectors, there
 
@@ -228,18 +219,15 @@ def fit_hawkes(
     torch = models_package("torch")
     torch.set_num_threads(1)
     words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
-    features = make_pipeline(words, TruncatedSVD(width, random_state=seed))
-    features.fit(sorted(set(_exchange_texts(training))))
+    features = make_pipeline(words, TruncatedSVD(width, random_state=seed)).fit(sorted(set(_exchange_texts(training))))
     vectors, there = _exchange_vectors(features, training)
     held = torch.tensor(vectors, dtype=torch.float32)
     mask = torch.tensor(there, dtype=torch.float32).unsqueeze(2)
     truth = torch.tensor(training["dissatisfied"].to_numpy(dtype=np.int64))
     weight = torch.where(truth == 1, float(times), 1.0)
-    base = torch.zeros(vectors.shape[2], 2, requires_grad=True)
-    jump = torch.zeros(vectors.shape[2], 2)
-    jump[-1] = -2.0
-    jump.requires_grad_(True)
-    slow = torch.zeros(2, requires_grad=True)
+    shape = (vectors.shape[2], 2)
+    base, jump, slow = (torch.zeros(size, requires_grad=True) for size in (shape, shape, 2))
+    jump.data[-1] = -2.0  # small jumps at first
     back = torch.arange(vectors.shape[1] - 1, -1, -1.0).unsqueeze(1)  # turns between an exchange and the last
     optimiser = torch.optim.Adam([base, jump, slow], lr=rate)
     softplus = torch.nn.functional.softplus

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import get_args
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from equipoise.arrays import Integers
 from equipoise.statistics import bootstrap_interval
 from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores, score_predictions
 from equipoise.studies.satisfaction.agreement import agreement, jaccard_interval, shared_context_jaccard
@@ -21,18 +20,17 @@ from equipoise.studies.satisfaction.systems import constant
 RUN = ["collection", "run"]
 """Columns that identify an estimator."""
 
-_RULES = get_args(get_args(Ties)[0])
-
 
 # --- the rated dialogues --------------------------------------------------------------------------------------------
 
 
 def rating_counts(held: Mapping[str, Collection]) -> pd.DataFrame:
     """Rated rows by rating, for each collection and each rule for ties."""
-    counts: dict[tuple[str, str], Integers] = {}
+    counts = {}
     for name, part in held.items():
         ratings = part.dialogues.loc[part.dialogues["speaker"] == "USER", "ratings"].tolist()
-        counts |= {(name, rule): np.bincount(label_of(ratings, rule), minlength=6)[1:] for rule in _RULES}
+        for rule in get_args(Ties):
+            counts[name, rule] = np.bincount(label_of(ratings, rule), minlength=6)[1:]
     return pd.DataFrame(counts, index=pd.RangeIndex(1, 6, name="rating"))
 
 
@@ -46,12 +44,9 @@ def label_table(counts: pd.DataFrame, ties: Ties) -> pd.DataFrame:
 
 def rule_distances(counts: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     """How far each rule for ties is from the printed Table 3.1, in labels that would have to move."""
-    wanted = printed.set_index("rating").loc[counts.index.map(str)]
-    rows = []
-    for name in COLLECTIONS:
-        there = wanted[name].str.replace(",", "").astype(int).to_numpy()
-        rows += [(rule, name, int((counts[name, rule] - there).clip(lower=0).sum())) for rule in _RULES]
-    return pd.DataFrame(rows, columns=["ties", "collection", "labels that would have to move"])
+    wanted = printed.set_index("rating").loc[counts.index.map(str)].replace(",", "", regex=True).astype(int)
+    moved = counts.sub(wanted.set_axis(counts.index), level=0).clip(lower=0).sum().swaplevel()
+    return moved.rename_axis(["ties", "collection"]).reset_index(name="labels that would have to move")
 
 
 def part_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
@@ -99,30 +94,19 @@ def relabelled_agreement(rng: np.random.Generator, resamples: int) -> pd.DataFra
 # --- the replica ----------------------------------------------------------------------------------------------------
 
 
-def labelled(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """Every sample that estimators label: columns sample, dissatisfied, collection, world ("valid", "Main", "CF")."""
-    tables = [
-        samples[["sample", "dissatisfied"]].assign(collection=name, world=world)
-        for name, part in held.items()
-        for world, samples in part.worlds().items()
-    ]
-    return pd.concat(tables, ignore_index=True)
-
-
 def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold: float) -> pd.DataFrame:
     """Recorded predictions, and those of the constant estimator, beside the label of their sample.
 
     ``recorded``: as `equipoise.studies.satisfaction.data.predictions` returns them. ``threshold``: probability of
     dissatisfaction from which an estimator says so. Returns: One row for each prediction that fits a sample; ``run``
-    names the estimator, ``predicted`` says what it says.
+    names the estimator, ``predicted`` is True where it says dissatisfied.
     """
-    samples = labelled(held)
-    few = recorded["setup"] == "Few-shot"
-    runs = recorded.assign(run=recorded["system"].where(few, recorded["system"] + ", " + recorded["setup"]))
-    tables = [runs.merge(samples, on=["collection", "world", "sample"], validate="many_to_one")]
-    for name, part in held.items():
-        own = samples[samples["collection"] == name]
-        tables.append(own.assign(run="constant", dissatisfaction=constant(own, part.part("train"))))
+    keys = ["collection", "world", "sample"]
+    samples = pd.concat([part.worlds()[[*keys, "dissatisfied"]] for part in held.values()], ignore_index=True)
+    runs = recorded.assign(run=(recorded["system"] + ", " + recorded["setup"]).str.removesuffix(", Few-shot"))
+    tables = [runs.merge(samples, on=keys, validate="many_to_one")]
+    for name, own in samples.groupby("collection"):
+        tables.append(own.assign(run="constant", dissatisfaction=constant(own, held[str(name)].part("train"))))
     table = pd.concat(tables, ignore_index=True)
     return table.assign(predicted=table["dissatisfaction"] >= threshold)
 
@@ -137,39 +121,39 @@ def unmatched(recorded: pd.DataFrame, table: pd.DataFrame) -> int:
     return len(recorded) - int(table["system"].notna().sum())
 
 
-def populations(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """How many samples of each label a world holds, labelled by an estimator or not."""
-    samples = labelled(held)
-    counts = pd.crosstab([samples["collection"], samples["world"]], samples["dissatisfied"])
-    return counts.set_axis(["satisfied", "dissatisfied"], axis=1).reset_index()
+def populations(counted: pd.DataFrame) -> pd.DataFrame:
+    """How many samples of each label a world holds: as many as the constant estimator labels."""
+    return counted.loc[counted["run"] == "constant", ["collection", "world", "satisfied", "dissatisfied"]]
 
 
 def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFrame:
     """Scores in percent on Main, CF and both, as Table 3.6; counts of a labelled part are scaled up to the whole."""
-    full = counted.merge(population, on=["collection", "world"], suffixes=("", " in all"))
+    full = counted[[*RUN, "world"]].merge(population, how="left")
     for label in ("satisfied", "dissatisfied"):
-        full[f"correct_{label}"] = full[f"correct_{label}"] / full[label] * full[f"{label} in all"]
-        full[label] = full[f"{label} in all"]
+        full[f"correct_{label}"] = counted[f"correct_{label}"] / counted[label] * full[label]
     mixed = full.groupby(RUN)[COUNTS].sum().reset_index().assign(world="Mixed")
     replica = pd.concat([full, mixed], ignore_index=True)
     replica[list(SCORES)] = 100 * binary_scores(*(replica[column] for column in COUNTS))
     replica["world"] = pd.Categorical(replica["world"], ["Main", "CF", "Mixed"])
-    replica = replica.sort_values(["collection", "world", "run"]).astype({"world": "str"})
-    return replica[["collection", "world", "run", *SCORES]]
+    return replica.sort_values(["collection", "world", "run"])[["collection", "world", "run", *SCORES]]
+
+
+def _by_estimator(table: pd.DataFrame, keys: list[str], measure: Callable[..., float]) -> pd.Series:
+    """A measure of labels against probabilities, for each estimator but the constant one."""
+    groups = table[table["run"] != "constant"].groupby(keys)[["dissatisfied", "dissatisfaction"]]
+    return groups.apply(lambda part: measure(part["dissatisfied"], part["dissatisfaction"]))
 
 
 def ranking_areas(table: pd.DataFrame) -> pd.DataFrame:
     """Area under the receiver operating characteristic of each estimator but the constant one, by world."""
-    groups = table[table["run"] != "constant"].groupby([*RUN, "world"])[["dissatisfied", "dissatisfaction"]]
-    areas = groups.apply(lambda part: roc_auc_score(part["dissatisfied"], part["dissatisfaction"])).rename("AUC")
-    return areas.reset_index().pivot_table(index=RUN, columns="world", values="AUC")
+    areas = _by_estimator(table, [*RUN, "world"], roc_auc_score)
+    return areas.reset_index(name="AUC").pivot_table(index=RUN, columns="world", values="AUC")
 
 
 def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
     """Table 3.7: the Jaccard index of contexts labelled correctly in Main and in CF, with a bootstrap interval."""
     right = tested.assign(right=tested["predicted"] == tested["dissatisfied"])
-    pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right", aggfunc="first")
-    pairs = pairs.dropna().astype(bool)
+    pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right").dropna().astype(bool)
     rows = []
     for key, part in pairs.groupby(RUN):
         both = part["Main"], part["CF"]
@@ -180,11 +164,7 @@ def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
 
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
     """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
-    valid = table[(table["world"] == "valid") & (table["run"] != "constant")]
-    chosen = {
-        key: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]) for key, part in valid.groupby(RUN)
-    }
-    return pd.Series(chosen, name="threshold").rename_axis(RUN)
+    return _by_estimator(table[table["world"] == "valid"], RUN, balanced_threshold).rename("threshold")
 
 
 def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
@@ -206,8 +186,7 @@ def calibration(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]) -> pd
 
 def calibration_curves(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame], step: float) -> pd.DataFrame:
     """Accuracy over the share of dissatisfied samples at both thresholds, and of the constant estimator."""
-    runs = {"constant", *thresholds.index.unique("run")}
-    counts = pd.concat(
-        [table[table["run"].isin(runs)].assign(run=table["run"] + f" ({cut})") for cut, table in by_cut.items()]
-    )
+    runs = ["constant", *thresholds.index.unique("run")]
+    drawn = {cut: table[table["run"].isin(runs)] for cut, table in by_cut.items()}
+    counts = pd.concat([table.assign(run=table["run"] + f" ({cut})") for cut, table in drawn.items()])
     return robustness_table(counts, RUN, step=step).query("measure == 'Acc'")

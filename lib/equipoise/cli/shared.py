@@ -1,0 +1,41 @@
+"""What commands share: files in and out, ``NAME=VALUE`` options, and an end with status 1."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+FILE = click.Path(path_type=Path)
+OUTPUT = click.option("-o", "--output", type=FILE, help="CSV or .parquet file to write.  [standard output]")
+CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786.")
+
+
+def write(tables: Mapping[Path | None, Any]) -> None:
+    """Write every table to its file, all or none, and the one without a file to the standard output."""
+    from equipoise.files import write_csv, write_tables
+
+    write_tables({path: table for path, table in tables.items() if path is not None})
+    if None in tables:
+        write_csv(tables[None], sys.stdout)
+
+
+def named(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Read the values of an option that is written ``NAME=VALUE``."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or name.strip() in found:
+            raise click.BadParameter(f"{option} is written NAME=VALUE, each name once; found {text!r}")
+        found[name.strip()] = value
+    return found
+
+
+def fail(faults: Iterable[str]) -> None:
+    """Tell the faults and end with status 1, if there are any."""
+    if lines := list(faults):
+        click.echo("\n".join(lines), err=True)
+        sys.exit(1)
