@@ -7,8 +7,8 @@ import pytest
 from pytest_notebook.nb_regression import NBRegressionFixture
 
 from equipoise import project
-from equipoise.reports import freshness, notebooks
-from equipoise.reports.manifest import REPORT_FOLDER_VARIABLE
+from equipoise.reports import notebooks, provenance
+from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 
 NOTEBOOKS = notebooks.find_notebooks()
 
@@ -19,7 +19,7 @@ def test_notebook_runs_and_gives_the_committed_outputs(
 ) -> None:
     report = project.root() / "reports" / name
     inputs = json.loads((report / "manifest.json").read_text())["inputs"]
-    unreachable = freshness.missing_data(inputs)
+    unreachable = provenance.missing_data(inputs)
     if unreachable:
         pytest.skip(f"needs {', '.join(unreachable[:3])}: set EQUIPOISE_MIRROR to a folder that has the data")
     monkeypatch.setenv(REPORT_FOLDER_VARIABLE, str(tmp_path))

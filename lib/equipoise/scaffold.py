@@ -11,16 +11,18 @@ import ast
 import copy
 import json
 import keyword
-import os
+import multiprocessing
 import re
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 
 from equipoise import project
-from equipoise.reports.manifest import MANIFEST, REPORT_FOLDER_VARIABLE
+from equipoise.reports.build import execute
 from equipoise.reports.notebooks import Notebook, find_notebooks
 
 _TEST = '''"""The notebook {name}: it runs on its data files, and its report holds scores."""
@@ -78,8 +80,7 @@ def _copied_content(notebook: Notebook, name: str, values: Mapping[str, str]) ->
             cell.source = _with_parameters(cell.source, values)
         elif cell.cell_type == "code":
             cell.source = cell.source.replace(f'Report("{notebook.name}")', f'Report("{name}")')
-    title = next((cell for cell in content.cells if cell.cell_type == "markdown"), None)
-    if title is not None:
+    for title in [cell for cell in content.cells if cell.cell_type == "markdown"][:1]:
         title.source = re.sub(r"\A#[^\n]*", lambda _: f"# {values['topic']}: conversations scored", title.source)
     return nbformat.writes(content) + "\n"
 
@@ -99,7 +100,7 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
         why = "takes no topic and data files from its parameters" if source in find_notebooks() else "is no notebook"
         raise ValueError(f"{source} {why}; a topic can begin from {', '.join(copyable())}")
     notebook = find_notebooks()[source]
-    old_topic = re.escape(str(notebook.parameters["topic"].default))
+    old_topic = rf"(?<![A-Za-z0-9._-]){re.escape(str(notebook.parameters['topic'].default))}(?![A-Za-z0-9._-])"
     values, contents = {"topic": topic}, dict[Path, str]()
     for parameter, old in _data_parameters(notebook).items():
         path = Path(old).with_name(name + Path(old).suffix)
@@ -107,11 +108,9 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
             path = path.with_stem(f"{name}_{parameter}")
         values[parameter] = path.as_posix()
         text = (root / "data" / old).read_text(encoding="utf-8")
-        word = rf"(?<![A-Za-z0-9._-]){old_topic}(?![A-Za-z0-9._-])"
-        contents[root / "data" / path] = re.sub(word, lambda _: topic, text)
+        contents[root / "data" / path] = re.sub(old_topic, lambda _: topic, text)
     made = Scaffold(root / "notebooks" / f"{name}.ipynb", root / "tests" / f"test_{name}.py", tuple(contents))
-    contents[made.notebook] = _copied_content(notebook, name, values)
-    contents[made.test] = _TEST.format(name=name)
+    contents |= {made.notebook: _copied_content(notebook, name, values), made.test: _TEST.format(name=name)}
     there = [str(path.relative_to(root)) for path in contents if path.exists()]
     if there:
         raise ValueError(f"there already: {', '.join(there)}; choose another name")
@@ -123,17 +122,10 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
 
 def check_topic(name: str, folder: Path) -> list[float]:
     """Run a notebook into a folder instead of ``reports/``; return the column ``value`` of its table ``scores``."""
-    import pandas as pd
-    from nbclient import NotebookClient
-
-    notebooks = find_notebooks()
-    if name not in notebooks:
-        raise ValueError(f"no notebook {name}; there are {', '.join(notebooks)}")
-    environment = os.environ | {REPORT_FOLDER_VARIABLE: str(folder), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    resources = {"metadata": {"path": str(project.root() / "notebooks")}}
-    client = NotebookClient(copy.deepcopy(notebooks[name].content), kernel_name="python3", resources=resources)
-    client.execute(env=environment)
+    notebook = find_notebooks([name])[name]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        failed, message = pool.submit(execute, str(notebook.path), {}, str(folder)).result()
     table = folder / "tables" / "scores.csv"
-    if not (folder / MANIFEST).is_file() or not table.is_file():
-        raise ValueError(f"{name} ends without report.finish(), or without a table named scores")
+    if failed or not table.is_file():
+        raise ValueError(message or f"{name} has no table named scores")
     return [float(value) for value in pd.read_csv(table)["value"]]

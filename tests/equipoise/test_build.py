@@ -19,7 +19,7 @@ import nbformat
 import pytest
 
 from equipoise import project
-from equipoise.reports import build, freshness, notebooks, provenance
+from equipoise.reports import build, notebooks, provenance
 
 PARAMETERS = """\
 size: int = 3  # how many rows
@@ -192,19 +192,19 @@ def test_what_makes_a_report_out_of_date(quick: Path) -> None:
     report = quick / "reports" / "example"
     script(quick, artefacts=[record("replica")])
     assert (
-        freshness.staleness(notebooks.find_notebooks()["example"], report) == "changed since: notebooks/example.ipynb"
+        provenance.staleness(notebooks.find_notebooks()["example"], report) == "changed since: notebooks/example.ipynb"
     )
     assert "reports/example is out of date: changed since: notebooks/example.ipynb" in build.check()
     assert quick_states() == ["built"]
     (report / "tables" / "rows.csv").write_text("altered")
     assert (
-        freshness.staleness(notebooks.find_notebooks()["example"], report)
+        provenance.staleness(notebooks.find_notebooks()["example"], report)
         == "changed since: report file tables/rows.csv"
     )
     assert quick_states() == ["built"]
     manifest = report / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"pandas": "', '"pandas": "0.'))
-    assert freshness.staleness(notebooks.find_notebooks()["example"], report) == "changed since: version of pandas"
+    assert provenance.staleness(notebooks.find_notebooks()["example"], report) == "changed since: version of pandas"
     assert quick_states() == ["built"]
     (quick / "reports" / "ledger.csv").unlink()
     assert build.check() == ["reports/ledger.csv is not what the reports say: run equipoise build"]
@@ -217,7 +217,7 @@ def test_an_input_file_that_changes(quick: Path) -> None:
     assert quick_states() == ["fresh"]
     (quick / name).write_text("artefact,row,column,reason\n")
     assert (
-        freshness.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+        provenance.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
         == f"changed since: {name}"
     )
 
@@ -269,7 +269,7 @@ def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
 
 
 def test_reading_reports_draws_in_no_matplotlib() -> None:
-    modules = "build, comparison, freshness, ledger, notebooks, printed"
+    modules = "build, ledger, notebooks, printed"
     code = f"import sys; from equipoise.reports import {modules}; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - fixed words only
 
@@ -316,7 +316,7 @@ def test_data_out_of_reach_keeps_the_report(quick: Path, monkeypatch: pytest.Mon
     built = digest(quick / "reports")
 
     monkeypatch.delenv("EQUIPOISE_MIRROR")
-    assert freshness.missing_data(inputs) == ["item/file"]
+    assert provenance.missing_data(inputs) == ["item/file"]
     assert quick_states() == ["fresh"]
     script(quick, failure="unreachable")
     assert quick_states(strict=True) == ["failed"]
@@ -337,7 +337,7 @@ def test_a_docstring_makes_nothing_stale_and_a_statement_does(quick: Path, monke
     module.write_text('# a comment\ndef one(  # another\n) -> int:\n    """The smallest number."""\n    return (1)\n')
     assert quick_states() == ["fresh"]
     module.write_text("def one() -> int:\n    return 2\n")
-    reason = freshness.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+    reason = provenance.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
     assert reason == "changed since: lib/equipoise/a.py"
     module.unlink()
     assert quick_states() == ["built"]
@@ -366,7 +366,7 @@ def test_code_edited_while_it_runs_leaves_the_report_stale(quick: Path, monkeypa
         text = "x = 2\n" if name else nbformat.writes(notebook("1 + 1"))
         script(quick, sources=["lib/equipoise/a.py"], edit=[str(edited), text])
         assert quick_states() == ["built"]
-        reason = freshness.staleness(notebooks.find_notebooks()["example"], report)
+        reason = provenance.staleness(notebooks.find_notebooks()["example"], report)
         assert reason == f"changed since: {name or 'notebooks/example.ipynb'}"
 
 
@@ -384,7 +384,7 @@ def test_the_version_of_whatever_was_imported_counts(quick: Path) -> None:
     assert quick_states() == ["fresh"]
     script(quick, versions=versions | {"pystemmer": "0.1"})
     assert quick_states() == ["built"]
-    reason = freshness.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+    reason = provenance.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
     assert reason == "changed since: version of pystemmer"
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from equipoise import project
 from equipoise.files import parse_number, write_csv
-from equipoise.reports.comparison import compare
 from equipoise.reports.ledger import STATUSES, Ledger
-from equipoise.reports.manifest import REPORT_FOLDER_VARIABLE
-from equipoise.reports.printed import artefacts, printed_table
+from equipoise.reports.printed import artefacts, compare, printed_table
+from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
 from equipoise.reports.shown import markdown_cell
 

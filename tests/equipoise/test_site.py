@@ -23,7 +23,7 @@ from chromium import PROGRAM, Browser
 from equipoise import catalogue, project
 from equipoise.cli import main
 from equipoise.reports import ledger, printed
-from equipoise.reports.manifest import REPORT_FOLDER_VARIABLE
+from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
 from equipoise.site import markup, serve
 from equipoise.site import pages as site

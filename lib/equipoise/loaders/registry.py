@@ -15,9 +15,6 @@ from equipoise import project
 
 MIRROR_VARIABLE = "EQUIPOISE_MIRROR"
 CACHE_VARIABLE = "EQUIPOISE_CACHE"
-TIMEOUT_SECONDS = 20
-
-_COLUMNS = ["item", "path", "url", "sha256", "bytes", "licence"]
 
 
 class DataUnreachable(RuntimeError):  # noqa: N818 - it names a state of the world, not a mistake
@@ -45,10 +42,10 @@ def entries() -> pd.DataFrame:
 
     Returns DataFrame, columns item, path, url, sha256, bytes, licence, all as text.
     """
-    path = project.root() / "data" / "registry.tsv"
-    table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
-    if table.columns.tolist() != _COLUMNS or table.duplicated(["item", "path"]).any():
-        raise ValueError(f"data/registry.tsv: wanted the columns {', '.join(_COLUMNS)} and each file once")
+    table = pd.read_csv(project.root() / "data" / "registry.tsv", sep="\t", dtype=str, keep_default_na=False)
+    wanted = ["item", "path", "url", "sha256", "bytes", "licence"]
+    if table.columns.tolist() != wanted or table.duplicated(["item", "path"]).any():
+        raise ValueError(f"data/registry.tsv: wanted the columns {', '.join(wanted)} and each file once")
     return table
 
 
@@ -61,8 +58,8 @@ def _entry(item: str, path: str) -> pd.Series:
     return found.iloc[0]
 
 
-def _local(entry: pd.Series) -> tuple[str, Path] | None:
-    """Place of a file on this machine: in the cache or in the mirror; a damaged one is an error."""
+def _find(entry: pd.Series) -> tuple[str, Path]:
+    """Place of a file, cache, mirror or not here, and its path, or the path to fetch it to; refuse a damaged one."""
     name, wanted = f"{entry['item']}/{entry['path']}", entry["sha256"]
     for place, folder in {"cache": cache_folder(), "mirror": mirror_folder()}.items():
         if folder is not None and (folder / name).is_file():
@@ -71,7 +68,7 @@ def _local(entry: pd.Series) -> tuple[str, Path] | None:
                 told = f"{name} in the {place} has sha256 {digest}, wanted {wanted}"
                 raise ValueError(f"{told}: remove it there and fetch it again")
             return place, folder / name
-    return None
+    return "not here", cache_folder() / name
 
 
 def fetch(item: str, path: str) -> Path:
@@ -79,10 +76,9 @@ def fetch(item: str, path: str) -> Path:
     import pooch
 
     entry = _entry(item, path)
-    local = _local(entry)
-    target = local[1] if local else cache_folder() / item / path
-    if local is None:
-        downloader = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
+    place, target = _find(entry)
+    if place == "not here":
+        downloader = pooch.HTTPDownloader(timeout=20)  # seconds
         try:
             pooch.retrieve(entry["url"], f"sha256:{entry['sha256']}", target.name, target.parent, downloader=downloader)
         except OSError as error:  # of which requests' errors are a kind
@@ -97,7 +93,6 @@ def fetch(item: str, path: str) -> Path:
 def verify(entry: pd.Series) -> str:
     """Where the file of a row of `entries` is, after checking its sha256: cache, mirror, damaged or not here."""
     try:
-        local = _local(entry)
+        return _find(entry)[0]
     except ValueError:
         return "damaged"
-    return local[0] if local else "not here"

@@ -1,5 +1,53 @@
-"""Figures: each function draws on matplotlib Axes and returns them; one style for all, labelled axes with units."""
+"""Figures: each function draws on matplotlib Axes and returns them; one style for all, labelled axes with units.
 
-from equipoise.plots.style import COLOURS, MARKERS, use_style
+Colours stay apart for colour-blind readers, and there is no more ink than needed.
+"""
 
-__all__ = ["COLOURS", "MARKERS", "use_style"]
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.axes import Axes
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B6914", "#444444")
+"""Categories, in the order they are used (after Okabe and Ito; yellow, which is faint on white, replaced)."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def use_style() -> None:
+    """Set the style of every figure that follows."""
+    mpl.rcParams.update(
+        {
+            "axes.axisbelow": True,
+            "axes.grid": True,
+            "axes.prop_cycle": cycler(color=COLOURS),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "figure.constrained_layout.use": True,
+            "figure.figsize": (8.0, 4.0),
+            "font.size": 10,
+            "grid.color": "#E3E3E3",
+            "grid.linewidth": 0.6,
+            "legend.frameon": False,
+            "lines.linewidth": 1.8,
+            "svg.fonttype": "path",
+        }
+    )
+
+
+def look(number: int) -> dict[str, Any]:
+    """Colour and marker of the series of this number, from 0."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def literal(text: object) -> str:
+    """Text that is data, so that a dollar sign shows as one and begins no formula."""
+    return str(text).replace("$", r"\$")
+
+
+def note(ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **more: Any) -> None:
+    """Write beside a point, shifted from it by so many printer's points."""
+    ax.annotate(text, point, xytext=shift, textcoords="offset points", **more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -10,12 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
+from equipoise.arrays import Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
-from equipoise.plots.style import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, literal, look, note
 
-_USER_TURN, _SYSTEM_TURN = "#D9D9D9", "#F4F4F4"
+_ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
 _WORDS = "Word position in the conversation [words]"
 
 _PATTERNS: Mapping[str, tuple[str, str]] = {
@@ -30,26 +32,25 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 
 def _group_colours(attribute: AttributeSet) -> list[str]:
     """Colours of the groups of an attribute set: a ramp from light to dark where they are ordered, else categories."""
-    count = len(attribute.groups)
+    numbers = range(len(attribute.groups))
     if attribute.kind == "nominal":
-        return [COLOURS[index % len(COLOURS)] for index in range(count)]
-    ramp = mpl.colormaps["cividis_r"]
-    return [mpl.colors.to_hex(ramp(share)) for share in np.linspace(0.05, 1.0, count)]
+        return [look(number)["color"] for number in numbers]
+    return [mpl.colors.to_hex(shade) for shade in mpl.colormaps["cividis_r"](np.linspace(0.05, 1.0, len(numbers)))]
 
 
 def _turn_bands(ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True) -> None:
     for turn in turns.itertuples():
-        user = turn.speaker == "user"
+        name, colour = ("U", "#D9D9D9") if turn.speaker == "user" else ("S", "#F4F4F4")
         left, end = float(turn.start) - 0.5, (right if pd.isna(turn.end) else float(turn.end)) + 0.5
-        ax.axvspan(left, end, color=_USER_TURN if user else _SYSTEM_TURN, lw=0, zorder=0)
+        ax.axvspan(left, end, color=colour, lw=0, zorder=0)
         if labels:
-            above = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom", "fontsize": 9}
-            note(ax, f"{'U' if user else 'S'}{turn.turn}", ((left + end) / 2, 1.0), (0, 2), **above)
+            note(ax, f"{name}{turn.turn}", ((left + end) / 2, 1.0), (0, 2), fontsize=9, **_ABOVE)
 
 
-def _right(turns: pd.DataFrame, last: float) -> float:
-    """Where a conversation ends: with its turns, or a little behind its last nugget."""
-    return float(turns["end"].max()) if turns["end"].notna().all() else last + 5
+def _relevant(nuggets: NuggetTable, conversation: int, turns: pd.DataFrame) -> tuple[Integers, float]:
+    """Nuggets of a conversation above L0, and where it ends: with its turns, or a little behind its last nugget."""
+    rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
+    return rows, float(turns["end"].max() if turns["end"].notna().all() else nuggets.end[rows].max() + 5)
 
 
 def position_weight(ax: Axes, patience: float, turns: pd.DataFrame, weights: pd.DataFrame) -> Axes:
@@ -85,10 +86,9 @@ def annotated_conversation(
     """
     if len(axes) != 1 + len(attributes):
         raise ValueError(f"{len(axes)} axes for {1 + len(attributes)} tracks")
-    rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
+    rows, right = _relevant(nuggets, conversation, turns)
     start, end = nuggets.start[rows], nuggets.end[rows]
     names = nuggets.names[rows].tolist() if named else []
-    right = _right(turns, float(end.max()))
     width = np.maximum(end - start + 1, (right + 1) / 150)
     for ax in axes:
         _turn_bands(ax, turns, right, labels=ax is axes[0])
@@ -153,8 +153,7 @@ def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversat
 
     ``clusters`` are the user clusters of the conversation, ``conversation`` its place in the table of nuggets.
     """
-    rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
-    right = _right(turns, float(nuggets.end[rows].max()))
+    rows, right = _relevant(nuggets, conversation, turns)
     _turn_bands(ax, turns, right)
     for start, end in zip(nuggets.start[rows], nuggets.end[rows], strict=True):
         ax.add_patch(Rectangle((start - 0.5, -0.12), end - start + 1, 0.1, color=COLOURS[0], lw=0))
@@ -178,22 +177,20 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     pairs = turns.sort_values("turn", kind="stable").groupby(["run", "topic"])["outcome"].agg("".join)
     for (run, topic), pair in pairs.items():
         left, row = 2.15 * runs.index(run), topics.index(topic)
-        colour = _PATTERNS[pair][0] if pair in _PATTERNS else "white"
+        colour, _ = _PATTERNS.get(pair, ("white", ""))
         ax.add_patch(Rectangle((left, row), 2, 1, facecolor=colour, edgecolor="white", linewidth=2))
         for turn, mark in enumerate(pair):
             ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center")
     centres = [2.15 * column + 0.5 + turn for column in range(len(runs)) for turn in (0, 1)]
     ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
     for column, run in enumerate(runs):
-        above = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
-        note(ax, run, (2.15 * column + 1, 1.0), (0, 20), **above)
+        note(ax, run, (2.15 * column + 1, 1.0), (0, 20), **_ABOVE)
     ax.xaxis.tick_top()
     ax.set_yticks(np.arange(len(topics)) + 0.5, topics)
     ax.set(xlim=(0, 2.15 * len(runs) - 0.15), ylim=(len(topics), 0))
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    seen = set(pairs)
-    handles = [Patch(color=colour, label=label) for pair, (colour, label) in _PATTERNS.items() if pair in seen]
+    handles = [Patch(color=colour, label=label) for pair, (colour, label) in _PATTERNS.items() if pair in set(pairs)]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
     return ax

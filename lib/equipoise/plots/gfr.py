@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.axes import Axes
 
-from equipoise.plots.style import look
+from equipoise.plots import look
 
 
 def user_groups(ax: Axes, clusters: pd.DataFrame, utility: str, similarities: Mapping[str, str]) -> Axes:

@@ -15,8 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,10 +29,9 @@ from tqdm import tqdm
 from equipoise import project
 from equipoise.loaders import registry
 from equipoise.reports import provenance
-from equipoise.reports.comparison import Difference
-from equipoise.reports.freshness import complete_manifest, missing_data, output_digests, staleness
+from equipoise.reports.provenance import complete_manifest, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
-from equipoise.reports.manifest import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
+from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
 from equipoise.reports.notebooks import Notebook, Profile, find_notebooks, normalise
 from equipoise.reports.shown import difference_lines
 
@@ -51,8 +51,9 @@ class Outcome:
 # --- running ------------------------------------------------------------------------------------------------------
 
 
-def _execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
+def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
     """Run a notebook into a folder, in a process of its own; return the kind of failure, if any, and its message."""
+    Path(folder).mkdir(exist_ok=True)
     # read before the run loads any of it: whatever is edited from here on makes the report out of date
     notebook, texts = Notebook.read(Path(source)), provenance.library()
     failure = _papermill(source, parameters, folder)
@@ -66,63 +67,54 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
     from traitlets.config import Config
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
-    name = Path(source).name
     os.environ[REPORT_FOLDER_VARIABLE] = folder
     os.environ[VARIANT_VARIABLE] = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
     with tempfile.TemporaryDirectory() as scratch:
-        config = Config()
-        config.KernelManager.transport = "ipc"
-        config.KernelManager.ip = str(Path(scratch) / "kernel")
-        output = Path(scratch) / name
         try:
-            papermill.execute_notebook(
+            executed = papermill.execute_notebook(
                 source,
-                str(output),
+                None,  # it is written below, without what changes from run to run
                 parameters=dict(parameters),
                 kernel_name="python3",
                 language="python",
                 progress_bar=False,
-                config=config,
-                resources={"metadata": {"path": str(Path(source).parent)}},
+                cwd=Path(source).parent,
+                config=Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/kernel"}}),
             )
         except papermill.PapermillExecutionError as error:
             if error.ename == registry.DataUnreachable.__name__:
                 return "unreachable", error.evalue
             trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
             return "failed", f"cell {error.exec_count}: {error.ename}: {error.evalue}\n{trace}"
-        executed = normalise(nbformat.read(output, as_version=4))
     if read_manifest(Path(folder)) is None:
         return "failed", "the notebook ends without report.finish()"
-    nbformat.write(executed, Path(folder) / name)
+    nbformat.write(normalise(executed), Path(folder, Path(source).name))
     return "", ""
 
 
 def _run(
     notebooks: Sequence[Notebook],
     parameters: Mapping[str, Mapping[str, Any]],
-    staging: Path,
+    folder: Path,
     jobs: int | None,
     executor: Executor | None,
 ) -> dict[str, tuple[str, str]]:
-    """Run notebooks, some at a time, each into a folder of its name; return what `_execute` says of each."""
+    """Run notebooks, some at a time, each into a folder of its name; return what `execute` says of each."""
     if not notebooks:
         return {}
     workers = min(jobs or os.cpu_count() or 1, len(notebooks))
     pool = executor or ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    results: dict[str, tuple[str, str]] = {}
+    results = {}
     try:
-        futures = {}
-        for notebook in notebooks:
-            folder = staging / notebook.name
-            folder.mkdir()
-            run = pool.submit(_execute, str(notebook.path), parameters[notebook.name], str(folder))
-            futures[run] = notebook.name
-        with tqdm(total=len(futures), desc="notebooks", unit="notebook", file=sys.stderr) as bar:
-            for run in as_completed(futures):
-                results[futures[run]] = run.result()
-                bar.set_postfix_str(futures[run])
-                bar.update()
+        runs = {
+            pool.submit(execute, str(book.path), parameters[book.name], str(folder / book.name)): book.name
+            for book in notebooks
+        }
+        with tqdm(as_completed(runs), desc="notebooks", total=len(runs), unit="notebook") as bar:
+            for run in bar:
+                results[runs[run]] = run.result()
+                bar.set_postfix_str(runs[run])
     finally:
         if executor is None:
             pool.shutdown(cancel_futures=True)
@@ -132,9 +124,28 @@ def _run(
 # --- building -----------------------------------------------------------------------------------------------------
 
 
-def _variant(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
-    """Folder of a report that is not the committed one, by its profile and the parameters given."""
+@contextmanager
+def staging() -> Iterator[Path]:
+    """A folder on the file system of the reports, for what is not finished; it goes with all that is left in it."""
+    work = project.root() / ".equipoise"
+    work.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        yield Path(folder)
+
+
+def move(staged: Path, target: Path) -> None:
+    """Put a folder from `staging` in its place, whole."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        target.rename(staged.with_name(staged.name + ".old"))
+    staged.rename(target)
+
+
+def _target(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
+    """Folder of a report: the committed one, or another by the profile and the parameters given."""
     words = "_".join([*([profile] if profile != "full" else []), *(f"{key}={value}" for key, value in given.items())])
+    if not words:
+        return project.root() / "reports" / name
     slug = re.sub(r"[^A-Za-z0-9=._-]+", "-", words)
     if slug != words or len(slug) > 80:
         slug = f"{slug[:60]}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
@@ -146,21 +157,9 @@ def _unexplained(folder: Path) -> str:
     lines = [
         f"{record['artefact']}, {line}"
         for record in (read_manifest(folder) or {})["artefacts"]
-        for line in difference_lines(Difference(**d) for d in record["differences"] if not d["reason"])
+        for line in difference_lines(d for d in record["differences"] if not d["reason"])
     ]
     return "\n".join(["cells that differ without a reason in data/published/explanations.csv:", *lines] if lines else [])
-
-
-def _move(staged: Path, target: Path) -> None:
-    """Put a finished report in its place, unless it is there already, byte for byte."""
-    if output_digests(staged) == output_digests(target) and read_manifest(staged) == read_manifest(target):
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    retired = staged.with_name(staged.name + ".old")
-    if target.exists():
-        target.rename(retired)
-    staged.rename(target)
-    shutil.rmtree(retired, ignore_errors=True)
 
 
 def build(
@@ -180,61 +179,37 @@ def build(
     default one a processor, in a pool of processes unless ``executor`` is given. ``strict`` counts a notebook whose
     data cannot be reached as failed; ``force`` runs what is up to date too.
     """
-    every = find_notebooks()
-    unknown = [name for name in names if name not in every]
-    if unknown:
-        raise ValueError(f"no notebook {', '.join(unknown)}; there are {', '.join(every)}")
-    chosen = {name: every[name] for name in names or every}
+    chosen, reports = find_notebooks(names), project.root() / "reports"
     parameters = {name: notebook.values(given or {}, profile) for name, notebook in chosen.items()}
-    reports = project.root() / "reports"
-    variants = {name for name in chosen if parameters[name] or profile != "full"}
-    targets = {
-        name: _variant(name, notebook.values(given or {}), profile) if name in variants else reports / name
-        for name, notebook in chosen.items()
-    }
+    targets = {name: _target(name, notebook.values(given or {}), profile) for name, notebook in chosen.items()}
     waiting = [book for name, book in chosen.items() if force or staleness(book, targets[name], parameters[name])]
     outcomes = {name: Outcome(name, "fresh") for name in chosen}
-    work = project.root() / ".equipoise"
-    work.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="build-", dir=work) as folder:
-        staging = Path(folder)
-        for name, (kind, message) in _run(waiting, parameters, staging, jobs, executor).items():
-            wrong = message if kind or name in variants else _unexplained(staging / name)
-            if kind == "unreachable" and targets[name].is_dir() and not strict:
+    with staging() as folder:
+        for name, (kind, message) in _run(waiting, parameters, folder, jobs, executor).items():
+            staged, target, committed = folder / name, targets[name], targets[name].parent == reports
+            wrong = _unexplained(staged) if committed and not kind else message
+            if kind == "unreachable" and target.is_dir() and not strict:
                 outcomes[name] = Outcome(name, "kept", message)
             elif kind or wrong:
                 outcomes[name] = Outcome(name, "failed", wrong)
             else:
-                place = str(targets[name].relative_to(project.root())) if name in variants else ""
-                outcomes[name] = Outcome(name, "built", place)
-        for name in (name for name, outcome in outcomes.items() if outcome.state == "built"):
-            _move(staging / name, targets[name])
-        if variants != set(chosen):
-            _write_ledger(_ledger(every), staging)
+                outcomes[name] = Outcome(name, "built", "" if committed else str(target.relative_to(project.root())))
+                if output_digests(staged) != output_digests(target) or read_manifest(staged) != read_manifest(target):
+                    move(staged, target)
+        if any(target.parent == reports for target in targets.values()):
+            _ledger(find_notebooks()).write(folder)
+            reports.mkdir(exist_ok=True)
+            for file in ("ledger.csv", "ledger.md"):
+                (folder / file).replace(reports / file)
     return list(outcomes.values())
 
 
 def _ledger(notebooks: Mapping[str, Notebook]) -> Ledger:
     """Ledger of the reports on disk; an out-of-date one whose data cannot be reached is kept."""
-    manifests, kept = [], []
-    for name, notebook in notebooks.items():
-        folder = project.root() / "reports" / name
-        manifest = read_manifest(folder)
-        if manifest is not None:
-            manifests.append(manifest)
-            if staleness(notebook, folder) and missing_data(manifest["inputs"]):
-                kept.append(name)
-    return Ledger.of(manifests, kept)
-
-
-def _write_ledger(ledger: Ledger, staging: Path) -> None:
-    """Put the ledger beside the reports, where it is not there already, byte for byte."""
-    ledger.write(staging)
-    for name in ("ledger.csv", "ledger.md"):
-        target = project.root() / "reports" / name
-        if not target.is_file() or target.read_bytes() != (staging / name).read_bytes():
-            target.parent.mkdir(exist_ok=True)
-            (staging / name).replace(target)
+    reports = project.root() / "reports"
+    manifests = {name: manifest for name in notebooks if (manifest := read_manifest(reports / name))}
+    stale = [name for name in manifests if staleness(notebooks[name], reports / name)]
+    return Ledger.of(manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])])
 
 
 # --- checking -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,12 @@ class Ledger:
     table: pd.DataFrame
 
     @classmethod
-    def of(cls, manifests: Iterable[Mapping[str, Any]], kept: Iterable[str] = ()) -> Ledger:
+    def of(cls, manifests: Iterable[Mapping[str, Any]], kept: Collection[str] = ()) -> Ledger:
         """Ledger of the reports with these manifests.
 
         The artefacts of the notebooks ``kept``, whose reports are out of date and whose data cannot be reached, have
         that status.
         """
-        kept_notebooks = set(kept)
         entries: dict[str, dict[str, str]] = {}
         for manifest in manifests:
             notebook = str(manifest["notebook"])
@@ -68,7 +67,7 @@ class Ledger:
                 name = record["artefact"]
                 if name in entries:
                     raise ValueError(f"{name} is reported by both {entries[name]['notebook']} and {notebook}")
-                entries[name] = _entry(notebook, record, kept=notebook in kept_notebooks)
+                entries[name] = _entry(notebook, record, kept=notebook in kept)
         rows = []
         for name, row in artefacts().iterrows():
             absent = {"status": "absent", "note": row["absent_because"] or "not regenerated"} | _NOTHING
@@ -90,8 +89,8 @@ class Ledger:
         """The ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
         counts = self.table["status"].value_counts()
         total = ", ".join(f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts)
-        lines = ["# Ledger\n\n", f"{len(self.table)} tables and figures of four papers: {total}.\n"]
-        lines.append("\n" + "".join(f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()))
+        lines = [f"# Ledger\n\n{len(self.table)} tables and figures of four papers: {total}.\n\n"]
+        lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
         for paper, part in self.table.groupby("paper", sort=False):
             lines.append(f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Claims | Remarks |\n")
             lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,8 +21,7 @@ from equipoise.declare import fit, from_text, option_of
 from equipoise.reports.provenance import shape
 
 Profile = Literal["full", "smoke"]
-_TYPES: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
-_TYPES["Literal"] = Literal
+_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
 
 
 def _type(annotation: ast.expr) -> Any:
@@ -35,7 +34,7 @@ def _type(annotation: ast.expr) -> Any:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return _type(left) | _type(right)
         case ast.Subscript(value=ast.Name(id="Literal"), slice=words):
-            return _TYPES["Literal"][ast.literal_eval(words)]
+            return Literal[ast.literal_eval(words)]
         case ast.Subscript(value=ast.Name(id=("list" | "dict") as name), slice=inner):
             return _TYPES[name][tuple(map(_type, inner.elts if isinstance(inner, ast.Tuple) else [inner]))]
     raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
@@ -152,26 +151,25 @@ def _does(code: str) -> Any:
         return code
 
 
-def find_notebooks() -> dict[str, Notebook]:
-    """Every notebook of the repository by name."""
-    return {path.stem: Notebook.read(path) for path in sorted((project.root() / "notebooks").glob("*.ipynb"))}
+def find_notebooks(names: Collection[str] = ()) -> dict[str, Notebook]:
+    """Notebooks of the repository by name: those of these names, by default all."""
+    paths = {path.stem: path for path in sorted((project.root() / "notebooks").glob("*.ipynb"))}
+    unknown = [name for name in names if name not in paths]
+    if unknown:
+        raise ValueError(f"no notebook {', '.join(unknown)}; there are {', '.join(paths)}")
+    return {name: Notebook.read(paths[name]) for name in names or paths}
 
 
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-_VOLATILE = (
-    (re.compile(r"\b0x[0-9a-f]{6,16}\b"), "0x0"),
-    (re.compile(r"/tmp/ipykernel_\d+/\d+\.py"), "<cell>"),  # noqa: S108 - a pattern, not a file
-)
+_VOLATILE = re.compile(r"\b(0x)[0-9a-f]{6,16}\b|/tmp/ipykernel_\d+/\d+\.py")
 
 
 def _steady(value: Any) -> Any:
     if isinstance(value, str):
-        for pattern, replacement in _VOLATILE:
-            value = pattern.sub(replacement, value)
-        return value
+        return _VOLATILE.sub(lambda found: "0x0" if found[1] else "<cell>", value)
     if isinstance(value, list):
         return [_steady(item) for item in value]
     if isinstance(value, dict):

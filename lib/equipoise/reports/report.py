@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 
 from equipoise import plots, project
 from equipoise.files import write_csv
-from equipoise.reports.comparison import Comparison, Difference, compare
-from equipoise.reports.manifest import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
+from equipoise.reports.printed import Comparison, compare
+from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
 from equipoise.reports.printed import artefacts
 from equipoise.reports.provenance import direct_requirements, loaded_modules, loaded_versions
 from equipoise.reports.shown import Shown, difference_lines, show_claim, show_summary, show_table
@@ -34,51 +34,10 @@ Basis = Literal["recomputed", "derived", "replica"]
 """What an artefact was made from: the study's data, other printed numbers, other data."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A finding of a paper, a sentence that holds or does not hold on the data at hand, and the numbers that decide."""
-
-    statement: str
-    holds: bool
-    evidence: str
-
-
-@dataclass
-class _Record:
-    """What a manifest keeps of an artefact."""
-
-    artefact: str
-    basis: Basis
-    data: str
-    note: str
-    files: list[str]
-    cells: int = 0
-    largest: float | None = None
-    differences: Sequence[Difference] = ()
-    claims: list[Claim] = field(default_factory=list)
-
-    @property
-    def status(self) -> str:
-        if self.basis != "recomputed":
-            return self.basis
-        return "explained" if self.differences else "exact"
-
-
 def _slug(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?", name):
         raise ValueError(f"{name!r} is no name for a table or figure: letters, digits, '.', '_', '-', at most one '/'")
     return name.replace("/", "-")
-
-
-def _save_figure(figure: Figure, folder: Path, name: str, caption: str) -> str:
-    """Save a figure as SVG and PNG, the same bytes at every run, and close it; return the SVG, titled by the caption."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": name}):
-        metadata = {"Date": None, "Creator": None, "Title": caption}
-        figure.savefig(folder / f"{name}.svg", bbox_inches="tight", metadata=metadata)
-        figure.savefig(folder / f"{name}.png", bbox_inches="tight", dpi=144, metadata={"Software": None})
-    plt.close(figure)
-    return (folder / f"{name}.svg").read_text(encoding="utf-8")
 
 
 class Report:
@@ -97,7 +56,7 @@ class Report:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._known = artefacts()
-        self._records: dict[str, _Record] = {}
+        self._records: dict[str, dict[str, Any]] = {}
         plots.use_style()
 
     def table(
@@ -127,11 +86,11 @@ class Report:
             against = name
         comparison = None if against is None else compare(ours, against, keys, columns)
         shown = show_table(caption or self._title(name), ours, comparison, digits)
-        folder = self.folder / "tables"
-        folder.mkdir(exist_ok=True)
-        write_csv(ours, folder / f"{_slug(name)}.csv")
-        (folder / f"{_slug(name)}.md").write_text(shown.formats["text/markdown"], encoding="utf-8")
-        self._record(name, basis, data, note, [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")], comparison)
+        files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
+        (self.folder / "tables").mkdir(exist_ok=True)
+        write_csv(ours, self.folder / files[0])
+        (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
+        self._record(name, basis, data, note, files, comparison)
         return shown
 
     def figure(
@@ -160,17 +119,23 @@ class Report:
             comparison = compare(values, against, keys)
         elif basis == "recomputed" and name in self._known.index:
             raise ValueError(f"{name}: a figure without printed numbers to compare is derived or a replica")
-        figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+        figure = drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
         caption, slug = caption or self._title(name), _slug(name)
-        svg = _save_figure(figure, self.folder / "figures", slug, caption)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
+        svg, png = (self.folder / file for file in files)
+        svg.parent.mkdir(exist_ok=True)
+        with mpl.rc_context({"svg.hashsalt": slug}):  # the same bytes at every run
+            metadata = {"Date": None, "Creator": None, "Title": caption}
+            figure.savefig(svg, bbox_inches="tight", metadata=metadata)
+            figure.savefig(png, bbox_inches="tight", dpi=144, metadata={"Software": None})
+        plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1])
         self._record(name, basis, data, note, files, comparison)
-        return Shown({"text/plain": caption, "image/svg+xml": svg})
+        return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
 
     def claim(self, artefact: str, statement: str, holds: bool, evidence: str) -> Shown:
         """State a finding of the paper, as a sentence, and whether it holds here, which is computed, not judged.
@@ -179,26 +144,27 @@ class Report:
         """
         if artefact not in self._records:
             raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
-        self._records[artefact].claims.append(Claim(statement, bool(holds), evidence))
+        self._records[artefact]["claims"].append({"statement": statement, "holds": bool(holds), "evidence": evidence})
         return show_claim(statement, holds, evidence)
 
     def finish(self) -> Shown:
         """Close the report: write its manifest, and sum up what agrees, what differs and why, and the versions."""
-        records, versions = self._records.values(), loaded_versions()
+        versions = loaded_versions()
         manifest = {
             "notebook": self.notebook,
-            "artefacts": [{"status": record.status, **asdict(record)} for record in records],
+            "artefacts": list(self._records.values()),
             "inputs": project.used_files(),
             "sources": loaded_modules(),
             "versions": versions,
         }
         write_manifest(self.folder, manifest)
         rows, notes = [], []
-        for record in records:
-            claims = f"{sum(c.holds for c in record.claims)} of {len(record.claims)}" if record.claims else ""
-            status = "variant" if os.environ.get(VARIANT_VARIABLE) else record.status
-            rows.append([record.artefact, status, record.cells or "", len(record.differences) or "", claims])
-            notes += [f"{record.artefact}, {line}" for line in difference_lines(record.differences)]
+        for name, record in self._records.items():
+            held = [claim["holds"] for claim in record["claims"]]
+            claims = f"{sum(held)} of {len(held)}" if held else ""
+            status = "variant" if os.environ.get(VARIANT_VARIABLE) else record["status"]
+            rows.append([name, status, record["cells"] or "", len(record["differences"]) or "", claims])
+            notes += [f"{name}, {line}" for line in difference_lines(record["differences"])]
         used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct_requirements())
         return show_summary(rows, notes, used)
 
@@ -217,7 +183,17 @@ class Report:
             return
         if basis == "replica" and not data:
             raise ValueError(f"{name}: a replica says which data it was made from")
-        record = self._records[name] = _Record(name, basis, data, note, files)
-        if comparison is not None:
-            record.cells, record.largest = comparison.cells, comparison.largest
-            record.differences = comparison.differences
+        differences = [asdict(difference) for difference in comparison.differences] if comparison else []
+        compared = "explained" if differences else "exact"
+        self._records[name] = {
+            "artefact": name,
+            "status": compared if basis == "recomputed" else basis,
+            "basis": basis,
+            "data": data,
+            "note": note,
+            "files": files,
+            "cells": comparison.cells if comparison else 0,
+            "largest": comparison.largest if comparison else None,
+            "differences": differences,
+            "claims": [],
+        }

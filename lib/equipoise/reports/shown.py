@@ -6,14 +6,14 @@ import html
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
 
-from equipoise.reports.comparison import Comparison, Difference
-from equipoise.reports.manifest import VARIANT_VARIABLE
-from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, is_blank, raw
+from equipoise.reports.printed import Comparison
+from equipoise.reports.provenance import VARIANT_VARIABLE
+from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, raw
 
 
 def markdown_cell(text: object) -> str:
@@ -74,62 +74,56 @@ class Shown:
         return cls({"text/plain": plain, "text/markdown": markdown, "text/html": page})
 
 
-def _decimals(printed: pd.Series | None, ours: pd.Series, digits: int) -> int | None:
+def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
     """Decimals to show a column at: the printed precision, else ``digits``; None for what is no float."""
     if not pd.api.types.is_float_dtype(ours) and not any(isinstance(value, float) for value in ours):
         return None
-    if printed is None or any(PRINTED_FRACTION.fullmatch(text.strip()) for text in printed):
+    if any(PRINTED_FRACTION.fullmatch(text.strip()) for text in printed):
         return digits
     return max((parsed.decimals for parsed in map(Printed.parse, printed) if parsed.decimals is not None), default=digits)
 
 
 def _cell(value: object, decimals: int | None) -> str:
     number = as_number(value)
-    if is_blank(value) or number is None:
-        return "" if is_blank(value) else str(value)
-    if isinstance(value, (int, np.integer)) or decimals is None:
+    if number is None or decimals is None or isinstance(value, (int, np.integer)):
         return raw(value)
     text = f"{number + 0.0:.{decimals}f}"
-    return text.lstrip("-") if not text.strip("-0.") else text
+    return text if text.strip("-0.") else text.lstrip("-")  # no negative zero
 
 
-def difference_lines(differences: Iterable[Difference]) -> list[str]:
+def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
     """A line for each cell that differs, with its reason, or the parameters of a variant in its place."""
     variant = os.environ.get(VARIANT_VARIABLE)
     unknown = f"made with {variant}" if variant else "no reason is known"
     return [
-        f"{d.row}, {d.column}: printed {d.printed}, computed {d.ours or 'nothing'} ({d.reason or unknown})"
+        f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'} ({d['reason'] or unknown})"
         for d in differences
     ]
 
 
 def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int) -> Shown:
     """A table, beside the printed one where they are compared, differing cells marked."""
-    table = ours if comparison is None else comparison.ours
-    printed = None if comparison is None else comparison.printed
+    table, printed = (ours, {}) if comparison is None else (comparison.ours, comparison.printed)
     columns = list(table.columns)
-    decimals = [_decimals(None if printed is None else printed[name], table[name], digits) for name in columns]
+    decimals = [_decimals(printed.get(name, ()), table[name], digits) for name in columns]
     texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
-    tables, rows, title, verdict, notes = [html_table("Computed", columns, texts)], texts, markdown_cell(caption), "", []
-    if comparison is not None and printed is not None:
-        labels = comparison.labels
-        marked = {(labels.index(d.row), columns.index(d.column)) for d in comparison.differences}
-        tables = [
-            html_table("Computed", columns, texts, marked),
-            html_table(f"Printed ({comparison.against})", columns, printed.to_numpy().tolist(), marked),
-        ]
-        equal = comparison.cells - len(comparison.differences)
+    title, verdict, notes, tables = markdown_cell(caption), "", list[str](), html_table("Computed", columns, texts)
+    if comparison is not None:
+        theirs, differences = comparison.printed.to_numpy().tolist(), comparison.differences
+        marked = {(table.index.get_loc(d.row), columns.index(d.column)) for d in differences}
+        tables = html_table("Computed", columns, texts, marked)
+        tables += html_table(f"Printed ({comparison.against})", columns, theirs, marked)
+        equal = comparison.cells - len(differences)
         verdict = f"{equal} of {comparison.cells} printed cells agree at the printed precision."
-        title, notes = f"{title}. {verdict}", difference_lines(comparison.differences)
-        rows = [list(cells) for cells in texts]
+        title, notes = f"{title}. {verdict}", difference_lines(map(asdict, differences))
         for row, column in marked:
-            rows[row][column] += f" (printed {printed.iloc[row, column]})"
+            texts[row][column] += f" (printed {theirs[row][column]})"
     page = (
         f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b> {verdict}</p>'
         f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start; overflow-x: auto">'
-        f"{''.join(tables)}</div>{html_list(notes)}</div>"
+        f"{tables}</div>{html_list(notes)}</div>"
     )
-    markdown = f"{title}\n\n{markdown_table(columns, rows)}" + ("\n" + markdown_list(notes) if notes else "")
+    markdown = f"{title}\n\n{markdown_table(columns, texts)}" + ("\n" + markdown_list(notes) if notes else "")
     return Shown.text("\n".join([f"{caption}. {verdict}".strip(), *notes]), markdown, page)
 
 

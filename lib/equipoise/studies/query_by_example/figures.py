@@ -11,8 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 from numpy.typing import NDArray
 
-from equipoise.plots import COLOURS
-from equipoise.plots.style import literal
+from equipoise.plots import COLOURS, literal
 
 GRADE_COLOURS = ("#E8E8E8", "#C6DBEF", "#6BAED6", "#08519C")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""

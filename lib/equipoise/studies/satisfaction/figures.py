@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise.plots.style import look
+from equipoise.plots import look
 from equipoise.studies.satisfaction.data import COLLECTIONS, Collection
 from equipoise.studies.satisfaction.dialogues import utterances
 
