@@ -8,18 +8,8 @@ from importlib import import_module, resources
 from equipoise import declare
 from equipoise.declare import Measure
 
-MODULES = (
-    "divergences",
-    "measures.gfr",
-    "measures.gfrc",
-    "measures.gfrc2",
-    "measures.trees",
-    "measures.ranking_bias",
-    "measures.rank_overlap",
-    "measures.protocol",
-    "measures.orders",
-    "measures.attribution",
-)
+_FAMILIES = ["gfr", "gfrc", "gfrc2", "trees", "ranking_bias", "rank_overlap", "protocol", "orders"]
+MODULES = ["divergences", *(f"measures.{name}" for name in [*_FAMILIES, "attribution.quality", "attribution"])]
 """Modules that declare measures, in the order of the catalogue."""
 
 

@@ -76,6 +76,12 @@ def option_of(hint: Any) -> Option | None:
     return next((found for arm in typing.get_args(hint) if (found := option_of(arm))), None)
 
 
+def help_of(hint: Any) -> str:
+    """What the option that annotates a type decides."""
+    option = option_of(hint)
+    return option.help if option else ""
+
+
 def choices_of(hint: Any) -> tuple[str, ...]:
     """Words that a type allows, in their order, where it allows some words only."""
     if typing.get_origin(hint) is Literal:
@@ -86,6 +92,11 @@ def choices_of(hint: Any) -> tuple[str, ...]:
 
 class _MisfitError(ValueError):
     pass
+
+
+def _need(fits: bool) -> None:
+    if not fits:
+        raise _MisfitError
 
 
 _KINDS: dict[Any, tuple[tuple[Any, ...], str]] = {
@@ -102,8 +113,7 @@ def _fit(value: Any, hint: Any) -> Any:
     origin, arms = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         fitted, option = _fit(value, arms[0]), option_of(hint)
-        if option is not None and not option.admits(fitted):
-            raise _MisfitError
+        _need(option is None or option.admits(fitted))
         return fitted
     if origin in (typing.Union, types.UnionType):
         for arm in arms:
@@ -113,25 +123,20 @@ def _fit(value: Any, hint: Any) -> Any:
                 continue
         raise _MisfitError
     if origin is Literal:
-        if not any(type(value) is type(arm) and value == arm for arm in arms):
-            raise _MisfitError
+        _need(any(type(value) is type(arm) and value == arm for arm in arms))
         return value
     if hint in _KINDS:
-        if not isinstance(value, _KINDS[hint][0]) or (isinstance(value, bool) and hint is not bool):
-            raise _MisfitError
+        _need(isinstance(value, _KINDS[hint][0]) and (hint is bool or not isinstance(value, bool)))
         return float(value) if hint is float else value
     if origin in (list, Sequence):
         items = value.tolist() if hasattr(value, "tolist") else value  # of an array
-        if not isinstance(items, (list, tuple, range)):
-            raise _MisfitError
+        _need(isinstance(items, (list, tuple, range)))
         fitted_items = [_fit(item, arms[0]) for item in items]
         return fitted_items if origin is list else value
     if origin in (dict, Mapping):
-        if not isinstance(value, Mapping):
-            raise _MisfitError
+        _need(isinstance(value, Mapping))
         return {_fit(key, arms[0]): _fit(item, arms[1]) for key, item in value.items()}
-    if hint in (list, dict) and not isinstance(value, hint):
-        raise _MisfitError
+    _need(hint not in (list, dict) or isinstance(value, hint))
     return value
 
 
@@ -162,8 +167,7 @@ def fit(value: Any, hint: Any, name: str) -> Any:
     try:
         return _fit(value, hint)
     except _MisfitError:
-        option = option_of(hint)
-        told = f" ({option.help})" if option else ""
+        told = f" ({help_of(hint)})" if help_of(hint) else ""
         raise ValueError(f"{name} is {value!r}; wanted {described(hint)}{told}") from None
 
 
@@ -219,8 +223,7 @@ class OpenChoice:
     @property
     def help(self) -> str:
         """What it decides."""
-        option = option_of(self.hint)
-        return option.help if option else ""
+        return help_of(self.hint)
 
 
 @dataclass(frozen=True)
@@ -302,26 +305,21 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     if not hints:
         return function
     signature = inspect.signature(function)
-    order = list(signature.parameters)
     defaults = {name: signature.parameters[name].default for name in hints}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        given: dict[str, Any] = dict(kwargs)
-        for name in [name for name in given if name in hints]:
-            if given[name] is not defaults[name]:
-                given[name] = fit(given[name], hints[name], name)
-        values: list[Any] = list(args)
-        for place, name in enumerate(order[: len(values)]):
-            if name in hints and values[place] is not defaults[name]:
-                values[place] = fit(values[place], hints[name], name)
-        return function(*values, **given)
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            if name in hints and value is not defaults[name]:
+                given.arguments[name] = fit(value, hints[name], name)
+        return function(*given.args, **given.kwargs)
 
     lines = [inspect.getdoc(function) or "", "", "Options", "-------"]
     for name, hint in hints.items():
-        option, default = option_of(hint), defaults[name]
-        stated = "" if default is inspect.Parameter.empty or default is None else f", default {written(default)}"
-        lines += [f"{name} : {described(hint)}{stated}", f"    {option.help if option else ''}"]
+        unstated = defaults[name] in (None, inspect.Parameter.empty)
+        stated = "" if unstated else f", default {written(defaults[name])}"
+        lines += [f"{name} : {described(hint)}{stated}", f"    {help_of(hint)}"]
     call.__doc__ = "\n".join(lines) + "\n"
     return call
 

@@ -95,8 +95,8 @@ Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every G
 # --- conversations with a chat system -----------------------------------------------------------------------------
 
 Trials = Annotated[int, Option("How often all topics are gone through.", least=1)]
-Temperature = Annotated[float, Option("Of the sampling.", least=0)]
-TopP = Annotated[float, Option("Of the sampling.", above=0, most=1)]
+Temperature = Annotated[float, Option("Temperature of the sampling.", least=0)]
+TopP = Annotated[float, Option("Share of the probability that sampling keeps, the nucleus.", above=0, most=1)]
 MaxTokens = Annotated[int, Option("Longest answer.", least=1)]
 FirstSeed = Annotated[int, Option("First seed; every turn has its own, counted on from it.")]
 SystemPrompt = Annotated[str, Option("System prompt.")]

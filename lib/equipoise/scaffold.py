@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import nbformat
@@ -24,19 +25,6 @@ import pandas as pd
 from equipoise import project
 from equipoise.reports.build import execute
 from equipoise.reports.notebooks import Notebook, find_notebooks
-
-_TEST = '''"""The notebook {name}: it runs on its data files, and its report holds scores."""
-
-from pathlib import Path
-
-from equipoise.scaffold import check_topic
-
-
-def test_{name}(tmp_path: Path) -> None:
-    scores = check_topic("{name}", tmp_path)
-    assert scores
-    assert all(0 <= score <= 1 for score in scores)
-'''
 
 
 @dataclass(frozen=True)
@@ -109,8 +97,9 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
         values[parameter] = path.as_posix()
         text = (root / "data" / old).read_text(encoding="utf-8")
         contents[root / "data" / path] = re.sub(old_topic, lambda _: topic, text)
+    test = resources.files("equipoise").joinpath("topic_test.txt").read_text(encoding="utf-8")
     made = Scaffold(root / "notebooks" / f"{name}.ipynb", root / "tests" / f"test_{name}.py", tuple(contents))
-    contents |= {made.notebook: _copied_content(notebook, name, values), made.test: _TEST.format(name=name)}
+    contents |= {made.notebook: _copied_content(notebook, name, values), made.test: test.format(name=name)}
     there = [str(path.relative_to(root)) for path in contents if path.exists()]
     if there:
         raise ValueError(f"there already: {', '.join(there)}; choose another name")

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from equipoise import project
 from equipoise.conversations.harvest import judge_answer
 from equipoise.loaders.recorded_conversations import parse_record, read_harvest
-from equipoise.measures.protocol import outcome_grid, outcome_statistics, repeated_urls, shares
-from equipoise.studies.protocol.tables import (
+from equipoise.measures.protocol import shares
+from equipoise.studies.pilot.tables import (
     changed_topics,
     failures_after_useful,
     failures_in_sequence,
+    outcome_grid,
+    outcome_statistics,
+    repeated_urls,
     statistics_by_type,
     statistics_of_counts,
 )

@@ -2,9 +2,6 @@
 
 A membership file has a line ``topic document p1 p2 ...`` for each document, a target file one probability a line.
 
-`read_pack` reads the FairWeb-1 pilot pack, four topics with judgements, memberships, targets and three runs, and the
-toy set of the same form, both of item ``fairweb``.
-
 References
 ----------
 Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of NTCIR-17, doi:10.20736/0002001318.
@@ -12,7 +9,6 @@ Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,29 +17,8 @@ import pandas as pd
 
 from equipoise.attributes import AttributeSet
 from equipoise.files import parse_number
-from equipoise.loaders import registry
-from equipoise.loaders.trec import read_qrels, read_run, text_lines, text_table
+from equipoise.loaders.trec import text_lines, text_table
 from equipoise.problems import Problems
-
-_KINDS: dict[str, Literal["nominal", "ordinal"]] = {
-    "R-GENDER": "nominal",
-    "R-HINDEX": "ordinal",
-    "M-ORIGIN": "nominal",
-    "M-RATINGS": "ordinal",
-    "T-FOLLOWERS": "ordinal",
-    "Y-SUBSCS": "ordinal",
-}
-"""The attribute sets of the task, by the topic type (researchers, movies, Twitter accounts, YouTube) and name."""
-
-_PILOT_RUNS = {
-    "bm25": "run.bm25-depThre6.bm25-depThre6",
-    "qld": "run.qld-depThre6.qld-depThre6",
-    "qljm": "run.qljm-depThre6",
-}
-_PACKS = {
-    "pilot": ("NTCIR/FW1pilotpack", "fairweb1pilot", "fairweb1pilot.qrels", _PILOT_RUNS),
-    "toy": ("NTCIR/toy", "toy", "toy.4topics.qrels", {"toyrun1": "toyrun1", "toyrun2": "toyrun2"}),
-}
 
 _TOLERANCE = 1e-5
 """How far probabilities printed with a few digits may be from summing to 1."""
@@ -103,29 +78,3 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
     problems.refuse()
     table[groups] = np.array(vectors)
     return table.drop(columns="line")
-
-
-@dataclass(frozen=True)
-class Pack:
-    """A small test collection for group fairness."""
-
-    runs: pd.DataFrame
-    qrels: pd.DataFrame
-    memberships: dict[str, pd.DataFrame]
-    attributes: dict[str, AttributeSet]
-
-
-def read_pack(name: Literal["pilot", "toy"]) -> Pack:
-    """Read the FairWeb-1 pilot pack, with runs called bm25, qld and qljm, or its toy set, of four topics."""
-    folder, stem, qrels, runs = _PACKS[name]
-    attributes = {
-        attribute: read_target(registry.fetch("fairweb", f"{folder}/{attribute}.golddistr"), attribute, kind)
-        for attribute, kind in _KINDS.items()
-    }
-    memberships = {
-        name: read_memberships(registry.fetch("fairweb", f"{folder}/{stem}.{name}.gmemb"), attribute)
-        for name, attribute in attributes.items()
-    }
-    tables = [read_run(registry.fetch("fairweb", f"{folder}/{file}"), run) for run, file in runs.items()]
-    judgements = read_qrels(registry.fetch("fairweb", f"{folder}/{qrels}"))
-    return Pack(pd.concat(tables, ignore_index=True), judgements, memberships, attributes)

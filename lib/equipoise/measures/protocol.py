@@ -1,4 +1,4 @@
-r"""Outcomes of conversations held by the two-round protocol, and their statistics.
+r"""Outcomes of conversations held by the two-round protocol.
 
 Each system turn is useful (``o``), not useful (``x``), or was never held because the first turn ended the conversation
 (``-``).
@@ -11,14 +11,10 @@ gfrc, section 5, Figures 2 to 4.
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats
 from equipoise.declare import measure
-from equipoise.problems import need_columns, refuse_twice
-
-_TURN = ["run", "topic", "turn"]
 
 
 @measure(
@@ -73,85 +69,3 @@ def shares(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, Floats]
     recovered = (~one & two).sum(axis=-1)
     recovery = np.divide(recovered, failed, out=np.full(failed.shape, np.nan), where=failed > 0)
     return useful, useful.mean(axis=-1), recovery
-
-
-def _wide(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The outcomes, checked: a row for each topic, columns turn and run, all in the order of their first row."""
-    need_columns(outcomes, [*_TURN, "outcome"])
-    refuse_twice(outcomes, _TURN, "an outcome comes")
-    if not outcomes["outcome"].isin(["o", "x", "-"]).all() or not outcomes["turn"].isin([1, 2]).all():
-        raise ValueError("outcomes are o, x or - of turn 1 or 2")
-    runs, topics = (outcomes[name].drop_duplicates() for name in ("run", "topic"))
-    wide = outcomes.pivot_table(index="topic", columns=["turn", "run"], values="outcome", aggfunc="first")
-    wide = wide.reindex(index=topics, columns=pd.MultiIndex.from_product([[1, 2], runs]))
-    first, second = wide[1], wide[2]
-    if (first.isna() != second.isna()).any(axis=None):
-        raise ValueError("every topic of a run needs an outcome of both turns; write - for a turn that was not held")
-    if ((first == "-") | ((first == "o") & (second == "-"))).any(axis=None):
-        raise ValueError("only a second turn can be missing, and only behind a first that was not useful")
-    return wide
-
-
-def outcome_grid(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes side by side, a row for each topic, as gfrc's Figures 2 to 4 show them.
-
-    ``outcomes`` (columns run, topic, turn, outcome): ``o``, ``x`` or ``-`` of turns 1 and 2.
-    """
-    wide = _wide(outcomes)
-    grid = pd.DataFrame({f"{run} S{turn}": wide[turn, run] for run in wide[1] for turn in (1, 2)})
-    return grid.fillna("").rename_axis("topic").reset_index()
-
-
-def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Statistics of the outcomes of each run: shares between 0 and 1, and counts (gfrc, section 5).
-
-    Columns are run, topics, useful 1, useful 2, average useful, unsuccessful, recovered, recovery, which is NaN where
-    every first turn was useful.
-    """
-    wide = _wide(outcomes)
-    if wide.isna().to_numpy().any():
-        raise ValueError("every run needs the same topics")
-    first, second = (wide[turn].to_numpy().T == "o" for turn in (1, 2))
-    turns, average, recovery = shares(first, second)
-    return pd.DataFrame(
-        {
-            "run": wide[1].columns.astype("str"),
-            "topics": first.shape[-1],
-            "useful 1": turns[:, 0],
-            "useful 2": turns[:, 1],
-            "average useful": average,
-            "unsuccessful": (~first).sum(axis=-1),
-            "recovered": (~first & second).sum(axis=-1),
-            "recovery": recovery,
-        }
-    )
-
-
-def outcome_pairs(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Both outcomes of each conversation as one word, such as ``ox``: columns run, topic, pair."""
-    ordered = outcomes.sort_values("turn", kind="stable")
-    pairs = ordered.groupby(["run", "topic"], sort=False)["outcome"].agg("".join)
-    return pairs.rename("pair").reset_index()
-
-
-def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
-    """Count the URLs of each conversation that has any, and those among them that stood in it before.
-
-    ``turns`` (columns run, topic, turn, system) are system turns; columns of the counts are run, topic, urls, repeated.
-    Brackets and punctuation around a URL do not count. ``useful`` counts only conversations with two useful turns,
-    which the column ``outcome`` tells.
-
-    gfrc, section 5: URLs overlap across the turns, and within a list; such duplicates should not be rewarded.
-    """
-    need_columns(turns, [*_TURN, "system"])
-    if useful:
-        pairs = outcome_pairs(turns).query("pair == 'oo'")
-        turns = turns.merge(pairs[["run", "topic"]], on=["run", "topic"])
-    ordered = turns.reset_index(drop=True).sort_values("turn", kind="stable")
-    # a Markdown link names its address twice: [address](address)
-    text = ordered["system"].str.replace(r"\[(https?://[^\]\s]+)\]\(\1\)", r"\1", regex=True)
-    found = ordered.assign(url=text.str.findall(r"https?://[^\s<>()\[\]\"']+")).explode("url").dropna(subset="url")
-    found = found.assign(url=found["url"].str.rstrip(".,:;!?"))
-    found = found.assign(again=found.duplicated(["run", "topic", "url"]))
-    again = found.sort_index(kind="stable").groupby(["run", "topic"], sort=False)["again"]
-    return again.agg(urls="size", repeated="sum").reset_index()

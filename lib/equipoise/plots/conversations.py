@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 
 from equipoise.arrays import Integers
 from equipoise.attributes import AttributeSet
@@ -19,15 +19,6 @@ from equipoise.plots import COLOURS, literal, look, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
 _WORDS = "Word position in the conversation [words]"
-
-_PATTERNS: Mapping[str, tuple[str, str]] = {
-    "oo": ("#6BBF8A", "useful, useful"),
-    "ox": ("#CDE8C5", "useful, then not"),
-    "xo": ("#FBE38E", "not useful, then useful"),
-    "xx": ("#F3B183", "not useful twice"),
-    "x-": ("#CFCFCF", "breakdown"),
-}
-"""Colour and meaning of each pair of outcomes; the colours follow gfrc's Figures 2 to 4."""
 
 
 def _group_colours(attribute: AttributeSet) -> list[str]:
@@ -165,32 +156,4 @@ def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversat
     ax.annotate("relevant nuggets", (1, -0.07), fontsize=8, color=COLOURS[0], va="center")
     ax.set(xlabel=_WORDS, ylabel="Experience of the cluster that leaves here")
     ax.set(ylim=(-0.14, 1), yticks=np.linspace(0, 1, 6), xlim=(0, right + 1))
-    return ax
-
-
-def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
-    """Draw the outcomes of system turns 1 and 2, one row per topic, the runs side by side (gfrc Figures 2 to 4).
-
-    ``turns`` has the columns run, topic, turn, outcome.
-    """
-    runs, topics = (list(dict.fromkeys(turns[column])) for column in ("run", "topic"))
-    pairs = turns.sort_values("turn", kind="stable").groupby(["run", "topic"])["outcome"].agg("".join)
-    for (run, topic), pair in pairs.items():
-        left, row = 2.15 * runs.index(run), topics.index(topic)
-        colour, _ = _PATTERNS.get(pair, ("white", ""))
-        ax.add_patch(Rectangle((left, row), 2, 1, facecolor=colour, edgecolor="white", linewidth=2))
-        for turn, mark in enumerate(pair):
-            ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center")
-    centres = [2.15 * column + 0.5 + turn for column in range(len(runs)) for turn in (0, 1)]
-    ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
-    for column, run in enumerate(runs):
-        note(ax, run, (2.15 * column + 1, 1.0), (0, 20), **_ABOVE)
-    ax.xaxis.tick_top()
-    ax.set_yticks(np.arange(len(topics)) + 0.5, topics)
-    ax.set(xlim=(0, 2.15 * len(runs) - 0.15), ylim=(len(topics), 0))
-    ax.tick_params(length=0)
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
-    handles = [Patch(color=colour, label=label) for pair, (colour, label) in _PATTERNS.items() if pair in set(pairs)]
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
     return ax

@@ -20,14 +20,5 @@ from equipoise.measures.attribution.correctness import exact_match
 from equipoise.measures.attribution.quality import score_answers
 from equipoise.measures.attribution.scores import score_attribution
 
-__all__ = [
-    "attribution_confidence",
-    "bias_table",
-    "cab",
-    "cas",
-    "citation_rows",
-    "citations",
-    "exact_match",
-    "score_answers",
-    "score_attribution",
-]
+__all__ = ["attribution_confidence", "bias_table", "cab", "cas", "citation_rows", "citations"]
+__all__ += ["exact_match", "score_answers", "score_attribution"]
