@@ -13,12 +13,12 @@ from pathlib import Path
 import pandas as pd
 
 from equipoise import project
-from equipoise.files import read_columns
+from equipoise.files import read_columns, read_text
 from equipoise.loaders import cocktail, gender_terms, registry
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.trec import read_runs
 from equipoise.measures.ranking_bias import TermGroups
-from equipoise.problems import need_columns, refuse_twice
+from equipoise.problems import Problems, shown
 from equipoise.studies.ranking_bias import grepbiasir
 from equipoise.studies.ranking_bias.substitution import GenderPairs
 
@@ -151,11 +151,26 @@ def read_recorded_runs(path: str | Path) -> pd.DataFrame:
     Returns columns ``world, run, topic, document, rank, score`` in file order; ``world`` is "original" or
     "counterfactual".
     """
-    kinds = dict.fromkeys(RUN_COLUMNS[:4], "str") | {"rank": "int64", "score": "float64"}
-    table = pd.read_csv(path, sep="\t", dtype=kinds, keep_default_na=False, float_precision="round_trip")
-    need_columns(table, RUN_COLUMNS)
-    refuse_twice(table, RUN_COLUMNS[:4], f"the lists of {path} hold a document")
-    return table[RUN_COLUMNS]
+    problems = Problems()
+    header, *lines = read_text(path).rstrip("\n").split("\n")
+    if header.split("\t") != RUN_COLUMNS:
+        problems.add(path, 1, None, shown(header), f"the header {', '.join(RUN_COLUMNS)}")
+        problems.refuse()
+    rows: list[tuple[object, ...]] = []
+    for number, line in enumerate(lines, start=2):
+        fields = line.split("\t")
+        if len(fields) != len(RUN_COLUMNS) or fields[0] not in WORLDS:
+            wanted = f"{len(RUN_COLUMNS)} columns between tabs, the first one of {', '.join(WORLDS)}"
+            problems.add(path, number, None, shown(line), wanted)
+            continue
+        try:
+            rows.append((number, *fields[:4], int(fields[4]), float(fields[5])))
+        except ValueError:
+            problems.add(path, number, "rank", shown(" and ".join(fields[4:])), "a whole number and a number")
+    table = pd.DataFrame(rows, columns=["line", *RUN_COLUMNS])
+    problems.add_repeats(path, table, ["document", "topic", "run", "world"], "document", "each document once in a list")
+    problems.refuse()
+    return table.drop(columns="line").astype(dict.fromkeys(RUN_COLUMNS[:4], "str"))
 
 
 def given_runs(
