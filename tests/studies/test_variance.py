@@ -16,20 +16,7 @@ from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multicomp import pairwise_tukeyhsd
 
 from equipoise.studies.permutations.variance import anova, anova_from_sums, tiers, tukey_hsd
-
-
-def random_scores(seed: int, sizes: list[int], models: int, missing: int = 0) -> pd.DataFrame:
-    """Scores of every model on sizes[i] permutations of topic i; some rows are taken out."""
-    rng = np.random.default_rng(seed)
-    rows = [
-        (f"t{i}", str(j), f"m{k}", i / 3 + 0.2 * k + rng.normal())
-        for i, size in enumerate(sizes)
-        for j in range(size)
-        for k in range(models)
-    ]
-    table = pd.DataFrame(rows, columns=["topic", "permutation", "run", "value"])
-    keep = np.sort(rng.permutation(len(table))[missing:])
-    return table.iloc[keep].reset_index(drop=True)
+from random_scores import random_scores
 
 
 @pytest.mark.parametrize("missing", [0, 4])
