@@ -209,7 +209,7 @@ def test_the_tie_rule_decides_the_weight_and_never_the_value() -> None:
     assert (low["value"] == high["value"]).all()
     assert (low["alpha"] <= high["alpha"]).all()
     assert (low["alpha"] < high["alpha"]).any()
-    with pytest.raises(KeyError, match="any"):
+    with pytest.raises(ValueError, match="ties must be"):
         oracle(values, "AP", ties="any")  # type: ignore[arg-type]
 
 

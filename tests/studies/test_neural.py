@@ -70,7 +70,7 @@ def test_log_probabilities_are_the_heads_own_on_cls(folder: Path, probability: s
         np.testing.assert_allclose(np.exp(found.astype(float)).sum(axis=1), 1, atol=1e-5)
     score = tilde.tilde_query_likelihood(tilde.token_counts(ids, len(WORDS)), found)[4, 2]
     assert score == pytest.approx(math.fsum(float(found[2, token]) for token in ids[4]), abs=1e-6)
-    with pytest.raises(KeyError, match="tanh"):
+    with pytest.raises(ValueError, match="probability must be"):
         neural.log_probabilities(checkpoint, ids, probability="tanh")
 
 

@@ -84,7 +84,7 @@ def test_a_query_among_its_own_candidates_is_a_named_choice(csfcube: Path) -> No
     kept = load_csfcube(csfcube, own="keep").judgements
     dropped = load_csfcube(csfcube).judgements
     assert len(kept) == len(dropped) + 1
-    with pytest.raises(KeyError, match="sometimes"):
+    with pytest.raises(ValueError, match='own must be "drop" or "keep"'):
         load_csfcube(csfcube, own="sometimes")  # type: ignore[arg-type]
 
 

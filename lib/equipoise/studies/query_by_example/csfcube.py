@@ -22,7 +22,7 @@ import pandas as pd
 from equipoise.files import read_text
 from equipoise.loaders import registry
 from equipoise.problems import Problems
-from equipoise.studies.query_by_example.data import QueryByExample, read_json
+from equipoise.studies.query_by_example.data import QueryByExample, chosen, read_json
 
 FACETS = ("background", "method", "result")
 """The three facets, each a task of its own."""
@@ -119,4 +119,4 @@ def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "
         for query in tested
     ]
     wanted = {"drop": judgements[judgements["query"] != judgements["document"]], "keep": judgements}
-    return QueryByExample.of(papers=papers, judgements=wanted[own], splits=splits)
+    return QueryByExample.of(papers=papers, judgements=chosen(wanted, own, "own"), splits=splits)

@@ -15,14 +15,17 @@ splits
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from equipoise.files import read_text
 from equipoise.problems import InputError, Problem, need_columns, refuse_twice
+
+Choice = TypeVar("Choice")
 
 _COLUMNS = {
     "papers": ["document", "title", "abstract"],
@@ -91,3 +94,10 @@ def read_json(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         found, line = error.msg, error.lineno
     raise InputError([Problem(str(path), line, None, found, "a JSON object")])
+
+
+def chosen(choices: Mapping[str, Choice], word: str, what: str) -> Choice:
+    """What a word stands for; a word that is none of the choices is refused."""
+    if word not in choices:
+        raise ValueError(f"{what} must be {' or '.join(map(json.dumps, choices))}, found {word!r}")
+    return choices[word]

@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from equipoise.arrays import Floats, Integers, starts
 from equipoise.problems import need_columns, refuse_twice
 from equipoise.statistics import finite
+from equipoise.studies.query_by_example.data import chosen
 
 Ties = Literal["lowest", "highest"]
 
@@ -128,7 +129,7 @@ def _best(values: Floats, ties: Ties) -> Integers:
     """Place of the largest value along the last axis, the first or the last of equal ones."""
     first = np.argmax(values, axis=-1)
     last = values.shape[-1] - 1 - np.argmax(values[..., ::-1], axis=-1)
-    return {"lowest": first, "highest": last}[ties]
+    return chosen({"lowest": first, "highest": last}, ties, "ties")
 
 
 def _at(table: pd.DataFrame, places: Integers, measure: str) -> pd.DataFrame:

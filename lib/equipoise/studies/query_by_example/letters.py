@@ -10,6 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from equipoise.statistics import compare_pairs
+from equipoise.studies.query_by_example.data import chosen
 
 BETTER_THAN = "better than"
 """End of the name of a column of letters."""
@@ -32,10 +33,10 @@ def lettered(
     if absent := [run for run in runs if run not in set(values["run"])]:
         raise ValueError(f"no values of {', '.join(absent)}")
     letters = dict(zip(runs, ascii_lowercase, strict=False))
-    chosen = values[values["run"].isin(runs)].sort_values(["task", "measure"], kind="stable")
-    chosen = chosen.assign(unit=chosen["task"] + " " + chosen["query"])
-    columns = pd.concat([chosen, chosen.assign(task="all")]).groupby(["task", "measure"], sort=False)
-    comparisons = comb(len(runs), 2) * {"column": 1, "table": columns.ngroups}[family]
+    shown = values[values["run"].isin(runs)].sort_values(["task", "measure"], kind="stable")
+    shown = shown.assign(unit=shown["task"] + " " + shown["query"])
+    columns = pd.concat([shown, shown.assign(task="all")]).groupby(["task", "measure"], sort=False)
+    comparisons = comb(len(runs), 2) * chosen({"column": 1, "table": columns.ngroups}, family, "family")
     table = pd.DataFrame(letters.items(), columns=["run", "row"])[["row", "run"]]
     for (task, measure), part in columns:
         found = compare_pairs(part, unit="unit", correction="none")

@@ -17,6 +17,7 @@ import torch
 from tqdm import tqdm
 
 from equipoise.arrays import Floats, Integers
+from equipoise.studies.query_by_example.data import chosen
 from equipoise.systems.encoders import Floats32, load_model
 from equipoise.systems.tokenisation import read_tokenizer
 
@@ -154,7 +155,7 @@ def log_probabilities(checkpoint: Checkpoint, documents: Texts, *, probability: 
     """
     table = np.empty((len(documents), checkpoint.vocabulary), dtype=np.float32)
     for rows, inputs in _batches(checkpoint.tokenizer, documents):
-        table[rows] = _LOGARITHMS[probability](cls_logits(checkpoint.model, inputs)).numpy()
+        table[rows] = chosen(_LOGARITHMS, probability, "probability")(cls_logits(checkpoint.model, inputs)).numpy()
     return table
 
 
@@ -162,7 +163,8 @@ def log_probabilities(checkpoint: Checkpoint, documents: Texts, *, probability: 
 def head_log_probabilities(checkpoint: Checkpoint, vectors: Floats32, *, probability: str = "sigmoid") -> Floats32:
     """What `log_probabilities` gives where the head reads the vectors, shaped (documents, hidden), and not [CLS]."""
     parts = (torch.from_numpy(vectors[start : start + 256]) for start in range(0, len(vectors), 256))
-    return np.concatenate([_LOGARITHMS[probability](checkpoint.model.cls(part)).numpy() for part in parts])
+    logarithm = chosen(_LOGARITHMS, probability, "probability")
+    return np.concatenate([logarithm(checkpoint.model.cls(part)).numpy() for part in parts])
 
 
 def _of_states(

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.arrays import Floats
-from equipoise.studies.query_by_example.data import QueryByExample, text_of
+from equipoise.studies.query_by_example.data import QueryByExample, chosen, text_of
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
 from equipoise.systems.tokenisation import ANALYSERS, Tokenisation
 
@@ -50,7 +50,7 @@ def lexical_scores(
     collection = Collection.from_texts({name: texts[name] for name in sorted(set(pairs["document"]))}, tokenise)
     queries, documents = pd.Index(dataset.queries), pd.Index(collection.documents)
     asked = collection.queries([texts[name] for name in queries])
-    scores = _MODELS[model](collection, asked, **settings)
+    scores = chosen(_MODELS, model, "model")(collection, asked, **settings)
     return pairs.assign(score=scores[queries.get_indexer(pairs["query"]), documents.get_indexer(pairs["document"])])
 
 
