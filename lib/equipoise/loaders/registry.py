@@ -40,7 +40,7 @@ def mirror_folder() -> Path | None:
 def entries() -> pd.DataFrame:
     """Every registered file.
 
-    Returns DataFrame, columns item, path, url, sha256, bytes, licence, all as text.
+    Returns a table with the columns item, path, url, sha256, bytes, licence, all as text.
     """
     table = pd.read_csv(project.root() / "data" / "registry.tsv", sep="\t", dtype=str, keep_default_na=False)
     wanted = ["item", "path", "url", "sha256", "bytes", "licence"]

@@ -246,7 +246,7 @@ def _committed_ledger() -> Ledger | None:
 def listing() -> pd.DataFrame:
     """Every notebook with its parameters and the artefacts its report holds.
 
-    Returns DataFrame, columns notebook, title, parameters, artefacts.
+    Returns a table with the columns notebook, title, parameters, artefacts.
     """
     rows = []
     for name, notebook in find_notebooks().items():

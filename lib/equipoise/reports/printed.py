@@ -24,7 +24,7 @@ _PRINTED_NUMBER = re.compile(r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\
 def artefacts() -> pd.DataFrame:
     """All tables and figures of the four papers, indexed by name, such as ``gfrc/table-1``.
 
-    Returns DataFrame, columns paper, artefact, kind, title, place, absent_because.
+    Returns a table with the columns paper, artefact, kind, title, place, absent_because.
     """
     columns = ["paper", "artefact", "kind", "title", "place", "absent_because"]
     # not noted as used: the list says nothing about what a report holds

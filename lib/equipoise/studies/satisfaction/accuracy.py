@@ -56,7 +56,7 @@ def score_predictions(table: pd.DataFrame, keys: Sequence[str] = ("run",)) -> pd
     """Scores of every estimator on every test set (thesis Table 3.6).
 
     ``table``: one row for each prediction: the keys, and ``dissatisfied`` and ``predicted``, of bool. ``keys``:
-    Columns that identify an estimator and a test set. Returns: One row for each estimator and test set, sorted by
+    columns that identify an estimator and a test set. Returns one row for each estimator and test set, sorted by
     the keys: the keys, `COUNTS` and `SCORES`.
     """
     if table.empty or table[["dissatisfied", "predicted"]].isna().to_numpy().any():

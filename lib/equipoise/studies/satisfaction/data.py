@@ -89,7 +89,7 @@ def collection(name: str) -> Collection:
 def ordered_subset(held: Collection, size: int) -> pd.DataFrame:
     """Test samples that have a counterfactual, so many, in an order of which every beginning is balanced.
 
-    Returns: Columns sample, dissatisfied: satisfied and dissatisfied by turns, as long as there are both; shuffled
+    Returns the columns sample, dissatisfied: satisfied and dissatisfied by turns, as long as there are both; shuffled
     within a label by `SEED`.
     """
     test = held.part("test").merge(held.counterfactual[["sample"]])
@@ -101,9 +101,9 @@ def ordered_subset(held: Collection, size: int) -> pd.DataFrame:
 def load_relabelled(name: str) -> pd.DataFrame:
     """Dialogues of item use_relabel that were rated both by people and by a language model.
 
-    Returns: Columns text, human, model: one row for each dialogue that stands once in the files of both, in the order
-    of those by people; the classes are 0 (dissatisfied), 1 (neutral) or 2 (satisfied). The model is Gemini for MultiWOZ
-    and GPT-4 for SGD.
+    Returns the columns text, human, model: one row for each dialogue that stands once in the files of both, in the
+    order of those by people; the classes are 0 (dissatisfied), 1 (neutral) or 2 (satisfied). The model is Gemini for
+    MultiWOZ and GPT-4 for SGD.
     """
     rated = []
     for rater, form in _RELABELLED[name].items():

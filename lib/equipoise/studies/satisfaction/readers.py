@@ -50,8 +50,8 @@ def read_dialogues(path: str | Path) -> pd.DataFrame:
     separated by tabs; every dialogue ends with a user row whose text is OVERALL. A user turn is rated before the user
     speaks, by what came so far (thesis section 3.5.4, before-utterance prediction).
 
-    Returns: Columns dialogue, line, speaker, text, act, ratings, overall, in file order. ``dialogue`` counts from "0",
-    ``line`` from 0 within the dialogue; ``ratings`` is a tuple of whole numbers from 1 to 5, empty for the system.
+    Returns the columns dialogue, line, speaker, text, act, ratings, overall, in file order. ``dialogue`` counts from
+    "0", ``line`` from 0 within the dialogue; ``ratings`` is a tuple of whole numbers from 1 to 5, empty for the system.
     """
     problems = Problems()
     rows = []
@@ -84,7 +84,7 @@ def read_samples(path: str | Path) -> pd.DataFrame:
     The file holds a Python list of exchanges ("user|||system", or "user|||system|||system" where the system speaks more
     than once), a Python list of act numbers and a class, separated by tabs.
 
-    Returns: Columns users, systems, level, overall, in file order. ``users`` and ``systems`` are tuples of
+    Returns the columns users, systems, level, overall, in file order. ``users`` and ``systems`` are tuples of
     utterances; the last of the system's is empty where the sample ends before it. ``level`` is 0 (dissatisfied),
     1 (neutral) or 2 (satisfied). ``overall`` is True where the last user utterance is OVERALL: the class is that of the
     dialogue.

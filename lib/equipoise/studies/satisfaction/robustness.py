@@ -58,7 +58,7 @@ def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike, *, 
 
     ``correct``, ``size`` (shaped (..., 3)): how many are labelled correctly, and how many there are, of: satisfied
     samples of Main, dissatisfied samples of Main, dissatisfied samples of the counterfactual. ``ratios`` (shaped
-    (ratios,)): Shares of dissatisfied samples; from that of Main to 1. Main's own share gives the scores of Main, 1
+    (ratios,)): shares of dissatisfied samples, from that of Main to 1. Main's own share gives the scores of Main, 1
     those of all dissatisfied samples. ``level``: share of the draws that the interval holds. Returns: Shaped (...,
     ratios, 5, 3): expectation, lower and upper end of the interval over draws, of each of `SCORES`.
 

@@ -18,7 +18,7 @@ def swap_responses(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
     donor that comes first.
 
     ``samples``, ``donors``: Samples to turn round, and those whose responses may be taken, as
-    `equipoise.studies.satisfaction.dialogues.turn_samples` gives them. Returns: One row for each sample that has a
+    `equipoise.studies.satisfaction.dialogues.turn_samples` gives them. Returns one row for each sample that has a
     donor, with the columns of ``samples``: the last of ``systems`` is the donor's, and so are ``dissatisfied`` and
     ``rating``. ``original`` are the systems' own utterances, ``donor`` is the donor's id, ``similarity`` the cosine,
     from 0 to 1.

@@ -98,7 +98,7 @@ def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold:
     """Recorded predictions, and those of the constant estimator, beside the label of their sample.
 
     ``recorded``: as `equipoise.studies.satisfaction.data.predictions` returns them. ``threshold``: probability of
-    dissatisfaction from which an estimator says so. Returns: One row for each prediction that fits a sample; ``run``
+    dissatisfaction from which an estimator says so. Returns one row for each prediction that fits a sample; ``run``
     names the estimator, ``predicted`` is True where it says dissatisfied.
     """
     keys = ["collection", "world", "sample"]
