@@ -153,6 +153,23 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
     return float(2 * (1 - wanted_shares(target, groups if target is None else len(target)).min()))
 
 
+def divergences(
+    magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any, short: Short, unrepresentative: float = 0.0
+) -> tuple[Floats, Floats]:
+    """`ted` without RBDF and with it, from one exposure."""
+    exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
+    total = exposure.sum(axis=-1)
+    apart = _l1(ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1]))
+    shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
+    discounted = apart * rbdf(shown, cutoffs, present=present, short=short)
+    return np.where(total == 0, unrepresentative, apart), np.where(total == 0, unrepresentative, discounted)
+
+
+def fairness(divergence: Floats, target: Any, groups: int) -> Floats:
+    """`texfair` of a TED."""
+    return max_ted(target, groups) - divergence
+
+
 @declared("TED", range="0 to max(TED)", ideal="0", direction="lower is better", sources=_CHAPTER_4)
 def ted(
     magnitudes: ArrayLike,
@@ -202,13 +219,7 @@ def ted(
     >>> ted(magnitudes, lengths, [1, 3], proportional=False).round(4)
     array([1. , 0.6])
     """
-    exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
-    total = exposure.sum(axis=-1)
-    apart = _l1(ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1]))
-    if proportional:
-        shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
-        apart *= rbdf(shown, cutoffs, present=present, short=short)
-    return np.where(total == 0, unrepresentative, apart)
+    return divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)[int(proportional)]
 
 
 @declared("TExFAIR", range="0 to max(TED)", ideal="max(TED)", direction="higher is better", sources=_CHAPTER_4)
@@ -256,9 +267,8 @@ def texfair(
     >>> texfair([[2, 0], [0, 2]], [10, 10], [2]).round(4)
     array([0.7737])
     """
-    rest: dict[str, Any] = {"present": present, "short": short, "unrepresentative": unrepresentative}
-    divergence = ted(magnitudes, lengths, cutoffs, target, proportional=proportional, **rest)
-    return max_ted(target, np.shape(magnitudes)[-1]) - divergence
+    found = divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)
+    return fairness(found[int(proportional)], target, np.shape(magnitudes)[-1])
 
 
 @declared("ARB", range="no bounds", ideal="0", direction="neither", sources=("rekabsaz2020",))

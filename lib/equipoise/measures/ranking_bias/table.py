@@ -13,7 +13,7 @@ from equipoise.arrays import Booleans, Integers
 from equipoise.declare import checked
 from equipoise.measures.ranked_lists import by_rank, with_means
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
-from equipoise.measures.ranking_bias.group_balance import arb, max_ted, rbdf, ted
+from equipoise.measures.ranking_bias.group_balance import arb, divergences, fairness
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
 from equipoise.problems import need_columns, refuse_twice
 
@@ -107,17 +107,14 @@ def score_ranking_bias(
 
     fair = fairr(omega[rows], cutoffs, present=present, base=base)
     shown = magnitudes[rows]
-    plain = ted(shown, lengths[rows], cutoffs, target, proportional=False, present=present)
-    speaking = (shown.sum(axis=-1) > 0) & (lengths[rows] > 0)
-    discounted = plain * rbdf(speaking, cutoffs, present=present, short=short)
-    most = max_ted(target, len(groups.groups))
+    plain, discounted = divergences(shown, lengths[rows], cutoffs, target, present, short)
     scores = {
         "NFaiRR": nfairr(fair, ideal, undefined=undefined),
         "FaiRR": fair,
         "TED": discounted,
         "TED(proportional=False)": plain,
-        "TExFAIR": most - discounted,
-        "TExFAIR(proportional=False)": most - plain,
+        "TExFAIR": fairness(discounted, target, len(groups.groups)),
+        "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
         "ARB": arb(shown, cutoffs, towards=towards, against=against, magnitude=magnitude, present=present),
     }
     names = [f"{name}@{k}" for name in scores for k in cutoffs]
