@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import math
 import re
 import tempfile
+import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,6 +24,8 @@ import yaml
 from equipoise.problems import InputError, Problem, Problems, shown
 
 CSV_DIGITS = "%.12g"
+_LARGEST_FILE = 2**31
+"""Bytes of decompressed text beyond which a file is refused."""
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _FRACTION = re.compile(r"[+-]?\d{1,18}/\d{1,18}")
@@ -56,9 +60,21 @@ def decoded(content: bytes, path: str | Path) -> str:
         raise InputError([Problem(str(path), content.count(b"\n", 0, place) + 1, None, found, "UTF-8 text")]) from None
 
 
+def _decompressed(path: str | Path) -> bytes:
+    try:
+        with gzip.open(path, "rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "no whole gzip file"
+        raise InputError([Problem(str(path), None, None, reason, "a readable .gz file")]) from None
+    if len(content) > _LARGEST_FILE:
+        raise InputError([Problem(str(path), None, None, f"more than {_LARGEST_FILE} bytes", "a smaller file")])
+    return content
+
+
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
-    text = decoded(read_bytes(path), path)
+    """The text of a UTF-8 file, plain or .gz, without a byte order mark; a file that is empty is refused."""
+    text = decoded(_decompressed(path) if Path(path).suffix == ".gz" else read_bytes(path), path)
     if not text.strip():
         raise InputError([Problem(str(path), None, None, "an empty file", "some content")])
     return text

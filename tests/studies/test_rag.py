@@ -24,13 +24,13 @@ from equipoise.conversations import records
 from equipoise.conversations.endpoint import Answer, Endpoint, EndpointError, Sampling
 from equipoise.loaders import registry
 from equipoise.loaders.answers import read_answers
+from equipoise.loaders.natural_questions import read_questions
 from equipoise.measures.attribution import citation_rows, citations, score_answers
 from equipoise.problems import InputError
 from equipoise.studies import recording
 from equipoise.studies.attribution import answering as rag
 from equipoise.studies.attribution import design, prompts
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
-from equipoise.studies.attribution.benchmarks import read_questions
 from equipoise.studies.attribution.marks import paired_t_bounds
 
 PLAIN = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")

@@ -1,13 +1,12 @@
 """Record what rankers return on a collection and on its counterfactual, for the replica of thesis chapter 4.
 
-``python -m equipoise.studies.ranking_bias.record --models FOLDER`` needs the packages of the extra ``models``, model
-weights in FOLDER, and the upstream data; it writes ``data/outputs/ranking_bias``. Notebooks read only what it has
-written: no spaCy runs there.
+``python -m equipoise.studies.ranking_bias.record --models FOLDER --collection NAME`` needs the packages of the extra
+``models``, model weights in FOLDER, and the upstream data; it writes ``data/outputs/ranking_bias``. Notebooks read only
+what it has written: no spaCy runs there.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import click
 import pandas as pd
 
 from equipoise import project
-from equipoise.studies.ranking_bias.data import RUN_COLUMNS, collection, gender_pairs, gender_terms_of
+from equipoise.studies.ranking_bias.data import COLLECTIONS, RUN_COLUMNS, collection, gender_pairs, gender_terms_of
 from equipoise.studies.ranking_bias.substitution import restored_share, spacy_tagger, substitute
-from equipoise.studies.recording import settings_of
+from equipoise.studies.recording import settings_of, state
 from equipoise.systems import rankers
 from equipoise.systems.encoders import load_model
 
@@ -47,9 +46,9 @@ def _runs(queries: pd.DataFrame, documents: pd.DataFrame, models: dict[str, Any]
 
 @click.command()
 @click.option("--models", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--collection", "names", multiple=True, default=["grepbiasir", "nq-utd"], show_default=True)
-def main(models: Path, names: tuple[str, ...]) -> None:
-    """Write runs, the account of the substitution and the settings to data/outputs/ranking_bias."""
+@click.option("--collection", "name", required=True, type=click.Choice(list(COLLECTIONS)))
+def main(models: Path, name: str) -> None:
+    """Write runs on a collection, the account of its substitution, and the settings."""
     folder = project.root() / "data" / "outputs" / "ranking_bias"
     folder.mkdir(parents=True, exist_ok=True)
     loaded = {
@@ -57,31 +56,30 @@ def main(models: Path, names: tuple[str, ...]) -> None:
         "splade-tiny-msmarco": load_model(models / "splade-tiny-msmarco", "masked-lm"),
     }
     pairs, tagger, watched = gender_pairs(), spacy_tagger(), gender_terms_of()["term"].tolist()
-    accounts: dict[str, dict[str, int]] = {}
-    for name in names:
-        held = collection(name)
-        documents = pd.DataFrame(held.documents(), columns=["document", "text"])
-        changed = substitute(held.documents(), pairs, tagger, watched=watched)
-        back = substitute(changed.texts.itertuples(index=False, name=None), pairs, tagger)
-        words = restored_share(documents["text"], back.texts["text"])
-        other = documents.assign(text=changed.texts["text"].to_numpy())
-        sides = {"original": documents, "counterfactual": other}
-        runs = pd.concat([_runs(held.queries, texts, loaded, world) for world, texts in sides.items()])
-        form = {"sep": "\t", "index": False, "lineterminator": "\n"}
-        runs[RUN_COLUMNS].to_csv(folder / f"{name}_runs.tsv", float_format="%.6g", **form)
-        changed.report.to_csv(folder / f"{name}_substitution.tsv", **form)
-        accounts[name] = {
-            "queries": len(held.queries),
-            "documents": len(documents),
-            "documents changed": int((other["text"].to_numpy() != documents["text"].to_numpy()).sum()),
-            "tokens": changed.tokens,
-            "words": int(words["tokens"].sum()),
-            "words restored by substituting twice": int(words["restored"].sum()),
-            "documents restored by substituting twice": int((words["tokens"] == words["restored"]).sum()),
-        }
+    held = collection(name)
+    documents = pd.DataFrame(held.documents(), columns=["document", "text"])
+    changed = substitute(held.documents(), pairs, tagger, watched=watched)
+    back = substitute(changed.texts.itertuples(index=False, name=None), pairs, tagger)
+    words = restored_share(documents["text"], back.texts["text"])
+    other = documents.assign(text=changed.texts["text"].to_numpy())
+    sides = {"original": documents, "counterfactual": other}
+    runs = pd.concat([_runs(held.queries, texts, loaded, world) for world, texts in sides.items()])
+    form = {"sep": "\t", "index": False, "lineterminator": "\n"}
+    packed = {"method": "gzip", "mtime": 0}
+    runs[RUN_COLUMNS].to_csv(folder / f"{name}_runs.tsv.gz", float_format="%.6g", compression=packed, **form)
+    changed.report.to_csv(folder / f"{name}_substitution.tsv", **form)
+    account = {
+        "queries": len(held.queries),
+        "documents": len(documents),
+        "documents changed": int((other["text"].to_numpy() != documents["text"].to_numpy()).sum()),
+        "tokens": changed.tokens,
+        "words": int(words["tokens"].sum()),
+        "words restored by substituting twice": int(words["restored"].sum()),
+        "documents restored by substituting twice": int((words["tokens"] == words["restored"]).sum()),
+    }
     weights = {name: model.sha256 for name, model in loaded.items()}
-    settings = settings_of(models=weights, packages=PACKAGES, depth=DEPTH, runs=RUNS, collections=accounts)
-    (folder / "settings.json").write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    settings = settings_of(models=weights, packages=PACKAGES, depth=DEPTH, runs=RUNS, account=account)
+    state(folder / f"{name}_settings.json", settings)
 
 
 if __name__ == "__main__":

@@ -145,8 +145,11 @@ def over_cutoffs(fair: pd.DataFrame, cutoffs: Sequence[int], order: Sequence[str
 
 def substitution_account(sets: Sets) -> pd.DataFrame:
     """What the recorder says of the substitution in each collection; shares of what substituting twice restores."""
-    recorded = read_settings(project.data("outputs", "ranking_bias", "settings.json"))["collections"]
-    rows = [{"query set": label, "collection": held.name} | recorded.get(held.name, {}) for label, held in sets.items()]
+    folder, rows = project.data("outputs", "ranking_bias"), []
+    for label, held in sets.items():
+        stated = folder / f"{held.name}_settings.json"
+        known = read_settings(stated)["account"] if stated.is_file() else {}
+        rows.append({"query set": label, "collection": held.name} | known)
     account = pd.DataFrame(rows)
     if "words" in account:
         for what in ("words", "documents"):
