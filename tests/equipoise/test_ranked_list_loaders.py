@@ -90,9 +90,7 @@ def test_files_that_are_no_runs(tmp_path: Path) -> None:
     assert "1 None: <SYSDESC> without its end" in complaints(read_run, written(tmp_path, f"<SYSDESC>\n{RUN}"))
     assert len(complaints(read_run, tmp_path / "none")) == 1
     assert "an empty file" in complaints(read_run, written(tmp_path, ""))[0]
-    assert complaints(read_run, written(tmp_path, gzip.compress(b" \n"), "blank.gz")) == [
-        "None None: no ranked document"
-    ]
+    assert complaints(read_run, written(tmp_path, gzip.compress(b" \n"), "blank.gz")) == ["None None: an empty file"]
     packed = gzip.compress(RUN.encode() * 50)
     assert "no whole gzip file" in complaints(read_run, written(tmp_path, packed[:-20], "torn.gz"))[0]
     assert len(complaints(read_run, written(tmp_path, RUN, "plain.gz"))) == 1
