@@ -30,6 +30,7 @@ from equipoise.studies.attribution.answering import Task
 from equipoise.studies.attribution.authorship import stable_generator
 from equipoise.studies.attribution.benchmarks import BENCHMARKS, LONGEST, Benchmark, benchmark
 from equipoise.studies.attribution.prompts import read_prompts
+from equipoise.studies.attribution.together import batch_model
 from equipoise.studies.recording import settings_of, state
 
 DEPTH = 10
@@ -119,17 +120,22 @@ def _asks_a_model(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--parallel", default=1, help="Requests at a time."),
         click.option("--threads", default=2, help="Threads of xllamacpp."),
-        click.option("--endpoint", help="Base URL of a server that runs these weights; without it, xllamacpp does."),
+        click.option("--endpoint", help="Base URL of a server that runs these weights; without it, they run here."),
+        click.option("--together", is_flag=True, help="Run them by transformers in bfloat16, many prompts at a time."),
         click.option("--weights", required=True, type=file, help="GGUF file."),
     ):
         command = option(command)
     return command
 
 
-def _record(records: Sequence[Record], weights: Path, endpoint: str | None, threads: int, parallel: int) -> None:
+def _record(
+    records: Sequence[Record], weights: Path, endpoint: str | None, together: bool, threads: int, parallel: int
+) -> None:
     """Have a model answer for some records."""
     with ExitStack() as stack:
-        if endpoint is None:
+        if together:
+            model, program = stack.enter_context(batch_model(weights, threads=threads))
+        elif endpoint is None:
             model, program = answering.gguf_model(weights, threads=threads), f"xllamacpp {version('xllamacpp')}"
         else:
             model = stack.enter_context(answering.endpoint_model(Endpoint(endpoint, weights.stem, timeout=600)))
