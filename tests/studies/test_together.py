@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,7 +40,7 @@ def network() -> together.Network:
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 26}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}
     whole = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape, **heads, initializer_range=0.5))
-    found = together.Network(whole, Letters(), "tiny")
+    found = together.Network(deepcopy(whole), Letters(), "tiny")
     found.whole = whole  # type: ignore[attr-defined]
     return found
 

@@ -22,7 +22,7 @@ from equipoise.conversations.endpoint import Answer, Sampling
 from equipoise.studies.attribution.answering import Model
 from equipoise.systems import models_package
 
-BATCH = 20
+BATCH = 24
 _PATIENCE = 0.5
 """Seconds to wait for a further prompt before those that have come are answered."""
 
@@ -35,11 +35,27 @@ class _Asked(NamedTuple):
     answered: Future[Answer]
 
 
+def _grouped(
+    _module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: float, **_: Any
+) -> tuple[Any, None]:
+    """Attention in which heads that share keys share them in place: transformers' own copies them for each head."""
+    texts, heads, places, width = query.shape
+    alike = heads // key.shape[1]
+    asked = query.reshape(texts, key.shape[1], alike * places, width)
+    mask = attention_mask if attention_mask is None else attention_mask.repeat(1, 1, alike, 1)
+    attend = models_package("torch").nn.functional.scaled_dot_product_attention
+    found = attend(asked, key, value, attn_mask=mask, scale=scaling)
+    return found.reshape(texts, heads, places, width).transpose(1, 2).contiguous(), None
+
+
 class Network:
     """Weights and tokens of a causal language model, and the likeliest continuation of prompts."""
 
     def __init__(self, whole: Any, tokens: Any, program: str) -> None:
         self.torch, transformers = models_package("torch"), models_package("transformers")
+        transformers.AttentionInterface.register("grouped", _grouped)
+        transformers.AttentionMaskInterface.register("grouped", models_package("transformers.masking_utils").eager_mask)
+        whole.set_attn_implementation("grouped")
         # the last layer in single precision: in bfloat16 many words would be equally likely
         self.body, self.head = whole.model.eval(), whole.lm_head.weight.detach().float()
         self.cache, self.begun = transformers.DynamicCache, dict[tuple[int, ...], Any]()
