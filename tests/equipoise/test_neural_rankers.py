@@ -125,8 +125,13 @@ def test_max_similarity_of_a_text_with_itself_counts_its_tokens() -> None:
 
 # --- recorded runs --------------------------------------------------------------------------------------------------
 
+RECORDED = sorted(
+    path.name.removesuffix("_runs.tsv.gz")
+    for path in project.root().joinpath("data", "outputs", "ranking_bias").glob("*_runs.tsv.gz")
+)
 
-@pytest.mark.parametrize("name", ["grepbiasir", "nq-utd"])
+
+@pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs_are_whole(name: str) -> None:
     runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv.gz"))
     settings = json.loads(project.data("outputs", "ranking_bias", f"{name}_settings.json").read_text(encoding="utf-8"))
@@ -142,7 +147,7 @@ def test_recorded_runs_are_whole(name: str) -> None:
     assert words["words restored by substituting twice"] / words["words"] > 0.99
 
 
-@pytest.mark.parametrize("name", ["grepbiasir", "nq-utd"])
+@pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs_name_queries_and_documents_of_their_collection(name: str) -> None:
     try:
         held = collection(name)
@@ -154,7 +159,7 @@ def test_recorded_runs_name_queries_and_documents_of_their_collection(name: str)
     assert set(held.qrels["topic"]) == set(held.queries["query"])
 
 
-@pytest.mark.parametrize("name", ["grepbiasir", "nq-utd"])
+@pytest.mark.parametrize("name", RECORDED)
 def test_recorded_bm25_is_ranked_again(name: str) -> None:
     try:
         held = collection(name)
