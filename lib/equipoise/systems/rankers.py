@@ -95,7 +95,8 @@ def dense_scores(queries: Texts, documents: Texts, model: Model, **options: Any)
 
     Reimers and Gurevych (2019), Sentence-BERT: the dense retrieval of thesis section 4.4.
     """
-    return dense_scores_of(*(token_vectors(model, texts, **options) for texts in (queries, documents)))
+    asked, held = (token_vectors(model, texts, **options) for texts in (queries, documents))
+    return dense_scores_of(asked, held)
 
 
 def _strongest(logits: Floats32, mask: NDArray[np.bool_]) -> list[sparse.csr_array]:
@@ -145,8 +146,8 @@ def late_interaction_scores(
     Khattab and Zaharia (2020). The encoder was not trained for late interaction: it stands for the re-rankers of thesis
     section 4.4, which are cross-encoders.
     """
-    vectors = (token_vectors(model, texts, **options) for texts in (queries, documents))
-    return late_interaction_scores_of(*vectors, first_stage, depth=depth)
+    asked, held = (token_vectors(model, texts, **options) for texts in (queries, documents))
+    return late_interaction_scores_of(asked, held, first_stage, depth=depth)
 
 
 def late_interaction_scores_of(
