@@ -81,7 +81,7 @@ def variant(folder: Path) -> Path:
     """Make a page of a report with other parameters, beside its folder, complete in itself; return where it is."""
     parameters = (read_manifest(folder) or {})["parameters"]
     values = {"title": folder.parent.name, "parameters": parameters, "style": _style().decode()}
-    content = body(folder).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
+    content = str(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
     page = folder.with_name(f"{folder.name}.html")
     made = _environment().get_template("variant.html").render(content=content, **values)
     page.write_text(made, encoding="utf-8")
