@@ -99,6 +99,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
     first = digest(root / "reports")
     assert set(first) == {
         *(f"example/{name}" for name in ("example.ipynb", "manifest.json", "tables/rows.csv", "tables/rows.md")),
+        "claims.csv",
         "ledger.csv",
         "ledger.md",
     }
@@ -211,7 +212,7 @@ def test_what_makes_a_report_out_of_date(quick: Path) -> None:
 
 
 def test_an_input_file_that_changes(quick: Path) -> None:
-    name = "data/published/explanations.csv"
+    name = "data/published/gfrc/explanations.csv"
     script(quick, inputs={name: project.sha256(quick / name)})
     assert quick_states() == ["built"]
     assert quick_states() == ["fresh"]

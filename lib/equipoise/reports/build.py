@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.loaders import registry
-from equipoise.reports import provenance
+from equipoise.reports import findings, provenance
 from equipoise.reports.provenance import complete_manifest, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
 from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
@@ -56,6 +56,12 @@ def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[st
     Path(folder).mkdir(exist_ok=True)
     # read before the run loads any of it: whatever is edited from here on makes the report out of date
     notebook, texts = Notebook.read(Path(source)), provenance.library()
+    words = [
+        f"{name} = {value!r} ({'paper' if known.option else 'default'}: {known.default!r})"
+        for name, value in parameters.items()
+        for known in [notebook.parameters[name]]
+    ]
+    os.environ[VARIANT_VARIABLE] = ", ".join(words)
     failure = _papermill(source, parameters, folder)
     if not failure[0]:
         complete_manifest(notebook, parameters, Path(folder), texts)
@@ -68,7 +74,6 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
     os.environ[REPORT_FOLDER_VARIABLE] = folder
-    os.environ[VARIANT_VARIABLE] = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
     with tempfile.TemporaryDirectory() as scratch:
         try:
@@ -159,7 +164,7 @@ def _unexplained(folder: Path) -> str:
         for record in (read_manifest(folder) or {})["artefacts"]
         for line in difference_lines(d for d in record["differences"] if not d["reason"])
     ]
-    return "\n".join(["cells that differ without a reason in data/published/explanations.csv:", *lines] if lines else [])
+    return "\n".join(["cells that differ without a reason in data/published/<paper>/explanations.csv:", *lines] if lines else [])
 
 
 def build(
@@ -197,10 +202,9 @@ def build(
                 if output_digests(staged) != output_digests(target) or read_manifest(staged) != read_manifest(target):
                     move(staged, target)
         if any(target.parent == reports for target in targets.values()):
-            _ledger(find_notebooks()).write(folder)
             reports.mkdir(exist_ok=True)
-            for file in ("ledger.csv", "ledger.md"):
-                (folder / file).replace(reports / file)
+            for file in _summaries(_ledger(find_notebooks()), folder / "summaries"):
+                file.replace(reports / file.name)
     return list(outcomes.values())
 
 
@@ -210,6 +214,17 @@ def _ledger(notebooks: Mapping[str, Notebook]) -> Ledger:
     manifests = {name: manifest for name in notebooks if (manifest := read_manifest(reports / name))}
     stale = [name for name in manifests if staleness(notebooks[name], reports / name)]
     return Ledger.of(manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])])
+
+
+def _summaries(ledger: Ledger, folder: Path) -> list[Path]:
+    """Write what sums all reports up, the ledger, the claims and the findings, into a new folder."""
+    folder.mkdir()
+    ledger.write(folder)
+    template = project.root() / "data" / "findings.md"
+    if template.is_file():
+        text = findings.render(template.read_text(encoding="utf-8"), [folder, project.root() / "reports"])
+        (folder / "findings.md").write_text(text, encoding="utf-8")
+    return sorted(folder.iterdir())
 
 
 # --- checking -----------------------------------------------------------------------------------------------------
@@ -226,11 +241,16 @@ def check() -> list[str]:
     faults = [f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason]
     folders = {path.parent.name for path in reports.glob(f"*/{MANIFEST}")}
     faults += [f"reports/{name} has no notebook" for name in sorted(folders - set(notebooks))]
-    ledger, on_disk = _ledger(notebooks), reports / "ledger.csv"
-    if not on_disk.is_file() or not Ledger.read(on_disk.read_text(encoding="utf-8")).table.equals(ledger.table):
-        faults.append("reports/ledger.csv is not what the reports say: run equipoise build")
+    ledger = _ledger(notebooks)
+    with staging() as folder:
+        files = [file.name for file in _summaries(ledger, folder / "summaries") if not _same(file, reports / file.name)]
+    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in files]
     committed = _committed_ledger()
     return faults if committed is None else faults + ledger.falls_from(committed)
+
+
+def _same(file: Path, other: Path) -> bool:
+    return other.is_file() and other.read_bytes() == file.read_bytes()
 
 
 def _committed_ledger() -> Ledger | None:
