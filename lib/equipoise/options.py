@@ -151,7 +151,8 @@ Repeats = Annotated[int, Option("Draws for each number of permutations.", least=
 # --- answers ------------------------------------------------------------------------------------------------------
 
 OutOfRange = Annotated[
-    Literal["wrong", "ignored"], Option("A cited number without a document: a wrong citation, or none.")
+    Literal["ignored", "wrong"],
+    Option("A number that names no document: no citation, as for the thesis's authors, or a wrong one."),
 ]
 Match = Annotated[
     Literal["substring", "words"], Option("How a gold answer is found in the answer: anywhere, or as whole words.")

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import ir_measures
+import numpy as np
 import pandas as pd
 
 
@@ -31,7 +32,8 @@ def effectiveness(
     those columns of `by` that judgements depend on (such as ``task``). ``by``: columns that with ``query`` make one
     ranking, such as ``run``, ``task`` or ``alpha``. ``measures``: what each measure is called in the result, and
     how ir_measures names it: ``{"MAP": "AP(rel=2)"}`` counts grades from 2 on as relevant. Ties of scores are broken
-    by document id, descending, as trec_eval does. Raises ValueError where a ranking has no judgements.
+    by document id, descending, as trec_eval does, which keeps scores in single precision. Raises ValueError where a
+    ranking has no judgements.
 
     thesis Tables 2.1 and 4.1: MAP and MRR are means of AP and RR over queries.
 
@@ -50,7 +52,9 @@ def effectiveness(
     qrels = rankings.merge(judgements).rename(columns={"document": "doc_id", "grade": "relevance"})
     if unjudged := len(rankings) - qrels["query_id"].nunique():
         raise ValueError(f"{unjudged} of {len(rankings)} rankings have no judgements")
-    ranked = run.merge(rankings).rename(columns={"document": "doc_id"})
+    # ordered here: ir_measures hands RR@k to a program that breaks ties by id ascending
+    ranked = run.merge(rankings).astype({"score": np.float32}).sort_values(["score", "document"], ascending=False)
+    ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64)).rename(columns={"document": "doc_id"})
     found = ir_measures.iter_calc(
         list(named), qrels[["query_id", "doc_id", "relevance"]], ranked[["query_id", "doc_id", "score"]]
     )
