@@ -194,6 +194,10 @@ Attention = Annotated[
 ]
 Decay = Annotated[float, Option("Ratio of each geometric weight to the one before it.", above=0, most=1)]
 Proportional = Annotated[bool, Option("With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")]
+TiedScores = Annotated[
+    Literal["ranked", "expected"],
+    Option("Documents of equal score: as they are ranked, or the mean over all their orders; this wants scores."),
+]
 Magnitude = Annotated[
     Literal["log", "count", "boolean"],
     Option("How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 where c > 0."),
