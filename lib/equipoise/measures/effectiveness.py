@@ -84,9 +84,9 @@ def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataF
     if not moved.any():
         return ranked, qrels
     listed = graded[moved].sort_values("query_id", kind="stable")
-    lists = listed.groupby("query_id")
-    listed["next"] = ~listed["mixed"] | (listed["score"] != lists["score"].shift())
-    listed = listed.assign(level=-lists["next"].cumsum(), rank=lists.cumcount()).set_index(["query_id", "rank"])
+    queries = listed.groupby("query_id")
+    listed["next"] = ~listed["mixed"] | (listed["score"] != queries["score"].shift())
+    listed = listed.assign(level=-queries["next"].cumsum(), rank=queries.cumcount()).set_index(["query_id", "rank"])
     level, documents = listed["level"].unstack(), listed["doc_id"].unstack()  # noqa: PD010 - nothing to aggregate
     own, places = orders_of_ties(*tied_spans(level), level.shape[1])
     orders = pd.DataFrame({"query_id": level.index[own], "order": [f"#{number}" for number in range(len(own))]})
@@ -94,5 +94,8 @@ def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataF
     every = {"query_id": orders["order"].repeat(level.shape[1])}
     every["doc_id"] = documents.to_numpy()[own[:, np.newaxis], places].ravel()
     judged = orders.merge(qrels).drop(columns="query_id").rename(columns={"order": "query_id"})
-    parts = [ranked[~moved.to_numpy()], pd.DataFrame(every).dropna()]
-    return pd.concat(parts, ignore_index=True), pd.concat([qrels, judged], ignore_index=True)
+    lists, known = (
+        [ranked[~moved.to_numpy()], pd.DataFrame(every).dropna()],
+        qrels[~qrels["query_id"].isin(level.index)],
+    )
+    return pd.concat(lists, ignore_index=True), pd.concat([known, judged], ignore_index=True)
