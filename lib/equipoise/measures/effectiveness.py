@@ -39,7 +39,7 @@ def effectiveness(
     ranking, such as ``run``, ``task`` or ``alpha``. ``measures``: what each measure is called in the result, and
     how ir_measures names it: ``{"MAP": "AP(rel=2)"}`` counts grades from 2 on as relevant. Ties of scores are broken
     by document id, descending, as trec_eval does, which keeps scores in single precision; or values are means over all
-    orders of the ties, up to 100,000 of a ranking, else over 1,000 drawn. Raises ValueError where a ranking has no
+    orders of the ties, up to 20,000 of a ranking, else over 1,000 drawn. Raises ValueError where a ranking has no
     judgements.
 
     thesis Tables 2.1 and 4.1: MAP and MRR are means of AP and RR over queries.

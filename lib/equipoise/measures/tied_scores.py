@@ -38,7 +38,7 @@ def mean_of_ties(values: ArrayLike, first: Integers, last: Integers) -> Floats:
 
 
 def orders_of_ties(
-    first: Integers, last: Integers, depth: int, *, most: int = 100_000, drawn: int = 1_000, seed: int = 0
+    first: Integers, last: Integers, depth: int, *, most: int = 20_000, drawn: int = 1_000, seed: int = 0
 ) -> tuple[Integers, Integers]:
     """The orders that ties leave open in the first ``depth`` ranks of each list.
 
@@ -47,14 +47,15 @@ def orders_of_ties(
     once; one with more has so many drawn by ``seed``, each as likely as any other.
     """
     width = min(depth, first.shape[1])
-    choices = (last - np.arange(first.shape[1]) + 1)[:, :width]
+    reach = int(last[:, :width].max(initial=0)) + 1
+    choices = last[:, :width] - np.arange(width) + 1
     orders = choices.astype(np.float64).prod(axis=1)
     times = np.where(orders <= most, orders, drawn).astype(np.int64)
     own = np.repeat(np.arange(len(first)), times)
     code = ranks(starts(own), len(own)).astype(np.int64)
     chance = np.random.default_rng(seed).random((max(drawn, 1), width))
     every, draw = (orders <= most)[own], code % max(drawn, 1)
-    places = np.broadcast_to(np.arange(first.shape[1]), (len(own), first.shape[1])).copy()
+    places = np.broadcast_to(np.arange(reach), (len(own), reach)).copy()
     row = np.arange(len(own))
     for rank in range(width):  # Fisher and Yates: each rank takes one of those that are left of its tie
         left = choices[own, rank]

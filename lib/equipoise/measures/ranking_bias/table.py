@@ -50,7 +50,7 @@ def score_ranking_bias(
 
     ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best; and ``score`` where
     means over the orders of ties are wanted: exact for FaiRR and ARB, which are sums over ranks; of TED in all orders,
-    up to 100,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
+    up to 20,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
     ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero.
     Returns columns ``run, topic, attribute, measure, value``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
     ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k`` and ``ARB@k``. Topic ``all`` is the
