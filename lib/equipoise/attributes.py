@@ -35,16 +35,18 @@ class AttributeSet:
 
     def __post_init__(self) -> None:
         target = np.array(self.target, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            total = target.sum()
         if self.kind not in ("ordinal", "nominal"):
             wrong = f"kind {self.kind!r} is neither ordinal nor nominal"
         elif len(self.groups) < 2 or len(set(self.groups)) < len(self.groups):
             wrong = "at least two groups of different names are needed"
         elif target.shape != (len(self.groups),):
             wrong = f"{target.size} numbers in a target for {len(self.groups)} groups"
-        elif not (np.isfinite(target).all() and (target >= 0).all() and target.sum() > 0):
-            wrong = "a target is made of non-negative numbers, not all zero"
+        elif not (np.isfinite(total) and (target >= 0).all() and total > 0):
+            wrong = "a target is made of non-negative numbers, not all zero, of a finite sum"
         else:
-            target /= target.sum()
+            target /= total
             target.flags.writeable = False
             object.__setattr__(self, "groups", tuple(self.groups))
             object.__setattr__(self, "target", target)

