@@ -149,6 +149,8 @@ ABOUT = {
     "male, female and neutral wording",
     "nq-utd": "NQ-UTD: questions on recent events, with passages judged for each",
     "nfcorpus": "NFCorpus: queries on nutrition, with medical articles",
+    "nqoracle": "the questions of Natural Questions that name no gendered term, over their gold passages, NFCorpus and "
+    "NQ-UTD",
     "msmarco-qs1": "the non-gendered queries of the thesis, with the passages of MS MARCO",
     "msmarco-qs2": "the bias-sensitive queries of the thesis, with the passages of MS MARCO",
 }

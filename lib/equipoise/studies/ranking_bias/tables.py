@@ -194,7 +194,7 @@ def substitution_account(sets: Sets) -> pd.DataFrame:
         recorded = project.root().joinpath("data", *stated).is_file()
         known = read_settings(project.data(*stated))["account"] if recorded else {}
         row = {"query set": label, "collection": held.name} | known
-        for what in ("words", "documents") if held.name in recorded else ():
+        for what in ("words", "documents") if recorded else ():
             row[f"{what} restored"] = row[f"{what} restored by substituting twice"] / row[what]
             row["queries with such a word"] = _queries_with_substituted_words(held)
         rows.append(row)
