@@ -19,10 +19,10 @@ from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
 from equipoise.declare import written
-from equipoise.reports.build import move, staging
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger
-from equipoise.reports.notebooks import Notebook, find_notebooks
+from equipoise.reports.notebooks import Notebook
 from equipoise.reports.provenance import MANIFEST
+from equipoise.reports.staging import move, staging
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
 
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
@@ -66,8 +66,9 @@ def _performance() -> dict[str, list[tuple[str, str, str]]]:
 
 def reported() -> dict[str, Notebook]:
     """Notebooks that have a report, by name: those that get a page."""
-    reports = project.root() / "reports"
-    return {name: notebook for name, notebook in find_notebooks().items() if (reports / name / MANIFEST).is_file()}
+    names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
+    folders = [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
+    return {folder.name: Notebook.read(folder / f"{folder.name}.ipynb") for folder in folders}
 
 
 def pages() -> dict[str, bytes]:
@@ -120,10 +121,10 @@ def _differing(files: Mapping[str, bytes]) -> list[str]:
 
 def refresh() -> bool:
     """Make the site anew, whole, where it is not what the reports say; return whether anything was written."""
-    files, folder = pages(), project.root() / "reports" / "site"
-    if not _differing(files):
-        return False
     with staging() as work:
+        files, folder = pages(), project.root() / "reports" / "site"
+        if not _differing(files):
+            return False
         for name, content in files.items():
             target = work / "site" / name
             target.parent.mkdir(parents=True, exist_ok=True)
