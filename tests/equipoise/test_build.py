@@ -4,12 +4,10 @@ import hashlib
 import importlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -20,56 +18,7 @@ import pytest
 
 from equipoise import project
 from equipoise.reports import build, notebooks, provenance
-
-PARAMETERS = """\
-size: int = 3  # how many rows
-scale: float = 1.0  # a factor
-kind: Literal["plain", "fancy"] = "plain"  # a choice
-gains: dict[int, float] = {1: 0.5}  # by level
-label: str = "a"  # a word
-"""
-BODY = """\
-from typing import Literal
-import pandas as pd
-from equipoise.reports.report import Report
-"""
-TABLE = """\
-report = Report("example")
-report.table("rows", pd.DataFrame({"row": range(size), "value": [scale / 3] * size}), caption=label)
-"""
-
-
-def notebook(*cells: str) -> nbformat.NotebookNode:
-    book = nbformat.v4.new_notebook()
-    book.cells = [nbformat.v4.new_markdown_cell("# An example")]
-    book.cells += [nbformat.v4.new_code_cell(cell) for cell in (BODY, PARAMETERS, *cells)]
-    book.cells[2].metadata["tags"] = ["parameters"]
-    book.metadata["equipoise"] = {"smoke": {"size": 1}}
-    return book
-
-
-def put(root: Path, *cells: str, name: str = "example") -> None:
-    nbformat.write(notebook(*cells), root / "notebooks" / f"{name}.ipynb")
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Make a small repository of one notebook, and work in it."""
-    shutil.copytree(project.root() / "data" / "published", tmp_path / "data" / "published")
-    shutil.copy(project.root() / "data" / "registry.tsv", tmp_path / "data")
-    (tmp_path / "notebooks").mkdir()
-    put(tmp_path, TABLE, "report.finish()")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EQUIPOISE_MIRROR", raising=False)
-    monkeypatch.setenv("EQUIPOISE_CACHE", str(tmp_path / "cache"))
-    project.root.cache_clear()
-    yield tmp_path
-    project.root.cache_clear()
-
-
-def digest(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+from small_repository import EMPTY_MANIFEST, TABLE, digest, notebook, put, record, script
 
 
 def states(**options: Any) -> list[str]:
@@ -105,7 +54,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
     assert states(names=["example"]) == ["fresh"]
     assert states(names=["example"], force=True) == ["built"]
     assert digest(root / "reports") == first
-    text = "".join(path.read_text() for path in (root / "reports").rglob("*.*"))
+    text = "".join(path.read_text() for path in (root / "reports").rglob("[!.]*.*"))
     assert str(root) not in text
     manifest = json.loads((root / "reports" / "example" / "manifest.json").read_text())
     assert {"notebooks/example.ipynb", "lib/equipoise/__init__.py", "lib/equipoise/files.py"} <= set(
@@ -114,7 +63,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
     assert not {"lib/equipoise/reports/build.py", "lib/equipoise/cli/__init__.py"} & set(manifest["sources"])
     assert {"matplotlib", "numpy", "pandas", "python-dateutil"} <= set(manifest["versions"])
     assert not {"equipoise", "ipykernel", "ipython", "traitlets", "tornado", "pyzmq"} & set(manifest["versions"])
-    assert not list((root / ".equipoise").iterdir())
+    assert not list((root / "reports" / ".equipoise").iterdir())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of a process group are tried on POSIX only")
@@ -140,50 +89,10 @@ def test_a_killed_build_leaves_reports_as_they_were(root: Path) -> None:
 
 # --- with a stand-in for papermill: what the build does with what notebooks leave ---
 
-EMPTY_MANIFEST: dict[str, Any] = {
-    "notebook": "example",
-    "artefacts": [],
-    "inputs": {},
-    "versions": {},
-    "sources": {},
-    "parameters": {},
-    "outputs": {},
-}
-
-
-@pytest.fixture
-def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Replace running a notebook by reading its last cell: JSON with what the run would have left."""
-
-    def pretend(source: str, parameters: dict[str, Any], folder: str) -> tuple[str, str]:
-        script = json.loads(nbformat.read(source, as_version=4).cells[-1].source)
-        if "failure" in script:
-            return script["failure"], "as told"
-        if "edit" in script:
-            Path(script["edit"][0]).write_text(script["edit"][1])
-        (Path(folder) / "tables").mkdir()
-        (Path(folder) / "tables" / "rows.csv").write_text(json.dumps(parameters))
-        versions = {"pandas": version("pandas")}
-        (Path(folder) / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST | {"versions": versions} | script))
-        return "", ""
-
-    monkeypatch.setattr(build, "_papermill", pretend)
-    script(root)
-    return root
-
-
-def script(root: Path, **manifest: Any) -> None:
-    put(root, json.dumps(manifest))
-
 
 def quick_states(**options: Any) -> list[str]:
     with ThreadPoolExecutor(1) as executor:
         return states(executor=executor, **options)
-
-
-def record(status: str, **more: Any) -> dict[str, Any]:
-    entry = {"artefact": "permutations/table-2", "status": status, "data": "x", "note": "", "files": [], "cells": 1}
-    return entry | {"largest": None, "differences": [], "claims": []} | more
 
 
 def test_what_makes_a_report_out_of_date(quick: Path) -> None:
