@@ -56,6 +56,12 @@ def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[st
     Path(folder).mkdir(exist_ok=True)
     # read before the run loads any of it: whatever is edited from here on makes the report out of date
     notebook, texts = Notebook.read(Path(source)), provenance.library()
+    words = [
+        f"{name} = {value!r} ({'paper' if known.option else 'default'}: {known.default!r})"
+        for name, value in parameters.items()
+        for known in [notebook.parameters[name]]
+    ]
+    os.environ[VARIANT_VARIABLE] = ", ".join(words)
     failure = _papermill(source, parameters, folder)
     if not failure[0]:
         complete_manifest(notebook, parameters, Path(folder), texts)
@@ -68,7 +74,6 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
     os.environ[REPORT_FOLDER_VARIABLE] = folder
-    os.environ[VARIANT_VARIABLE] = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
     with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as scratch:
         try:
@@ -162,7 +167,7 @@ def _unexplained(folder: Path) -> str:
         for record in (read_manifest(folder) or {})["artefacts"]
         for line in difference_lines(d for d in record["differences"] if not d["reason"])
     ]
-    return "\n".join(["cells that differ without a reason in data/published/explanations.csv:", *lines] if lines else [])
+    return "\n".join(["cells that differ without a reason in data/published/<paper>/explanations.csv:", *lines] if lines else [])
 
 
 def build(
@@ -210,7 +215,7 @@ def build(
                 outcomes[name] = Outcome(name, "failed", "; ".join(filter(None, [told.format(name), more])))
         elif any(target.parent == reports for target in targets.values()):
             _ledger(mark_kept).write(folder)
-            for file in ("ledger.csv", "ledger.md"):
+            for file in ("ledger.csv", "ledger.md", "claims.csv"):
                 (folder / file).replace(reports / file)
     return list(outcomes.values())
 
@@ -242,20 +247,23 @@ def check() -> list[str]:
     faults += [f"reports/{name} has no notebook" for name in sorted(folders - {*notebooks, *unread})]
     if damaged := damaged_manifests():
         return [*faults, f"the ledger cannot be checked: damaged manifests in {', '.join(damaged)}"]
-    on_disk = reports / "ledger.csv"
-    text = on_disk.read_text(encoding="utf-8") if on_disk.is_file() else ""
-    ledger = next((one for one in map(_ledger, (False, True)) if _is_text_of(text, one)), None)
-    if ledger is None:
-        faults.append("reports/ledger.csv is not what the reports say: run equipoise build")
+    ledger, marked = _ledger(), _ledger(mark_kept=True)
+    differing = _differing(ledger)
+    if differing and not _differing(marked):
+        ledger, differing = marked, []
+    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in differing]
     committed = _committed_ledger()
-    return faults if committed is None else faults + (ledger or _ledger()).falls_from(committed)
+    return faults if committed is None else faults + ledger.falls_from(committed)
 
 
-def _is_text_of(text: str, ledger: Ledger) -> bool:
-    try:
-        return Ledger.read(text).table.equals(ledger.table)
-    except ValueError:  # damaged, or empty
-        return False
+def _differing(ledger: Ledger) -> list[str]:
+    """Files of the ledger on disk that do not say what it says."""
+    reports = project.root() / "reports"
+    with tempfile.TemporaryDirectory() as folder:
+        ledger.write(Path(folder))
+        written = {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+    there = {name: (reports / name).read_bytes() for name in written if (reports / name).is_file()}
+    return sorted(name for name in written if there.get(name) != written[name])
 
 
 def _committed_ledger() -> Ledger | None:

@@ -19,7 +19,7 @@ from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
 from equipoise.declare import written
-from equipoise.reports.ledger import STATUS_MEANINGS, Ledger
+from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook
 from equipoise.reports.provenance import MANIFEST
 from equipoise.reports.staging import move, staging
@@ -78,7 +78,12 @@ def pages() -> dict[str, bytes]:
         return {}
     loader = jinja2.FileSystemLoader(TEMPLATES / "site")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.globals |= {"letters": LETTERS, "meanings": STATUS_MEANINGS, "notebooks": notebooks}
+    environment.globals |= {
+        "letters": LETTERS,
+        "meanings": STATUS_MEANINGS,
+        "notebooks": notebooks,
+        "verdicts": verdicts,
+    }
     environment.filters |= {"formula": formula, "headings": headings, "written": written}
     files = {"assets/style.css": _style()}
 
