@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,12 @@ STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir"}
 def changes_a_file(event: str, args: tuple[Any, ...]) -> bool:
     writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT
     return event in STEPS or (event == "open" and bool(args[2] & writes) and not str(args[0]).startswith("/dev/"))
+
+
+def run(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
+    """Stand in for papermill, with an executed notebook for the site."""
+    shutil.copy(source, folder)
+    return pretend(source, parameters, folder)
 
 
 def build_all() -> None:
@@ -110,5 +116,5 @@ if __name__ == "__main__":
     project.root.cache_clear()
     os.environ |= {"TMPDIR": str(top / "tmp"), "EQUIPOISE_CACHE": str(top / "cache")}
     os.environ.pop("EQUIPOISE_MIRROR", None)
-    build._papermill = pretend
+    build._papermill = run
     print(json.dumps(faults(top)))

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ EMPTY_MANIFEST: dict[str, Any] = {
 }
 
 
-def pretend(source: str, parameters: dict[str, Any], folder: str) -> tuple[str, str]:
+def pretend(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
     """Stand in for papermill: what the run would have left is JSON in the last cell."""
     script = json.loads(nbformat.read(source, as_version=4).cells[-1].source)
     if "failure" in script:
@@ -76,7 +77,7 @@ def pretend(source: str, parameters: dict[str, Any], folder: str) -> tuple[str, 
     if "edit" in script:
         Path(script["edit"][0]).write_text(script["edit"][1])
     (Path(folder) / "tables").mkdir()
-    (Path(folder) / "tables" / "rows.csv").write_text(json.dumps(parameters))
+    (Path(folder) / "tables" / "rows.csv").write_text(json.dumps(dict(parameters)))
     versions = {"pandas": version("pandas")}
     (Path(folder) / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST | {"versions": versions} | script))
     return "", ""
