@@ -39,8 +39,10 @@ def notebook(*cells: str) -> nbformat.NotebookNode:
     return book
 
 
-def put(root: Path, *cells: str, name: str = "example") -> None:
-    nbformat.write(notebook(*cells), root / "notebooks" / f"{name}.ipynb")
+def put(root: Path, *cells: str, name: str = "example", title: str = "An example") -> None:
+    book = notebook(*cells)
+    book.cells[0].source = f"# {title}"
+    nbformat.write(book, root / "notebooks" / f"{name}.ipynb")
 
 
 def make(root: Path) -> None:

@@ -42,8 +42,8 @@ def staging() -> Iterator[Path]:
     except OSError as error:
         where = Path(error.filename or work.parent)
         named = where.relative_to(project.root()) if where.is_relative_to(project.root()) else where
-        told = f"{named}: {error.strerror or error}"
-        raise ValueError(f"cannot finish: {told}; every report is its old or its new self, whole") from None
+        told = f"{named}: {error.strerror or error}; every report is whole, old or new"
+        raise ValueError(f"cannot finish: {told}") from None
 
 
 def _tidy() -> None:
@@ -51,6 +51,7 @@ def _tidy() -> None:
     aside = _folder() / "aside"
     for old in [*aside.glob("*"), *aside.glob("variants/*/*")]:
         if not (target := _folder().parent / old.relative_to(aside)).exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
             old.rename(target)
     left = [path for path in _folder().iterdir() if path.name not in ("lock", "aside")]
     for path in [*left, *Path(tempfile.gettempdir()).glob(f"{scratch_prefix()}*")]:
