@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from equipoise import project
+from equipoise import project, scaffold
 from equipoise.reports import build, notebooks, provenance
 from small_repository import EMPTY_MANIFEST, TABLE, digest, notebook, put, record, script
 
@@ -232,8 +233,92 @@ def test_data_out_of_reach_keeps_the_report(quick: Path, monkeypatch: pytest.Mon
     assert digest(quick / "reports" / "example") == {
         name.removeprefix("example/"): value for name, value in built.items() if name.startswith("example/")
     }
+    # kept is shown, not written, unless asked for: the reports and the ledger of a clone stay as they are
     assert quick_states() == ["kept"]
+    assert digest(quick / "reports") == built
+    out_of_date = ["reports/example is out of date: changed since: notebooks/example.ipynb"]
+    assert build.check() == out_of_date
+    assert quick_states(mark_kept=True) == ["kept"]
     assert ",kept," in (quick / "reports" / "ledger.csv").read_text()
+    assert build.check() == out_of_date
+
+
+def half(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+DAMAGED: dict[str, Callable[[str], str]] = {
+    "half-saved": half,
+    "empty": lambda _: "",
+    "a list": lambda _: "[]",
+    "no cells": lambda text: json.dumps(json.loads(text) | {"cells": None}),
+    "a number for a cell": lambda text: json.dumps(json.loads(text) | {"cells": [3]}),
+    "another format": lambda text: json.dumps(json.loads(text) | {"nbformat": 3}),
+    "deep": lambda _: "[" * 100_000,
+    "half a surrogate pair": lambda text: text.replace("An example", "\\ud800"),
+    "parameters that are no Python": lambda text: text.replace("size: int = 3", "size: int = (3"),
+    "parameters that end in a string": lambda text: text.replace("size: int = 3", "size: int = '''3"),
+    "a computed default": lambda text: text.replace("size: int = 3", "size: int = 1 + len([1])"),
+    "an unknown type": lambda text: text.replace("size: int = 3", "size: set = 3"),
+    "a parameter without a type": lambda text: text.replace("size: int = 3", "size = 3"),
+    "a smoke profile of another parameter": lambda text: text.replace('"smoke": {', '"smoke": {"sise": 2, '),
+    "a smoke profile that is a list": lambda text: json.dumps(
+        json.loads(text) | {"metadata": {"equipoise": {"smoke": [1]}}}
+    ),
+}
+"""Ways in which a notebook can be damaged."""
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+def test_a_damaged_notebook_fails_alone_and_by_name(quick: Path, how: str) -> None:
+    script(quick, "other", artefacts=[record("replica")])
+    script(quick, "example", sources=[])
+    assert quick_states() == ["built", "built"]
+    ledger = (quick / "reports" / "ledger.csv").read_text()
+    path = quick / "notebooks" / "other.ipynb"
+    path.write_text(DAMAGED[how](path.read_text()))
+    script(quick, "example", sources=[], remark="changed")
+    with ThreadPoolExecutor(1) as executor:
+        outcomes = {outcome.notebook: outcome for outcome in build.build(executor=executor)}
+    assert {name: outcome.state for name, outcome in outcomes.items()} == {"example": "built", "other": "failed"}
+    assert "other" in outcomes["other"].message
+    assert len(outcomes["other"].message) < 200
+    assert (quick / "reports" / "ledger.csv").read_text() == ledger  # its last good report stands
+    assert build.check() == [outcomes["other"].message]
+    assert build.listing()["notebook"].tolist() == ["example", "other"]
+    assert "other" not in scaffold.copyable()
+
+
+MANIFESTS: dict[str, Callable[[str], str]] = {
+    "half-saved": half,
+    "empty": lambda _: "",
+    "a list": lambda _: "[]",
+    "an empty table": lambda _: "{}",
+    "no list of artefacts": lambda text: json.dumps(json.loads(text) | {"artefacts": 5}),
+    "an artefact without a name": lambda text: json.dumps(json.loads(text) | {"artefacts": [{}]}),
+    "inputs that are a word": lambda text: json.dumps(json.loads(text) | {"inputs": "x"}),
+    "deep": lambda _: "[" * 100_000,
+}
+"""Ways in which a manifest can be damaged."""
+
+
+@pytest.mark.parametrize("how", MANIFESTS)
+def test_a_damaged_manifest_is_made_again_or_fails_alone(quick: Path, how: str) -> None:
+    script(quick, "other", artefacts=[record("replica")])
+    script(quick, "example", sources=[])
+    assert quick_states() == ["built", "built"]
+    good = digest(quick / "reports")
+    manifest = quick / "reports" / "other" / "manifest.json"
+    manifest.write_text(MANIFESTS[how](manifest.read_text()))
+    damaged = "reports/other is out of date: its manifest is damaged"
+    assert damaged in build.check()
+    assert build.listing()["notebook"].tolist() == ["example", "other"]
+    with ThreadPoolExecutor(1) as executor:  # nobody asked for it: the ledger cannot be made without it, and stays
+        outcomes = build.build(["example"], executor=executor)
+    assert [(outcome.notebook, outcome.state) for outcome in outcomes] == [("example", "fresh"), ("other", "failed")]
+    assert {name for name, sha in digest(quick / "reports").items() if sha != good[name]} == {"other/manifest.json"}
+    assert quick_states() == ["fresh", "built"]
+    assert digest(quick / "reports") == good
 
 
 def test_a_docstring_makes_nothing_stale_and_a_statement_does(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:

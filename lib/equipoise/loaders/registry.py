@@ -7,6 +7,7 @@ A file is looked for in the local cache, then in the folder named by ``EQUIPOISE
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
@@ -100,8 +101,9 @@ def _download(entry: pd.Series, target: Path) -> None:
         if target.is_file():
             return  # another process has fetched it meanwhile
         try:
-            with part.open("wb") as file:
-                downloader = pooch.HTTPDownloader(timeout=20)  # seconds
+            with part.open("wb") as file, ExitStack() as stack:
+                hooks = {"response": lambda answer, **_: stack.enter_context(answer)}  # which pooch leaves open
+                downloader = pooch.HTTPDownloader(timeout=20, hooks=hooks)  # seconds
                 downloader(entry["url"], _Bounded(file, int(entry["bytes"]), wrong), None)
             if project.sha256(part) != entry["sha256"]:
                 raise wrong

@@ -87,6 +87,7 @@ class Notebook:
             text = path.read_text(encoding="utf-8")
             content = json.loads(text)
             nbformat.validate(content, version=4)
+            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is nothing to write
             book = cls(path, nbformat.v4.reads(text))
             _ = book.digest
         except OSError as error:
