@@ -146,6 +146,15 @@ def attempts(root: Path, how: str) -> Iterator[tuple[str, list[str]]]:
             return
 
 
+def told(root: Path, how: str, *before: str) -> list[tuple[str, list[str]]]:
+    """Run this program, behind the words ``before``; what `attempts` told."""
+    command = [*before, sys.executable, __file__, str(root), how]
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return [tuple(json.loads(line)) for line in ran.stdout.splitlines()]
+
+
 def remount(folder: Path, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)  # noqa: S603, S607
 

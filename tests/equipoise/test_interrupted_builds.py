@@ -1,6 +1,5 @@
 """Guards reports/ against kills, full and read-only disks, and two builds at once."""
 
-import json
 import os
 import shutil
 import signal
@@ -13,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from equipoise.reports import build, staging
+from killed_builds import told
 from small_repository import digest, script
 
-DRIVER = Path(__file__).parents[1] / "killed_builds.py"
 RENAMES = [
     *("reports/one", "reports/.equipoise/new/one", "reports/two", "reports/.equipoise/new/two"),
     *(f"reports/.equipoise/new/{name}" for name in ("ledger.csv", "ledger.md", "claims.csv")),
@@ -26,17 +25,8 @@ RENAMES = [
 """What a build of two reports, a variant and the site renames, in this order."""
 
 
-def attempts(root: Path, how: str, *before: str) -> list[tuple[str, list[str]]]:
-    """What happened at each attempt of the driver, and what was not as promised then."""
-    command = [*before, sys.executable, str(DRIVER), str(root), how]
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return [tuple(json.loads(line)) for line in ran.stdout.splitlines()]
-
-
 def test_a_build_killed_after_any_rename_loses_nothing(tmp_path: Path) -> None:
-    ran = attempts(tmp_path, "renames")
+    ran = told(tmp_path, "renames")
     steps = [said.replace("after os.rename ", "") for said, _ in ran]
     assert [staging_name(step) for step in steps] == RENAMES
     assert [attempt for attempt in ran if attempt[1]] == []
@@ -59,14 +49,14 @@ def mounted(tmp_path: Path) -> list[str]:
 
 
 def test_a_full_disk_leaves_every_report_as_it_was(tmp_path: Path, mounted: list[str]) -> None:
-    ran = attempts(tmp_path, "full", *mounted)
+    ran = told(tmp_path, "full", *mounted)
     assert len(ran) > 3
     assert [attempt for attempt in ran if attempt[1]] == []
     assert all("No space left on device" in said and "\n" not in said and len(said) < 2000 for said, _ in ran)
 
 
 def test_a_read_only_disk_is_told_in_a_sentence(tmp_path: Path, mounted: list[str]) -> None:
-    ((said, wrong),) = attempts(tmp_path, "read-only", *mounted)
+    ((said, wrong),) = told(tmp_path, "read-only", *mounted)
     assert said == "cannot finish: reports/.equipoise/lock: Read-only file system; every report is whole, old or new"
     assert wrong == []
 

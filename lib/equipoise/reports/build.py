@@ -76,6 +76,7 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
     os.environ[REPORT_FOLDER_VARIABLE] = folder
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
     with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as scratch:
+        kernel = {"transport": "ipc", "ip": f"{scratch}/kernel", "connection_file": f"{scratch}/kernel.json"}
         try:
             executed = papermill.execute_notebook(
                 source,
@@ -85,7 +86,7 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
                 language="python",
                 progress_bar=False,
                 cwd=Path(source).parent,
-                config=Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/kernel"}}),
+                config=Config({"KernelManager": kernel}),
             )
         except papermill.PapermillExecutionError as error:
             if error.ename == registry.DataUnreachable.__name__:
