@@ -1,6 +1,7 @@
 """Guards reports/ against kills, full and read-only disks, and two builds at once."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from equipoise.reports import build, staging
 from killed_builds import told
 from small_repository import digest, script
 
+COUNT = Path(__file__).parents[1] / "count_cases.py"
 RENAMES = [
     *("reports/one", "reports/.equipoise/new/one", "reports/two", "reports/.equipoise/new/two"),
     *(f"reports/.equipoise/new/{name}" for name in ("ledger.csv", "ledger.md", "claims.csv")),
@@ -25,38 +27,45 @@ RENAMES = [
 """What a build of two reports, a variant and the site renames, in this order."""
 
 
-def test_a_build_killed_after_any_rename_loses_nothing(tmp_path: Path) -> None:
-    ran = told(tmp_path, "renames")
-    steps = [said.replace("after os.rename ", "") for said, _ in ran]
-    assert [staging_name(step) for step in steps] == RENAMES
-    assert [attempt for attempt in ran if attempt[1]] == []
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]]:
+    return told(tmp_path_factory.mktemp("killed"), "renames")
 
 
-def staging_name(step: str) -> str:
-    parts = Path(step).parts
-    return "/".join("new" if part.startswith("tmp") else part for part in parts)
+@pytest.mark.parametrize("number", range(len(RENAMES)))
+def test_a_build_killed_after_any_rename_loses_nothing(number: int, killed: list[tuple[str, list[str]]]) -> None:
+    assert len(killed) == len(RENAMES)
+    said, wrong = killed[number]
+    assert re.sub(r"(?<=equipoise/)tmp\w+", "new", said) == f"after os.rename {RENAMES[number]}"
+    assert wrong == []
 
 
-@pytest.fixture
-def mounted(tmp_path: Path) -> list[str]:
+def mounted(root: Path) -> list[str]:
     """Words to put before a command, so that reports/ is a file system of its own, of 2 MB."""
     words = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-    words += ['mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"', str(tmp_path / "reports")]
-    (tmp_path / "reports").mkdir()
+    words += ['mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"', str(root / "reports")]
+    (root / "reports").mkdir()
     if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:  # noqa: S603
         pytest.skip("nothing can be mounted on this machine: no full and no read-only disk is tried")
     return words
 
 
-def test_a_full_disk_leaves_every_report_as_it_was(tmp_path: Path, mounted: list[str]) -> None:
-    ran = told(tmp_path, "full", *mounted)
-    assert len(ran) > 3
-    assert [attempt for attempt in ran if attempt[1]] == []
-    assert all("No space left on device" in said and "\n" not in said and len(said) < 2000 for said, _ in ran)
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]]:
+    root = tmp_path_factory.mktemp("full")
+    return told(root, "full", *mounted(root))
 
 
-def test_a_read_only_disk_is_told_in_a_sentence(tmp_path: Path, mounted: list[str]) -> None:
-    ((said, wrong),) = told(tmp_path, "read-only", *mounted)
+@pytest.mark.parametrize("pages", range(0, 10, 2))  # of 4 KiB that are left
+def test_a_full_disk_leaves_every_report_as_it_was(pages: int, full: list[tuple[str, list[str]]]) -> None:
+    said, wrong = full[pages // 2]
+    assert said.startswith("cannot finish: reports")
+    assert said.endswith(": No space left on device; every report is whole, old or new")
+    assert wrong == []
+
+
+def test_a_read_only_disk_is_told_in_a_sentence(tmp_path: Path) -> None:
+    ((said, wrong),) = told(tmp_path, "read-only", *mounted(tmp_path))
     assert said == "cannot finish: reports/.equipoise/lock: Read-only file system; every report is whole, old or new"
     assert wrong == []
 
@@ -85,30 +94,32 @@ with staging() as folder:
 """
 
 
-def test_two_builds_take_turns_and_a_dead_one_is_not_waited_for(quick: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for kill in (False, True):
-        command = [sys.executable, "-c", HOLDS]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:  # noqa: S603
-            assert other.stdout is not None
-            assert other.stdin is not None
-            assert other.stdout.readline() == "at work\n"
-            entered = threading.Event()
+@pytest.mark.parametrize("kill", [False, True])
+def test_two_builds_take_turns_and_a_dead_one_is_not_waited_for(
+    kill: bool, quick: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, "-c", HOLDS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:  # noqa: S603
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "at work\n"
+        entered = threading.Event()
 
-            def work(entered: threading.Event = entered) -> None:
-                with staging.staging():
-                    entered.set()
+        def work(entered: threading.Event = entered) -> None:
+            with staging.staging():
+                entered.set()
 
-            waiting = threading.Thread(target=work)
-            waiting.start()
-            assert not entered.wait(0.5)
-            if kill:
-                os.kill(other.pid, signal.SIGKILL)
-            else:
-                other.stdin.close()
-            waiting.join(30)
-            assert entered.is_set()
-        assert list((quick / "reports" / ".equipoise").iterdir()) == []
-        assert capfd.readouterr().err == "waiting for another build to end\n"
+        waiting = threading.Thread(target=work)
+        waiting.start()
+        assert not entered.wait(0.5)
+        if kill:
+            os.kill(other.pid, signal.SIGKILL)
+        else:
+            other.stdin.close()
+        waiting.join(30)
+        assert entered.is_set()
+    assert list((quick / "reports" / ".equipoise").iterdir()) == []
+    assert capfd.readouterr().err == "waiting for another build to end\n"
 
 
 def test_temporary_folders_of_a_dead_build_are_swept(
@@ -136,3 +147,8 @@ def test_a_run_that_is_stopped_fails_its_own_notebook(quick: Path, monkeypatch: 
     outcomes = {outcome.notebook: outcome for outcome in build.build(executor=ThreadPoolExecutor(1))}
     assert outcomes["example"].state == "built"
     assert (outcomes["other"].state, outcomes["other"].message) == ("failed", "it was stopped: Kernel died")
+
+
+def test_the_page_reliability_counts_what_is_tried() -> None:
+    ran = subprocess.run([sys.executable, str(COUNT), "--check"], capture_output=True, text=True, check=False)  # noqa: S603
+    assert ran.returncode == 0, f"run python tests/{COUNT.name}\n{ran.stderr[-500:]}"

@@ -1,7 +1,7 @@
 """The site: the executed notebooks of ``reports/`` as pages that a browser opens from disk, without network.
 
 An index shows the ledger as a matrix, each cell a link to its table or figure; every notebook is a page; the measures,
-the benchmarks and the data are described. Pages are made from what lies in ``reports/`` and ``data/`` alone, the same
+the benchmarks, the promises and the data are described. Pages are made from what lies in ``reports/`` and ``data/`` alone, the same
 bytes at every run. Figures and tables are linked where they lie, beside ``reports/site``, not copied.
 """
 
@@ -64,6 +64,15 @@ def _performance() -> dict[str, list[tuple[str, str, str]]]:
     return topics
 
 
+def _promises() -> list[tuple[str, list[dict[str, str]]]]:
+    """What is promised, by topic, with how it is tried and in how many cases."""
+    path = project.root() / "data" / "reliability.csv"
+    if not path.is_file():
+        return []
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return [(str(topic), part.to_dict("records")) for topic, part in table.groupby("topic", sort=False)]
+
+
 def reported() -> dict[str, Notebook]:
     """Notebooks that have a report, by name: those that get a page."""
     names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
@@ -109,6 +118,7 @@ def pages() -> dict[str, bytes]:
     cited = [(key, references[key]) for key in references if any(key in measure.sources for measure in measures)]
     render("measures", "measures", "Measures", measures=measures, references=cited)
     render("performance", "performance", "Performance", topics=_performance())
+    render("reliability", "reliability", "Reliability", topics=_promises())
     described = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
     render("document", "data", "Data", body=prose(described))
     return dict(sorted(files.items()))
