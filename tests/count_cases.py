@@ -19,14 +19,13 @@ class _Collected:
 def counted() -> pd.DataFrame:
     """The table with its column ``cases`` made anew: parameters of the tests named."""
     table = pd.read_csv(PATH, dtype=str, keep_default_na=False)
-    files = sorted(
-        {str(project.root() / test.partition("::")[0]) for tests in table["tests"] for test in tests.split()}
-    )
+    tests = " ".join(table["tests"]).split()
+    files = sorted({str(project.root() / test.partition("::")[0]) for test in tests})
     collected = _Collected()
     options = ["--collect-only", "-qq", "-o", "python_files=test_*.py kill_*.py", "-p", "no:cacheprovider"]
     ended = pytest.main(["--rootdir", str(project.root()), *options, *files], plugins=[collected])
     assert ended == 0, "the tests cannot be collected"
-    assert set(tests) <= set(collected.names), f"no test {', '.join(set(tests) - set(collected.names))}"
+    assert not (missing := set(tests) - set(collected.names)), f"there is no test {', '.join(missing)}"
     return table.assign(cases=[str(sum(map(collected.names.count, row.split()))) for row in table["tests"]])
 
 

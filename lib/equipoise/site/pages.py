@@ -1,8 +1,8 @@
 """The site: the executed notebooks of ``reports/`` as pages that a browser opens from disk, without network.
 
 An index shows the ledger as a matrix, each cell a link to its table or figure; every notebook is a page; the measures,
-the benchmarks, the promises and the data are described. Pages are made from what lies in ``reports/`` and ``data/`` alone, the same
-bytes at every run. Figures and tables are linked where they lie, beside ``reports/site``, not copied.
+the benchmarks, the promises and the data are described. Pages are made from what lies in ``reports/`` and ``data/``
+alone, the same bytes at every run. Figures and tables are linked where they lie, beside ``reports/site``, not copied.
 """
 
 from __future__ import annotations
