@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.loaders import registry
-from equipoise.reports import provenance
+from equipoise.reports import findings, provenance
 from equipoise.reports.provenance import complete_manifest, damaged_manifests, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
 from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
@@ -215,9 +215,8 @@ def build(
                 more = outcomes[name].message if name in outcomes else ""
                 outcomes[name] = Outcome(name, "failed", "; ".join(filter(None, [told.format(name), more])))
         elif any(target.parent == reports for target in targets.values()):
-            _ledger(mark_kept).write(folder)
-            for file in ("ledger.csv", "ledger.md", "claims.csv"):
-                (folder / file).replace(reports / file)
+            for file in _summaries(_ledger(mark_kept), folder / "summaries"):
+                file.replace(reports / file.name)
     return list(outcomes.values())
 
 
@@ -228,6 +227,17 @@ def _ledger(mark_kept: bool = False) -> Ledger:
     manifests = {name: found for name in sorted({*notebooks, *faults}) if (found := read_manifest(reports / name))}
     stale = [name for name in manifests if mark_kept and name in notebooks and staleness(notebooks[name], reports / name)]
     return Ledger.of(manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])])
+
+
+def _summaries(ledger: Ledger, folder: Path) -> list[Path]:
+    """Write what sums all reports up, the ledger, the claims and the findings, into a new folder."""
+    folder.mkdir()
+    ledger.write(folder)
+    template = project.root() / "data" / "findings.md"
+    if template.is_file():
+        text = findings.render(template.read_text(encoding="utf-8"), [folder, project.root() / "reports"])
+        (folder / "findings.md").write_text(text, encoding="utf-8")
+    return sorted(folder.iterdir())
 
 
 # --- checking -----------------------------------------------------------------------------------------------------
@@ -258,13 +268,11 @@ def check() -> list[str]:
 
 
 def _differing(ledger: Ledger) -> list[str]:
-    """Files of the ledger on disk that do not say what it says."""
-    reports = project.root() / "reports"
+    """Files on disk that do not sum up what the ledger says."""
     with tempfile.TemporaryDirectory() as folder:
-        ledger.write(Path(folder))
-        written = {file.name: file.read_bytes() for file in Path(folder).iterdir()}
-    there = {name: (reports / name).read_bytes() for name in written if (reports / name).is_file()}
-    return sorted(name for name in written if there.get(name) != written[name])
+        written = {file.name: file.read_bytes() for file in _summaries(ledger, Path(folder, "summaries"))}
+    there = {name: path for name in written if (path := project.root() / "reports" / name).is_file()}
+    return sorted(name for name in written if name not in there or there[name].read_bytes() != written[name])
 
 
 def _committed_ledger() -> Ledger | None:
