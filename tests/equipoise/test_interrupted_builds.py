@@ -19,7 +19,7 @@ from small_repository import digest, script
 COUNT = Path(__file__).parents[1] / "count_cases.py"
 RENAMES = [
     *("reports/one", "reports/.equipoise/new/one", "reports/two", "reports/.equipoise/new/two"),
-    *(f"reports/.equipoise/new/{name}" for name in ("ledger.csv", "ledger.md", "claims.csv")),
+    *(f"reports/.equipoise/new/summaries/{name}" for name in ("claims.csv", "ledger.csv", "ledger.md")),
     "reports/.equipoise/aside",
     *("reports/variants/one/size=5", "reports/.equipoise/new/one", "reports/.equipoise/aside"),
     *("reports/site", "reports/.equipoise/new/site", "reports/.equipoise/aside"),

@@ -41,8 +41,8 @@ class Clone:
 
 def start(root: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "equipoise.cli", "build", "--jobs", "2"]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, cwd=root, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)  # noqa: S603
+    with (root / "said").open("wb") as said:
+        return subprocess.Popen(command, cwd=root, env=environment, stdout=said, stderr=said, start_new_session=True)  # noqa: S603
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_a_build_killed_at_a_random_moment_loses_nothing(number: int, clone: Clo
     while (left := alive(clone.environment)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
-    assert start(clone.root, clone.environment).wait(600) == 0
+    assert start(clone.root, clone.environment).wait(600) == 0, (clone.root / "said").read_text()[-2000:]
     assert units(clone.reports) == clone.new
     assert list((clone.reports / ".equipoise").iterdir()) == []
     assert list(Path(clone.environment["TMPDIR"]).iterdir()) == []
