@@ -65,12 +65,13 @@ def _performance() -> dict[str, list[tuple[str, str, str]]]:
     return topics
 
 
-def _promises() -> list[tuple[str, list[dict[str, str]]]]:
+def _promises() -> list[tuple[str, list[dict[str, Any]]]]:
     """What is promised, by topic, with how it is tried and in how many cases."""
     path = project.root() / "data" / "reliability.csv"
     if not path.is_file():
         return []
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    table["files"] = [sorted({test.partition("::")[0] for test in tests.split()}) for tests in table["tests"]]
     return [(str(topic), part.to_dict("records")) for topic, part in table.groupby("topic", sort=False)]
 
 
