@@ -26,8 +26,9 @@ from equipoise.cli.shared import fail, named
 def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **how: Any) -> None:
     """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
 
-    With a parameter other than its default, or the smoke profile, a report goes to reports/variants.
+    With a parameter other than its default, or the smoke profile, a report goes to reports/variants, with a page.
     """
+    from equipoise import project
     from equipoise.parquet_folders import cluster as connect
     from equipoise.reports import build as builder
     from equipoise.site import pages
@@ -41,10 +42,14 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str 
     failed = sum(outcome.state == "failed" for outcome in outcomes)
     faults = [f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand."] if failed else []
     try:
+        for variant in [Path(outcome.message) for outcome in outcomes if outcome.state in ("built", "fresh")]:
+            if variant.parts:
+                page = pages.variant(project.root() / variant)
+                click.echo(f" built  its page: {page.relative_to(project.root())}")
         if how["profile"] == "full" and not given and pages.refresh():
             click.echo(" built  the site: reports/site/index.html")
     except ValueError as error:
-        faults.append(f"The site stands as it was: {error}")
+        faults.append(f"The pages stand as they were: {error}")
     fail(faults)
 
 

@@ -194,7 +194,11 @@ def build(
     chosen, reports = find_notebooks(names, faults), project.root() / "reports"
     parameters = {name: notebook.values(given or {}, profile) for name, notebook in chosen.items()}
     targets = {name: _target(name, notebook.values(given or {}), profile) for name, notebook in chosen.items()}
-    outcomes = {name: Outcome(name, "fresh") for name in chosen}
+    places = {
+        name: "" if target.parent == reports else str(target.relative_to(project.root()))
+        for name, target in targets.items()
+    }
+    outcomes = {name: Outcome(name, "fresh", place) for name, place in places.items()}
     outcomes |= {name: Outcome(name, "failed", fault) for name, fault in faults.items()}
     with staging() as folder:
         waiting = [book for name, book in chosen.items() if force or staleness(book, targets[name], parameters[name])]
@@ -206,15 +210,16 @@ def build(
             elif kind or wrong:
                 outcomes[name] = Outcome(name, "failed", wrong)
             else:
-                outcomes[name] = Outcome(name, "built", "" if committed else str(target.relative_to(project.root())))
+                outcomes[name] = Outcome(name, "built", places[name])
                 if output_digests(staged) != output_digests(target) or read_manifest(staged) != read_manifest(target):
                     move(staged, target)
-        if damaged := damaged_manifests():
-            told = f"reports/{{}}/{MANIFEST} is damaged, and so the ledger stands as it was"
-            for name in damaged:
-                more = outcomes[name].message if name in outcomes else ""
-                outcomes[name] = Outcome(name, "failed", "; ".join(filter(None, [told.format(name), more])))
-        elif any(target.parent == reports for target in targets.values()):
+        summed_up = any(target.parent == reports for target in targets.values())
+        damaged = damaged_manifests() if summed_up else []
+        for name in damaged:
+            told = f"reports/{name}/{MANIFEST} is damaged, and so the ledger stands as it was"
+            more = outcomes[name].message if name in outcomes else ""
+            outcomes[name] = Outcome(name, "failed", "; ".join(filter(None, [told, more])))
+        if summed_up and not damaged:
             for file in _summaries(_ledger(mark_kept), folder / "summaries"):
                 file.replace(reports / file.name)
     return list(outcomes.values())

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 import pandas as pd
@@ -22,7 +23,7 @@ from equipoise.declare import written
 from equipoise.reports import claims
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook
-from equipoise.reports.provenance import MANIFEST
+from equipoise.reports.provenance import MANIFEST, read_manifest
 from equipoise.reports.staging import move, staging
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
 
@@ -80,6 +81,24 @@ def reported() -> dict[str, Notebook]:
     names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
     folders = [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
     return {folder.name: Notebook.read(folder / f"{folder.name}.ipynb") for folder in folders}
+
+
+def _environment() -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(TEMPLATES / "site")
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+
+
+def variant(folder: Path) -> Path:
+    """Make a page of a report with other parameters, beside its folder, complete in itself; return where it is."""
+    parameters = (read_manifest(folder) or {})["parameters"]
+    values = {"title": folder.parent.name, "parameters": parameters, "style": _style().decode()}
+    content = str(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
+    page = folder.with_name(f"{folder.name}.html")
+    made = _environment().get_template("variant.html").render(content=content, **values)
+    with staging() as work:
+        (work / page.name).write_text(made, encoding="utf-8")
+        (work / page.name).replace(page)
+    return page
 
 
 def pages() -> dict[str, bytes]:
