@@ -127,11 +127,14 @@ def test_temporary_folders_of_a_dead_build_are_swept(
 ) -> None:
     folder = tmp_path_factory.mktemp("tmp")
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    (folder / f"{staging.scratch_prefix()}abc").mkdir()
-    (folder / "equipoise-of-another-clone").mkdir()
+    living = f"{staging.scratch_prefix()}abc"
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        dead = living.replace(f"-{os.getpid()}-", f"-{ended.pid}-")
+    for name in (living, dead, "equipoise-of-another-clone"):
+        (folder / name).mkdir()
     script(quick)
     with staging.staging():
-        assert [path.name for path in folder.iterdir()] == ["equipoise-of-another-clone"]
+        assert {path.name for path in folder.iterdir()} == {living, "equipoise-of-another-clone"}
 
 
 def test_a_run_that_is_stopped_fails_its_own_notebook(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:

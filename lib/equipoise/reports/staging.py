@@ -7,6 +7,7 @@ begins is a dead process's: a report that was put aside for a new one which neve
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sys
 import tempfile
@@ -23,8 +24,21 @@ def _folder() -> Path:
 
 
 def scratch_prefix() -> str:
-    """What names of temporary folders outside the repository begin with, so that those of a killed build are known."""
-    return f"equipoise-{hashlib.sha256(str(project.root()).encode()).hexdigest()[:12]}-"
+    """What names of temporary folders outside the repository begin with: this clone, and the process that made them."""
+    clone = hashlib.sha256(str(project.root()).encode()).hexdigest()[:12]
+    return f"equipoise-{clone}-{os.getpid()}-"
+
+
+def _is_dead(folder: Path) -> bool:
+    """Whether the process that made a temporary folder of this clone has ended."""
+    process = folder.name.split("-")[2]
+    try:
+        os.kill(int(process), 0)  # asks only
+    except (ProcessLookupError, ValueError):
+        return True
+    except PermissionError:
+        return False  # it is alive, and another user's
+    return False
 
 
 @contextmanager
@@ -54,7 +68,8 @@ def _tidy() -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             old.rename(target)
     left = [path for path in _folder().iterdir() if path.name not in ("lock", "aside")]
-    for path in [*left, *Path(tempfile.gettempdir()).glob(f"{scratch_prefix()}*")]:
+    scratch = Path(tempfile.gettempdir()).glob(scratch_prefix().rsplit("-", 2)[0] + "-*-*")
+    for path in [*left, *filter(_is_dead, scratch)]:
         shutil.rmtree(path, ignore_errors=True)
     if aside.exists():  # under another name, as half of a report is not to be put back
         shutil.rmtree(aside.rename(_folder() / "done"), ignore_errors=True)
