@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise import plots, project
-from equipoise.files import write_csv
+from equipoise.writing import write_csv
 from equipoise.reports.printed import Comparison, compare
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
 from equipoise.reports.printed import artefacts
