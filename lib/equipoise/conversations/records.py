@@ -20,7 +20,7 @@ from equipoise.writing import lock
 Line = dict[str, Any]
 
 
-def _parted(path: Path | str) -> tuple[list[bytes], bytes]:
+def parted(path: Path | str) -> tuple[list[bytes], bytes]:
     """Lines of a record, and what an interruption left of one more; JSON is whole even where an editor took its end."""
     *lines, last = read_bytes(path).split(b"\n")
     with suppress(ValueError, RecursionError):
@@ -37,7 +37,7 @@ def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[L
     """
     settings: Line = {}
     lines: list[tuple[int, Line]] = []
-    texts, rest = _parted(path)
+    texts, rest = parted(path)
     if not texts:
         there = "no whole line" if rest else "an empty file"
         problems.append(Problem(str(path), None, None, there, f"a record: settings on line 1, then {kind}"))
@@ -96,7 +96,7 @@ def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tu
         return []
     stated, lines = parse(record)
     refuse_others(record, stated, json.loads(json.dumps(settings)))  # as they are read back: tuples are lists
-    rest = _parted(record)[1]
+    rest = parted(record)[1]
     if rest or not data.endswith(b"\n"):
         _write(record, len(data) - len(rest), b"" if rest else b"\n")
     return lines
