@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ CSV_DIGITS = "%.12g"
 _ENDING = ".equipoise-part"
 
 
-def write_csv(table: pd.DataFrame, path: Path | TextIO) -> None:
+def write_csv(table: pd.DataFrame, path: Path | TextIO | BinaryIO) -> None:
     """Write a table as CSV at 12 significant digits, the same bytes everywhere."""
     tidy = table.copy()
     for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
@@ -102,22 +102,21 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
                 sweep(target.parent)
                 made = stack.enter_context(staging(target))
                 staged.append((at, target, made))
-                if isinstance(content, bytes):
-                    made.write_bytes(content)
-                elif isinstance(content, str):
-                    made.write_text(content, encoding="utf-8", newline="\n")
-                elif at.suffix.lower() == ".parquet":
-                    content.to_parquet(made, index=False)
-                else:
-                    write_csv(content, made)
+                with made.open("wb") as file:
+                    if isinstance(content, (str, bytes)):
+                        file.write(content.encode() if isinstance(content, str) else content)
+                    elif at.suffix.lower() == ".parquet":
+                        content.to_parquet(file, index=False)
+                    else:
+                        write_csv(content, file)
+                    file.flush()
+                    os.fsync(file.fileno())
                 if target.exists():
                     made.chmod(target.stat().st_mode & 0o7777)
-                with made.open("rb") as file:
-                    os.fsync(file.fileno())
             for at, target, made in staged:  # noqa: B007 - the error tells it
                 if made is not staged[-1][2]:
                     _keep(target, stack, undo)
                 made.replace(target)
             undo.pop_all()
     except OSError as error:
-        raise ValueError(f"cannot write {at}: {error.strerror or 'the disk is full'}; nothing was written") from None
+        raise ValueError(f"cannot write {at}: {error.strerror}; nothing was written") from None

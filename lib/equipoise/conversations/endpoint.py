@@ -81,7 +81,9 @@ class Endpoint:
 
         try:
             httpx.URL(self.url)
-            if urlsplit(self.url).port == 0:
+            parts = urlsplit(self.url)
+            (parts.hostname or "").encode("idna")
+            if parts.port == 0:
                 raise ValueError
         except (ValueError, httpx.InvalidURL):
             raise ValueError("the endpoint's host is no host, or its port is not from 1 to 65535") from None

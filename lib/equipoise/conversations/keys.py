@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 _LEAST = 8  # letters and digits; a shorter one would be found in texts that do not tell it
 _TELLING = 12  # letters and digits of a part that is taken for the key's
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
+_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|[0abefnrtv])")
 
 
 def read_key(variable: str, *, needed: bool) -> str:
@@ -62,7 +62,7 @@ def tells(key: str, text: str) -> bool:
         plain = _plain(text)
         if any(part in plain for part in _parts(key)):
             return True
-        undone = _ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)), html.unescape(unquote(text)))
+        undone = _ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or "20", 16)), html.unescape(unquote(text)))
         if undone == text:
             break
         text = undone
