@@ -50,7 +50,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "by its whole path": lambda name: str(Path(name).absolute()),
     "by a link": lambda name: linked("link", name),
     "by a link to a link": lambda name: linked("second", linked("link", name)),
-    "by a hard link": lambda name: (os.link(name, "hard"), "hard")[1],
+    "by a hard link": lambda name: hardly_linked("hard", name),
     "by a link to its folder": lambda name: f"{linked('door', '.')}/{name}",
 }
 CASES = [
@@ -65,6 +65,22 @@ CASES = [
 def linked(link: str, target: str) -> str:
     Path(link).symlink_to(target)
     return link
+
+
+def hardly_linked(link: str, target: str) -> str:
+    os.link(target, link)
+    return link
+
+
+def pipe(name: str) -> str:
+    os.mkfifo(name)
+    return name
+
+
+def protected(name: str) -> str:
+    Path(name).write_text("measure,value\n")
+    Path(name).chmod(0o444)
+    return name
 
 
 def run(*arguments: str | Path) -> Result:
@@ -133,13 +149,13 @@ UNFIT: dict[str, tuple[Callable[[], str], str]] = {
     "a device": (lambda: "/dev/null", "/dev/null: found a device or a pipe"),
     "a device that is full": (lambda: "/dev/full", "found a device or a pipe"),
     "a link to a device": (lambda: linked("link", "/dev/null"), "link: found a device or a pipe"),
-    "a pipe": (lambda: (os.mkfifo("pipe"), "pipe")[1], "pipe: found a device or a pipe"),
+    "a pipe": (lambda: pipe("pipe"), "pipe: found a device or a pipe"),
     "a link to itself": (lambda: linked("loop", "loop"), "loop: found a link that leads to itself"),
     "links in a circle": (lambda: (linked("one", "two"), linked("two", "one"))[0], "found a link that leads to itself"),
     "a long name": (lambda: "n" * 300, "found File name too long"),
     "a file as a folder": (lambda: "sets.yaml/out", "found Not a directory"),
     "a protected file": (
-        lambda: (Path("kept").write_text("measure,value\n"), Path("kept").chmod(0o444), "kept")[2],
+        lambda: protected("kept"),
         "kept: found a file that is protected from writing",
     ),
 }

@@ -46,14 +46,16 @@ def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[L
             line = json.loads(text)
         except (ValueError, RecursionError):
             problems.append(Problem(str(path), number, None, "a line that is not JSON", "a JSON object"))
-            continue
-        found = line.get("record") if isinstance(line, dict) else None
-        if found != ("settings" if number == 1 else kind):
-            problems.append(Problem(str(path), number, "record", repr(found), f"settings on line 1, then {kind}"))
-        elif number == 1:
-            settings = line
         else:
-            lines.append((number, line))
+            found = line.get("record") if isinstance(line, dict) else None
+            if found != ("settings" if number == 1 else kind):
+                problems.append(Problem(str(path), number, "record", repr(found), f"settings on line 1, then {kind}"))
+            elif number == 1:
+                settings = line
+            else:
+                lines.append((number, line))
+        if not settings:
+            break  # a file of another kind, in which no further line would say more
     return settings, lines
 
 
