@@ -10,20 +10,31 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+import equipoise.cli.outputs
+import equipoise.measures.gfrc2
+import equipoise.parquet_folders  # noqa: F401
+from equipoise import project
+from equipoise.cli import main
+from equipoise.conversations import harvest as harvesting
+from equipoise.conversations.endpoint import Endpoint
+from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
+from equipoise.loaders.transcripts import format_transcripts
+
 KILLED = -9
-Command = list[str | Path]
+DATA = project.root() / "data"
+SETS = str(DATA / "attributes" / "fairweb_researchers.yaml")
 
 CHANGES = ("open", "os.chmod", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree")
 
 
 def _run(order: dict[str, Any], results: int) -> None:
     """Run a command in this process, a child; it kills itself at the place it was told."""
-    from equipoise.cli import main
-
     done: list[str] = []
 
     def notice(event: str, arguments: tuple[Any, ...]) -> None:
@@ -44,12 +55,6 @@ def _run(order: dict[str, Any], results: int) -> None:
 
 def serve() -> None:
     """Take orders, lines of JSON, from standard input, and answer each."""
-    import equipoise.cli.outputs
-    import equipoise.conversations.harvest
-    import equipoise.loaders.recorded_conversations
-    import equipoise.measures.gfrc2
-    import equipoise.parquet_folders  # noqa: F401
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     for line in sys.stdin:
         order = json.loads(line)
@@ -80,7 +85,7 @@ class Writer:
 
     def __init__(
         self,
-        command: Command,
+        command: Sequence[object],
         folder: Path,
         old: dict[str, bytes],
         sound: Callable[[dict[str, bytes], dict[str, bytes]], bool],
@@ -130,22 +135,10 @@ class Writer:
 
 def score(folder: Path) -> Writer:
     """400 conversations scored into two files that are there."""
-    import pandas as pd
-
-    from equipoise import project
-
-    data = project.root() / "data"
-    table = pd.read_csv(data / "conversations" / "R112.csv", dtype=str, keep_default_na=False)
+    table = pd.read_csv(DATA / "conversations" / "R112.csv", dtype=str, keep_default_na=False)
     whole = pd.concat([table.assign(run=table["run"] + f"-{number}") for number in range(200)])
     whole.to_csv(folder / "nuggets.csv", index=False)
-    command = [
-        "score",
-        "gfrc2",
-        folder / "nuggets.csv",
-        "--attributes",
-        data / "attributes" / "fairweb_researchers.yaml",
-    ]
-    out = folder / "out"
+    out, command = folder / "out", ["score", "gfrc2", folder / "nuggets.csv", "--attributes", SETS]
     command += ["-o", out / "scores.csv", "--clusters", out / "clusters.parquet"]
     old = {"scores.csv": b"measure,value\n", "clusters.parquet": b""}
     return Writer(command, out, old, lambda left, new: left in (old, new, old | {"scores.csv": new["scores.csv"]}))
@@ -153,40 +146,23 @@ def score(folder: Path) -> Writer:
 
 def score_folder(folder: Path) -> Writer:
     """A folder of partitions scored into a new one."""
-    import pandas as pd
-
-    from equipoise import project
-
-    data = project.root() / "data"
     (folder / "in").mkdir()
-    table = pd.read_csv(data / "conversations" / "R112.csv", dtype=str, keep_default_na=False)
+    table = pd.read_csv(DATA / "conversations" / "R112.csv", dtype=str, keep_default_na=False)
     for name, part in table.groupby("run"):
         part.to_parquet(folder / "in" / f"{name}.parquet", index=False)
-    command: Command = [
-        "score",
-        "gfrc",
-        folder / "in",
-        "--attributes",
-        data / "attributes" / "fairweb_researchers.yaml",
-    ]
-    return Writer([*command, "-o", folder / "out" / "parts"], folder / "out", {}, lambda left, new: left in ({}, new))
+    command = ["score", "gfrc", folder / "in", "--attributes", SETS, "-o", folder / "out" / "parts"]
+    return Writer(command, folder / "out", {}, lambda left, new: left in ({}, new))
 
 
 def harvest(folder: Path, url: str) -> Writer:
     """A second trial of three topics, where the transcript of the first is annotated."""
-    from equipoise.conversations.endpoint import Endpoint
-    from equipoise.conversations.harvest import harvest as hold
-    from equipoise.conversations.harvest import read_topics
-    from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
-    from equipoise.loaders.transcripts import format_transcripts
-
     topics, out = folder / "topics.csv", folder / "out"
     topics.write_text("topic,type,request,format,site\n" + "".join(f"T{i},T,Please list.,title,\n" for i in range(3)))
-    hold(read_topics(topics), Endpoint(url, "m"), folder / "r.jsonl", trials=1)
+    harvesting.harvest(harvesting.read_topics(topics), Endpoint(url, "m"), folder / "r.jsonl", trials=1)
     transcript = format_transcripts(harvest_transcripts(read_harvest(folder / "r.jsonl")))
     annotated = transcript.replace("tt6723592/\n", "tt6723592/\n#L2\n", 1).encode()
     old = {"r.jsonl": (folder / "r.jsonl").read_bytes(), "t.txt": annotated}
-    command: Command = ["harvest", "--topics", topics, "--endpoint", url, "--model", "m", "--trials", "2"]
+    command: list[object] = ["harvest", "--topics", topics, "--endpoint", url, "--model", "m", "--trials", "2"]
 
     def sound(left: dict[str, bytes], new: dict[str, bytes]) -> bool:
         grown = left["r.jsonl"].startswith(old["r.jsonl"]) and new["r.jsonl"].startswith(left["r.jsonl"])
@@ -199,7 +175,7 @@ def first_harvest(folder: Path, url: str) -> Writer:
     """A harvest of one topic, of which nothing is there yet."""
     topics, out = folder / "topics.csv", folder / "out"
     topics.write_text("topic,type,request,format,site\nT1,T,Please list.,title,\n")
-    command: Command = ["harvest", "--topics", topics, "--endpoint", url, "--model", "m", "--trials", "1"]
+    command: list[object] = ["harvest", "--topics", topics, "--endpoint", url, "--model", "m", "--trials", "1"]
     return Writer(
         [*command, "-o", out / "r.jsonl"],
         out,

@@ -103,9 +103,7 @@ def state(path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] |
     refuse_others(path, held, whole)
     path.parent.mkdir(parents=True, exist_ok=True)
     whole |= {"measured": known} if known else {}
-    temporary = path.with_name(f".{path.name}-new")
-    temporary.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_files({path: json.dumps(whole, indent=1, sort_keys=True) + "\n"})
 
 
 def replace_rows(path: Path, rows: pd.DataFrame, key: Sequence[str], digits: int = 6) -> None:
