@@ -233,6 +233,7 @@ class FaultServer:
 
     def __init__(self, fault: Fault) -> None:
         self._behaviours: Iterator[Fault] = iter([fault])
+        self.requests: list[bytes] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
         threading.Thread(target=self._serve, daemon=True).start()
@@ -244,13 +245,13 @@ class FaultServer:
                 behaviour = next(self._behaviours, sends(OK))
                 threading.Thread(target=self._answer, args=(connection, behaviour), daemon=True).start()
 
-    @staticmethod
-    def _answer(connection: socket.socket, behaviour: Fault) -> None:
+    def _answer(self, connection: socket.socket, behaviour: Fault) -> None:
         with connection, contextlib.suppress(OSError):
             connection.settimeout(5)
             request = b""
             while not request.endswith(b"}"):  # the body is one JSON object
                 request += connection.recv(2**16)
+            self.requests.append(request)
             behaviour(connection)
 
     def close(self) -> None:

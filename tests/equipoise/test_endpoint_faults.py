@@ -11,7 +11,7 @@ import pytest
 from equipoise.conversations.endpoint import Endpoint
 from equipoise.conversations.harvest import HarvestError, Topic, harvest
 from equipoise.loaders.recorded_conversations import parse_record
-from fault_server import FINAL, GOOD, GOOD_BUT_ODD, PASSING, Fault, FaultServer
+from fault_server import FINAL, GOOD, GOOD_BUT_ODD, LATE, PASSING, Fault, FaultServer
 
 TOPICS = [Topic("T1", "T", "Please list films.", "title, URL", "imdb.com")]
 
@@ -29,15 +29,12 @@ def start() -> Iterator[Callable[[Fault], FaultServer]]:
         server.close()
 
 
-def ask(server: FaultServer, record: Path, waits: list[float] | None = None) -> float:
+def ask(server: FaultServer, record: Path, timeout: float = 5) -> float:
     """Seconds that a harvest of two turns takes."""
     begun = time.monotonic()
-    try:
-        endpoint = Endpoint(server.url, "tiny", timeout=0.3, tries=3, wait=0.0)
-        harvest(TOPICS, endpoint, record, trials=1, sleep=(waits if waits is not None else []).append)
-    finally:
-        taken = time.monotonic() - begun
-    return taken
+    endpoint = Endpoint(server.url, "tiny", timeout=timeout, tries=9, wait=0)
+    harvest(TOPICS, endpoint, record, trials=1, sleep=lambda _: None)
+    return time.monotonic() - begun
 
 
 @pytest.mark.parametrize("name", PASSING)
@@ -45,13 +42,14 @@ def test_a_fault_that_may_pass_is_survived_and_told(
     name: str, start: Callable[[Fault], FaultServer], tmp_path: Path
 ) -> None:
     fault, mishap = PASSING[name]
-    taken = ask(start(fault), tmp_path / "r.jsonl")
+    taken = ask(start(fault), tmp_path / "r.jsonl", timeout=0.3)
     assert taken < 10  # without a bound it would be for ever
     first, second = parse_record(tmp_path / "r.jsonl")[1]
-    assert (first["system"], second["system"], second["mishaps"]) == (GOOD, GOOD, [])
-    (told,) = first["mishaps"]
+    assert (first["system"], second["system"]) == (GOOD, GOOD)
+    told, *rest = first["mishaps"]
     assert mishap in told
     assert len(told) < 300
+    assert set(rest) <= {LATE}  # the good answer, where this machine has much to do
 
 
 @pytest.mark.parametrize("name", FINAL)
@@ -73,6 +71,13 @@ def test_an_odd_answer_is_taken(name: str, start: Callable[[Fault], FaultServer]
     first, second = parse_record(record)[1]
     assert (first["system"], first["mishaps"], second["mishaps"]) == (GOOD, [], [])
     assert record.stat().st_size < 10_000
+
+
+def test_nothing_compressed_is_asked_for(start: Callable[[Fault], FaultServer], tmp_path: Path) -> None:
+    server = start(GOOD_BUT_ODD["cookies"])
+    ask(server, tmp_path / "r.jsonl")
+    heads = [request.partition(b"\r\n\r\n")[0].lower() for request in server.requests]
+    assert [head.count(b"accept-encoding: identity") for head in heads] == [1, 1]
 
 
 def test_there_are_as_many_faults_as_the_site_says() -> None:
