@@ -75,7 +75,7 @@ def test_constraints_pin_every_requirement() -> None:
 
 FLOORS = [
     ["arrays", "problems", "project", "answer_modes", "declare", "locks"],
-    ["files", "divergences"],
+    ["files", "writing", "divergences"],
     ["attributes", "options", "statistics"],
     ["nuggets"],
     ["conversations", "loaders"],
