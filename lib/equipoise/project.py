@@ -32,6 +32,8 @@ def data(*parts: str) -> Path:
     ``*parts``: Folder and file names below ``data/``.
     """
     path = root().joinpath("data", *parts)
+    if ".." in Path(*parts).parts or Path(*parts).is_absolute():
+        raise FileNotFoundError(f"{'/'.join(parts)} leads out of the folder data of this repository")
     if not path.is_file():
         raise FileNotFoundError(f"no file data/{'/'.join(parts)} in this repository")
     note("data/" + "/".join(parts), sha256(path))

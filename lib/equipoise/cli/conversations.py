@@ -64,13 +64,15 @@ def harvest(
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
 def write_transcripts(files: tuple[Path, ...], marks: Any, output: Path) -> None:
     """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
+    from equipoise.files import unpacked_name
     from equipoise.loaders.fairweb_conversations import read_fairweb
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
     from equipoise.loaders.transcripts import format_transcripts
     from equipoise.problems import together
 
     def read(file: Path) -> Any:
-        return harvest_transcripts(read_harvest(file)) if file.suffix == ".jsonl" else read_fairweb(file, marks=marks)
+        recorded = unpacked_name(file).lower().endswith(".jsonl")
+        return harvest_transcripts(read_harvest(file)) if recorded else read_fairweb(file, marks=marks)
 
     found = list(chain(*together(partial(read, file) for file in files)))
     output.write_text(format_transcripts(found), encoding="utf-8")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import read_bytes
+from equipoise.files import GZIP, json_value, read_bytes, refused
 from equipoise.problems import InputError, Problem
 
 Line = dict[str, Any]
@@ -34,9 +34,10 @@ def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[L
     lines: list[tuple[int, Line]] = []
     for number, text in enumerate(whole_lines(path), start=1):
         try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            problems.append(Problem(str(path), number, None, "a line that is not JSON", "a JSON object"))
+            line = json_value(text)
+        except ValueError as error:
+            told = "a line that is not JSON" if str(error).startswith("no JSON") else str(error)
+            problems.append(Problem(str(path), number, None, told, "a JSON object"))
             continue
         found = line.get("record") if isinstance(line, dict) else None
         if found != ("settings" if number == 1 else kind):
@@ -69,6 +70,9 @@ def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tu
         record.unlink(missing_ok=True)
         append(record, settings)
         return []
+    with record.open("rb") as file:
+        if file.read(2) == GZIP:
+            raise refused(record, "a record packed by gzip", "an unpacked one to go on with")
     stated, lines = parse(record)
     refuse_others(record, stated, json.loads(json.dumps(settings)))  # as they are read back: tuples are lists
     with record.open("r+b") as file:

@@ -41,7 +41,7 @@ from typing import Literal
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.files import parse_number, read_text
+from equipoise.files import parse_number, read_text, stem
 from equipoise.problems import Problems
 
 _NOTE = re.compile(
@@ -254,7 +254,7 @@ def read_transcripts(
     path: str | Path, attributes: Mapping[str, AttributeSet], run: str | None = None
 ) -> list[Transcript]:
     """Annotated transcripts from a file, whose name without its ending is the run of those that name none."""
-    return parse_transcripts(read_text(path), run if run is not None else Path(path).stem, attributes, str(path))
+    return parse_transcripts(read_text(path), run if run is not None else stem(path), attributes, str(path))
 
 
 def format_transcripts(transcripts: Iterable[Transcript]) -> str:
