@@ -199,7 +199,7 @@ def from_text(text: str, hint: Any, name: str) -> Any:
     from equipoise import plain_yaml
 
     try:
-        value = plain_yaml.load(text, plain_yaml.Values)
+        value = plain_yaml.load(text, plain_yaml.Values) if text.strip() else text
     except yaml.YAMLError:
         value = text
     try:

@@ -203,8 +203,12 @@ Magnitude = Annotated[
     Literal["log", "count", "boolean"],
     Option("How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 where c > 0."),
 ]
-Towards = Annotated[int, Option("Group that ARB is positive for: its place in the order of the groups, from 0.")]
-Against = Annotated[int, Option("Group that ARB is negative for: its place in the order of the groups, from 0.")]
+Towards = Annotated[
+    int, Option("Group that ARB is positive for: its place in the order of the groups, from 0.", least=0)
+]
+Against = Annotated[
+    int, Option("Group that ARB is negative for: its place in the order of the groups, from 0.", least=0)
+]
 Background = Annotated[
     Literal["collection", "own"],
     Option("Background set of NFaiRR: the whole collection, as in the thesis, or the documents of each list itself."),

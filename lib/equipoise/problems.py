@@ -144,7 +144,7 @@ def together(calls: Iterable[Callable[[], R]]) -> list[R]:
 
 def brief(value: object) -> str:
     """A value as one would write it in Python, shortened before it is made: lists in lists may stand for millions."""
-    return _BRIEF.repr(value)
+    return _BRIEF.repr(value.tolist() if hasattr(value, "tolist") else value)
 
 
 def shown(value: object) -> str:

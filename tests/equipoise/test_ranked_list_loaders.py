@@ -160,6 +160,9 @@ def test_bad_memberships_are_refused(text: str, found: str, tmp_path: Path) -> N
     assert complaint.startswith(found)
 
 
+BAD_TARGET = "None None: a target is made of non-negative numbers, not all zero, with a sum that is a number"
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -167,11 +170,11 @@ def test_bad_memberships_are_refused(text: str, found: str, tmp_path: Path) -> N
         ("1\n", "None None: at least two groups of different names are needed"),
         (
             "0.5\n-0.5\n",
-            "None None: a target is made of non-negative numbers, not all zero, with a sum that is a number",
+            BAD_TARGET,
         ),
         (
             "1e308\n1e308\n",
-            "None None: a target is made of non-negative numbers, not all zero, with a sum that is a number",
+            BAD_TARGET,
         ),
     ],
 )

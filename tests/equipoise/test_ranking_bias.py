@@ -335,7 +335,7 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: neutrality([[1, 2]], threshold=-1), "threshold"),
         (lambda: neutrality([[1, 2]], decimals=-1), "places"),
         (lambda: neutrality([[1, 2]], [0, 0]), "with a sum above 0"),
-        (lambda: neutrality([[1, 2]], np.array([1e308, 1e308])), "with a sum above 0"),
+        (lambda: neutrality([[1, 2]], cast("Any", np.array([1e308, 1e308]))), "with a sum above 0"),
         (lambda: neutrality([[1, 2]], decimals=16), "places"),
         (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "2 groups"),
         (lambda: fairr([1.0], [0]), "cut-offs"),

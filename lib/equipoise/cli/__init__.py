@@ -60,6 +60,7 @@ def _in_sentences() -> Iterator[None]:
         raise click.UsageError(f"the input holds {found}") from None
     except (ValueError, KeyError) as error:
         message = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+        message = "a name with a NUL character" if "embedded null" in message else message
         raise click.UsageError(shortened(plain(message), _LONGEST)) from None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,13 @@ def _parquet_run(file: Path, problems: Problems) -> pd.DataFrame:
     for name in pd.Index(["topic", "document", "rank", "score"]).difference(table.columns):
         problems.add(file, None, name, "no such column", "the column")
     problems.refuse()
-    return table.assign(line=np.arange(1, len(table) + 1))
+    table = table.assign(line=np.arange(1, len(table) + 1))
+    for name in ("topic", "document"):
+        note_values(
+            table[~table[name].map(lambda value: isinstance(value, (str, Integral)))], name, "an id", file, problems
+        )
+    problems.refuse()
+    return table
 
 
 def _name(file: Path) -> str:
