@@ -38,6 +38,7 @@ GZIP = b"\x1f\x8b"
 _SMALL, _PACKED, _LARGEST = 2**26, 200, 2**31
 """Bytes that any file may have, bytes for each that gzip packed, and bytes of what has no size: a pipe."""
 _MOST_COLUMNS = 10_000
+_FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _FRACTION = re.compile(r"[+-]?\d{1,18}/\d{1,18}")
@@ -277,9 +278,11 @@ def _read_parquet(path: str | Path) -> Source:
 def is_parquet(path: str | Path) -> bool:
     """Whether a file is a Parquet file, by its first bytes; a pipe, which can be read only once, is none."""
     try:
+        if not Path(path).is_file():
+            return False
         with opened(path) as (file, _):
-            return Path(path).is_file() and file.peek(4).startswith(b"PAR1")
-    except InputError:
+            return bool(file.peek(4).startswith(b"PAR1"))
+    except (OSError, InputError):
         return False  # read_text says what is wrong
 
 
@@ -311,9 +314,22 @@ def read_yaml(path: str | Path) -> Any:
         raise refused(path, str(error).splitlines()[0], "YAML") from None
 
 
-def write_csv(table: pd.DataFrame, path: Path | TextIO) -> None:
-    """Write a table as CSV at 12 significant digits, the same bytes everywhere."""
+def harmless(text: Any) -> Any:
+    """A cell, behind an apostrophe if it is text that a spreadsheet would run."""
+    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+
+
+def write_csv(table: pd.DataFrame, path: Path | TextIO, *, for_spreadsheets: bool = False) -> None:
+    """Write a table as CSV at 12 significant digits, the same bytes everywhere.
+
+    ``for_spreadsheets`` makes `harmless` what a spreadsheet would run: a table to look at, not to read again.
+    """
     tidy = table.copy()
+    if for_spreadsheets:
+        tidy.columns = tidy.columns.map(harmless)
+        for place, dtype in enumerate(tidy.dtypes):
+            if not pd.api.types.is_numeric_dtype(dtype):
+                tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
     for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
         tidy[column] = tidy[column] + 0.0  # no negative zero
     tidy.to_csv(path, index=False, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")

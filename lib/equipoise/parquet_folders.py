@@ -78,7 +78,8 @@ def run_each(
 
 def parts(folder: str | Path) -> list[Path]:
     """Parquet files at any depth of a folder, relative to it, in the order of their names; hidden ones are left out."""
-    found = sorted(path.relative_to(folder) for path in Path(folder).rglob("*.parquet") if path.is_file())
+    every = (path for path in Path(folder).rglob("*") if path.suffix.lower() == ".parquet" and path.is_file())
+    found = sorted(path.relative_to(folder) for path in every)
     found = [path for path in found if not any(part.startswith((".", "_")) for part in path.parts)]
     if not found:
         raise InputError([Problem(str(folder), None, None, "no Parquet file in this folder", "files *.parquet")])

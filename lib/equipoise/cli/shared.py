@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,10 +18,13 @@ CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to s
 def write(tables: Mapping[Path | None, Any]) -> None:
     """Write every table to its file, all or none, and the one without a file to the standard output."""
     from equipoise.files import write_csv, write_tables
+    from equipoise.problems import plain
 
     write_tables({path: table for path, table in tables.items() if path is not None})
     if None in tables:
-        write_csv(tables[None], sys.stdout)
+        text = io.StringIO()
+        write_csv(tables[None], text)
+        sys.stdout.write(plain(text.getvalue()) if sys.stdout.isatty() else text.getvalue())
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

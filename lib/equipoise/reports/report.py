@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 
 from equipoise import plots, project
 from equipoise.files import write_csv
+from equipoise.problems import plain
 from equipoise.reports.printed import Comparison, compare
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
 from equipoise.reports.printed import artefacts
@@ -88,7 +89,7 @@ class Report:
         shown = show_table(caption or self._title(name), ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
-        write_csv(ours, self.folder / files[0])
+        write_csv(ours, self.folder / files[0], for_spreadsheets=True)
         (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
         self._record(name, basis, data, note, files, comparison)
         return shown
@@ -122,7 +123,7 @@ class Report:
         figure = drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
-        caption, slug = caption or self._title(name), _slug(name)
+        caption, slug = plain(caption or self._title(name)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         svg, png = (self.folder / file for file in files)
         svg.parent.mkdir(exist_ok=True)
@@ -133,7 +134,7 @@ class Report:
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
-            write_csv(values, self.folder / files[-1])
+            write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
         return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
 

@@ -11,14 +11,20 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
+from equipoise.problems import plain
 from equipoise.reports.printed import Comparison
 from equipoise.reports.provenance import VARIANT_VARIABLE
 from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, raw
 
 
+def markup(text: object) -> str:
+    """Text that HTML shows as it stands."""
+    return html.escape(plain(text))
+
+
 def markdown_cell(text: object) -> str:
     """Text that Markdown shows as it stands: no markup, HTML, link or table cell ends in it."""
-    escaped = html.escape(" ".join(str(text).split()), quote=False)
+    escaped = html.escape(plain(" ".join(str(text).split())), quote=False)
     return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", escaped)
 
 
@@ -41,19 +47,19 @@ def html_table(
     title: str, header: Iterable[object], rows: Iterable[Iterable[object]], marked: Collection[tuple[int, int]] = ()
 ) -> str:
     """An HTML table under a caption, some cells marked as different; every cell is escaped."""
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in header)
+    head = "".join(f"<th>{markup(name)}</th>" for name in header)
     body = []
     for row, cells in enumerate(rows):
-        texts = [html.escape(str(cell)) for cell in cells]
+        texts = [markup(cell) for cell in cells]
         shown = [f"<mark>≠ {text}</mark>" if (row, column) in marked else text for column, text in enumerate(texts)]
         body.append(f"<tr>{''.join(f'<td>{text}</td>' for text in shown)}</tr>")
-    caption = f"<caption>{html.escape(title)}</caption>"
+    caption = f"<caption>{markup(title)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def html_list(notes: Sequence[str]) -> str:
     """An HTML list, empty where there is nothing to list; every entry is escaped."""
-    return f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>" if notes else ""
+    return f"<ul>{''.join(f'<li>{markup(note)}</li>' for note in notes)}</ul>" if notes else ""
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,9 @@ class Shown:
         return dict(self.formats)
 
     @classmethod
-    def text(cls, plain: str, markdown: str, page: str) -> Shown:
+    def text(cls, words: str, markdown: str, page: str) -> Shown:
         """Something in words, in the three formats for words."""
-        return cls({"text/plain": plain, "text/markdown": markdown, "text/html": page})
+        return cls({"text/plain": plain(words), "text/markdown": markdown, "text/html": page})
 
 
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
@@ -119,7 +125,7 @@ def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, 
         for row, column in marked:
             texts[row][column] += f" (printed {theirs[row][column]})"
     page = (
-        f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b> {verdict}</p>'
+        f'<div class="equipoise-table"><p><b>{markup(caption)}.</b> {verdict}</p>'
         f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start; overflow-x: auto">'
         f"{tables}</div>{html_list(notes)}</div>"
     )
@@ -130,7 +136,7 @@ def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, 
 def show_claim(statement: str, holds: bool, evidence: str) -> Shown:
     """A finding, whether it holds, and the numbers that decide."""
     verdict = "Holds" if holds else "Does not hold"
-    page = f"<p><b>{verdict}:</b> {html.escape(statement)} <i>({html.escape(evidence)})</i></p>"
+    page = f"<p><b>{verdict}:</b> {markup(statement)} <i>({markup(evidence)})</i></p>"
     markdown = f"**{verdict}:** {markdown_cell(statement)} *({markdown_cell(evidence)})*"
     return Shown.text(f"{verdict}: {statement} ({evidence})", markdown, page)
 
@@ -140,7 +146,7 @@ def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: s
     header = ["Artefact", "Status", "Printed cells", "Differing", "Claims that hold"]
     page = (
         f'<div class="equipoise-table">{html_table("What this notebook regenerates", header, rows)}'
-        f"{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>"
+        f"{html_list(notes)}<p>Made with {markup(used)}.</p></div>"
     )
     markdown = f"{markdown_table(header, rows)}\n{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n"
     return Shown.text(f"Made with {used}", markdown, page)

@@ -19,6 +19,7 @@ from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
 from equipoise.declare import written
+from equipoise.problems import plain
 from equipoise.reports.build import move, staging
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger
 from equipoise.reports.notebooks import Notebook, find_notebooks
@@ -77,6 +78,7 @@ def pages() -> dict[str, bytes]:
         return {}
     loader = jinja2.FileSystemLoader(TEMPLATES / "site")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.finalize = lambda value: plain(value) if type(value) is str else value  # markup was clean before
     environment.globals |= {"letters": LETTERS, "meanings": STATUS_MEANINGS, "notebooks": notebooks}
     environment.filters |= {"formula": formula, "headings": headings, "written": written}
     files = {"assets/style.css": _style()}
