@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from equipoise.problems import plain
 from equipoise.reports.printed import Comparison
-from equipoise.reports.provenance import VARIANT_VARIABLE
+from equipoise.reports.claims import as_words
 from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, raw
-
-
-def markup(text: object) -> str:
-    """Text that HTML shows as it stands."""
-    return html.escape(plain(text))
 
 
 def markdown_cell(text: object) -> str:
@@ -47,19 +42,19 @@ def html_table(
     title: str, header: Iterable[object], rows: Iterable[Iterable[object]], marked: Collection[tuple[int, int]] = ()
 ) -> str:
     """An HTML table under a caption, some cells marked as different; every cell is escaped."""
-    head = "".join(f"<th>{markup(name)}</th>" for name in header)
+    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in header)
     body = []
     for row, cells in enumerate(rows):
-        texts = [markup(cell) for cell in cells]
+        texts = [html.escape(str(cell)) for cell in cells]
         shown = [f"<mark>≠ {text}</mark>" if (row, column) in marked else text for column, text in enumerate(texts)]
         body.append(f"<tr>{''.join(f'<td>{text}</td>' for text in shown)}</tr>")
-    caption = f"<caption>{markup(title)}</caption>"
+    caption = f"<caption>{html.escape(title)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def html_list(notes: Sequence[str]) -> str:
     """An HTML list, empty where there is nothing to list; every entry is escaped."""
-    return f"<ul>{''.join(f'<li>{markup(note)}</li>' for note in notes)}</ul>" if notes else ""
+    return f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>" if notes else ""
 
 
 @dataclass(frozen=True)
@@ -76,8 +71,8 @@ class Shown:
 
     @classmethod
     def text(cls, words: str, markdown: str, page: str) -> Shown:
-        """Something in words, in the three formats for words."""
-        return cls({"text/plain": plain(words), "text/markdown": markdown, "text/html": page})
+        """Something in words, in the three formats for words; nothing hidden in them is obeyed."""
+        return cls({"text/plain": plain(words), "text/markdown": plain(markdown), "text/html": plain(page)})
 
 
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
@@ -98,12 +93,14 @@ def _cell(value: object, decimals: int | None) -> str:
 
 
 def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
-    """A line for each cell that differs, with its reason, or the parameters of a variant in its place."""
-    variant = os.environ.get(VARIANT_VARIABLE)
-    unknown = f"made with {variant}" if variant else "no reason is known"
+    """Cells that differ: those of one reason in one line, each without a reason in its own."""
+    groups: dict[tuple[str, int], list[str]] = {}
+    for number, d in enumerate(differences):
+        cell = f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'}"
+        groups.setdefault((d["reason"], 0 if d["reason"] else number), []).append(cell)
     return [
-        f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'} ({d['reason'] or unknown})"
-        for d in differences
+        f"{f'{len(cells)} cells: ' if len(cells) > 1 else ''}{'; '.join(cells)} ({reason or 'no reason is known'})"
+        for (reason, _), cells in groups.items()
     ]
 
 
@@ -125,7 +122,7 @@ def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, 
         for row, column in marked:
             texts[row][column] += f" (printed {theirs[row][column]})"
     page = (
-        f'<div class="equipoise-table"><p><b>{markup(caption)}.</b> {verdict}</p>'
+        f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b> {verdict}</p>'
         f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start; overflow-x: auto">'
         f"{tables}</div>{html_list(notes)}</div>"
     )
@@ -133,20 +130,42 @@ def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, 
     return Shown.text("\n".join([f"{caption}. {verdict}".strip(), *notes]), markdown, page)
 
 
-def show_claim(statement: str, holds: bool, evidence: str) -> Shown:
-    """A finding, whether it holds, and the numbers that decide."""
-    verdict = "Holds" if holds else "Does not hold"
-    page = f"<p><b>{verdict}:</b> {markup(statement)} <i>({markup(evidence)})</i></p>"
-    markdown = f"**{verdict}:** {markdown_cell(statement)} *({markdown_cell(evidence)})*"
-    return Shown.text(f"{verdict}: {statement} ({evidence})", markdown, page)
+def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None, variant: str, digits: int) -> Shown:
+    """A table made with other parameters than the paper's, beside the one made with the paper's, where there is one."""
+    tables = {variant: ours} | ({} if default is None else {"as published": default})
+    page, markdown = "", f"{markdown_cell(caption)}\n"
+    for title, table in tables.items():
+        decimals = [_decimals((), table[name], digits) for name in table.columns]
+        texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
+        page += html_table(title, list(table.columns), texts)
+        markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(list(table.columns), texts)}"
+    page = f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto">{page}</div>'
+    page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p>{page}</div>'
+    return Shown.text(f"{caption}, {variant}", markdown, page)
+
+
+def show_claim(claim: Mapping[str, Any]) -> Shown:
+    """A claim with its verdict, the paper's words and their place, and the numbers that decide."""
+    words, numbers = claim["statement"], as_words(claim)
+    label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
+    quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
+    lines = [f"<b>{label}:</b> {html.escape(words)}", html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
+    page = f'<p class="claim">{"<br>".join(filter(None, lines))}</p>'
+    markdown = f"**{label}:** {markdown_cell(words)}\n\n> {markdown_cell(quote)}\n\n*{markdown_cell(numbers)}*"
+    return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)
+
+
+def show_answer(sentences: Sequence[str]) -> Shown:
+    """What a notebook has found, in two or three sentences."""
+    text = " ".join(sentences)
+    page = f'<p class="answer"><b>Answer.</b> {html.escape(text)}</p>'
+    return Shown.text(f"Answer. {text}", f"**Answer.** {markdown_cell(text)}", page)
 
 
 def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: str) -> Shown:
     """What a notebook has regenerated: a row for each artefact, the differences, and the versions used."""
-    header = ["Artefact", "Status", "Printed cells", "Differing", "Claims that hold"]
-    page = (
-        f'<div class="equipoise-table">{html_table("What this notebook regenerates", header, rows)}'
-        f"{html_list(notes)}<p>Made with {markup(used)}.</p></div>"
-    )
-    markdown = f"{markdown_table(header, rows)}\n{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n"
-    return Shown.text(f"Made with {used}", markdown, page)
+    header = ["Artefact", "Status", "Printed cells", "Differing", "Findings"]
+    table = html_table("What this notebook regenerates", header, rows) if rows else ""
+    page = f'<div class="equipoise-table">{table}{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>'
+    tables = f"{markdown_table(header, rows)}\n" if rows else ""
+    return Shown.text(f"Made with {used}", f"{tables}{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n", page)
