@@ -8,6 +8,7 @@ everything is done; a task that a dying worker leaves behind is run again elsewh
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from tqdm import tqdm
 from equipoise.attributes import AttributeSet
 from equipoise.files import write_tables
 from equipoise.nuggets import read_nuggets
-from equipoise.problems import InputError, Problem, Problems, together
+from equipoise.problems import InputError, Problem, Problems, shown, together
 
 Scorer = Literal["gfrc", "gfrc2"]
 """Functions that score a nugget table, each in the module of measures of its own name."""
@@ -42,13 +43,15 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
     if address is None:
         yield None
         return
+    form = re.fullmatch(r"(?:tcp://)?(?:[\w.-]+|\[[\da-fA-F:]+\]):(\d{1,5})|inproc://[\w.]+/\d+/\d+", address)
+    if form is None or not 0 < int(form[1] or 1) < 2**16:
+        raise ValueError(f"a cluster's address is one such as tcp://127.0.0.1:8786, found {shown(address)}")
     try:
         client = import_module("distributed").Client(address, timeout=10)
     except ModuleNotFoundError:
         raise ValueError("a cluster needs Dask: install equipoise[cluster], or the package distributed") from None
-    except (OSError, TimeoutError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"no Dask scheduler answers at {address}: {reason}") from None
+    except (OSError, TimeoutError):
+        raise ValueError(f"no Dask scheduler of a cluster answers at {address}") from None
     with client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         if not workers:

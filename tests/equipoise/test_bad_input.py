@@ -560,6 +560,10 @@ def test_a_value_that_no_option_takes(command: str) -> None:
         ("gfrc", "more.csv", "more.csv"),
         ("gfrc2", "--weights SIZE:1,KIND:1", "wanted one for each of utility, SIZE, KIND"),
         ("gfrc2 of a folder", "--compare", "without --clusters"),
+        *(
+            ("gfrc2 of a folder", f"--cluster {address}", "cluster")
+            for address in ("x", "tcp://", "foo://bar", "a:99999", "tcp://a:x", "\x1b[31m", "inproc://x", "tls://a:1")
+        ),
         ("gfr", "--weights utility:1", "wanted one for each of utility, SIZE"),
         ("gfr", "--weights utility:1,SIZE:1,AGE:0", "wanted one for each of utility, SIZE"),
         ("gfr", "--membership SIZE=members.txt", "--membership"),
