@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +86,8 @@ def _parquet_run(file: Path, problems: Problems) -> pd.DataFrame:
     problems.refuse()
     table = table.assign(line=np.arange(1, len(table) + 1))
     for name in ("topic", "document"):
-        note_values(
-            table[~table[name].map(lambda value: isinstance(value, (str, Integral)))], name, "an id", file, problems
-        )
+        single = table[name].map(lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes))
+        note_values(table[~single], name, "an id", file, problems)
     problems.refuse()
     return table
 
