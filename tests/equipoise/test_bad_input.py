@@ -5,7 +5,9 @@ Each case is a good call of a command (`good_files`) with one thing wrong.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -19,13 +21,16 @@ import click
 import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise import plain_yaml
 from equipoise.cli import main
 from equipoise.cli.declared import DeclaredCommand, OptionValue
 from equipoise.declare import described
+from equipoise.measures.gfrc import relevance
 from good_files import ANSWER, COMMANDS, FILES, READ, RECORD, RUN, TEXTS, TURN, frame, lay, lines, parquet
 
 PYTHON_S_WORDS = re.compile(
@@ -603,6 +608,21 @@ def test_a_value_that_no_option_takes(command: str) -> None:
 )
 def test_an_option_that_makes_no_sense(command: str, options: str, said: str) -> None:
     refused([*COMMANDS[command], *options.split()], said)
+
+
+@pytest.mark.parametrize("patience", [1.5, float("nan"), float("inf"), 10**400, -1, True])
+def test_a_measure_checks_what_a_command_checks(patience: Any) -> None:
+    with pytest.raises(ValueError, match=r"patience is .+; wanted a whole number from 1"):
+        relevance([1, 2], [1.0, 1.0], [0, 0], 1, patience)
+    assert relevance([1, 2], [1.0, 1.0], [0, 0], 1, 2) == [1.0]  # every word a nugget: the most there is
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("[]{}:,-?&*!|>'\"%@`#\n\t <=.0123456789eyn~"), st.characters())))
+@settings(max_examples=150)
+def test_yaml_is_read_or_refused(text: str) -> None:
+    for loader in (plain_yaml.Words, plain_yaml.Values):
+        with contextlib.suppress(yaml.YAMLError):
+            json.dumps(plain_yaml.load(text, loader))  # plain values only
 
 
 # --- other commands -----------------------------------------------------------------------------------------------

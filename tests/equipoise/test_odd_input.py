@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from equipoise import options
 from equipoise.cli import main
 from equipoise.conversations.harvest import read_topics
+from equipoise.declare import from_text
 from equipoise.problems import Note
 from good_files import ANSWER, COMMANDS, FILES, READ, RUN, TEXTS, frame, lay, lines, parquet
 
@@ -211,6 +213,13 @@ WORDS = [
 @pytest.mark.parametrize(("command", "odd", "plain"), WORDS[:5] + WORDS[6:])
 def test_other_ways_to_write_an_option(command: str, odd: str, plain: str) -> None:
     assert made([*COMMANDS[command], *odd.split()]) == made([*COMMANDS[command], *plain.split()])
+
+
+def test_a_text_is_taken_as_it_is_typed() -> None:
+    for text in ('"Be brief."', "one\n\n  two: three", "[1, 2]", "null", "007", "# no comment"):
+        assert from_text(text, options.SystemPrompt, "system") == text
+    assert from_text("null", options.Alpha | None, "alpha") is None
+    assert from_text("010", options.Patience, "patience") == 10.0
 
 
 def test_columns_that_are_not_read_are_said_once(here: Path) -> None:
