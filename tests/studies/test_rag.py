@@ -417,7 +417,7 @@ def test_natural_questions_name_every_bad_line(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_questions(path)
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5, 6, 7]
-    path.write_bytes(b"no archive")
+    path.write_bytes(gzip.compress(b"torn")[:-4])
     with pytest.raises(InputError, match="gzip"):
         read_questions(path)
     path.write_bytes(gzip.compress(b"\n"))

@@ -25,6 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise import plots, project
+from equipoise.problems import plain
 from equipoise.writing import write_csv
 from equipoise.reports.claims import VERDICTS, Evidence, judged
 from equipoise.reports.printed import Comparison, artefacts, compare
@@ -104,7 +105,7 @@ class Report:
             shown = show_table(caption or self._title(name), ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
-        write_csv(ours, self.folder / files[0])
+        write_csv(ours, self.folder / files[0], for_spreadsheets=True)
         (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
         self._record(name, basis, data, note, files, comparison)
         return shown
@@ -138,7 +139,7 @@ class Report:
         figure = drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
-        caption, slug = caption or self._title(name), _slug(name)
+        caption, slug = plain(caption or self._title(name)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         svg, png = (self.folder / file for file in files)
         svg.parent.mkdir(exist_ok=True)
@@ -149,7 +150,7 @@ class Report:
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
-            write_csv(values, self.folder / files[-1])
+            write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
         return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
 
