@@ -35,7 +35,7 @@ def counts_behind() -> pd.DataFrame:
 
     Where rounding allows none, the last digit may have been cut off rather than rounded.
     """
-    printed = printed_table("thesis/table-3.6").set_index(_ROW).drop("Mixed").astype(float)
+    printed = printed_table("thesis/table-3.6").set_index(_ROW).drop("Mixed", level="test data").astype(float)
     sizes = printed_table("thesis/table-3.5").set_index("label").astype(int)
     rows = []
     for name in COLLECTIONS:
