@@ -168,9 +168,14 @@ class Report:
             raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
         if self._variant:
             words = f"{record['statement']}: not judged, as these are not the paper's parameters ({self._variant})"
-            return Shown.text(words, markdown_cell(words), f"<p>{html.escape(words)}</p>")
+            return self.say(words)
         self._records[artefact]["claims"].append(record)
         return show_claim(record)
+
+    def say(self, *sentences: str) -> Shown:
+        """Prose generated from values, as a paragraph; nothing in it is markup."""
+        text = " ".join(sentences)
+        return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
 
     def answer(self, *sentences: str) -> None:
         """Answer the notebook's question where it begins: called there with nothing, and with sentences at its end."""

@@ -164,9 +164,7 @@ def show_answer(sentences: Sequence[str]) -> Shown:
 def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: str) -> Shown:
     """What a notebook has regenerated: a row for each artefact, the differences, and the versions used."""
     header = ["Artefact", "Status", "Printed cells", "Differing", "Findings"]
-    page = (
-        f'<div class="equipoise-table">{html_table("What this notebook regenerates", header, rows)}'
-        f"{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>"
-    )
-    markdown = f"{markdown_table(header, rows)}\n{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n"
-    return Shown.text(f"Made with {used}", markdown, page)
+    table = html_table("What this notebook regenerates", header, rows) if rows else ""
+    page = f'<div class="equipoise-table">{table}{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>'
+    tables = f"{markdown_table(header, rows)}\n" if rows else ""
+    return Shown.text(f"Made with {used}", f"{tables}{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n", page)
