@@ -24,35 +24,42 @@ Run = tuple[str, str]
 COUNTED = "all of them are counted, nothing is sampled"
 
 
-def _few(runs: Iterable[Run], name: str = "") -> list[Run]:
+def few_shot(runs: Iterable[Run], name: str = "") -> list[Run]:
     """The few-shot ones among estimators, of all collections or of one."""
     return [run for run in runs if "ew-shot" in run[1] and name in ("", run[0])]
 
 
-def _tuned(runs: Iterable[Run], name: str = "", left_out: Collection[Run] = ()) -> list[Run]:
+def fine_tuned(runs: Iterable[Run], name: str = "", left_out: Collection[Run] = ()) -> list[Run]:
     """The fine-tuned ones among estimators, of all collections or of one, without those left out."""
     own = [run for run in runs if run[1] != "constant" and name in ("", run[0]) and run not in left_out]
-    return [run for run in own if run not in _few(own)]
+    return [run for run in own if run not in few_shot(own)]
 
 
 def _lead(number: Ends, name: str = "", left_out: Collection[Run] = ()) -> Ends:
     """How far the mean of the few-shot estimators is above that of the fine-tuned ones."""
     runs = number.value.columns
-    return number.mean(_few(runs, name)).less(number.mean(_tuned(runs, name, left_out)))
+    return number.mean(few_shot(runs, name)).less(number.mean(fine_tuned(runs, name, left_out)))
 
 
 def _printed(ends: Ends) -> float:
     return float(ends.value.iloc[0].item())
 
 
+def by_collection(runs: Iterable[Run]) -> str:
+    """Estimators in words, the collection once."""
+    table = pd.DataFrame(sorted(runs), columns=["collection", "run"])
+    short = table["run"].str.replace(", up-sampling", "").str.replace(", w/o up-sampling", " without up-sampling")
+    return "; ".join(f"{name}: {', '.join(part)}" for name, part in short.groupby(table["collection"]))
+
+
 def _shown(said: str, ends: Ends, name: str = "", left_out: Collection[Run] = ()) -> str:
     """What a number is, its interval if every label were right, and which estimators are at chance level."""
     plain, whole = certain(ends.value).evidence(said), ends.evidence(said)
-    own = [run for run in sorted(left_out) if name in ("", run[0])]
-    named, few = ([" ".join(run) for run in runs] for runs in (_tuned(own), _few(own)))
-    said += "" if plain == whole else f"; were every label right [{plain.low:.2f}, {plain.high:.2f}]"
-    said += f"; at chance level and left out: {'; '.join(named)}" if named else ""
-    return said + (f"; at chance level: {'; '.join(few)}" if few and name else "")
+    own = [run for run in left_out if name in ("", run[0])]
+    further = [] if plain == whole else [f"were every label right [{plain.low:.2f}, {plain.high:.2f}]"]
+    further += [f"at chance level and left out: {by_collection(fine_tuned(own))}"] if fine_tuned(own) else []
+    further += [f"at chance level itself: {by_collection(few_shot(own))}"] if few_shot(own) and name else []
+    return f"{said} ({'; '.join(further)})" if further else said
 
 
 def at_chance(areas: pd.DataFrame) -> set[Run]:
@@ -135,7 +142,7 @@ def constant_rows(behind: pd.DataFrame) -> Evidence:
 def ahead_on_main(printed: Rates) -> Evidence:
     """Table 3.6: fine-tuned models are ahead on Main."""
     lead = _lead(certain(printed.scores("Main", "F1")))
-    return certain(-lead.value).evidence("mean macro F1 of fine-tuned less few-shot models on Main")
+    return certain(-lead.value).evidence("mean macro F1 of fine-tuned less few-shot models on Main", printed.n())
 
 
 def ahead_elsewhere(printed: Rates) -> Evidence:
@@ -144,30 +151,33 @@ def ahead_elsewhere(printed: Rates) -> Evidence:
     for worlds in (["CF"], ["Main", "CF"]):
         accuracy = printed.accuracy(*worlds)
         for name in COLLECTIONS:
-            few, tuned = accuracy[_few(accuracy, name)], accuracy[_tuned(accuracy, name)]
+            few, tuned = accuracy[few_shot(accuracy, name)], accuracy[fine_tuned(accuracy, name)]
             gaps.append(few.min(axis=1) - tuned.max(axis=1))
-    return certain(pd.concat(gaps, axis=1).min(axis=1).to_frame()).evidence("smallest lead in accuracy, CF and Mixed")
+    smallest = certain(pd.concat(gaps, axis=1).min(axis=1).to_frame())
+    return smallest.evidence("smallest lead in accuracy, CF and Mixed", printed.n())
 
 
 def dropped_on_cf(printed: Rates) -> Evidence:
     """Table 3.6: what is left of the fine-tuned models' accuracy on CF."""
     kept = printed.accuracy("CF") / printed.accuracy("Main")
-    return certain(kept).mean(_tuned(kept)).evidence("accuracy on CF by that on Main, mean of the fine-tuned models")
+    said = "accuracy on CF by that on Main, mean of the fine-tuned models"
+    return certain(kept).mean(fine_tuned(kept)).evidence(said, printed.n())
 
 
 def comparable(printed: Rates) -> Evidence:
     """Table 3.6: few-shot models do as well on CF as on Main."""
     gaps = {score: 100 * (printed.scores("CF", score) - printed.scores("Main", score)) for score in ("R", "Acc")}
-    few = gaps["Acc"][_few(gaps["Acc"])].iloc[0]
+    few = gaps["Acc"][few_shot(gaps["Acc"])].iloc[0]
     said = "macro recall on CF less Main in points, mean of the few-shot models "
     said += f"(their accuracy changes by {few.min():+.1f} to {few.max():+.1f})"
-    return certain(gaps["R"]).mean(_few(gaps["R"])).evidence(said)
+    return certain(gaps["R"]).mean(few_shot(gaps["R"])).evidence(said, printed.n())
 
 
 def written_easier(printed: Rates) -> Evidence:
     """Table 3.6: few-shot models find written dissatisfaction more often than real one."""
     gap = printed.of("CF", "dissatisfied") - printed.of("Main", "dissatisfied")
-    return certain(gap).mean(_few(gap)).evidence("dissatisfied samples found in CF less Main, mean of few-shot models")
+    said = "share of dissatisfied samples found in CF less Main, mean of the few-shot models"
+    return certain(gap).mean(few_shot(gap)).evidence(said, printed.n())
 
 
 def at_a_tenth(printed: Rates) -> Evidence:
@@ -175,7 +185,7 @@ def at_a_tenth(printed: Rates) -> Evidence:
     own, there = printed.of("Main", "dissatisfied"), printed.size("Main", "dissatisfied")
     added = printed.size("Main", "satisfied") / 9 - there
     found = (own * there + printed.of("CF", "dissatisfied") * added) / (there + added)
-    gaps = {n: found[_tuned(found, n)].max(axis=1) - found[_few(found, n)].max(axis=1) for n in COLLECTIONS}
+    gaps = {n: found[fine_tuned(found, n)].max(axis=1) - found[few_shot(found, n)].max(axis=1) for n in COLLECTIONS}
     said = ", ".join(f"{name} {gap.iloc[0]:+.2f}" for name, gap in gaps.items())
     largest = pd.DataFrame(gaps).max(axis=1).to_frame()
     return certain(largest).evidence(
@@ -225,9 +235,9 @@ def zephyr_first() -> Evidence:
 def fine_tuned_kept(rates: Rates, printed: Rates, left_out: Collection[Run]) -> Evidence:
     """Figure 3.4: what is left of the fine-tuned estimators' accuracy on dissatisfied samples only."""
     ends, theirs = rates.kept(), printed.kept()
-    mean = ends.mean(_tuned(ends.value, left_out=left_out))
+    mean = ends.mean(fine_tuned(ends.value, left_out=left_out))
     said = _shown("share of Main's accuracy left on dissatisfied samples only, mean of fine-tuned", mean, "", left_out)
-    return mean.evidence(said, printed=_printed(theirs.mean(_tuned(theirs.value))))
+    return mean.evidence(said, printed=_printed(theirs.mean(fine_tuned(theirs.value))))
 
 
 def more_robust(rates: Rates, printed: Rates, left_out: Collection[Run], name: str) -> Evidence:
@@ -251,6 +261,12 @@ def up_sampled_more(rates: Rates, name: str) -> Ends:
     return Ends.less(*ends)
 
 
+def up_sampling_printed(printed: Rates, name: str) -> Evidence:
+    """Table 3.6: what up-sampling x20 adds to x10, in the printed numbers."""
+    said = f"share of CF's dissatisfied samples found, x20 less x10, mean of fine-tuned models, {name}"
+    return up_sampled_more(printed, name).evidence(said, printed.n(name))
+
+
 def up_sampling(rates: Rates, printed: Rates, name: str) -> Evidence:
     """Table 3.6: what up-sampling x20 adds to x10, in the replica."""
     gain = up_sampled_more(rates, name)
@@ -270,10 +286,11 @@ def outperform_on_main(rates: Rates, printed: Rates, left_out: Collection[Run], 
     """Table 3.6: fine-tuned estimators are ahead on Main."""
     ours, theirs = (certain(-one.scores("Main", "F1")) for one in (rates, printed))
     lead, said = _lead(ours, name, left_out), f"mean macro F1 on Main, fine-tuned less few-shot, {name}"
-    return lead.evidence(_shown(said, lead, name, left_out), rates.units[name], _printed(_lead(theirs, name)))
+    return lead.evidence(_shown(said, lead, name, left_out), rates.n(name), _printed(_lead(theirs, name)))
 
 
 def threshold_helps(chosen: Rates) -> Evidence:
     """Beyond: macro recall of the fine-tuned estimators on Main at a threshold of their own."""
     recall = certain(chosen.scores("Main", "R"))
-    return recall.mean(_tuned(recall.value)).evidence("macro recall on Main, mean of fine-tuned")
+    said = "macro recall on Main, mean of fine-tuned"
+    return recall.mean(fine_tuned(recall.value)).evidence(said, n=chosen.n())

@@ -16,6 +16,7 @@ import pandas as pd
 
 from equipoise.reports.claims import Evidence
 from equipoise.studies.satisfaction.accuracy import SCORES, binary_scores
+from equipoise.studies.satisfaction.readings import wrong_labels
 from equipoise.studies.satisfaction.redrawn import label_rates
 
 _LABELS = ("satisfied", "dissatisfied")
@@ -61,8 +62,8 @@ class Rates:
     """How often estimators are right, by collection, run, world and label, drawn anew.
 
     ``sizes``: samples by collection, world and label. ``turned``: the world of the turned responses. ``wrong``: share
-    of its dissatisfied samples, by collection, whose label may be wrong. ``units``: what is drawn anew, by collection:
-    dialogues of which the few-shot estimator labelled a sample, or samples.
+    of its dissatisfied samples, by collection, whose label may be wrong. ``units``: how many samples were drawn, or how
+    many dialogues of the estimator that labelled the fewest, by collection.
     """
 
     table: pd.DataFrame
@@ -70,6 +71,10 @@ class Rates:
     turned: str
     wrong: Mapping[str, float] = field(default_factory=dict)
     units: Mapping[str, int] = field(default_factory=dict)
+
+    def n(self, name: str = "") -> int:
+        """Units drawn, of all collections or of one."""
+        return int(self.units[name] if name else sum(self.units.values()))
 
     def of(self, world: str, label: str) -> pd.DataFrame:
         """Share labelled correctly of a world's samples of a label, a column for each collection and run."""
@@ -125,16 +130,17 @@ class Rates:
 
 
 def replica_rates(
-    tested: pd.DataFrame, population: pd.DataFrame, wrong: Mapping[str, float], rng: np.random.Generator, resamples: int
+    tested: pd.DataFrame, population: pd.DataFrame, shares: pd.DataFrame, rng: np.random.Generator, resamples: int
 ) -> Rates:
     """Rates of the recorded predictions, whole dialogues drawn anew.
 
-    ``population``: of `equipoise.studies.satisfaction.tables.populations`. ``wrong``: of
-    `equipoise.studies.satisfaction.readings.wrong_labels`.
+    ``population``: of `equipoise.studies.satisfaction.tables.populations`. ``shares``: of
+    `equipoise.studies.satisfaction.readings.reading_shares`.
     """
     rows = population.melt(["collection", "world"], list(_LABELS)).set_index(["collection", "world", "variable"])
-    few = tested[tested["run"] == "few-shot"]
-    units = few["sample"].str.partition(":")[0].groupby(few["collection"]).nunique().to_dict()
+    dialogues = tested.assign(dialogue=tested["sample"].str.partition(":")[0])
+    units = dialogues.groupby(["collection", "run"])["dialogue"].nunique().groupby("collection").min().to_dict()
+    wrong = wrong_labels(shares, tested[(tested["world"] == "swapped") & tested["dissatisfied"]])
     return Rates(label_rates(tested, rng, resamples), rows["value"].to_dict(), "swapped", wrong, units)
 
 
@@ -148,7 +154,9 @@ def drawn_samples(behind: pd.DataFrame, rng: np.random.Generator, resamples: int
             run = f"{row['model']}, {row['setup']}"
             rates[row["collection"], run, row["test data"], label] = [right / there, *drawn]
             sizes[row["collection"], row["test data"], label] = there
-    return Rates(pd.DataFrame(rates).rename_axis(columns=["collection", "run", "world", "label"]), sizes, "CF")
+    units = pd.Series(sizes).groupby(level=0).sum().to_dict()
+    table = pd.DataFrame(rates).rename_axis(columns=["collection", "run", "world", "label"])
+    return Rates(table, sizes, "CF", units=units)
 
 
 def index_ends(counts: pd.DataFrame, wrong: Mapping[str, float]) -> Ends:

@@ -67,7 +67,14 @@ def reading_shares(read: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def wrong_labels(shares: pd.DataFrame) -> pd.Series:
-    """Highest share of swapped dissatisfied samples, by collection, that the readings allow not to be dissatisfied."""
-    among = shares[(shares["shown"] == "dissatisfied") & (shares["collection"] != "all")]
-    return among.set_index("collection")["at_most"]
+def wrong_labels(shares: pd.DataFrame, turned: pd.DataFrame) -> dict[str, float]:
+    """Highest share of the labels of some swapped samples that the readings allow to be wrong, by collection.
+
+    ``turned``: columns collection and dissatisfied, a row for each sample.
+    """
+    most = shares.set_index(["collection", "shown"])["at_most"].to_dict()
+    shown = turned["dissatisfied"].map({True: "dissatisfied", False: "satisfied"})
+    each = pd.Series(
+        list(map(most.get, zip(turned["collection"], shown, strict=True))), index=turned.index, dtype=float
+    )
+    return {str(name): float(share) for name, share in each.groupby(turned["collection"]).mean().items()}

@@ -10,7 +10,7 @@ import pandas as pd
 
 from equipoise.arrays import Integers
 from equipoise.statistics import bootstrap_interval
-from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores, score_predictions
+from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores
 from equipoise.studies.satisfaction.agreement import agreement
 from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_relabelled
 from equipoise.studies.satisfaction.dialogues import Ties, label_of, without_dissenters
@@ -142,6 +142,14 @@ def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFr
     return replica.sort_values(["collection", "world", "run"])[["collection", "world", "run", *SCORES]]
 
 
+def area_table(areas: pd.DataFrame) -> pd.DataFrame:
+    """Area under the receiver operating characteristic, with its interval, by estimator and world.
+
+    ``areas``: of `equipoise.studies.satisfaction.redrawn.areas`.
+    """
+    return interval(areas).rename(columns={"value": "AUC"}).reset_index()
+
+
 def on_shared_contexts(tested: pd.DataFrame, run: str = "few-shot") -> pd.DataFrame:
     """Predictions of every estimator on the contexts that one of them labelled."""
     return tested.merge(tested.loc[tested["run"] == run, ["collection", "sample", "world"]])
@@ -166,11 +174,10 @@ def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
     return chosen.rename("threshold")
 
 
-def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
-    """Counts and scores of the estimators that have a threshold of their own."""
+def at_thresholds(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
+    """Predictions of the estimators that have a threshold of their own, at that."""
     moved = tested.join(thresholds, on=RUN, how="inner")
-    moved["predicted"] = moved["dissatisfaction"] >= moved["threshold"]
-    return score_predictions(moved, [*RUN, "world"])
+    return moved.assign(predicted=moved["dissatisfaction"] >= moved["threshold"])
 
 
 def calibration(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
