@@ -65,8 +65,8 @@ def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collect
     tuned = _percent(ours.mean(fine_tuned(ours.value, left_out=left_out)))
     each = [f"{_percent(ours.mean([run]))} on {run[0]}" for run in few_shot(ours.value)]
     doubt = (
-        "The replica's intervals hold the doubt about the swapped responses: of {read} read, {no} do not turn the user's mind "
-        "({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
+        "The replica's intervals hold the doubt about swapped responses: of {read} read, {no} do not turn the user's "
+        "mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
     )
     return [
         f"By the printed numbers, fine-tuned models keep {keep[0]} of their accuracy on Main when all users are "
