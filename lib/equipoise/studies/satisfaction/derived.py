@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-from scipy import stats
 
 from equipoise.reports.printed import printed_table
 from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, binary_scores, recovered_counts
@@ -59,15 +58,6 @@ def derived_scores(behind: pd.DataFrame) -> pd.DataFrame:
     wide = whole.pivot_table(index=_ROW, columns="collection", values=scores)
     wide.columns = [f"{name} {score}" for score, name in wide.columns]
     return wide.reset_index()
-
-
-def few_shot_sensitivity(behind: pd.DataFrame) -> pd.DataFrame:
-    """How often few-shot models find dissatisfaction in Main and in CF, with the p of Fisher's exact test."""
-    missed = behind["dissatisfied"] - behind["correct_dissatisfied"]
-    few = behind.assign(missed=missed)[behind["setup"] == "Few-shot"]
-    keys, counts = ["collection", "model"], ["correct_dissatisfied", "missed"]
-    p = few.groupby(keys)[counts].apply(lambda part: stats.fisher_exact(part.to_numpy()).pvalue)
-    return few.pivot_table(index=keys, columns="test data", values="sensitivity").assign(p=p).reset_index()
 
 
 def derived_curves(behind: pd.DataFrame, step: float) -> pd.DataFrame:

@@ -11,10 +11,10 @@ import pandas as pd
 from equipoise.arrays import Integers
 from equipoise.statistics import bootstrap_interval
 from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores
-from equipoise.studies.satisfaction.agreement import agreement
+from equipoise.studies.satisfaction.agreement import agreement, shared_context_jaccard
 from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_relabelled
 from equipoise.studies.satisfaction.dialogues import Ties, label_of, without_dissenters
-from equipoise.studies.satisfaction.redrawn import interval
+from equipoise.studies.satisfaction.redrawn import interval, shared
 from equipoise.studies.satisfaction.robustness import robustness_table
 from equipoise.studies.satisfaction.systems import constant
 
@@ -155,15 +155,19 @@ def on_shared_contexts(tested: pd.DataFrame, run: str = "few-shot") -> pd.DataFr
     return tested.merge(tested.loc[tested["run"] == run, ["collection", "sample", "world"]])
 
 
-def shared_contexts(counts: pd.DataFrame) -> pd.DataFrame:
-    """Table 3.7: the Jaccard index of contexts labelled correctly in Main and with a swapped response.
+def _index(pairs: pd.DataFrame) -> float:
+    return shared_context_jaccard(pairs["Main"], pairs["swapped"])
 
-    ``counts``: of `equipoise.studies.satisfaction.redrawn.shared`.
-    """
-    meet, join, contexts = (counts.xs(kind, axis=1, level="count") for kind in ("meet", "join", "contexts"))
-    index = interval(meet / join).rename(columns={"value": "JSI"})
-    index.insert(0, "contexts", contexts.iloc[0].astype(int))
-    return index.rename_axis(RUN).reset_index()
+
+def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
+    """Table 3.7: the Jaccard index of contexts labelled correctly in Main and with a swapped response."""
+    right = tested.assign(right=tested["predicted"] == tested["dissatisfied"])
+    pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right").dropna().astype(bool)
+    groups = pairs.groupby(RUN)
+    index = pd.DataFrame({"contexts": groups.size(), "JSI": groups.apply(_index)})
+    counts = shared(tested, rng, resamples)
+    meet, join = (counts.xs(kind, axis=1, level="count") for kind in ("meet", "join"))
+    return index.join(interval(meet / join)[["low", "high"]]).reset_index()
 
 
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
