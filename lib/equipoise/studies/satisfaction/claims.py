@@ -86,7 +86,7 @@ def skewed(held: Mapping[str, Held], rng: np.random.Generator, resamples: int) -
 
 
 def agrees_with_people() -> Evidence:
-    """Table 3.3: a language model agrees with people as two annotators do with each other."""
+    """Table 3.3: a language model agrees less with people than two annotators with each other."""
     two = printed_table("thesis/table-3.3").set_index("judgement").loc["Satisfaction Label (κ)"].astype(float)
     gaps, variance, n = [], 0.0, 0
     for name in COLLECTIONS:
@@ -285,7 +285,7 @@ def index_lead(counts: pd.DataFrame, wrong: Mapping[str, float], left_out: Colle
 def outperform_on_main(rates: Rates, printed: Rates, left_out: Collection[Run], name: str) -> Evidence:
     """Table 3.6: fine-tuned estimators are ahead on Main."""
     ours, theirs = (certain(-one.scores("Main", "F1")) for one in (rates, printed))
-    lead, said = _lead(ours, name, left_out), f"mean macro F1 on Main, fine-tuned less few-shot, {name}"
+    lead, said = _lead(ours, name, left_out), f"mean macro F1 on Main, fine-tuned less few-shot, {name}, by dialogues"
     return lead.evidence(_shown(said, lead, name, left_out), rates.n(name), _printed(_lead(theirs, name)))
 
 
