@@ -312,8 +312,9 @@ def test_enter_skips_to_the_content_opens_a_cell_and_unfolds_code(browser: Brows
     page.press("Enter")
     assert page.run("document.activeElement.id") == "main"
     page.press("Tab")
+    assert page.run("document.activeElement.matches('.findings a')")
+    page.run("document.querySelector('.matrix a.cell').focus()")
     cell = page.run(FOCUS)["href"]
-    assert page.run("document.activeElement.matches('.matrix a.cell')")
     page.follow("Enter")
     assert page.run("location.pathname.split('/').pop() + location.hash") == cell
     assert page.run("document.querySelector(':target').getBoundingClientRect().top < innerHeight")

@@ -100,9 +100,10 @@ class _Renderer(IPythonRenderer):
         return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
 
 
-def prose(text: str) -> Markup:
-    """Markdown as clean HTML, its formulas as MathML."""
-    marked = clean(MarkdownWithMath(renderer=_Renderer(escape=False, anchor_link_text="#")).render(text))
+def prose(text: str, *, anchors: bool = True) -> Markup:
+    """Markdown as clean HTML, its formulas as MathML, its headings with links to themselves."""
+    renderer = _Renderer(escape=False, anchor_link_text="#", exclude_anchor_links=not anchors)
+    marked = clean(MarkdownWithMath(renderer=renderer).render(text))
     parts = re.split(r'<span class="tex( block)?">([^<]*)</span>', marked)
     for place in range(2, len(parts), 3):
         parts[place] = formula(html.unescape(parts[place]), block=bool(parts[place - 1]))

@@ -19,6 +19,7 @@ from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
 from equipoise.declare import written
+from equipoise.reports import claims
 from equipoise.reports.build import move, staging
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook, find_notebooks
@@ -99,7 +100,19 @@ def pages() -> dict[str, bytes]:
     for paper, rows in table.groupby("paper", sort=False):
         chapters = {chapter: part.to_dict("records") for chapter, part in rows.groupby("chapter", sort=False)}
         papers.append((paper, _title(references.get(str(paper), "")), chapters))
-    render("contents", "index", "Equipoise", ledger=table.to_dict("records"), papers=papers)
+    found = reports / "findings.md"
+    told = found.read_text(encoding="utf-8") if found.is_file() else ""
+    told = re.sub("^#", "##", told, flags=re.MULTILINE).replace("](site/", "](")
+    render(
+        "contents",
+        "index",
+        "Equipoise",
+        ledger=table.to_dict("records"),
+        papers=papers,
+        findings=prose(told, anchors=False),
+    )
+    judged = claims.read(reports / "claims.csv") if (reports / "claims.csv").is_file() else []
+    render("claims", "claims", "Claims", claims=judged, judgements=claims.VERDICTS, kinds=claims.KINDS)
     for name, notebook in notebooks.items():
         made = table[table["notebook"] == name]
         values = {"artefacts": made.to_dict("records"), "references": _cited(notebook, made, references)}
