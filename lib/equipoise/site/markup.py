@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import math_core
 import nbformat
@@ -117,7 +118,7 @@ def prose(text: str, *, anchors: bool = True) -> Markup:
 def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str]) -> str:
     """Download links to the files that a table or figure has left."""
     there = [
-        f'<a href="../{report.name}/{kind}/{slug}.{ending}" download>{label}</a>'
+        f'<a href="../{quote(report.name)}/{kind}/{slug}.{ending}" download>{label}</a>'
         for ending, label in endings.items()
         if (report / kind / f"{slug}.{ending}").is_file()
     ]
@@ -126,7 +127,7 @@ def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str]) -> st
 
 def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str) -> str:
     """A figure that links to its file in the report, or that holds the image where there is no such file."""
-    source = f"../{report.name}/figures/{slug}.svg"
+    source = f"../{quote(report.name)}/figures/{slug}.svg"
     image = f'<a href="{source}"><img src="{source}" alt="{caption}"></a>'
     if not slug:
         image = f'<img src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" alt="{caption}">'
@@ -174,7 +175,7 @@ def _exporter() -> HTMLExporter:
 
 def body(report: Path) -> Markup:
     """Cells of the executed notebook of a report as HTML."""
-    notebook = nbformat.read(report / f"{report.name}.ipynb", as_version=4)
+    notebook = nbformat.read(next(report.glob("*.ipynb")), as_version=4)
     made = _exporter().from_notebook_node(_with_files(notebook, report))[0]
     return Markup(made.strip())  # noqa: S704 - every part has passed clean()
 

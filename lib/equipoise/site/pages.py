@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 import pandas as pd
@@ -23,7 +24,7 @@ from equipoise.reports import claims
 from equipoise.reports.build import move, staging
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook, find_notebooks
-from equipoise.reports.provenance import MANIFEST
+from equipoise.reports.provenance import MANIFEST, read_manifest
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
 
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
@@ -69,6 +70,22 @@ def reported() -> dict[str, Notebook]:
     """Notebooks that have a report, by name: those that get a page."""
     reports = project.root() / "reports"
     return {name: notebook for name, notebook in find_notebooks().items() if (reports / name / MANIFEST).is_file()}
+
+
+def _environment() -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(TEMPLATES / "site")
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+
+
+def variant(folder: Path) -> Path:
+    """Make a page of a report with other parameters, beside its folder, complete in itself; return where it is."""
+    parameters = (read_manifest(folder) or {})["parameters"]
+    values = {"title": folder.parent.name, "parameters": parameters, "style": _style().decode()}
+    content = str(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
+    page = folder.with_name(f"{folder.name}.html")
+    made = _environment().get_template("variant.html").render(content=content, **values)
+    page.write_text(made, encoding="utf-8")
+    return page
 
 
 def pages() -> dict[str, bytes]:
