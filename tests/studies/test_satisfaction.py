@@ -208,6 +208,13 @@ def test_ratios_are_mains_own_the_multiples_between_and_one(step: float, ratios:
     assert not table.duplicated(["run", "measure", "ratio"]).any()
 
 
+def test_a_share_that_is_a_multiple_but_for_rounding_stands_once() -> None:
+    columns = ["world", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
+    counts = pd.DataFrame([("Main", 6, 7, 1, 3), ("CF", 0, 1, 4, 9)], columns=columns).assign(run="a")
+    ratios = robustness_table(counts, step=0.1)["ratio"].unique()  # 3 * 0.1 is not 0.3
+    assert ratios.tolist() == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+
+
 @pytest.mark.parametrize("step", [0.0, -0.05, 1.5, np.nan])
 def test_step_that_leads_nowhere_is_refused(step: float) -> None:
     with pytest.raises(ValueError, match="the step is above 0 and at most 1"):

@@ -73,10 +73,13 @@ def test_index_in_doubt_is_between_those_of_every_choice(pairs: list[tuple[bool,
     ends = index_ends(pd.DataFrame([counts], columns=columns), {"SGD": wrong / len(pairs)})
     value, low, high = (part.iloc[0, 0] for part in ends)
     assert value == counts[0] / counts[1]
-    for kept in combinations(pairs, len(pairs) - wrong):
-        join = sum(a or b for a, b in kept)
-        if join:
-            assert low - 1e-12 <= sum(a and b for a, b in kept) / join <= high + 1e-12
+    choices = [
+        (sum(a and b for a, b in kept), sum(a or b for a, b in kept))
+        for kept in combinations(pairs, len(pairs) - wrong)
+    ]
+    indices = [meet / join for meet, join in choices if join]
+    if len(indices) == len(choices):  # else nothing may be left, and the bounds are 0 and 1
+        assert (low, high) == pytest.approx((min(indices), max(indices)))
 
 
 def test_differences_and_quotients_add_up_the_doubt() -> None:
