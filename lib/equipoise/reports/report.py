@@ -13,7 +13,7 @@ import html
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -82,6 +82,7 @@ class Report:
         caption: str = "",
         against: str | None = None,
         columns: Sequence[str] | None = None,
+        where: Mapping[str, str] | None = None,
         basis: Basis = "recomputed",
         data: str = "",
         note: str = "",
@@ -91,14 +92,14 @@ class Report:
 
         ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of ``ours`` is saved as
         CSV; shown are the rows and columns that the paper prints. ``keys`` are the columns that identify a row,
-        ``caption`` is by default the artefact's title, ``against`` is by default the artefact's own printed table, and
-        ``columns`` are the printed ones to compare where the others cannot be computed. ``data`` says in words for the
-        ledger what it was made from, ``note`` what else its reader should know. ``digits`` are the decimals to show
-        where no printed precision is known.
+        ``caption`` is by default the artefact's title, and ``against`` its own printed table. ``columns`` are the printed
+        ones to compare, and ``where`` chooses the printed rows by a column's text, where the others cannot be computed
+        or are what ours was computed from. ``data`` says in words for the ledger what it was made from, ``note`` what
+        else its reader should know. ``digits`` are the decimals to show where no printed precision is known.
         """
         if against is None and name in self._known.index and basis != "replica":
             against = name
-        comparison = None if against is None or self._variant else compare(ours, against, keys, columns)
+        comparison = None if against is None or self._variant else compare(ours, against, keys, columns, where)
         if self._variant:
             shown = show_variant(caption or self._title(name), ours, self._published(name), self._variant, digits)
         else:
