@@ -192,7 +192,7 @@ def test_a_large_class_structure_needs_no_enumeration() -> None:
 
 @pytest.mark.parametrize("size", [21, 22, 30, 43, 62])
 def test_long_conversations_of_three_chains_follow_the_runs_test(size: int) -> None:
-    """Two chains of one kind and one of another: every pattern of kinds is as likely (runs test, Wald and Wolfowitz)."""
+    """Two chains of one kind, one of another: every pattern of kinds is as likely (runs test, Wald and Wolfowitz)."""
     third = size // 3
     m, k = 2 * third, size - 1 - 2 * third
     ends = [1, 1 + third, 1 + m, size]
