@@ -39,9 +39,9 @@ class ClassStructure(Structure):
         if sorted(line) != list(range(self.size)) or not all(self.blocks) or self.blocks[0][0] != 0:
             wanted = f"the utterances 0 to {self.size - 1} once each, and open with 0"
             raise ValueError(f"blocks must hold {wanted}, found {self.blocks}")
-        self._block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
+        self.block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
         heads = [block[0] for block in self.blocks]
-        self.head = np.array(heads)[self._block]
+        self.head = np.array(heads)[self.block]
         self.is_head = self.head == np.arange(self.size)
         self.exchangeable = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
 
@@ -102,7 +102,7 @@ class ClassStructure(Structure):
         blocks, within = rng.random((size, len(self.blocks))), rng.random((size, self.size))
         blocks[:, 0] = -1.0
         within[:, self.is_head] = -1.0
-        return np.lexsort((within, blocks[:, self._block]))
+        return np.lexsort((within, blocks[:, self.block]))
 
     def adjacency(self) -> Floats:
         """Probability that one utterance directly precedes another in a uniformly drawn valid order, in closed form.
