@@ -5,6 +5,7 @@ Scores come as a tidy table with one row per system and unit of observation; dis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers
 from equipoise.problems import need_columns
 
 
@@ -120,6 +121,21 @@ def bootstrap_interval(
         (data,), np.mean, confidence_level=level, n_resamples=resamples, method=method, batch=1000, rng=rng
     ).confidence_interval
     return float(interval.low), float(interval.high)
+
+
+def resampled(
+    statistic: Callable[[Integers], float], units: int, rng: np.random.Generator, *, resamples: int = 1999
+) -> tuple[float, float, float]:
+    """A statistic and the ends of its 95 % percentile interval, units (questions, topics) drawn with replacement.
+
+    ``statistic`` takes the places of the units drawn, shaped (units,), and returns a number. It clusters: whatever was
+    observed of a unit is drawn with it. SciPy's `scipy.stats.bootstrap`.
+    """
+    places = np.arange(units)
+    estimate = float(statistic(places))
+    drawn = stats.bootstrap((places,), statistic, n_resamples=resamples, vectorized=False, method="percentile", rng=rng)
+    low, high = drawn.confidence_interval
+    return estimate, min(float(low), estimate), max(float(high), estimate)
 
 
 def compare_pairs(

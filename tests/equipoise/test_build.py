@@ -211,7 +211,7 @@ def test_what_makes_a_report_out_of_date(quick: Path) -> None:
 
 
 def test_an_input_file_that_changes(quick: Path) -> None:
-    name = "data/published/explanations.csv"
+    name = "data/published/gfrc/explanations.csv"
     script(quick, inputs={name: project.sha256(quick / name)})
     assert quick_states() == ["built"]
     assert quick_states() == ["fresh"]

@@ -13,11 +13,12 @@ import pytest
 
 from equipoise import project
 from equipoise.files import parse_number, write_csv
+from equipoise.reports.claims import Evidence
 from equipoise.reports.ledger import STATUSES, Ledger
 from equipoise.reports.printed import artefacts, compare, printed_table
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
-from equipoise.reports.shown import markdown_cell
+from equipoise.reports.shown import difference_lines, markdown_cell
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
 
@@ -77,8 +78,9 @@ def test_missing_numbers_rows_and_columns() -> None:
         compare(pd.concat([table, table]), "gfrc2/table-3", ["run"])
 
 
-def test_every_explanation_belongs_to_a_printed_cell() -> None:
-    table = pd.read_csv(project.data("published", "explanations.csv"), dtype=str)
+@pytest.mark.parametrize("paper", sorted(set(artefacts()["paper"])))
+def test_every_explanation_belongs_to_a_printed_cell(paper: str) -> None:
+    table = pd.read_csv(project.data("published", paper, "explanations.csv"), dtype=str)
     assert not table.isna().any().any()
     for row in table.itertuples():
         assert row.column in printed_table(str(row.artefact)).columns
@@ -125,7 +127,6 @@ def test_code_decides_the_status(report: Report) -> None:
     wrong["R"] = 0.5
     report.table("gfrc2/table-5", wrong, ["run"])
     report.table("permutations/table-2", wrong, basis="replica", data="a small collection")
-    report.claim("permutations/table-2", "R is large", False, "0.5")
     figure, _ = plt.subplots()
     report.figure("gfrc2/figure-4", figure, values=ours("gfrc2/table-1", ["wc"]), keys=["wc"], against="gfrc2/table-1")
     content = manifest(report)
@@ -140,7 +141,7 @@ def test_code_decides_the_status(report: Report) -> None:
     assert [d["reason"] for d in content["artefacts"][1]["differences"]] == ["", ""]
     ledger = Ledger.of([content])
     row = ledger.table[ledger.table["artefact"].eq("table-2") & ledger.table["paper"].eq("permutations")].iloc[0]
-    assert (row["claims"], row["claims_that_hold"], row["remarks"]) == ("1", "0", "does not hold: R is large")
+    assert (row["findings"], row["held"], row["remarks"]) == ("", "", "")
     kept = Ledger.of([content], kept=["example"])
     assert set(kept.table["status"]) == {"kept", "absent"}
     assert kept.falls_from(ledger) == [
@@ -169,7 +170,7 @@ def test_what_a_report_refuses(report: Report) -> None:
     with pytest.raises(ValueError, match="give its values"):
         report.figure("gfrc2/figure-4", figure, against="gfrc2/table-1")
     with pytest.raises(ValueError, match="not been reported"):
-        report.claim("gfrc/table-1", "a", True, "b")
+        report.claim("gfrc2/copwa-outperforms", Evidence("a difference", 0.1, reason="nothing is sampled"))
     plt.close("all")
 
 
@@ -220,13 +221,26 @@ def test_the_committed_ledger_covers_every_artefact_honestly() -> None:
     assert len(case_studies) == 7
 
 
-def test_a_variant_blames_its_parameters_and_has_no_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_is_held_against_no_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQUIPOISE_REPORT_FOLDER", str(tmp_path))
-    ours = printed_table("gfrc2/table-5").set_index("run").astype(float).add(1).reset_index()
-    report = Report("variant")
-    assert "no reason is known" in report.table("gfrc2/table-5", ours, ["run"]).formats["text/markdown"]
-    monkeypatch.setenv("EQUIPOISE_VARIANT", "patience=600")
-    shown = report.table("gfrc2/table-5", ours, ["run"]).formats["text/markdown"]
-    assert "made with patience=600" in shown
-    assert "no reason is known" not in shown
-    assert "| gfrc2/table-5 | variant |" in report.finish().formats["text/markdown"]
+    ours = printed_table("gfrc2/table-3").set_index("run").astype(float).add(1).reset_index()
+    report = Report("gfrc2_iclr_researchers")
+    assert "no reason is known" in report.table("gfrc2/table-3", ours, ["run"]).formats["text/markdown"]
+    monkeypatch.setenv("EQUIPOISE_VARIANT", "patience = 600 (paper: 1000)")
+    report = Report("gfrc2_iclr_researchers")
+    shown = report.table("gfrc2/table-3", ours, ["run"]).formats["text/html"]
+    assert "<caption>patience = 600 (paper: 1000)</caption>" in shown
+    assert "<caption>as published</caption>" in shown
+    assert "printed" not in shown
+    judged = report.claim("gfrc2/copwa-outperforms", Evidence("a difference", -0.1, reason="nothing is sampled"))
+    assert "not judged" in judged.formats["text/html"]
+    assert "| gfrc2/table-3 | variant |" in report.finish().formats["text/markdown"]
+    assert json.loads((tmp_path / "manifest.json").read_text())["artefacts"][0]["claims"] == []
+
+
+def test_cells_that_differ_for_one_reason_are_told_in_one_line() -> None:
+    cells = [{"row": str(row), "column": "R", "printed": "1", "ours": "2"} for row in range(3)]
+    told = difference_lines([cells[0] | {"reason": "why"}, cells[1] | {"reason": ""}, cells[2] | {"reason": "why"}])
+    assert [line.count("printed 1") for line in told] == [2, 1]
+    assert told[0].startswith("2 cells: 0, R: ")
+    assert told[1].endswith("(no reason is known)")

@@ -147,7 +147,7 @@ def test_table_1_differs_from_the_printed_counts_only_where_that_is_explained(ju
     counts = pd.Series({made.topic: made.structure.count for made in conversations(judged)})
     assert sorted(counts.index) == sorted(printed.index)
     assert printed[printed > counts].sub(counts[printed > counts]).unique().tolist() == [1]
-    explained = pd.read_csv(project.data("published", "explanations.csv"), dtype=str)
+    explained = pd.read_csv(project.data("published", "permutations", "explanations.csv"), dtype=str)
     assert set(printed[printed != counts].index) == set(explained.query("artefact == 'permutations/table-1'")["row"])
 
 

@@ -56,6 +56,12 @@ def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[st
     Path(folder).mkdir(exist_ok=True)
     # read before the run loads any of it: whatever is edited from here on makes the report out of date
     notebook, texts = Notebook.read(Path(source)), provenance.library()
+    words = [
+        f"{name} = {value!r} ({'paper' if known.option else 'default'}: {known.default!r})"
+        for name, value in parameters.items()
+        for known in [notebook.parameters[name]]
+    ]
+    os.environ[VARIANT_VARIABLE] = ", ".join(words)
     failure = _papermill(source, parameters, folder)
     if not failure[0]:
         complete_manifest(notebook, parameters, Path(folder), texts)
@@ -68,7 +74,6 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
 
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
     os.environ[REPORT_FOLDER_VARIABLE] = folder
-    os.environ[VARIANT_VARIABLE] = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
     with tempfile.TemporaryDirectory() as scratch:
         try:
@@ -159,7 +164,7 @@ def _unexplained(folder: Path) -> str:
         for record in (read_manifest(folder) or {})["artefacts"]
         for line in difference_lines(d for d in record["differences"] if not d["reason"])
     ]
-    return "\n".join(["cells that differ without a reason in data/published/explanations.csv:", *lines] if lines else [])
+    return "\n".join(["cells that differ without a reason in data/published/<paper>/explanations.csv:", *lines] if lines else [])
 
 
 def build(
@@ -199,7 +204,7 @@ def build(
         if any(target.parent == reports for target in targets.values()):
             _ledger(find_notebooks()).write(folder)
             reports.mkdir(exist_ok=True)
-            for file in ("ledger.csv", "ledger.md"):
+            for file in ("ledger.csv", "ledger.md", "claims.csv"):
                 (folder / file).replace(reports / file)
     return list(outcomes.values())
 
@@ -226,11 +231,17 @@ def check() -> list[str]:
     faults = [f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason]
     folders = {path.parent.name for path in reports.glob(f"*/{MANIFEST}")}
     faults += [f"reports/{name} has no notebook" for name in sorted(folders - set(notebooks))]
-    ledger, on_disk = _ledger(notebooks), reports / "ledger.csv"
-    if not on_disk.is_file() or not Ledger.read(on_disk.read_text(encoding="utf-8")).table.equals(ledger.table):
-        faults.append("reports/ledger.csv is not what the reports say: run equipoise build")
+    ledger = _ledger(notebooks)
+    with staging() as folder:
+        ledger.write(folder)
+        files = [file.name for file in folder.iterdir() if not _same(file, reports / file.name)]
+    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in sorted(files)]
     committed = _committed_ledger()
     return faults if committed is None else faults + ledger.falls_from(committed)
+
+
+def _same(file: Path, other: Path) -> bool:
+    return other.is_file() and other.read_bytes() == file.read_bytes()
 
 
 def _committed_ledger() -> Ledger | None:

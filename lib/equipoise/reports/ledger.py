@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from equipoise.files import write_csv
+from equipoise.reports.claims import table_of
 from equipoise.reports.printed import artefacts
 from equipoise.reports.shown import markdown_cell, markdown_row
 
@@ -18,21 +20,25 @@ STATUS_MEANINGS = {
     "exact": "every printed cell equals ours at the printed precision",
     "explained": "some cells differ, each with its reason",
     "derived": "computed from, or compared with, other printed numbers",
-    "replica": "computed on other, named data; its claims hold or do not hold there",
+    "replica": "computed on other, named data; the paper's findings are judged there",
     "kept": "regenerated earlier; its data cannot be reached now",
     "absent": "not regenerated, with the reason",
 }
 """What each status says, from the highest."""
 STATUSES = tuple(reversed(STATUS_MEANINGS))
 """Statuses of an artefact, from the lowest: a step to the left is a fall."""
+JUDGED = {"held": "holds", "contradicted": "contradicted", "undecided": "undecided", "not_testable": "not testable"}
+"""Columns that count the findings of an artefact, with the verdict they count."""
 _NOTHING: dict[str, Any] = {"data": "", "cells": 0, "largest": None, "differences": (), "claims": (), "files": ()}
 
 
 def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str, str]:
     """What the ledger says of an artefact that a notebook reports."""
-    claims = record["claims"]
-    reasons = dict.fromkeys(difference["reason"] for difference in record["differences"])
-    failed = [f"does not hold: {claim['statement']}" for claim in claims if not claim["holds"]]
+    findings = [claim for claim in record["claims"] if claim["kind"] == "finding"]
+    verdicts = Counter(claim["verdict"] for claim in findings)
+    counts = Counter(difference["reason"] for difference in record["differences"])
+    reasons = [f"{count} cell{'s' if count > 1 else ''}: {reason}" for reason, count in counts.items()]
+    against = [f"contradicted: {claim['statement']}" for claim in findings if claim["verdict"] == "contradicted"]
     return {
         "status": "kept" if kept else record["status"],
         "notebook": notebook,
@@ -40,18 +46,24 @@ def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str,
         "cells": str(record["cells"] or ""),
         "differing": str(len(record["differences"])) if record["cells"] else "",
         "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
-        "claims": str(len(claims) or ""),
-        "claims_that_hold": str(len(claims) - len(failed)) if claims else "",
-        "remarks": "; ".join(filter(None, [record["note"], *reasons, *failed])),
+        "findings": str(len(findings) or ""),
+        **{column: str(verdicts[said] or "") for column, said in JUDGED.items()},
+        "remarks": "; ".join(filter(None, [record["note"], *reasons, *against])),
         "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
     }
 
 
+def verdicts(row: Mapping[str, str]) -> str:
+    """The verdicts on the findings of an artefact, counted in words."""
+    return ", ".join(f"{row[column]} {said}" for column, said in JUDGED.items() if row[column])
+
+
 @dataclass(frozen=True)
 class Ledger:
-    """One row per table and figure of the four papers, every column as text."""
+    """One row per table and figure of the four papers, every column as text; and every claim judged."""
 
     table: pd.DataFrame
+    claims: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @classmethod
     def of(cls, manifests: Iterable[Mapping[str, Any]], kept: Collection[str] = ()) -> Ledger:
@@ -60,8 +72,8 @@ class Ledger:
         The artefacts of the notebooks ``kept``, whose reports are out of date and whose data cannot be reached, have
         that status.
         """
-        entries: dict[str, dict[str, str]] = {}
-        for manifest in manifests:
+        entries, held = dict[str, dict[str, str]](), list(manifests)
+        for manifest in held:
             notebook = str(manifest["notebook"])
             for record in manifest["artefacts"]:
                 name = record["artefact"]
@@ -73,7 +85,7 @@ class Ledger:
             absent = {"status": "absent", "note": row["absent_because"] or "not regenerated"} | _NOTHING
             own = {column: row[column] for column in ("paper", "artefact", "title")}
             rows.append(own | (entries.get(str(name)) or _entry("", absent, kept=False)))
-        return cls(pd.DataFrame(rows, dtype="str"))
+        return cls(pd.DataFrame(rows, dtype="str"), table_of(held))
 
     @classmethod
     def read(cls, text: str) -> Ledger:
@@ -81,25 +93,28 @@ class Ledger:
         return cls(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
 
     def write(self, folder: Path) -> None:
-        """Write ``ledger.csv`` and ``ledger.md``."""
+        """Write ``ledger.csv``, ``ledger.md`` and ``claims.csv``."""
         write_csv(self.table, folder / "ledger.csv")
+        write_csv(self.claims, folder / "claims.csv")
         (folder / "ledger.md").write_text(self.markdown(), encoding="utf-8")
 
     def markdown(self) -> str:
         """The ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
         counts = self.table["status"].value_counts()
         total = ", ".join(f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts)
+        sums = {said: pd.to_numeric(self.table[column]).sum() for column, said in JUDGED.items()}
+        found = ", ".join(f"{total:.0f} {said}" for said, total in sums.items())
         lines = [f"# Ledger\n\n{len(self.table)} tables and figures of four papers: {total}.\n\n"]
+        lines += [f"Findings of the papers: {found}; each is on its own line of [claims.csv](claims.csv).\n\n"]
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
         for paper, part in self.table.groupby("paper", sort=False):
-            lines.append(f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Claims | Remarks |\n")
+            lines.append(f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Findings | Remarks |\n")
             lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
             for row in part.to_dict("records"):
                 label = markdown_cell(row["artefact"].replace("-", " "))
                 files = sorted(row["files"].split(), key=lambda file: not file.endswith((".md", ".svg")))
-                claims = f"{row['claims_that_hold']} of {row['claims']} hold" if row["claims"] else ""
                 remarks = row["remarks"] + (f" (data: {row['data']})" if row["data"] else "")
-                cells = [row["title"], row["status"], row["cells"], row["differing"], claims, remarks]
+                cells = [row["title"], row["status"], row["cells"], row["differing"], verdicts(row), remarks]
                 lines.append(f"| {f'[{label}]({files[0]})' if files else label} {markdown_row(cells)}")
         return "".join(lines)
 

@@ -91,7 +91,7 @@ class Difference:
     """A cell that is not what the paper prints.
 
     ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty where there is no value;
-    ``reason`` is that of ``explanations.csv``, empty where nobody has given one.
+    ``reason`` is that of the paper's ``explanations.csv``, empty where nobody has given one.
     """
 
     row: str
@@ -144,7 +144,8 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
     if len(absent):
         raise ValueError(f"{against}: our table has no row {'; '.join(absent)}")
     ours = ours.loc[printed.index, printed.columns]
-    known = read_columns(project.data("published", "explanations.csv"), ["artefact", "row", "column", "reason"])
+    paper = against.partition("/")[0]
+    known = read_columns(project.data("published", paper, "explanations.csv"), ["artefact", "row", "column", "reason"])
     reasons = known[known["artefact"] == against].set_index(["row", "column"])["reason"].to_dict()
     cells, largest, differences = 0, None, []
     for column in printed.columns.drop(list(keys)):

@@ -2,12 +2,14 @@
 
 A notebook opens one `Report`, gives it each table and figure under the artefact's name (``gfrc/table-1``) or a name
 of its own, and ends with `Report.finish`. What the paper prints lies in ``data/published``; cells are compared at the
-printed precision, and every cell that differs needs a reason in ``data/published/explanations.csv``. Code, not the
-author, decides the status of an artefact.
+printed precision, and every cell that differs needs a reason in ``data/published/<paper>/explanations.csv``. Code, not
+the author, decides the status of an artefact and the verdict on a claim. A variant, made with other parameters than the
+paper's, is held against no paper: it stands beside the report made with the paper's.
 """
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -24,11 +26,20 @@ from matplotlib.figure import Figure
 
 from equipoise import plots, project
 from equipoise.files import write_csv
-from equipoise.reports.printed import Comparison, compare
+from equipoise.reports.claims import VERDICTS, Evidence, judged
+from equipoise.reports.printed import Comparison, artefacts, compare
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
-from equipoise.reports.printed import artefacts
 from equipoise.reports.provenance import direct_requirements, loaded_modules, loaded_versions
-from equipoise.reports.shown import Shown, difference_lines, show_claim, show_summary, show_table
+from equipoise.reports.shown import (
+    Shown,
+    difference_lines,
+    markdown_cell,
+    show_answer,
+    show_claim,
+    show_summary,
+    show_table,
+    show_variant,
+)
 
 Basis = Literal["recomputed", "derived", "replica"]
 """What an artefact was made from: the study's data, other printed numbers, other data."""
@@ -55,6 +66,8 @@ class Report:
         if not given:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._variant = os.environ.get(VARIANT_VARIABLE, "")
+        self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
         plots.use_style()
@@ -84,8 +97,11 @@ class Report:
         """
         if against is None and name in self._known.index and basis != "replica":
             against = name
-        comparison = None if against is None else compare(ours, against, keys, columns)
-        shown = show_table(caption or self._title(name), ours, comparison, digits)
+        comparison = None if against is None or self._variant else compare(ours, against, keys, columns)
+        if self._variant:
+            shown = show_variant(caption or self._title(name), ours, self._published(name), self._variant, digits)
+        else:
+            shown = show_table(caption or self._title(name), ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
         write_csv(ours, self.folder / files[0])
@@ -116,7 +132,7 @@ class Report:
         if against is not None:
             if values is None:
                 raise ValueError(f"{name}: to compare a figure, give its values")
-            comparison = compare(values, against, keys)
+            comparison = None if self._variant else compare(values, against, keys)
         elif basis == "recomputed" and name in self._known.index:
             raise ValueError(f"{name}: a figure without printed numbers to compare is derived or a replica")
         figure = drawn.get_figure(root=True)
@@ -137,21 +153,46 @@ class Report:
         self._record(name, basis, data, note, files, comparison)
         return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
 
-    def claim(self, artefact: str, statement: str, holds: bool, evidence: str) -> Shown:
-        """State a finding of the paper, as a sentence, and whether it holds here, which is computed, not judged.
+    def claim(self, name: str, evidence: Evidence | str = "", *old: object) -> Shown:
+        """Judge a claim of ``data/published/<paper>/claims.csv``, such as ``thesis/2.2-stems``, by the evidence.
 
-        ``artefact`` is the table or figure, already reported, that it rests on; ``evidence`` the numbers that decide.
+        The artefact that it rests on has been reported. A variant judges nothing.
         """
+        if not isinstance(evidence, Evidence):  # a claim of the old form, until every notebook has the new one
+            return Shown.text("", "", "")
+        paper, _, claim = name.partition("/")
+        record = judged(paper, claim, evidence)
+        artefact = f"{paper}/{record['artefact']}"
         if artefact not in self._records:
             raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
-        self._records[artefact]["claims"].append({"statement": statement, "holds": bool(holds), "evidence": evidence})
-        return show_claim(statement, holds, evidence)
+        if self._variant:
+            words = f"{record['statement']}: not judged, as these are not the paper's parameters ({self._variant})"
+            return self.say(words)
+        self._records[artefact]["claims"].append(record)
+        return show_claim(record)
+
+    def say(self, *sentences: str) -> Shown:
+        """Prose generated from values, as a paragraph; nothing in it is markup."""
+        text = " ".join(sentences)
+        return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
+
+    def answer(self, *sentences: str) -> None:
+        """Answer the notebook's question where it begins: called there with nothing, and with sentences at its end."""
+        from IPython.display import DisplayHandle
+
+        self._answer = list(sentences)
+        handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]  # IPython has no types
+        if sentences:
+            handle.update(show_answer(sentences))
+        else:
+            handle.display(show_answer(["It is computed below."]))
 
     def finish(self) -> Shown:
         """Close the report: write its manifest, and sum up what agrees, what differs and why, and the versions."""
         versions = loaded_versions()
         manifest = {
             "notebook": self.notebook,
+            "answer": self._answer,
             "artefacts": list(self._records.values()),
             "inputs": project.used_files(),
             "sources": loaded_modules(),
@@ -160,13 +201,18 @@ class Report:
         write_manifest(self.folder, manifest)
         rows, notes = [], []
         for name, record in self._records.items():
-            held = [claim["holds"] for claim in record["claims"]]
-            claims = f"{sum(held)} of {len(held)}" if held else ""
-            status = "variant" if os.environ.get(VARIANT_VARIABLE) else record["status"]
-            rows.append([name, status, record["cells"] or "", len(record["differences"]) or "", claims])
+            found = [claim["verdict"] for claim in record["claims"] if claim["kind"] == "finding"]
+            findings = ", ".join(f"{found.count(said)} {said}" for said in VERDICTS if said in found)
+            status = "variant" if self._variant else record["status"]
+            rows.append([name, status, record["cells"] or "", len(record["differences"]) or "", findings])
             notes += [f"{name}, {line}" for line in difference_lines(record["differences"])]
         used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct_requirements())
         return show_summary(rows, notes, used)
+
+    def _published(self, name: str) -> pd.DataFrame | None:
+        """The table of this name in the committed report."""
+        path = project.root() / "reports" / self.notebook / "tables" / f"{_slug(name)}.csv"
+        return pd.read_csv(path) if path.is_file() else None
 
     def _title(self, name: str) -> str:
         if name not in self._known.index:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from equipoise.reports.printed import Comparison
-from equipoise.reports.provenance import VARIANT_VARIABLE
+from equipoise.reports.claims import as_words
 from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, raw
 
 
@@ -92,12 +92,14 @@ def _cell(value: object, decimals: int | None) -> str:
 
 
 def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
-    """A line for each cell that differs, with its reason, or the parameters of a variant in its place."""
-    variant = os.environ.get(VARIANT_VARIABLE)
-    unknown = f"made with {variant}" if variant else "no reason is known"
+    """Cells that differ: those of one reason in one line, each without a reason in its own."""
+    groups: dict[tuple[str, int], list[str]] = {}
+    for number, d in enumerate(differences):
+        cell = f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'}"
+        groups.setdefault((d["reason"], 0 if d["reason"] else number), []).append(cell)
     return [
-        f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'} ({d['reason'] or unknown})"
-        for d in differences
+        f"{f'{len(cells)} cells: ' if len(cells) > 1 else ''}{'; '.join(cells)} ({reason or 'no reason is known'})"
+        for (reason, _), cells in groups.items()
     ]
 
 
@@ -127,20 +129,42 @@ def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, 
     return Shown.text("\n".join([f"{caption}. {verdict}".strip(), *notes]), markdown, page)
 
 
-def show_claim(statement: str, holds: bool, evidence: str) -> Shown:
-    """A finding, whether it holds, and the numbers that decide."""
-    verdict = "Holds" if holds else "Does not hold"
-    page = f"<p><b>{verdict}:</b> {html.escape(statement)} <i>({html.escape(evidence)})</i></p>"
-    markdown = f"**{verdict}:** {markdown_cell(statement)} *({markdown_cell(evidence)})*"
-    return Shown.text(f"{verdict}: {statement} ({evidence})", markdown, page)
+def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None, variant: str, digits: int) -> Shown:
+    """A table made with other parameters than the paper's, beside the one made with the paper's, where there is one."""
+    tables = {variant: ours} | ({} if default is None else {"as published": default})
+    page, markdown = "", f"{markdown_cell(caption)}\n"
+    for title, table in tables.items():
+        decimals = [_decimals((), table[name], digits) for name in table.columns]
+        texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
+        page += html_table(title, list(table.columns), texts)
+        markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(list(table.columns), texts)}"
+    page = f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto">{page}</div>'
+    page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p>{page}</div>'
+    return Shown.text(f"{caption}, {variant}", markdown, page)
+
+
+def show_claim(claim: Mapping[str, Any]) -> Shown:
+    """A claim with its verdict, the paper's words and their place, and the numbers that decide."""
+    words, numbers = claim["statement"], as_words(claim)
+    label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
+    quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
+    lines = [f"<b>{label}:</b> {html.escape(words)}", html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
+    page = f'<p class="claim">{"<br>".join(filter(None, lines))}</p>'
+    markdown = f"**{label}:** {markdown_cell(words)}\n\n> {markdown_cell(quote)}\n\n*{markdown_cell(numbers)}*"
+    return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)
+
+
+def show_answer(sentences: Sequence[str]) -> Shown:
+    """What a notebook has found, in two or three sentences."""
+    text = " ".join(sentences)
+    page = f'<p class="answer"><b>Answer.</b> {html.escape(text)}</p>'
+    return Shown.text(f"Answer. {text}", f"**Answer.** {markdown_cell(text)}", page)
 
 
 def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: str) -> Shown:
     """What a notebook has regenerated: a row for each artefact, the differences, and the versions used."""
-    header = ["Artefact", "Status", "Printed cells", "Differing", "Claims that hold"]
-    page = (
-        f'<div class="equipoise-table">{html_table("What this notebook regenerates", header, rows)}'
-        f"{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>"
-    )
-    markdown = f"{markdown_table(header, rows)}\n{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n"
-    return Shown.text(f"Made with {used}", markdown, page)
+    header = ["Artefact", "Status", "Printed cells", "Differing", "Findings"]
+    table = html_table("What this notebook regenerates", header, rows) if rows else ""
+    page = f'<div class="equipoise-table">{table}{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>'
+    tables = f"{markdown_table(header, rows)}\n" if rows else ""
+    return Shown.text(f"Made with {used}", f"{tables}{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n", page)

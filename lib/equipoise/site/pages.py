@@ -20,7 +20,7 @@ from pygments.formatters import HtmlFormatter
 from equipoise import catalogue, project
 from equipoise.declare import written
 from equipoise.reports.build import move, staging
-from equipoise.reports.ledger import STATUS_MEANINGS, Ledger
+from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook, find_notebooks
 from equipoise.reports.provenance import MANIFEST
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
@@ -77,7 +77,12 @@ def pages() -> dict[str, bytes]:
         return {}
     loader = jinja2.FileSystemLoader(TEMPLATES / "site")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.globals |= {"letters": LETTERS, "meanings": STATUS_MEANINGS, "notebooks": notebooks}
+    environment.globals |= {
+        "letters": LETTERS,
+        "meanings": STATUS_MEANINGS,
+        "notebooks": notebooks,
+        "verdicts": verdicts,
+    }
     environment.filters |= {"formula": formula, "headings": headings, "written": written}
     files = {"assets/style.css": _style()}
 
