@@ -162,7 +162,7 @@ def test_scores_are_those_of_ir_measures_on_the_official_qrels(experiment: Exper
 
 
 def test_an_unlisted_order_is_said_to_be_too_many(experiment: Experiment) -> None:
-    table = experiment.exact(["RM3s", "LP"], limit=5).set_index("run")
+    table = replace(experiment, exhaustive=5).exact(["RM3s", "LP"]).set_index("run")
     assert table.loc["RM3s", "how"] == "too many orders"
     assert table.loc["RM3s", ["mean", "maximum"]].isna().all()
     assert table.loc["LP", "how"] == "adjacency"

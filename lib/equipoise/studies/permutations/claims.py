@@ -1,83 +1,213 @@
-"""Whether the paper's findings hold on the replica: the verdict on each, and the numbers that decide it."""
+"""The evidence on the paper's claims: each the number that decides, with its interval over conversations."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pandas as pd
+from scipy import stats
 
-from equipoise.studies.permutations.tables import script_place
+from equipoise.arrays import Floats
+from equipoise.measures.orders import SCRIPT, score_matrix
+from equipoise.reports.claims import Evidence
+from equipoise.studies.permutations.order_effects import conversation_leads, conversation_spread
+from equipoise.studies.permutations.order_tests import shared_by_systems
 
-Verdict = tuple[bool, str]
-
-
-def first_utterance_leads(table: pd.DataFrame) -> Verdict:
-    """In the order of the script, of Table 2."""
-    original = table.set_index("run")["original"]
-    leader = original.idxmax()
-    return leader == "FU", f"FU {original['FU']:.4f}, {leader} {original[leader]:.4f}"
-
-
-def first_utterance_stays(table: pd.DataFrame) -> Verdict:
-    """The same whatever the order, of Table 2."""
-    low, high = table.set_index("run").loc["FU", ["minimum", "maximum"]]
-    return bool(low == high), f"lowest {low:.4f}, highest {high:.4f}"
+_SEED = 16  # of every bootstrap
+_RESAMPLES = 1999
+_LEVEL = 0.05
+_NESTED = ("permutation(topic)", "Error")
+_NOTHING_DRAWN = "it follows from printed numbers: nothing was sampled"
 
 
-def permuting_lowers(moved: pd.DataFrame) -> Verdict:
-    """The mean of every system that depends on the order, of Table 2."""
-    return bool((moved["mean"] < moved["original"]).all()), _beside_original(moved, "mean")
+def _over_conversations(
+    said: str, values: Floats, statistic: Callable[[Floats], Floats] = lambda means: means, printed: float | None = None
+) -> Evidence:
+    """A statistic of the means over conversations, with its percentile interval, conversations drawn again.
+
+    ``values`` (shaped (conversations, ...)); ``statistic`` takes their means, shaped (..., *of one conversation).
+    """
+    drawn = np.random.default_rng(_SEED).integers(len(values), size=(_RESAMPLES, len(values)))
+    estimate = float(statistic(values.mean(axis=0)[None])[0])
+    ends = np.quantile(statistic(values[drawn].mean(axis=1)), [_LEVEL / 2, 1 - _LEVEL / 2])
+    low, high = (float(end) for end in ends)  # a largest or smallest value can lie outside what draws of it give
+    return Evidence(said, estimate, min(low, estimate), max(high, estimate), n=len(values), printed=printed)
 
 
-def permuting_can_raise(moved: pd.DataFrame) -> Verdict:
-    """Every system that depends on the order, of Table 2."""
-    return bool((moved["maximum"] > moved["original"]).all()), _beside_original(moved, "maximum")
+def _printed(table: pd.DataFrame, column: str) -> pd.Series:
+    return table.set_index("model")[column].astype(float)
 
 
-def _beside_original(moved: pd.DataFrame, column: str) -> str:
-    triples = moved[["run", "original", column]].itertuples(index=False)
-    return ", ".join(f"{run} {original:.4f} to {value:.4f}" for run, original, value in triples)
+def _by_topic(scores: pd.DataFrame) -> tuple[Floats, Floats, list[str]]:
+    """Of each conversation and system the score of the script and the mean over all the orders, and the systems."""
+    wide = score_matrix(scores)
+    means = wide.groupby(level="topic", sort=False).mean()
+    return wide.xs(SCRIPT, level="permutation").to_numpy(), means.to_numpy(), [str(name) for name in wide.columns]
 
 
-def script_seldom_best(spread: pd.DataFrame) -> Verdict:
-    """In most conversations another order scores higher, of Figure 1."""
-    place = script_place(spread)
-    better = f"another order is better in {(place > 0).sum()} of {len(place)} conversations"
-    evidence = f"{better}; on average {place.mean():.0%} of the sampled orders score higher than the script"
-    return bool((place > 0).mean() > 0.5), evidence
+def first_utterance_leads(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
+    """FU against the best of the others, in the order of the script, of Table 2."""
+    script, _, systems = _by_topic(scores)
+    place, theirs = systems.index("FU"), _printed(printed, "orig. order")
+
+    def lead(means: Floats) -> Floats:
+        return means[:, place] - np.delete(means, place, axis=1).max(axis=1)
+
+    said = "FU minus the best of the other systems, mean score in the order of the script"
+    return _over_conversations(said, script, lead, float(theirs["FU"] - theirs.drop("FU").max()))
 
 
-def anyone_can_lead(leads: pd.DataFrame) -> Verdict:
-    """No entry of Table 3 is negative."""
-    cells = leads.set_index("model").to_numpy(dtype=float)
-    return bool((cells >= 0).all()), f"smallest entry {cells.min():.4f}, largest {cells.max():.4f}"
+def first_utterance_stays(scores: pd.DataFrame) -> Evidence:
+    """Highest minus lowest score of FU over the orders, of Table 2."""
+    wide = score_matrix(scores[scores["run"] == "FU"]).groupby(level="topic")
+    gap = float((wide.max() - wide.min()).to_numpy().max())
+    return Evidence("FU, largest difference between two orders of a conversation", gap, reason="FU sees no order")
 
 
-def seldom_always(wins: pd.DataFrame) -> Verdict:
-    """One system wins on every order in fewer than a quarter of the pairs, of Figure 2."""
-    always = 2 * (wins["wins"] == 1).mean()  # each pair of systems stands in the table twice, won and lost
-    evidence = f"one system wins on all orders in {always:.1%} of the pairs of systems and conversations"
-    return bool(always < 0.25), evidence
+def permuting_changes(scores: pd.DataFrame, printed: pd.DataFrame | None = None, said: str = "") -> Evidence:
+    """Mean over orders minus the script, over the systems that depend on the order, of Table 2."""
+    script, means, systems = _by_topic(scores)
+    theirs = None
+    if printed is not None:
+        known = [name for name in ["anCB", *systems] if name in {*printed["model"]}]
+        theirs = float((_printed(printed, "mean") - _printed(printed, "orig. order"))[known].mean())
+    said = said or "mean over orders minus the script, mean of the systems that depend on the order"
+    return _over_conversations(said, (means - script).mean(axis=1), printed=theirs)
 
 
-def alike_in_the_script(md0: pd.DataFrame, printed: pd.DataFrame) -> Verdict:
-    """The factor model of MD0 is not significant, of Table 4."""
-    p, theirs = (table.set_index("source").loc["model", "p"] for table in (md0, printed))
-    return bool(p >= 0.05), f"replica: p = {p:.4g} for the factor model of MD0; printed: {theirs}"
+def permuting_can_raise(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
+    """The smallest gain that any system has from its best orders, of Table 2."""
+    wide = score_matrix(scores)
+    best = wide.groupby(level="topic", sort=False).max().to_numpy() - wide.xs(SCRIPT, level="permutation").to_numpy()
+    known = [name for name in ["anCB", *wide.columns] if name in {*printed["model"]}]
+    theirs = float((_printed(printed, "max") - _printed(printed, "orig. order"))[known].min())
+    said = "best orders minus the script, of the system that gains least (the script is among the orders)"
+    return _over_conversations(said, best, lambda means: means.min(axis=1), theirs)
 
 
-def apart_with_permutations(md1: pd.DataFrame, printed: pd.DataFrame) -> Verdict:
-    """The factor model of MD1 is significant, of Table 5."""
-    ours, theirs = (table.set_index("source").loc["model", ["p", "omega_squared"]] for table in (md1, printed))
-    evidence = f"replica: p = {ours['p']:.2g}, omega squared {ours['omega_squared']:.3f}; "
-    return bool(ours["p"] < 0.05), f"{evidence}printed: p {theirs['p']}, omega squared {theirs['omega_squared']}"
+def script_best(scores: pd.DataFrame) -> Evidence:
+    """Share of the conversations in which no drawn order is better than the script, of Figure 1."""
+    place = _script_place(scores)
+    best = int((place == 0).sum())
+    interval = stats.binomtest(best, len(place)).proportion_ci()
+    said = f"share of the conversations whose script no drawn order beats ({best} of {len(place)})"
+    return Evidence(said, best / len(place), float(interval.low), float(interval.high), n=len(place))
 
 
-def no_best_order(md1: pd.DataFrame, printed: pd.DataFrame) -> Verdict:
-    """The factor permutation(topic) of MD1 is not significant, of Table 5."""
-    p, theirs = (table.set_index("source").loc["permutation(topic)", "p"] for table in (md1, printed))
-    return bool(p >= 0.05), f"replica: p = {p:.4f}; printed: {theirs}"
+def script_against_chance(scores: pd.DataFrame) -> Evidence:
+    """Share of the other orders that beat the script, of Figure 1."""
+    return _over_conversations("share of the drawn orders that beat the script", _script_place(scores))
 
 
-def more_tiers(after: pd.DataFrame, before: pd.DataFrame) -> Verdict:
-    """Of systems, with permutations than without, of Table 5."""
-    most, least = int(after["tier"].max()), int(before["tier"].max())
-    return most > least, f"replica: {most} tiers with permutations, {least} without"
+def _script_place(scores: pd.DataFrame) -> Floats:
+    spread = conversation_spread(scores)
+    return spread.loc[spread["permutation"] == SCRIPT, "rank"].to_numpy()
+
+
+def anyone_can_lead(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
+    """The smallest entry of Table 3."""
+    leads = conversation_leads(scores)
+    theirs = float(printed.set_index("model").astype(float).to_numpy().min())
+    return _over_conversations("smallest entry of Table 3", leads, lambda means: means.min(axis=(1, 2)), theirs)
+
+
+def always_won(wins: pd.DataFrame) -> Evidence:
+    """Share of the pairs of systems of which one wins on every order, of Figure 2."""
+    shares = 2 * (wins["wins"] == 1).groupby(wins["topic"], sort=False).mean()  # a pair stands there twice
+    said = "share of the pairs of systems and conversations in which one system wins on every order"
+    return _over_conversations(said, shares.to_numpy())
+
+
+def largest_difference(pairs: pd.DataFrame, conversations: int, said: str, printed: float) -> Evidence:
+    """The largest difference between two systems, with Tukey's interval."""
+    row = pairs.loc[pairs["difference"].abs().idxmax()]
+    turned = row["difference"] < 0
+    low, high = sorted([-row["low"], -row["high"]] if turned else [row["low"], row["high"]])
+    one, other = (row["b"], row["a"]) if turned else (row["a"], row["b"])
+    said = f"{said} ({one} and {other}), Tukey's interval"
+    return Evidence(said, abs(float(row["difference"])), float(low), float(high), n=conversations, printed=printed)
+
+
+def printed_gap(printed: pd.DataFrame, column: str) -> float:
+    """Printed difference between the best and the worst of the systems of the analyses of variance."""
+    numbers = _printed(printed, column)[["CU", "LP", "RM3p", "RM3s", "anCB"]]
+    return float(numbers.max() - numbers.min())
+
+
+def size_of_model(scores: pd.DataFrame, printed: float) -> Evidence:
+    """Partial omega squared of the factor model of MD1, of Table 5."""
+    wide = score_matrix(scores)
+    systems = wide.shape[1]
+    centred = wide.sub(wide.mean(axis=1), axis=0)
+    parts = [part.to_numpy() for _, part in centred.groupby(level="topic", sort=False)]
+    sums = np.array([[*part.sum(axis=0), (part**2).sum(), len(part)] for part in parts])
+
+    def omega_squared(means: Floats) -> Floats:
+        totals = means * len(parts)
+        orders = totals[:, -1]
+        among = (totals[:, :systems] ** 2).sum(axis=1) / orders
+        residual = (totals[:, -2] - among) / ((orders - 1) * (systems - 1))
+        surplus = among - (systems - 1) * residual
+        return surplus / (surplus + orders * systems * residual)
+
+    return _over_conversations("partial omega squared of the factor model of MD1", sums, omega_squared, printed)
+
+
+def shared_effect(scores: pd.DataFrame, printed_f: float) -> Evidence:
+    """What of an order's effect every system has, of Table 5; beside the interaction."""
+    rho, low, high = shared_by_systems(scores, np.random.default_rng(_SEED), resamples=_RESAMPLES)
+    systems = scores["run"].nunique()
+    said = "share of an order's effect that is common to the systems, once topic x model is out of the residual"
+    theirs = (printed_f - 1) / (printed_f + systems - 1)
+    return Evidence(said, rho, low, high, n=scores["topic"].nunique(), printed=theirs)
+
+
+def more_tiers(scores: pd.DataFrame, exact: pd.DataFrame | None = None) -> Evidence:
+    """Tiers of MD1 (or of MD0 on exact means) more than of MD0 on the script alone, of Table 5."""
+    wide = score_matrix(scores)
+    script = wide.xs(SCRIPT, level="permutation").to_numpy()
+    parts = [part.to_numpy() for _, part in wide.groupby(level="topic", sort=False)]
+    if exact is not None:
+        means = exact.pivot_table(index="topic", columns="run", values="mean", sort=False)
+        parts = [row[None] for row in means.loc[wide.index.unique("topic"), wide.columns].to_numpy()]
+
+    def gain(chosen: np.ndarray) -> int:
+        return _tiers([parts[number] for number in chosen]) - _tiers([script[number][None] for number in chosen])
+
+    rng, every = np.random.default_rng(_SEED), np.arange(len(parts))
+    found = [gain(rng.choice(every, len(every))) for _ in range(299)]
+    low, high = np.quantile(found, [_LEVEL / 2, 1 - _LEVEL / 2], method="nearest")
+    estimate = gain(every)
+    said = f"tiers {'with exact means over all orders' if exact is not None else 'of MD1'} minus those of the script"
+    return Evidence(said, estimate, min(float(low), estimate), max(float(high), estimate), n=len(parts))
+
+
+def _tiers(parts: list[Floats]) -> int:
+    """Tiers by Tukey's test on the residual beside orders and systems; values shaped (orders, systems)."""
+    values = np.concatenate(parts)
+    orders, systems = values.shape
+    centred = values - values.mean(axis=1, keepdims=True)
+    means = centred.mean(axis=0)
+    freedom = (orders - 1) * (systems - 1)
+    residual = ((centred - means) ** 2).sum() / freedom
+    reach = stats.studentized_range.isf(_LEVEL, systems, freedom) * np.sqrt(residual / orders)
+    tiers, waiting = 0, np.sort(means)[::-1]
+    while len(waiting):
+        tiers, waiting = tiers + 1, waiting[waiting[0] - waiting >= reach]
+    return tiers
+
+
+def orders_of_the_table(printed: pd.DataFrame, conversations: int) -> Evidence:
+    """Orders of each conversation that the degrees of freedom of Table 5 mean."""
+    nested = int(printed.set_index("source").loc["permutation(topic)", "DF"])
+    return Evidence("orders of each conversation in Table 5", nested / conversations + 1, reason=_NOTHING_DRAWN)
+
+
+def noise_in_the_residual(printed: pd.DataFrame) -> Evidence:
+    """Ratio of the mean squares of orders and residual in Table 5, with its interval where both are noise."""
+    table = printed.set_index("source")
+    ratio, freedom = float(table.loc["permutation(topic)", "F"]), (int(table.loc[name, "DF"]) for name in _NESTED)
+    low, high = ratio / stats.f.ppf([1 - _LEVEL / 2, _LEVEL / 2], *freedom)
+    said = "printed F of permutation(topic), with the interval of an F distribution"
+    return Evidence(said, ratio, float(low), float(high))

@@ -128,7 +128,9 @@ def variance_components(table: pd.DataFrame, orders: int, systems: int) -> pd.Da
     return pd.DataFrame({"variance": variance, "share": variance / variance.sum()}).reset_index(names="component")
 
 
-def shared_by_systems(scores: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 999) -> tuple[float, ...]:
+def shared_by_systems(
+    scores: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 999
+) -> tuple[float, float, float]:
     r"""How much of what an order does to a score it does to every system, with its interval over conversations.
 
     .. math:: \rho = \frac{\sigma^2_\nu}{\sigma^2_\nu + \sigma^2_\varepsilon}
@@ -145,4 +147,5 @@ def shared_by_systems(scores: pd.DataFrame, rng: np.random.Generator, *, resampl
     (nested, error), orders = sums[drawn].sum(axis=1).T, freedom[drawn].sum(axis=1)
     nested, error = nested / orders, error / orders / (systems - 1)
     rho = (nested - error) / (nested + (systems - 1) * error)
-    return float(rho[0]), *np.quantile(rho[1:], [0.025, 0.975]).tolist()
+    low, high = np.quantile(rho[1:], [0.025, 0.975])
+    return float(rho[0]), float(low), float(high)

@@ -73,7 +73,7 @@ def optimistic(
     if (wanted := f"nDCG@{ranked.shape[1]}") != measure:
         raise ValueError(f"the bound is of {wanted} for rankings of this depth, not of {measure}")
     names, codes = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
-    gains = grades(names, documents, qrels)[codes[:, None], ranked]
+    gains = grades(names.tolist(), documents, qrels)[codes[:, None], ranked]
     gains[gains < 0] = qrels["grade"].max()
     discounts = 1 / np.log2(np.arange(2, ranked.shape[1] + 2))
     best = (

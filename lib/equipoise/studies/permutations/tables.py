@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from equipoise.measures.orders import SCRIPT, score_matrix
+from equipoise.statistics import bootstrap_interval
 from equipoise.studies.permutations.class_structures import ClassStructure
 from equipoise.studies.permutations.conversations import Conversation, conversations
 from equipoise.studies.permutations.experiment import Experiment
-from equipoise.studies.permutations.order_effects import conversation_spread, performance
+from equipoise.studies.permutations.order_effects import conversation_spread, performance, standard_errors
 from equipoise.studies.permutations.scoring import run_scores
 from equipoise.studies.permutations.structures import Orders
 from equipoise.studies.permutations.systems import SYSTEMS
+
+_SYSTEM = ["run", "variant"]
 
 
 def order_counts(made: Sequence[Conversation]) -> pd.Series:
@@ -52,12 +56,72 @@ def reach(experiment: Experiment, resolved: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows.items(), columns=["of the replica", "value"])
 
 
-def beside_printed(scores: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 with the family of each system and the printed values."""
+def beside_printed(scores: Mapping[str, pd.DataFrame], judged: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 with the family of each system, by variant of the systems, and the printed values.
+
+    ``scores`` by variant; ``judged``: share of the best documents that have a judgement, as scores. What a variant
+    changes nothing of stands in the first only.
+    """
     theirs = printed.set_index("model")[["orig. order", "min", "mean", "max"]].astype(float).add_prefix("printed ")
-    table = performance(scores).join(theirs, on="run")
+    table = pd.concat([performance(part).assign(variant=name) for name, part in scores.items()], ignore_index=True)
+    table = table[~table.duplicated(["run", "original", "minimum", "mean", "maximum"])]
+    shares = performance(judged).set_index("run")[["original", "mean"]]
+    shares = shares.set_axis(["judged, script", "judged, mean"], axis=1)
+    table = table.join(shares.set_index(pd.MultiIndex.from_product([shares.index, [next(iter(scores))]])), on=_SYSTEM)
     table.insert(0, "family", [SYSTEMS[run].family for run in table["run"]])
-    return table
+    return table.join(theirs, on="run")[["family", *_SYSTEM, *table.columns.drop(["family", *_SYSTEM]), *theirs]]
+
+
+def by_treatment(scores: Mapping[str, pd.DataFrame], rng: np.random.Generator) -> pd.DataFrame:
+    """What permuting changes, by system and by what becomes of unjudged documents, with intervals over conversations.
+
+    Returns columns treatment, run (the mean of all systems last), script, mean, change, low, high.
+    """
+    rows = []
+    for name, part in scores.items():
+        wide = score_matrix(part)
+        wide["all"] = wide.mean(axis=1)
+        script, means = wide.xs(SCRIPT, level="permutation"), wide.groupby(level="topic", sort=False).mean()
+        for run in wide:
+            ends = bootstrap_interval(means[run] - script[run], rng, resamples=1999)
+            rows.append((name, run, script[run].mean(), means[run].mean(), (means - script)[run].mean(), *ends))
+    return pd.DataFrame(rows, columns=["treatment", "run", "script", "mean", "change", "low", "high"])
+
+
+def with_randomisation(table: pd.DataFrame, by_source: Mapping[str, float]) -> pd.DataFrame:
+    """An analysis of variance with the p of randomisation tests, by source, beside that of the F distribution."""
+    return table.assign(**{"p by randomisation": table["source"].map(dict(by_source))})
+
+
+def order_readings(by_class: Sequence[Conversation], by_graph: Sequence[Conversation]) -> pd.DataFrame:
+    """Number of valid orders of each conversation, in blocks and by its graph of dependencies."""
+    table = pd.DataFrame({"blocks": order_counts(by_class), "graph": order_counts(by_graph)})
+    return table.rename_axis("conversation").reset_index()
+
+
+def exact_by_reading(readings: Mapping[str, Experiment], systems: Sequence[str]) -> pd.DataFrame:
+    """Exact values over all valid orders in each reading of which are valid, means over conversations."""
+    parts = {name: experiment.exact(systems) for name, experiment in readings.items()}
+    table = pd.concat(parts, names=["reading"]).reset_index("reading")
+    columns = ["mean", "sd", "minimum", "maximum"]
+    return table.groupby(["run", "reading"], sort=False)[columns].mean().reset_index().sort_values("run", kind="stable")
+
+
+def orders_needed(exact: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame:
+    """Fewest orders of each conversation with which the mean of a system is known within a margin, 19 times in 20.
+
+    ``exact``: of `Experiment.exact`. Returns columns run, range, share of the mean, and one for each margin.
+    """
+    sizes = np.unique(np.geomspace(1, int(exact["orders"].max()), 400).astype(int))
+    errors = standard_errors(exact, sizes.tolist()).pivot_table(
+        index="run", columns="permutations", values="standard error", sort=False
+    )
+    means = exact.groupby("run", sort=False)[["minimum", "mean", "maximum"]].mean()
+    table = pd.DataFrame({"lowest": means["minimum"], "mean": means["mean"], "highest": means["maximum"]})
+    table["range / mean"] = (means["maximum"] - means["minimum"]) / means["mean"]
+    for margin in margins:
+        table[f"orders for +-{margin:g}"] = sizes[(1.96 * errors <= margin).to_numpy().argmax(axis=1)]
+    return table.reset_index()
 
 
 def means_of_runs(runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, measure: str) -> pd.DataFrame:
