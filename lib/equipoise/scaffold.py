@@ -26,6 +26,14 @@ from equipoise import project
 from equipoise.reports.build import execute
 from equipoise.reports.notebooks import Notebook, find_notebooks
 
+TITLE = """# {topic}: conversations scored
+
+**Question.** How relevant is each conversation about {topic}, and how fair to the groups of what it names?
+
+**Measures.** T. Sakai: *Fairness-based Evaluation of Conversational Search: A Pilot Study*, EVIA 2023 (gfrc); T. Sakai,
+S. Tao, Y.-I. Song: *Evaluating Group Fairness and Relevance in Conversational Search: An Alternative Formulation*, 2025
+(gfrc2)."""
+
 
 @dataclass(frozen=True)
 class Scaffold:
@@ -61,15 +69,15 @@ def _with_parameters(source: str, values: Mapping[str, str]) -> str:
 
 
 def _copied_content(notebook: Notebook, name: str, values: Mapping[str, str]) -> str:
-    """The file of a notebook with another name, title and parameters."""
+    """The file of a notebook with another name, title and parameters, without prose tagged as about the example."""
     content = copy.deepcopy(notebook.content)
+    title = nbformat.v4.new_markdown_cell(TITLE.format(topic=values["topic"]), id="title")
+    content.cells = [title, *(cell for cell in content.cells if "example" not in cell.metadata.get("tags", []))]
     for cell in content.cells:
         if "parameters" in cell.metadata.get("tags", []):
             cell.source = _with_parameters(cell.source, values)
         elif cell.cell_type == "code":
             cell.source = cell.source.replace(f'Report("{notebook.name}")', f'Report("{name}")')
-    for title in [cell for cell in content.cells if cell.cell_type == "markdown"][:1]:
-        title.source = re.sub(r"\A#[^\n]*", lambda _: f"# {values['topic']}: conversations scored", title.source)
     return nbformat.writes(content) + "\n"
 
 

@@ -307,6 +307,18 @@ def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -
     return frame if frame["entity"].ne("").any() else frame.drop(columns="entity")
 
 
+def line_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
+    """What the systems said, line by line: run, topic, turn, text, and level, empty where a line names no entity."""
+    rows = [
+        (made.run, made.topic, turn.number, line.text, "" if line.annotation is None else str(line.annotation.level))
+        for made in transcripts
+        for turn in made.turns
+        if turn.speaker == "system"
+        for line in turn.lines
+    ]
+    return pd.DataFrame(rows, columns=["run", "topic", "turn", "text", "level"])
+
+
 def turn_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
     """Turn boundaries: run, topic, turn, speaker, and the positions of the first and the last word, start and end.
 
