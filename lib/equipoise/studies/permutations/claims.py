@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from equipoise.studies.permutations.order_tests import shared_by_systems
 _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
 _LEVEL = 0.05
-_NESTED = ("permutation(topic)", "Error")
+_EQUAL = 1e-12
 _NOTHING_DRAWN = "it follows from printed numbers: nothing was sampled"
 
 
@@ -37,6 +38,10 @@ def _over_conversations(
 
 def _printed(table: pd.DataFrame, column: str) -> pd.Series:
     return table.set_index("model")[column].astype(float)
+
+
+def _of_source(printed: pd.DataFrame, source: str, column: str) -> float:
+    return float(printed.set_index("source").loc[source, column])
 
 
 def _by_topic(scores: pd.DataFrame) -> tuple[Floats, Floats, list[str]]:
@@ -135,7 +140,7 @@ def printed_gap(printed: pd.DataFrame, column: str) -> float:
     return float(numbers.max() - numbers.min())
 
 
-def size_of_model(scores: pd.DataFrame, printed: float) -> Evidence:
+def size_of_model(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     """Partial omega squared of the factor model of MD1, of Table 5."""
     wide = score_matrix(scores)
     systems = wide.shape[1]
@@ -151,21 +156,38 @@ def size_of_model(scores: pd.DataFrame, printed: float) -> Evidence:
         surplus = among - (systems - 1) * residual
         return surplus / (surplus + orders * systems * residual)
 
-    return _over_conversations("partial omega squared of the factor model of MD1", sums, omega_squared, printed)
+    return _over_conversations(
+        "partial omega squared of the factor model of MD1",
+        sums,
+        omega_squared,
+        _of_source(printed, "model", "omega_squared"),
+    )
 
 
-def shared_effect(scores: pd.DataFrame, printed_f: float) -> Evidence:
+def shared_effect(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     """What of an order's effect every system has, of Table 5; beside the interaction."""
     rho, low, high = shared_by_systems(scores, np.random.default_rng(_SEED), resamples=_RESAMPLES)
     systems = scores["run"].nunique()
     said = "share of an order's effect that is common to the systems, once topic x model is out of the residual"
-    theirs = (printed_f - 1) / (printed_f + systems - 1)
+    ratio = _of_source(printed, "permutation(topic)", "F")
+    theirs = (ratio - 1) / (ratio + systems - 1)
     return Evidence(said, rho, low, high, n=scores["topic"].nunique(), printed=theirs)
+
+
+def better_for_all(every: Mapping[str, Floats]) -> Evidence:
+    """Share of the conversations with an order that serves every system better than the script, of Table 5.
+
+    ``every``: of `Experiment.every`; the order of the script is the first of all.
+    """
+    found = [bool((scores > scores[0] + _EQUAL).all(axis=1).any()) for scores in every.values()]
+    interval = stats.binomtest(sum(found), len(found)).proportion_ci()
+    said = f"share of the conversations with an order better than the script for all systems ({sum(found)})"
+    return Evidence(said, sum(found) / len(found), float(interval.low), float(interval.high), n=len(found))
 
 
 def more_tiers(scores: pd.DataFrame, exact: pd.DataFrame | None = None) -> Evidence:
     """Tiers of MD1 (or of MD0 on exact means) more than of MD0 on the script alone, of Table 5."""
-    wide = score_matrix(scores)
+    wide = score_matrix(scores if exact is None else scores[scores["run"].isin(exact["run"])])
     script = wide.xs(SCRIPT, level="permutation").to_numpy()
     parts = [part.to_numpy() for _, part in wide.groupby(level="topic", sort=False)]
     if exact is not None:
@@ -183,6 +205,11 @@ def more_tiers(scores: pd.DataFrame, exact: pd.DataFrame | None = None) -> Evide
     return Evidence(said, estimate, min(float(low), estimate), max(float(high), estimate), n=len(parts))
 
 
+@cache
+def _studentised_range(systems: int, freedom: int) -> float:
+    return float(stats.studentized_range.isf(_LEVEL, systems, freedom))  # a second of time
+
+
 def _tiers(parts: list[Floats]) -> int:
     """Tiers by Tukey's test on the residual beside orders and systems; values shaped (orders, systems)."""
     values = np.concatenate(parts)
@@ -191,7 +218,7 @@ def _tiers(parts: list[Floats]) -> int:
     means = centred.mean(axis=0)
     freedom = (orders - 1) * (systems - 1)
     residual = ((centred - means) ** 2).sum() / freedom
-    reach = stats.studentized_range.isf(_LEVEL, systems, freedom) * np.sqrt(residual / orders)
+    reach = _studentised_range(systems, freedom) * np.sqrt(residual / orders)
     tiers, waiting = 0, np.sort(means)[::-1]
     while len(waiting):
         tiers, waiting = tiers + 1, waiting[waiting[0] - waiting >= reach]
@@ -200,14 +227,19 @@ def _tiers(parts: list[Floats]) -> int:
 
 def orders_of_the_table(printed: pd.DataFrame, conversations: int) -> Evidence:
     """Orders of each conversation that the degrees of freedom of Table 5 mean."""
-    nested = int(printed.set_index("source").loc["permutation(topic)", "DF"])
+    nested = _of_source(printed, "permutation(topic)", "DF")
     return Evidence("orders of each conversation in Table 5", nested / conversations + 1, reason=_NOTHING_DRAWN)
 
 
 def noise_in_the_residual(printed: pd.DataFrame) -> Evidence:
     """Ratio of the mean squares of orders and residual in Table 5, with its interval where both are noise."""
-    table = printed.set_index("source")
-    ratio, freedom = float(table.loc["permutation(topic)", "F"]), (int(table.loc[name, "DF"]) for name in _NESTED)
+    ratio = _of_source(printed, "permutation(topic)", "F")
+    freedom = [_of_source(printed, name, "DF") for name in ("permutation(topic)", "Error")]
     low, high = ratio / stats.f.ppf([1 - _LEVEL / 2, _LEVEL / 2], *freedom)
     said = "printed F of permutation(topic), with the interval of an F distribution"
     return Evidence(said, ratio, float(low), float(high))
+
+
+def tiers_named(printed: pd.DataFrame) -> Evidence:
+    """Tiers that the text beside Table 5 names."""
+    return Evidence("tiers named in the text", printed["tier"].nunique(), reason=_NOTHING_DRAWN)

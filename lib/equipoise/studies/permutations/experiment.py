@@ -57,8 +57,8 @@ class Experiment:
     measure: str = "nDCG@3"
     unjudged: Literal["not relevant", "left out", "relevant"] = "not relevant"
     exhaustive: int = 50_000
-    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(default_factory=dict)
-    _every: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(default_factory=dict, init=False, repr=False)
+    _every: dict[tuple[str, str], Floats] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         topics = [conversation.topic for conversation in self.conversations]
@@ -119,6 +119,11 @@ class Experiment:
             self._every[key] = self._conversation_scores(conversation, system, orders)
         return self._every[key]
 
+    def every(self, systems: Sequence[str]) -> dict[str, Floats]:
+        """Scores of the systems on every valid order, by topic, shaped (orders, systems), where these are few."""
+        few = [one for one in self.conversations if one.structure.count <= self.exhaustive]
+        return {one.topic: np.stack([self.every_order(one, system) for system in systems], axis=1) for one in few}
+
     def _utterances(self) -> pd.DataFrame:
         pairs = [(query, one.topic) for one in self.conversations for query in one.queries]
         return pd.DataFrame(pairs, columns=["query", "topic"])
@@ -155,6 +160,18 @@ class Experiment:
             for system, one in product(systems, self.conversations)
         }
         return pd.concat(parts, names=["run", "topic", "permutation"]).rename("value").reset_index()
+
+    def scores_by_utterance(self, orders: Mapping[str, ArrayLike], systems: Sequence[str]) -> pd.DataFrame:
+        """Score of each system for each utterance: columns of `scores`, and utterance, before the value."""
+        keys = ["run", "topic", "permutation"]
+        parts = {}
+        for system, one in product(systems, self.conversations):
+            stacked = np.asarray(orders[one.topic], dtype=np.intp)
+            number, _ = np.indices(stacked.shape)
+            cells = {"permutation": number.ravel(), "utterance": np.array(one.queries)[stacked].ravel()}
+            values = self.utterance_scores(one, system, stacked).ravel()
+            parts[system, one.topic] = pd.DataFrame(cells).assign(value=values)
+        return pd.concat(parts, names=keys[:2]).reset_index(keys[:2]).reset_index(drop=True)
 
     def answers(
         self, orders: Mapping[str, ArrayLike], passages: pd.DataFrame, systems: Sequence[str] = tuple(SYSTEMS)

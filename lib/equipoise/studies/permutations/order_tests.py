@@ -62,20 +62,20 @@ def order_randomisation(
     conversation apart. Each system keeps the way in which its scores depend on one another; what the systems share
     is lost.
 
-    ``structures``, ``orders`` (shaped (orders, n)), ``every`` (shaped (valid orders, systems), by rank): by topic.
+    ``structures``, ``orders`` (shaped (orders, n)), ``every`` (shaped (valid orders, systems), by rank): by topic;
+    the topics of ``every`` are taken.
     """
-    topics = list(orders)
-    systems = every[topics[0]].shape[1]
+    systems = next(iter(every.values())).shape[1]
     shared, residual = np.zeros((2, draws + 1))
     freedom = 0
-    for topic in topics:
+    for topic, values in every.items():
         structure, stacked = structures[topic], orders[topic]
         found = np.empty((draws + 1, len(stacked), systems))
-        found[0] = every[topic][structure.rank(stacked)]
+        found[0] = values[structure.rank(stacked)]
         for system in range(systems):
             renamed = relabelled(structure, stacked, draws, rng)
             ranks = structure.rank(renamed.reshape(-1, structure.size)).astype(np.intp)
-            found[1:, :, system] = every[topic][ranks, system].reshape(draws, -1)
+            found[1:, :, system] = values[ranks, system].reshape(draws, -1)
         for sums, part in zip((shared, residual), _sums_of_squares(found), strict=True):
             sums += part
         freedom += len(stacked) - 1

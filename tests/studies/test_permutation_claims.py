@@ -1,0 +1,144 @@
+"""Guards the evidence on the claims of the permutation study: plain loops over small tables, SciPy, known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from equipoise.measures.orders import preference
+from equipoise.reports.printed import printed_table
+from equipoise.studies.permutations import claims, sentences, tables
+from equipoise.studies.permutations.order_effects import largest_differences, standard_errors
+from equipoise.studies.permutations.variance import anova, tiers, tukey_hsd
+
+TABLE_2 = printed_table("permutations/table-2")
+RUNS = ["CU", "FU", "LP", "RM3p"]
+
+
+def scores_of(seed: int, orders: int = 6, topics: int = 8) -> pd.DataFrame:
+    """Random scores; FU has one score in each conversation, whatever the order."""
+    rng = np.random.default_rng(seed)
+    index = pd.MultiIndex.from_product(
+        [RUNS, [str(topic) for topic in range(topics)], range(orders)], names=["run", "topic", "permutation"]
+    )
+    table = pd.DataFrame({"value": rng.random(len(index))}, index=index).reset_index()
+    first = table.groupby(["run", "topic"])["value"].transform("first")
+    return table.assign(value=table["value"].where(table["run"] != "FU", first))
+
+
+def test_means_of_table_2_and_what_is_printed_of_them() -> None:
+    scores = scores_of(1)
+    wide = scores.pivot_table(index=["topic", "permutation"], columns="run", values="value")
+    script = wide.xs(0, level="permutation").mean()
+    theirs = TABLE_2.set_index("model")[["orig. order", "mean", "max"]].astype(float)
+    leads = claims.first_utterance_leads(scores, TABLE_2)
+    assert leads.estimate == pytest.approx(script["FU"] - script.drop("FU").max())
+    assert leads.printed == pytest.approx(0.1692 - 0.1687)
+    assert claims.first_utterance_stays(scores).estimate == 0
+    moved = scores[scores["run"] != "FU"]
+    change = claims.permuting_changes(moved, TABLE_2)
+    assert change.estimate == pytest.approx((wide.mean() - script).drop("FU").mean())
+    systems = ["anCB", "CU", "LP", "RM3p"]
+    assert change.printed == pytest.approx((theirs["mean"] - theirs["orig. order"])[systems].mean())
+    gains = wide.groupby("topic").max().mean() - script
+    raised = claims.permuting_can_raise(moved, TABLE_2)
+    assert raised.estimate == pytest.approx(gains.drop("FU").min())
+    assert raised.printed == pytest.approx((theirs["max"] - theirs["orig. order"])[systems].min())
+    for evidence in (leads, change, raised):
+        assert evidence.n == 8
+
+
+def test_intervals_over_conversations_are_the_bootstraps() -> None:
+    moved = scores_of(2, topics=30)
+    found = claims.permuting_changes(moved[moved["run"] != "FU"])
+    wide = moved[moved["run"] != "FU"].pivot_table(index=["topic", "permutation"], columns="run", values="value")
+    gaps = (wide.groupby("topic").mean() - wide.xs(0, level="permutation")).mean(axis=1).to_numpy()
+    theirs = stats.bootstrap((gaps,), np.mean, method="percentile", rng=np.random.default_rng(3)).confidence_interval
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.1 * (theirs.high - theirs.low))
+
+
+def test_the_place_of_the_script_and_the_pairs_that_one_system_always_wins() -> None:
+    scores = scores_of(4)
+    moved = scores[scores["run"] != "FU"]
+    means = moved.pivot_table(index="topic", columns="permutation", values="value")
+    best = (means.idxmax(axis=1) == 0).mean()
+    script = claims.script_best(moved)
+    assert script.estimate == pytest.approx(best)
+    interval = stats.binomtest(round(best * 8), 8).proportion_ci()
+    assert (script.low, script.high) == pytest.approx((interval.low, interval.high))
+    above = means.drop(columns=0).gt(means[0], axis=0).sum(axis=1).mean() / 6
+    assert claims.script_against_chance(moved).estimate == pytest.approx(above)
+    leads = claims.anyone_can_lead(moved, printed_table("permutations/table-3"))
+    assert leads.estimate == pytest.approx(largest_differences(moved).set_index("model").to_numpy().min())
+    assert leads.printed == 0.025
+    raised = moved.assign(value=moved["value"] + moved["run"].map({"CU": 2.0}).fillna(0.0))
+    always = claims.always_won(preference(raised))
+    assert always.estimate == pytest.approx(2 / 3)  # both pairs with CU, of three
+    every = {topic: part.to_numpy() for topic, part in raised.pivot_table(
+        index=["topic", "permutation"], columns="run", values="value"
+    ).groupby(level="topic")}  # fmt: skip
+    better = [(values[1:] > values[0]).all(axis=1).any() for values in every.values()]
+    assert claims.better_for_all(every).estimate == pytest.approx(np.mean(better))
+
+
+def test_evidence_of_the_analyses_of_variance() -> None:
+    scores = scores_of(5)
+    scores["value"] += scores["run"].map({"LP": 0.4, "CU": 0.1}).fillna(0.0)
+    script = scores[scores["permutation"] == 0]
+    md0, md1 = anova(script), anova(scores, "MD1", alpha=1.1)
+    table5 = printed_table("permutations/table-5")
+    size = claims.size_of_model(scores, table5)
+    assert size.estimate == pytest.approx(md1.set_index("source").loc["model", "omega_squared"])
+    assert size.printed == 0.03
+    pairs = tukey_hsd(script, md0)
+    largest = claims.largest_difference(pairs, 8, "largest", 0.0236)
+    row = pairs.loc[pairs["difference"].abs().idxmax()]
+    assert largest.estimate == pytest.approx(abs(row["difference"]))
+    assert [abs(largest.low or 0), abs(largest.high or 0)] == pytest.approx(sorted(abs(row[["low", "high"]])))
+    assert claims.printed_gap(TABLE_2, "orig. order") == pytest.approx(0.1687 - 0.1451)
+    gain = claims.more_tiers(scores)
+    counts = [tiers(part, tukey_hsd(part, table))["tier"].max() for part, table in [(scores, md1), (script, md0)]]
+    assert gain.estimate == counts[0] - counts[1]
+    exact = scores.groupby(["run", "topic"])["value"].mean().rename("mean").reset_index()
+    means = exact.rename(columns={"mean": "value"})
+    by_mean = tiers(means, tukey_hsd(means, anova(means)))["tier"].max()
+    assert claims.more_tiers(scores, exact).estimate == by_mean - counts[1]
+    shared = claims.shared_effect(scores, table5)
+    assert shared.printed == pytest.approx((0.84 - 1) / (0.84 + 3))
+
+
+def test_evidence_of_what_is_printed() -> None:
+    table5 = printed_table("permutations/table-5")
+    assert claims.orders_of_the_table(table5, 20).estimate == 48
+    assert claims.tiers_named(printed_table("permutations/tiers")).estimate == 3
+    noise = claims.noise_in_the_residual(table5)
+    assert noise.estimate == 0.84
+    assert noise.high == pytest.approx(0.84 / stats.f.ppf(0.025, 940, 3836))
+    assert stats.f.cdf(0.84, 940, 3836) < 0.001 < 0.025
+
+
+def test_orders_needed_for_a_margin() -> None:
+    exact = pd.DataFrame({"run": "a", "topic": ["1", "2"], "orders": [5000, 300], "mean": [0.2, 0.4]})
+    exact = exact.assign(sd=[0.1, 0.2], minimum=[0.1, 0.1], maximum=[0.5, 0.9])
+    table = tables.orders_needed(exact, [0.05]).iloc[0]
+    assert table["range / mean"] == pytest.approx(0.6 / 0.3)
+    needed = int(table["orders for +-0.05"])
+    errors = standard_errors(exact, [needed, int(needed * 0.9)]).set_index("permutations")["standard error"]
+    assert 1.96 * errors[needed] <= 0.05 < 1.96 * errors[int(needed * 0.9)]
+
+
+def test_treatments_and_what_the_sentences_say_of_them() -> None:
+    scores = scores_of(6)
+    moved = scores[scores["run"] != "FU"]
+    flat = moved.assign(value=0.25)
+    table = tables.by_treatment({"as it is": moved, "flat": flat}, np.random.default_rng(1))
+    assert table["run"].tolist() == ["CU", "LP", "RM3p", "all"] * 2
+    assert table["change"].to_numpy() == pytest.approx(table["mean"] - table["script"])
+    assert (table[table["treatment"] == "flat"][["change", "low", "high"]] == 0).all(axis=None)
+    assert "flat: +0.0000 [+0.0000, +0.0000]" in sentences.pooling(table, ["as it is", "flat"])
+    correlations = pd.DataFrame({"run": ["a", "b"], "topic": ["1", "2"], "correlation": [0.5, np.nan]})
+    said = sentences.undefined(correlations, "x", "y")
+    assert said.startswith("1 of 2 correlations of x and y are not defined (b on 2)")
+    assert "where" not in sentences.undefined(correlations.iloc[:1], "x", "y")
