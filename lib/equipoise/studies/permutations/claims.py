@@ -124,7 +124,7 @@ def always_won(wins: pd.DataFrame) -> Evidence:
     return _over_conversations(said, shares.to_numpy())
 
 
-def largest_difference(pairs: pd.DataFrame, conversations: int, said: str, printed: float) -> Evidence:
+def largest_difference(pairs: pd.DataFrame, conversations: int, said: str, printed: float | None = None) -> Evidence:
     """The largest difference between two systems, with Tukey's interval."""
     row = pairs.loc[pairs["difference"].abs().idxmax()]
     turned = row["difference"] < 0
@@ -134,9 +134,9 @@ def largest_difference(pairs: pd.DataFrame, conversations: int, said: str, print
     return Evidence(said, abs(float(row["difference"])), float(low), float(high), n=conversations, printed=printed)
 
 
-def printed_gap(printed: pd.DataFrame, column: str) -> float:
-    """Printed difference between the best and the worst of the systems of the analyses of variance."""
-    numbers = _printed(printed, column)[["CU", "LP", "RM3p", "RM3s", "anCB"]]
+def printed_gap(printed: pd.DataFrame) -> float:
+    """Printed difference of the means of the best and the worst system of the analyses of variance."""
+    numbers = _printed(printed, "mean")[["CU", "LP", "RM3p", "RM3s", "anCB"]]
     return float(numbers.max() - numbers.min())
 
 

@@ -55,14 +55,13 @@ def undefined(correlations: pd.DataFrame, first: str, second: str) -> str:
 
 
 def weights(table: pd.DataFrame) -> str:
-    """Where LP stands by the paper's words and by the program, as a question."""
-    ranks = table[table["family"] != "baselines"].groupby("variant")["mean"].rank(ascending=False).astype(int)
-    rows = table.assign(rank=ranks)[table["run"] == "LP"].itertuples()
-    found = "; ".join(f"by the {row.variant}: {row.mean:.4f}, rank {row.rank}" for row in rows)
+    """LP beside CU by the paper's words and by the program, as a question."""
+    means = table.pivot_table(index="variant", columns="run", values="mean", sort=False)
+    found = "; ".join(f"by the {variant}: LP {row['LP']:.4f}, CU {row['CU']:.4f}" for variant, row in means.iterrows())
     return (
-        f"Mean score of LP over the orders, and its rank among the systems with a context ({found}). The paper finds "
-        "LP alone in its worst tier. Is that the method, or the weight that its program gives to the other utterance? "
-        "The paper cannot say, and nor can this replica."
+        f"Mean scores over the orders {found}. The paper finds LP alone in its worst tier, below CU. Is that the "
+        "method, or the weight that its program gives to the previous utterance? The paper cannot say, and "
+        "nor can this replica."
     )
 
 
