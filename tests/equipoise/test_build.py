@@ -99,6 +99,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
     first = digest(root / "reports")
     assert set(first) == {
         *(f"example/{name}" for name in ("example.ipynb", "manifest.json", "tables/rows.csv", "tables/rows.md")),
+        "claims.csv",
         "ledger.csv",
         "ledger.md",
     }

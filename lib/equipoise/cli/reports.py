@@ -25,8 +25,9 @@ from equipoise.cli.shared import fail, named
 def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **how: Any) -> None:
     """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
 
-    With a parameter other than its default, or the smoke profile, a report goes to reports/variants.
+    With a parameter other than its default, or the smoke profile, a report goes to reports/variants, with a page.
     """
+    from equipoise import project
     from equipoise.parquet_folders import cluster as connect
     from equipoise.reports import build as builder
     from equipoise.site import pages
@@ -37,6 +38,9 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str 
         outcomes = builder.build(names, given, executor=executor, **how)
     for outcome in outcomes:
         click.echo(f"{outcome.state:>6}  {outcome.notebook}" + (f"  {outcome.message}" if outcome.message else ""))
+        if outcome.state in ("built", "fresh") and outcome.message:
+            page = pages.variant(project.root() / outcome.message)
+            click.echo(f" built  its page: {page.relative_to(project.root())}")
     if how["profile"] == "full" and not given and pages.refresh():
         click.echo(" built  the site: reports/site/index.html")
     if failed := sum(outcome.state == "failed" for outcome in outcomes):

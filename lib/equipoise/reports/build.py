@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.loaders import registry
-from equipoise.reports import provenance
+from equipoise.reports import findings, provenance
 from equipoise.reports.provenance import complete_manifest, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
 from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
@@ -202,10 +202,9 @@ def build(
                 if output_digests(staged) != output_digests(target) or read_manifest(staged) != read_manifest(target):
                     move(staged, target)
         if any(target.parent == reports for target in targets.values()):
-            _ledger(find_notebooks()).write(folder)
             reports.mkdir(exist_ok=True)
-            for file in ("ledger.csv", "ledger.md", "claims.csv"):
-                (folder / file).replace(reports / file)
+            for file in _summaries(_ledger(find_notebooks()), folder / "summaries"):
+                file.replace(reports / file.name)
     return list(outcomes.values())
 
 
@@ -215,6 +214,17 @@ def _ledger(notebooks: Mapping[str, Notebook]) -> Ledger:
     manifests = {name: manifest for name in notebooks if (manifest := read_manifest(reports / name))}
     stale = [name for name in manifests if staleness(notebooks[name], reports / name)]
     return Ledger.of(manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])])
+
+
+def _summaries(ledger: Ledger, folder: Path) -> list[Path]:
+    """Write what sums all reports up, the ledger, the claims and the findings, into a new folder."""
+    folder.mkdir()
+    ledger.write(folder)
+    template = project.root() / "data" / "findings.md"
+    if template.is_file():
+        text = findings.render(template.read_text(encoding="utf-8"), [folder, project.root() / "reports"])
+        (folder / "findings.md").write_text(text, encoding="utf-8")
+    return sorted(folder.iterdir())
 
 
 # --- checking -----------------------------------------------------------------------------------------------------
@@ -233,9 +243,8 @@ def check() -> list[str]:
     faults += [f"reports/{name} has no notebook" for name in sorted(folders - set(notebooks))]
     ledger = _ledger(notebooks)
     with staging() as folder:
-        ledger.write(folder)
-        files = [file.name for file in folder.iterdir() if not _same(file, reports / file.name)]
-    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in sorted(files)]
+        files = [file.name for file in _summaries(ledger, folder / "summaries") if not _same(file, reports / file.name)]
+    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in files]
     committed = _committed_ledger()
     return faults if committed is None else faults + ledger.falls_from(committed)
 

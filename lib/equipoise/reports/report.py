@@ -166,8 +166,7 @@ class Report:
         if artefact not in self._records:
             raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
         if self._variant:
-            words = f"{record['statement']}: not judged, as these are not the paper's parameters ({self._variant})"
-            return self.say(words)
+            return self.say(f"{record['statement']}: not judged with {self._variant}.")
         self._records[artefact]["claims"].append(record)
         return show_claim(record)
 

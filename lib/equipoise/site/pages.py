@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 import pandas as pd
@@ -19,10 +20,11 @@ from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
 from equipoise.declare import written
+from equipoise.reports import claims
 from equipoise.reports.build import move, staging
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook, find_notebooks
-from equipoise.reports.provenance import MANIFEST
+from equipoise.reports.provenance import MANIFEST, read_manifest
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
 
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
@@ -70,6 +72,22 @@ def reported() -> dict[str, Notebook]:
     return {name: notebook for name, notebook in find_notebooks().items() if (reports / name / MANIFEST).is_file()}
 
 
+def _environment() -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader(TEMPLATES / "site")
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+
+
+def variant(folder: Path) -> Path:
+    """Make a page of a report with other parameters, beside its folder, complete in itself; return where it is."""
+    parameters = (read_manifest(folder) or {})["parameters"]
+    values = {"title": folder.parent.name, "parameters": parameters, "style": _style().decode()}
+    content = str(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
+    page = folder.with_name(f"{folder.name}.html")
+    made = _environment().get_template("variant.html").render(content=content, **values)
+    page.write_text(made, encoding="utf-8")
+    return page
+
+
 def pages() -> dict[str, bytes]:
     """Every file of the site by its path below ``reports/site``; empty while no notebook has a report."""
     reports, notebooks = project.root() / "reports", reported()
@@ -99,7 +117,19 @@ def pages() -> dict[str, bytes]:
     for paper, rows in table.groupby("paper", sort=False):
         chapters = {chapter: part.to_dict("records") for chapter, part in rows.groupby("chapter", sort=False)}
         papers.append((paper, _title(references.get(str(paper), "")), chapters))
-    render("contents", "index", "Equipoise", ledger=table.to_dict("records"), papers=papers)
+    found = reports / "findings.md"
+    told = found.read_text(encoding="utf-8") if found.is_file() else ""
+    told = re.sub("^#", "##", told, flags=re.MULTILINE).replace("](site/", "](")
+    render(
+        "contents",
+        "index",
+        "Equipoise",
+        ledger=table.to_dict("records"),
+        papers=papers,
+        findings=prose(told, anchors=False),
+    )
+    judged = claims.read(reports / "claims.csv") if (reports / "claims.csv").is_file() else []
+    render("claims", "claims", "Claims", claims=judged, judgements=claims.VERDICTS, kinds=claims.KINDS)
     for name, notebook in notebooks.items():
         made = table[table["notebook"] == name]
         values = {"artefacts": made.to_dict("records"), "references": _cited(notebook, made, references)}
