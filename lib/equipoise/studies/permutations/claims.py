@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers
 from equipoise.measures.orders import SCRIPT, score_matrix
 from equipoise.reports.claims import Evidence
+from equipoise.statistics import resampled
 from equipoise.studies.permutations.order_effects import conversation_leads, conversation_spread
 from equipoise.studies.permutations.order_tests import shared_by_systems
 
@@ -23,17 +24,15 @@ _NOTHING_DRAWN = "it follows from printed numbers: nothing was sampled"
 
 
 def _over_conversations(
-    said: str, values: Floats, statistic: Callable[[Floats], Floats] = lambda means: means, printed: float | None = None
+    said: str, values: Floats, statistic: Callable[[Floats], float] = float, printed: float | None = None
 ) -> Evidence:
-    """A statistic of the means over conversations, with its percentile interval, conversations drawn again.
+    """A statistic of the means over conversations, the first axis of the values."""
 
-    ``values`` (shaped (conversations, ...)); ``statistic`` takes their means, shaped (..., *of one conversation).
-    """
-    drawn = np.random.default_rng(_SEED).integers(len(values), size=(_RESAMPLES, len(values)))
-    estimate = float(statistic(values.mean(axis=0)[None])[0])
-    ends = np.quantile(statistic(values[drawn].mean(axis=1)), [_LEVEL / 2, 1 - _LEVEL / 2])
-    low, high = (float(end) for end in ends)  # a largest or smallest value can lie outside what draws of it give
-    return Evidence(said, estimate, min(low, estimate), max(high, estimate), n=len(values), printed=printed)
+    def of_those(places: Integers) -> float:
+        return float(statistic(values[places].mean(axis=0)))
+
+    found = resampled(of_those, len(values), np.random.default_rng(_SEED), resamples=_RESAMPLES)
+    return Evidence(said, *found, n=len(values), printed=printed)
 
 
 def _printed(table: pd.DataFrame, column: str) -> pd.Series:
@@ -56,8 +55,8 @@ def first_utterance_leads(scores: pd.DataFrame, printed: pd.DataFrame) -> Eviden
     script, _, systems = _by_topic(scores)
     place, theirs = systems.index("FU"), _printed(printed, "orig. order")
 
-    def lead(means: Floats) -> Floats:
-        return means[:, place] - np.delete(means, place, axis=1).max(axis=1)
+    def lead(means: Floats) -> float:
+        return means[place] - np.delete(means, place).max()
 
     said = "FU minus the best of the other systems, mean score in the order of the script"
     return _over_conversations(said, script, lead, float(theirs["FU"] - theirs.drop("FU").max()))
@@ -88,7 +87,7 @@ def permuting_can_raise(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence
     known = [name for name in ["anCB", *wide.columns] if name in {*printed["model"]}]
     theirs = float((_printed(printed, "max") - _printed(printed, "orig. order"))[known].min())
     said = "best orders minus the script, of the system that gains least (the script is among the orders)"
-    return _over_conversations(said, best, lambda means: means.min(axis=1), theirs)
+    return _over_conversations(said, best, np.min, theirs)
 
 
 def script_best(scores: pd.DataFrame) -> Evidence:
@@ -114,7 +113,7 @@ def anyone_can_lead(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     """The smallest entry of Table 3."""
     leads = conversation_leads(scores)
     theirs = float(printed.set_index("model").astype(float).to_numpy().min())
-    return _over_conversations("smallest entry of Table 3", leads, lambda means: means.min(axis=(1, 2)), theirs)
+    return _over_conversations("smallest entry of Table 3", leads, np.min, theirs)
 
 
 def always_won(wins: pd.DataFrame) -> Evidence:
@@ -148,11 +147,10 @@ def size_of_model(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     parts = [part.to_numpy() for _, part in centred.groupby(level="topic", sort=False)]
     sums = np.array([[*part.sum(axis=0), (part**2).sum(), len(part)] for part in parts])
 
-    def omega_squared(means: Floats) -> Floats:
-        totals = means * len(parts)
-        orders = totals[:, -1]
-        among = (totals[:, :systems] ** 2).sum(axis=1) / orders
-        residual = (totals[:, -2] - among) / ((orders - 1) * (systems - 1))
+    def omega_squared(means: Floats) -> float:
+        *totals, squares, orders = means * len(parts)
+        among = (np.array(totals) ** 2).sum() / orders
+        residual = (squares - among) / ((orders - 1) * (systems - 1))
         surplus = among - (systems - 1) * residual
         return surplus / (surplus + orders * systems * residual)
 
@@ -166,12 +164,12 @@ def size_of_model(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
 
 def shared_effect(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     """What of an order's effect every system has, of Table 5; beside the interaction."""
-    rho, low, high = shared_by_systems(scores, np.random.default_rng(_SEED), resamples=_RESAMPLES)
+    found = shared_by_systems(scores, np.random.default_rng(_SEED), resamples=_RESAMPLES)
     systems = scores["run"].nunique()
     said = "share of an order's effect that is common to the systems, once topic x model is out of the residual"
     ratio = _of_source(printed, "permutation(topic)", "F")
     theirs = (ratio - 1) / (ratio + systems - 1)
-    return Evidence(said, rho, low, high, n=scores["topic"].nunique(), printed=theirs)
+    return Evidence(said, *found, n=scores["topic"].nunique(), printed=theirs)
 
 
 def better_for_all(every: Mapping[str, Floats]) -> Evidence:
@@ -194,15 +192,12 @@ def more_tiers(scores: pd.DataFrame, exact: pd.DataFrame | None = None) -> Evide
         means = exact.pivot_table(index="topic", columns="run", values="mean", sort=False)
         parts = [row[None] for row in means.loc[wide.index.unique("topic"), wide.columns].to_numpy()]
 
-    def gain(chosen: np.ndarray) -> int:
-        return _tiers([parts[number] for number in chosen]) - _tiers([script[number][None] for number in chosen])
+    def gain(places: Integers) -> float:
+        return float(_tiers([parts[place] for place in places]) - _tiers([script[place][None] for place in places]))
 
-    rng, every = np.random.default_rng(_SEED), np.arange(len(parts))
-    found = [gain(rng.choice(every, len(every))) for _ in range(299)]
-    low, high = np.quantile(found, [_LEVEL / 2, 1 - _LEVEL / 2], method="nearest")
-    estimate = gain(every)
+    found = resampled(gain, len(parts), np.random.default_rng(_SEED), resamples=_RESAMPLES)
     said = f"tiers {'with exact means over all orders' if exact is not None else 'of MD1'} minus those of the script"
-    return Evidence(said, estimate, min(float(low), estimate), max(float(high), estimate), n=len(parts))
+    return Evidence(said, *found, n=len(parts))
 
 
 @cache

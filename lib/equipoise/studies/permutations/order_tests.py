@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers
 from equipoise.measures.orders import score_matrix
+from equipoise.statistics import resampled
 from equipoise.studies.permutations.class_structures import ClassStructure
 from equipoise.studies.permutations.structures import Orders
 from equipoise.studies.permutations.variance import INTERACTION
@@ -143,9 +144,10 @@ def shared_by_systems(
     parts: Sequence[Floats] = [part.to_numpy(dtype=np.float64)[None] for _, part in wide.groupby(level="topic")]
     sums = np.array([[float(one[0]) for one in _sums_of_squares(part)] for part in parts])
     freedom = np.array([part.shape[1] - 1 for part in parts])
-    drawn = np.vstack([np.arange(len(parts)), rng.integers(len(parts), size=(resamples, len(parts)))])
-    (nested, error), orders = sums[drawn].sum(axis=1).T, freedom[drawn].sum(axis=1)
-    nested, error = nested / orders, error / orders / (systems - 1)
-    rho = (nested - error) / (nested + (systems - 1) * error)
-    low, high = np.quantile(rho[1:], [0.025, 0.975])
-    return float(rho[0]), float(low), float(high)
+
+    def rho(places: Integers) -> float:
+        (nested, error), orders = sums[places].sum(axis=0), freedom[places].sum()
+        nested, error = nested / orders, error / orders / (systems - 1)
+        return float((nested - error) / (nested + (systems - 1) * error))
+
+    return resampled(rho, len(parts), rng, resamples=resamples)

@@ -150,20 +150,6 @@ def cost(made: Sequence[Conversation], orders: Mapping[str, Orders]) -> pd.DataF
     return pd.DataFrame(rows.items(), columns=["method", "utterances to rank for one system"])
 
 
-def enough_permutations(exact: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
-    """How many permutations until the ranking of systems stands still."""
-    means = exact.groupby("run")["mean"].mean().sort_values(ascending=False)
-    enough = stability.loc[stability["same"] >= 0.95, "permutations"]
-    closest = (means.shift(1) - means).dropna()
-    rows = {
-        "ranking by exact means": " > ".join(means.index),
-        "smallest gap between neighbours": f"{closest.min():.4f} ({closest.idxmin()} and the one above it)",
-        "permutations for the exact ranking in 95% of draws": str(enough.min()) if len(enough) else "more than tried",
-        "conversations in the study": str(exact["topic"].nunique()),
-    }
-    return pd.DataFrame(rows.items(), columns=["question", "answer"])
-
-
 def two_rounds(*turns: pd.DataFrame) -> pd.DataFrame:
     """Valid orders of the longest conversation of each run, from the turns that a user asked (columns run, topic)."""
     sizes = pd.concat(turns).groupby(["run", "topic"], sort=False).size()
