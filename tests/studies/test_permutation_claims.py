@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from equipoise.measures.orders import preference
+from equipoise.reports.claims import Evidence
 from equipoise.reports.printed import printed_table
 from equipoise.studies.permutations import claims, sentences, tables
 from equipoise.studies.permutations.order_effects import largest_differences, standard_errors
@@ -146,3 +147,44 @@ def test_treatments_and_what_the_sentences_say_of_them() -> None:
     said = sentences.undefined(correlations, "x", "y")
     assert said.startswith("1 of 2 correlations of x and y are not defined (b on 2)")
     assert "where" not in sentences.undefined(correlations.iloc[:1], "x", "y")
+
+
+def test_table_2_holds_each_variant_once_with_what_is_judged_and_printed() -> None:
+    scores = scores_of(7)
+    other = scores.assign(value=scores["value"].where(scores["run"] != "LP", 1 - scores["value"]))
+    judged = scores.assign(value=0.5)
+    table = tables.beside_printed({"paper": scores, "program": other}, judged, TABLE_2)
+    assert table[["run", "variant"]].to_numpy().tolist() == [*([run, "paper"] for run in RUNS), ["LP", "program"]]
+    rows = table.set_index(["run", "variant"])
+    means = other.groupby("run")["value"].mean()
+    assert rows.loc[("LP", "program"), "mean"] == pytest.approx(means["LP"])
+    assert (table.loc[table["variant"] == "paper", ["judged, script", "judged, mean"]] == 0.5).all(axis=None)
+    assert rows["judged, mean"].isna().tolist() == [False] * 4 + [True]
+    assert rows.loc[("CU", "paper"), "printed max"] == 0.1809
+
+
+def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
+    exact = pd.DataFrame(
+        {"run": ["A", "A", "B", "B", "C", "C"], "topic": ["1", "2"] * 3, "orders": 24, "sd": [0.1, 0.1, 0.05, 0, 0, 0]}
+    ).assign(mean=0.5, minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5], maximum=[0.9, 0.5, 0.6, 0.5, 0.5, 0.5])
+    needed = tables.orders_needed(exact[exact["run"] != "C"], [0.1])
+    stability = pd.DataFrame({"permutations": [1, 5, 9], "same": [0.5, 0.96, 1.0]})
+    chance = Evidence("share", 0.3, 0.2, 0.4)
+    first, second, third = sentences.answer(exact, needed, stability, chance, "nDCG@3")
+    assert "a range of 20% of it (B) to 80% (A)" in first
+    assert "; C do not see" not in first
+    assert "C does not see the order" in first
+    assert "30% [20%, 40%]" in second
+    assert third.startswith("5 orders of each conversation give the ranking of exact means in 95 % of draws")
+    assert "within 0.1," in third
+    unsettled = sentences.answer(exact, needed, stability.iloc[:1], chance, "nDCG@3")[2]
+    assert unsettled.startswith("Even 1 orders of each conversation do not fix the ranking")
+
+
+def test_sampled_ranges_are_said_as_shares() -> None:
+    errors = pd.DataFrame({"error": [0.001, -0.01], "standard error": [0.002, 0.002], "minimum": [0.0, 0.0]})
+    errors = errors.assign(maximum=1.0, **{"sampled minimum": [0.1, 0.2], "sampled maximum": [0.9, 0.8]})
+    said = sentences.sampled_range(errors, 7)
+    assert "With up to 7 drawn orders" in said
+    assert "60% to 80%; 1 of 2 sampled means" in said
+    assert "the furthest by 0.0100" in said

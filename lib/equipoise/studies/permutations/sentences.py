@@ -23,11 +23,12 @@ def answer(
     else:
         ranked = f"even {stability['permutations'].max()} orders of each conversation do not fix the ranking"
     blind = " and ".join([", ".join(fixed[:-1]), fixed[-1]] if len(fixed) > 1 else fixed)
+    blind += " do not see the order" if len(fixed) > 1 else " does not see the order"
     within = str(margin).removeprefix("orders for +-")
     return [
         f"On the replica, over all valid orders of {exact['topic'].nunique()} conversations, the mean {measure} of a "
         f"system can be moved over a range of {least['range / mean']:.0%} of it ({least['run']}) to "
-        f"{most['range / mean']:.0%} ({most['run']}) by the choice of orders; {blind} do not see the order.",
+        f"{most['range / mean']:.0%} ({most['run']}) by the choice of orders; {blind}.",
         f"The script is one order among many: {chance.estimate:.0%} [{chance.low:.0%}, {chance.high:.0%}] of orders "
         "drawn at random score higher, averaged over conversations and systems.",
         f"{ranked[0].upper()}{ranked[1:]}, and {needed[margin].min()} to {needed[margin].max()} of each give a "
