@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 
 
 def _predictions(script: float, others: Floats) -> dict[str, Floats]:
-    """Predicted scores over orders, from the score of the script and the scores of other systems, by rank of the order."""
+    """Predicted scores over orders, from the score of the script and the scores of other systems, by order."""
     changes = others - others[0]
     return {
         "the script alone": np.array([script]),
