@@ -70,6 +70,7 @@ def test_the_level_of_the_randomisation_over_orders_is_right_where_that_of_the_f
     assert stats.binomtest(sum(f_test), 200, 0.05, alternative="greater").pvalue < 0.01
     found = [order_randomisation(STRUCTURES, *scores_of_pairs(rng, 1.5), rng, draws=39)[1] for _ in range(20)]
     assert sum(p <= 0.05 for p in found) >= 15
+    assert min(found) == 1 / 40  # what was observed is one of the draws
 
 
 def test_both_statistics_are_those_of_the_analysis_of_variance() -> None:
