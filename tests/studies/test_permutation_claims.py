@@ -164,9 +164,9 @@ def test_table_2_holds_each_variant_once_with_what_is_judged_and_printed() -> No
 
 
 def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
-    exact = pd.DataFrame(
+    exact = pd.DataFrame(  # C differs by rounding only
         {"run": ["A", "A", "B", "B", "C", "C"], "topic": ["1", "2"] * 3, "orders": 24, "sd": [0.1, 0.1, 0.05, 0, 0, 0]}
-    ).assign(mean=0.5, minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5], maximum=[0.9, 0.5, 0.6, 0.5, 0.5, 0.5])
+    ).assign(mean=0.5, minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5], maximum=[0.9, 0.5, 0.6, 0.5, 0.5 + 1e-16, 0.5 + 2e-16])
     needed = tables.orders_needed(exact[exact["run"] != "C"], [0.1])
     stability = pd.DataFrame({"permutations": [1, 5, 9], "same": [0.5, 0.96, 1.0]})
     chance = Evidence("share", 0.3, 0.2, 0.4)
@@ -188,3 +188,11 @@ def test_sampled_ranges_are_said_as_shares() -> None:
     assert "With up to 7 drawn orders" in said
     assert "60% to 80%; 1 of 2 sampled means" in said
     assert "the furthest by 0.0100" in said
+
+
+def test_what_the_interaction_changes_is_said_with_every_test() -> None:
+    without = pd.DataFrame({"source": ["permutation(topic)", "model"], "F": [0.7, 200.0], "p": [0.99, 1e-99]})
+    after, by_chance = without.assign(F=[2.9, 5.4], p=[1e-9, 0.0007]), {"permutation(topic)": 0.001, "model": 0.002}
+    said = sentences.interaction(without, after, by_chance)
+    assert "F = 0.70 (p = 0.99); out of it, F = 2.90 (p = 1e-09; by random renaming p = 0.001)" in said
+    assert "F = 200.00 against that residual (p = 1e-99), and with F = 5.40 over conversations (p = 0.0007;" in said

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from equipoise.reports.claims import Evidence
+
+_EQUAL = 1e-12
 
 
 def answer(
@@ -15,7 +17,9 @@ def answer(
     """How far the order of a script is an accident, for which systems, and with how many orders one would know."""
     moving = needed.sort_values("range / mean", ascending=False)
     most, least = moving.iloc[0], moving.iloc[-1]
-    fixed = [run for run, part in exact.groupby("run", sort=False) if (part["maximum"] == part["minimum"]).all()]
+    fixed = [
+        run for run, part in exact.groupby("run", sort=False) if (part["maximum"] - part["minimum"]).max() < _EQUAL
+    ]
     enough = stability.loc[stability["same"] >= 0.95, "permutations"]
     margin = next(name for name in needed if str(name).startswith("orders for"))
     if len(enough):
@@ -53,6 +57,20 @@ def undefined(correlations: pd.DataFrame, first: str, second: str) -> str:
     names = ", ".join(f"{row.run} on {row.topic}" for row in absent.itertuples())
     left_out = f" ({names}), where one of the two measures is the same on every order" if len(absent) else ""
     return f"{len(absent)} of {len(correlations)} correlations of {first} and {second} are not defined{left_out}."
+
+
+def interaction(without: pd.DataFrame, with_it: pd.DataFrame, by_chance: Mapping[str, float]) -> str:
+    """What taking topic x model out of the residual changes, and what the randomisation tests say."""
+    before, after = (table.set_index("source")[["F", "p"]] for table in (without, with_it))
+    nested, model = "permutation(topic)", "model"
+    ratio = [f"F = {table.loc[source, 'F']:.2f}" for source in (nested, model) for table in (before, after)]
+    p = [f"p = {table.loc[source, 'p']:.2g}" for source in (nested, model) for table in (before, after)]
+    return (
+        f"With topic x model in the residual, as in MD1, {nested} has {ratio[0]} ({p[0]}); out of it, {ratio[1]} "
+        f"({p[1]}; by random renaming p = {by_chance[nested]:.2g}). Systems differ with {ratio[2]} against that "
+        f"residual ({p[2]}), and with {ratio[3]} over conversations ({p[3]}; by exchange of systems "
+        f"p = {by_chance[model]:.2g})."
+    )
 
 
 def weights(table: pd.DataFrame) -> str:
