@@ -15,6 +15,7 @@ from equipoise.reports.claims import Evidence
 from equipoise.statistics import resampled
 from equipoise.studies.permutations.order_effects import conversation_leads, conversation_spread
 from equipoise.studies.permutations.order_tests import shared_by_systems
+from equipoise.studies.permutations.tables import script_place
 
 _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
@@ -92,7 +93,7 @@ def permuting_can_raise(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence
 
 def script_best(scores: pd.DataFrame) -> Evidence:
     """Share of the conversations in which no drawn order is better than the script, of Figure 1."""
-    place = _script_place(scores)
+    place = script_place(conversation_spread(scores)).to_numpy()
     best = int((place == 0).sum())
     interval = stats.binomtest(best, len(place)).proportion_ci()
     said = f"share of the conversations whose script no drawn order beats ({best} of {len(place)})"
@@ -101,12 +102,9 @@ def script_best(scores: pd.DataFrame) -> Evidence:
 
 def script_against_chance(scores: pd.DataFrame) -> Evidence:
     """Share of the other orders that beat the script, of Figure 1."""
-    return _over_conversations("share of the drawn orders that beat the script", _script_place(scores))
-
-
-def _script_place(scores: pd.DataFrame) -> Floats:
-    spread = conversation_spread(scores)
-    return spread.loc[spread["permutation"] == SCRIPT, "rank"].to_numpy()
+    return _over_conversations(
+        "share of the drawn orders that beat the script", script_place(conversation_spread(scores)).to_numpy()
+    )
 
 
 def anyone_can_lead(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:

@@ -9,10 +9,9 @@ import pandas as pd
 
 from equipoise.measures.orders import SCRIPT, score_matrix
 from equipoise.statistics import bootstrap_interval
-from equipoise.studies.permutations.class_structures import ClassStructure
 from equipoise.studies.permutations.conversations import Conversation, conversations
 from equipoise.studies.permutations.experiment import Experiment
-from equipoise.studies.permutations.order_effects import conversation_spread, performance, standard_errors
+from equipoise.studies.permutations.order_effects import performance, standard_errors
 from equipoise.studies.permutations.scoring import run_scores
 from equipoise.studies.permutations.structures import Orders
 from equipoise.studies.permutations.systems import SYSTEMS
@@ -150,31 +149,11 @@ def cost(made: Sequence[Conversation], orders: Mapping[str, Orders]) -> pd.DataF
     return pd.DataFrame(rows.items(), columns=["method", "utterances to rank for one system"])
 
 
-def two_rounds(*turns: pd.DataFrame) -> pd.DataFrame:
-    """Valid orders of the longest conversation of each run, from the turns that a user asked (columns run, topic)."""
-    sizes = pd.concat(turns).groupby(["run", "topic"], sort=False).size()
-    rounds = sizes.groupby("run", sort=False).agg(["size", "max"]).reset_index()
-    rounds.columns = ["run", "conversations", "most utterances"]
-    most = [ClassStructure.from_classes(["SE"] + ["FT"] * (size - 1)) for size in rounds["most utterances"]]
-    return rounds.assign(**{"valid orders": [structure.count for structure in most]})
-
-
 def ranges(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """How far the orders move each measure, by system, as a share of its mean too."""
     table = pd.concat([performance(part).assign(measure=name) for name, part in scores.items()], ignore_index=True)
     table["range / mean"] = (table["maximum"] - table["minimum"]) / table["mean"]
     return table[["measure", "run", "original", "minimum", "mean", "maximum", "range / mean"]]
-
-
-def better_than_the_script(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Whether the order of the script is the best one, by each measure."""
-    parts = {name: script_place(conversation_spread(part)) for name, part in scores.items()}
-    places = pd.concat(parts, names=["measure"]).groupby("measure", sort=False)
-    table = {
-        "conversations with a better order than the script": places.agg(lambda one: f"{(one > 0).sum()} of {len(one)}"),
-        "share of orders better than the script": places.mean(),
-    }
-    return pd.DataFrame(table).reset_index()
 
 
 def script_place(spread: pd.DataFrame) -> pd.Series:
