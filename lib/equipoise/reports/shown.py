@@ -159,6 +159,13 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)
 
 
+def folded(title: str, shown: Sequence[Shown]) -> Shown:
+    """Tables behind a title that opens."""
+    page, markdown = ("".join(one.formats[kind] for one in shown) for kind in ("text/html", "text/markdown"))
+    page = f"<details><summary>{html.escape(title)}</summary>{page}</details>"
+    return Shown.text(title, f"{markdown_cell(title)}\n\n{markdown}", page)
+
+
 def show_answer(sentences: Sequence[str]) -> Shown:
     """What a notebook has found, in two or three sentences."""
     text = " ".join(sentences)
