@@ -121,12 +121,12 @@ def evidence(found: pd.DataFrame) -> dict[str, Evidence]:
     }
 
 
-def told(found: pd.DataFrame) -> str:
+def told(found: pd.DataFrame, sample: int) -> str:
     """How many printed marks the printed means prove, leave open or refute."""
     marked, sure = found["marked"], found["significant"] == "yes"
     counts = found[marked]["significant"].value_counts().reindex(["yes", "open", "no"], fill_value=0)
     return (
-        f"Of the {marked.sum()} marks of Tables 5.2, 5.3 and 5.5 whose means are printed, {counts['yes']} are proven, "
-        f"{counts['open']} stay open and {counts['no']} are refuted; of the {(~marked).sum()} cells without a mark, "
-        f"{(sure & ~marked).sum()} must be significant."
+        f"With {sample:,} questions, of the {marked.sum()} marks of Tables 5.2, 5.3 and 5.5 whose means are printed, "
+        f"{counts['yes']} are proven, {counts['open']} stay open and {counts['no']} are refuted; of the "
+        f"{(~marked).sum()} cells without a mark, {(sure & ~marked).sum()} must be significant."
     )
