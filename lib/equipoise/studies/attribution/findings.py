@@ -85,7 +85,7 @@ def changes(labelled: pd.DataFrame) -> pd.DataFrame:
     truth.
     """
     wide = labelled.pivot_table(index=[*CELL, "weights", "score", "question"], columns="label", values="value")
-    wide = wide.reindex(columns=["Human", "LLM", "none"]).reset_index()
+    wide = wide.reindex(columns=["Human", "LLM", "none"]).dropna(subset=["Human", "LLM"]).reset_index()
     moved = wide[["Human", "LLM"]].sub(wide["none"], axis=0).abs()
     both = wide["relevant"] == wide["non-relevant"]
     true = moved["Human"].where(wide["relevant"] == "Human", moved["LLM"])
