@@ -26,6 +26,14 @@ from equipoise import project
 from equipoise.reports.build import execute
 from equipoise.reports.notebooks import Notebook, find_notebooks
 
+TITLE = """# {topic}: conversations scored
+
+**Question.** How relevant is each conversation about {topic}, and how fair to the groups of what it names?
+
+**Measures.** T. Sakai: *Fairness-based Evaluation of Conversational Search: A Pilot Study*, EVIA 2023 (gfrc); T. Sakai,
+S. Tao, Y.-I. Song: *Evaluating Group Fairness and Relevance in Conversational Search: An Alternative Formulation*, 2025
+(gfrc2)."""
+
 
 @dataclass(frozen=True)
 class Scaffold:
@@ -45,7 +53,7 @@ def _data_parameters(notebook: Notebook) -> dict[str, str]:
 
 def copyable() -> list[str]:
     """Notebooks that a topic of one's own can begin from."""
-    return [name for name, notebook in find_notebooks().items() if _data_parameters(notebook)]
+    return [name for name, notebook in find_notebooks(faults={}).items() if _data_parameters(notebook)]
 
 
 def _with_parameters(source: str, values: Mapping[str, str]) -> str:
@@ -61,15 +69,15 @@ def _with_parameters(source: str, values: Mapping[str, str]) -> str:
 
 
 def _copied_content(notebook: Notebook, name: str, values: Mapping[str, str]) -> str:
-    """The file of a notebook with another name, title and parameters."""
+    """The file of a notebook with another name, title and parameters, without prose tagged as about the example."""
     content = copy.deepcopy(notebook.content)
+    title = nbformat.v4.new_markdown_cell(TITLE.format(topic=values["topic"]), id="title")
+    content.cells = [title, *(cell for cell in content.cells if "example" not in cell.metadata.get("tags", []))]
     for cell in content.cells:
         if "parameters" in cell.metadata.get("tags", []):
             cell.source = _with_parameters(cell.source, values)
         elif cell.cell_type == "code":
             cell.source = cell.source.replace(f'Report("{notebook.name}")', f'Report("{name}")')
-    for title in [cell for cell in content.cells if cell.cell_type == "markdown"][:1]:
-        title.source = re.sub(r"\A#[^\n]*", lambda _: f"# {values['topic']}: conversations scored", title.source)
     return nbformat.writes(content) + "\n"
 
 
@@ -85,9 +93,10 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
         raise ValueError(f"{topic!r} is no topic: one word of letters, digits, '.', '_' and '-'")
     if source not in copyable():
-        why = "takes no topic and data files from its parameters" if source in find_notebooks() else "is no notebook"
+        known = find_notebooks(faults={})
+        why = "takes no topic and data files from its parameters" if source in known else "is no notebook"
         raise ValueError(f"{source} {why}; a topic can begin from {', '.join(copyable())}")
-    notebook = find_notebooks()[source]
+    notebook = find_notebooks([source])[source]
     old_topic = rf"(?<![A-Za-z0-9._-]){re.escape(str(notebook.parameters['topic'].default))}(?![A-Za-z0-9._-])"
     values, contents = {"topic": topic}, dict[Path, str]()
     for parameter, old in _data_parameters(notebook).items():

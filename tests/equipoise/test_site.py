@@ -312,8 +312,9 @@ def test_enter_skips_to_the_content_opens_a_cell_and_unfolds_code(browser: Brows
     page.press("Enter")
     assert page.run("document.activeElement.id") == "main"
     page.press("Tab")
+    assert page.run("document.activeElement.matches('.findings a')")
+    page.run("document.querySelector('.matrix a.cell').focus()")
     cell = page.run(FOCUS)["href"]
-    assert page.run("document.activeElement.matches('.matrix a.cell')")
     page.follow("Enter")
     assert page.run("location.pathname.split('/').pop() + location.hash") == cell
     assert page.run("document.querySelector(':target').getBoundingClientRect().top < innerHeight")
@@ -441,3 +442,24 @@ def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.Monke
     assert CliRunner().invoke(main, ["lab", "--", "--no-browser"]).exit_code == 0
     where = [f"--ServerApp.root_dir={project.root()}", "--LabApp.default_url=/lab/tree/notebooks"]
     assert started[0][1:] == ["-m", "jupyterlab", *where, "--no-browser"]
+
+
+# --- variants -------------------------------------------------------------------------------------------------------
+
+
+def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
+    report = project.root() / "reports" / "gfrc2_iclr_researchers"
+    folder = tmp_path / "gfrc2_iclr_researchers" / "patience=300"
+    shutil.copytree(report, folder)
+    manifest = json.loads((folder / "manifest.json").read_text()) | {"parameters": {"patience": HOSTILE}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    made = site.variant(folder)
+    page = Page(made.read_text())
+    assert made.parent == folder.parent
+    images = [unquote(values["src"]) for values in page.all("img")]
+    assert len(images) == 5
+    links = [unquote(values["href"]) for values in page.all("a") if values.get("href", "#")[0] not in "#h"]
+    assert len(links) > 10
+    assert all((made.parent / name).is_file() for name in images + links)
+    assert not page.all("script")
+    assert "&lt;script&gt;document.title" in made.read_text()

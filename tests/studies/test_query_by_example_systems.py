@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from equipoise.studies.query_by_example import claims
 from equipoise.studies.query_by_example import figures as example_plots
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.interpolation import alpha_bounds
@@ -269,25 +268,3 @@ def test_figures_draw_what_they_are_given() -> None:
         example_plots.interpolation_sweep(grid[:1], means, best)
     for drawn in (figure, figure_2, figure_3):
         plt.close(drawn)
-
-
-def test_claims_are_decided_by_means_and_letters() -> None:
-    def table(rows: list[tuple[str, float, str]]) -> pd.DataFrame:
-        letters = [
-            ("abcdefgh"[place], SYSTEMS.get(run, run), mean, beats) for place, (run, mean, beats) in enumerate(rows)
-        ]
-        return pd.DataFrame(letters, columns=["row", "run", "all MAP", f"all MAP {BETTER_THAN}"])
-
-    one = table([("bm25_STM2", 0.4, ""), ("tilde_tiny", 0.5, ""), ("cross_tiny", 0.3, "")])
-    assert claims.bm25_is_not_beaten(one) == (True, "BM25 STM2 0.4000, TILDE tiny 0.5000")
-    assert not claims.bm25_is_not_beaten(table([("bm25_STM2", 0.4, ""), ("tilde_tiny", 0.5, "a")]))[0]
-    held, told = claims.cross_encoder_is_best(one)
-    assert (held, told) == (False, "Cross-encoder tiny 0.3000, best of the others TILDE tiny 0.5000")
-    words = table([("lm_bert", 0.2, ""), ("bm25_STM2", 0.4, "a"), ("bm25_bert", 0.3, ""), ("bm25_domain", 0.3, "")])
-    assert claims.stems_are_not_better(words)[0]
-    assert claims.bm25_is_above_the_language_model(words)[0]
-    fusions = {"both": "tilde_tiny"}
-    fused = table([("bm25_STM2", 0.4, ""), ("tilde_tiny", 0.3, ""), ("both", 0.41, "b"), ("both, oracle", 0.6, "abc")])
-    assert claims.together_is_better(fused, fusions)[0]
-    assert claims.gain_is_significant(fused, fusions) == (False, "both beats b")
-    assert claims.oracle_gains_more(fused, fusions) == (True, "both: +0.1900 MAP after +0.0100")

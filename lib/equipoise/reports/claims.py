@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -167,6 +168,15 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
     return table.astype({"n": "Int64", "n_needed": "Int64"}).sort_values(["paper", "artefact"], kind="stable")
 
 
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a ``claims.csv``, numbers as numbers, None where there is none, with the numbers in words too."""
+    numbers = {"estimate", "low", "high", "printed", "n", "n_needed"}
+    texts = dict.fromkeys(set(COLUMNS) - numbers, str)
+    table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=dict.fromkeys(numbers, ""))
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [row | {"numbers": as_words(row | {"said": row["evidence"]})} for row in rows]
+
+
 def _data(kind: str, data: str) -> str:
     return "printed numbers" if kind == "consistency" else data or "the paper's own data"
 
@@ -177,11 +187,11 @@ def as_words(claim: Mapping[str, Any]) -> str:
         return f"{claim['said']}: {claim['reason']}"
     words = f"{claim['said']}: {claim['estimate']:.4g}"
     words += f" [{claim['low']:.4g}, {claim['high']:.4g}]" if claim["low"] is not None else ""
-    words += f", n = {claim['n']:,}" if claim["n"] is not None else ""
+    words += f", n = {claim['n']:,.0f}" if claim["n"] is not None else ""
     words += f"; printed {claim['printed']:.4g}" if claim["printed"] is not None else ""
     words += f"; contradicted if {claim['contradicted_if']}"
     words += f"; no interval: {claim['reason']}" if claim["reason"] else ""
     if claim["n_needed"]:
         effect = "the effect found" if claim["printed"] is None else "the printed effect"
-        words += f"; {claim['n_needed']:,} would decide {effect} four times in five"
+        words += f"; {claim['n_needed']:,.0f} would decide {effect} four times in five"
     return words

@@ -25,7 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise import plots, project
-from equipoise.files import write_csv
+from equipoise.writing import write_csv
 from equipoise.reports.claims import VERDICTS, Evidence, judged
 from equipoise.reports.printed import Comparison, artefacts, compare
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
@@ -166,8 +166,7 @@ class Report:
         if artefact not in self._records:
             raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
         if self._variant:
-            words = f"{record['statement']}: not judged, as these are not the paper's parameters ({self._variant})"
-            return self.say(words)
+            return self.say(f"{record['statement']}: not judged with {self._variant}.")
         self._records[artefact]["claims"].append(record)
         return show_claim(record)
 

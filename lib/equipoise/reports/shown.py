@@ -83,6 +83,10 @@ def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | Non
     return max((parsed.decimals for parsed in map(Printed.parse, printed) if parsed.decimals is not None), default=digits)
 
 
+def _whole(column: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and bool((column.dropna() % 1 == 0).all())
+
+
 def _cell(value: object, decimals: int | None) -> str:
     number = as_number(value)
     if number is None or decimals is None or isinstance(value, (int, np.integer)):
@@ -134,7 +138,7 @@ def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None,
     tables = {variant: ours} | ({} if default is None else {"as published": default})
     page, markdown = "", f"{markdown_cell(caption)}\n"
     for title, table in tables.items():
-        decimals = [_decimals((), table[name], digits) for name in table.columns]
+        decimals = [None if _whole(table[name]) else _decimals((), table[name], digits) for name in table.columns]
         texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
         page += html_table(title, list(table.columns), texts)
         markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(list(table.columns), texts)}"

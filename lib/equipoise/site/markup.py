@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import math_core
 import nbformat
@@ -100,9 +101,10 @@ class _Renderer(IPythonRenderer):
         return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
 
 
-def prose(text: str) -> Markup:
-    """Markdown as clean HTML, its formulas as MathML."""
-    marked = clean(MarkdownWithMath(renderer=_Renderer(escape=False, anchor_link_text="#")).render(text))
+def prose(text: str, *, anchors: bool = True) -> Markup:
+    """Markdown as clean HTML, its formulas as MathML, its headings with links to themselves."""
+    renderer = _Renderer(escape=False, anchor_link_text="#", exclude_anchor_links=not anchors)
+    marked = clean(MarkdownWithMath(renderer=renderer).render(text))
     parts = re.split(r'<span class="tex( block)?">([^<]*)</span>', marked)
     for place in range(2, len(parts), 3):
         parts[place] = formula(html.unescape(parts[place]), block=bool(parts[place - 1]))
@@ -116,7 +118,7 @@ def prose(text: str) -> Markup:
 def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str]) -> str:
     """Download links to the files that a table or figure has left."""
     there = [
-        f'<a href="../{report.name}/{kind}/{slug}.{ending}" download>{label}</a>'
+        f'<a href="../{quote(report.name)}/{kind}/{slug}.{ending}" download>{label}</a>'
         for ending, label in endings.items()
         if (report / kind / f"{slug}.{ending}").is_file()
     ]
@@ -125,7 +127,7 @@ def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str]) -> st
 
 def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str) -> str:
     """A figure that links to its file in the report, or that holds the image where there is no such file."""
-    source = f"../{report.name}/figures/{slug}.svg"
+    source = f"../{quote(report.name)}/figures/{slug}.svg"
     image = f'<a href="{source}"><img src="{source}" alt="{caption}"></a>'
     if not slug:
         image = f'<img src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" alt="{caption}">'
@@ -173,7 +175,7 @@ def _exporter() -> HTMLExporter:
 
 def body(report: Path) -> Markup:
     """Cells of the executed notebook of a report as HTML."""
-    notebook = nbformat.read(report / f"{report.name}.ipynb", as_version=4)
+    notebook = nbformat.read(next(report.glob("*.ipynb")), as_version=4)
     made = _exporter().from_notebook_node(_with_files(notebook, report))[0]
     return Markup(made.strip())  # noqa: S704 - every part has passed clean()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -46,6 +46,23 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     ax.spines[:].set_visible(False)
     handles = [Patch(color=colour, label=label) for pair, (colour, label) in _PATTERNS.items() if pair in set(pairs)]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
+    return ax
+
+
+def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes:
+    """Draw the two-round protocol (gfrc Figure 1): turns from left to right, and the end behind the first answer.
+
+    ``turns`` are names with what is said, ``breakdown`` what the end is called.
+    """
+    for place, (name, said) in enumerate(turns):
+        colour = "#E4E4E4" if name.startswith("S") else "#CFCFCF"
+        ax.add_patch(Rectangle((place, 0.45), 0.86, 0.5, facecolor=colour))
+        ax.text(place + 0.43, 0.7, f"{name}\n{said}", ha="center", va="center", fontsize=8)
+        if place:
+            ax.annotate("", (place, 0.7), (place - 0.14, 0.7), arrowprops={"arrowstyle": "->"})
+    ax.annotate(breakdown, (1.43, 0.45), (1.43, 0.02), ha="center", fontsize=8, arrowprops={"arrowstyle": "<-"})
+    ax.set(xlim=(-0.05, len(turns)), ylim=(-0.1, 1))
+    ax.axis("off")
     return ax
 
 

@@ -1,0 +1,63 @@
+"""What the claims of gfrc and gfrc2 rest on: intervals against SciPy's beta, factors against Eqs. 14 to 19 by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from equipoise import project
+from equipoise.attributes import read_attributes
+from equipoise.divergences import distribution_similarity
+from equipoise.nuggets import read_nuggets
+from equipoise.reports.claims import stated
+from equipoise.reports.printed import printed_table
+from equipoise.studies.pilot import claims
+
+SETS = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
+
+
+def test_a_share_has_the_exact_interval() -> None:
+    found = claims.share(4, 15, "a share")
+    assert found.low == pytest.approx(stats.beta.ppf(0.025, 4, 12))
+    assert found.high == pytest.approx(stats.beta.ppf(0.975, 5, 11))
+    assert (found.estimate, found.n) == (4 / 15, 15)
+
+
+def test_the_smallest_lead_is_named() -> None:
+    scores = pd.DataFrame({"R": [0.5, 0.2], "GF": [0.4, 0.45]}, index=["a", "b"])
+    found = claims.smallest_lead(scores, "a", "b")
+    assert found.estimate == pytest.approx(-0.05)
+    assert "in GF" in found.said
+
+
+def test_steadiness_compares_ranges() -> None:
+    assert claims.steadiness(pd.Series([0.0, 1.0, 4.0, 3.0, 5.0], name="GNP"), 3).estimate == pytest.approx(2 / 4)
+    assert claims.still(pd.Series([0.2, 0.7, 0.4], name="GF")).estimate == pytest.approx(0.5)
+
+
+def test_one_more_nugget_of_the_majority() -> None:
+    frame = pd.read_csv(project.data("conversations", "R112.csv"), dtype=str, keep_default_na=False)
+    more = claims.one_more_nugget(frame, SETS, patience=1000, ordinal="rnod", nominal="jsd")
+    printed = printed_table("gfrc2/table-3").set_index("run").astype(float)
+    for row in more[more["as given"] == 1].itertuples():
+        assert round(row.EGF, 6) == printed.loc[row.run, f"EGF {row.attribute}"]
+    copwa = more[(more["run"] == "COPWA-CS-QD-MN-2") & (more["attribute"] == "PRONOUN")].set_index("as given")
+    seventh = distribution_similarity([6 / 7, 1 / 7, 0], [1 / 3] * 3, "jsd") / 1000
+    assert copwa.loc[0, "EGF"] - copwa.loc[1, "EGF"] == pytest.approx(seventh, rel=1e-9)
+    assert list(copwa["nuggets"]) == [6, 7]
+    found = claims.quantity(more, "COPWA-CS-QD-MN-2", "PRONOUN")
+    assert found.estimate == pytest.approx(seventh)
+
+
+def test_only_the_organisers_target_gives_the_printed_digits() -> None:
+    sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
+    nuggets = read_nuggets(project.data("conversations", "M002.csv"), sets)
+    table = claims.against_targets(nuggets, sets, printed_table("gfrc/table-2"))
+    assert np.allclose(table["organisers"], table["printed"], atol=5e-5)
+    assert claims.target_fits(table, "uniform").estimate == pytest.approx(max(abs(table["uniform"] - table["printed"])))
+    assert not np.allclose(table["uniform"], table["printed"], atol=0.01)
+
+
+def test_the_quoted_gains_are_of_another_scale() -> None:
+    quote = stated("gfrc").loc["gain-scale", "quote"]
+    assert claims.quoted_gain(quote, printed_table("gfrc/table-1")).estimate == pytest.approx(2)

@@ -1,0 +1,122 @@
+"""What the claims of chapter 2 rest on, against plain loops over papers drawn by hand."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from equipoise.reports.claims import stated
+from equipoise.reports.printed import printed_table
+from equipoise.studies.query_by_example import claims, tables
+from equipoise.studies.query_by_example.systems import SYSTEMS
+
+PRINTED = {number: printed_table(f"thesis/table-2.{number}") for number in (1, 2, 3, 4)}
+FUSIONS = {"BM25 + TILDE": "tilde_minilm", "BM25 + TILDEv2": "tildev2_minilm"}
+
+
+@pytest.fixture(scope="module")
+def values() -> pd.DataFrame:
+    """Seven papers of unequal numbers of facets, every system scored on each."""
+    rng = np.random.default_rng(5)
+    facets = [(f"p{paper}", task) for paper in range(7) for task in ("background", "method")[: 1 + paper % 2]]
+    rows = [
+        (run, task, query, measure, rng.random())
+        for run in [*SYSTEMS.values(), *FUSIONS]
+        for query, task in facets
+        for measure in ("MAP", "nDCG")
+    ]
+    return pd.DataFrame(rows, columns=["run", "task", "query", "measure", "value"])
+
+
+def mean(values: pd.DataFrame, run: str) -> float:
+    return float(values.loc[(values["measure"] == "MAP") & (values["run"] == run), "value"].mean())
+
+
+def test_differences_are_those_of_means_over_facets(values: pd.DataFrame) -> None:
+    found = claims.of_rankers(values, PRINTED[1])
+    gap = mean(values, "TILDEv2 tiny") - mean(values, "TILDE tiny")
+    assert found["2.1-v2-above"].estimate == pytest.approx(gap)
+    assert found["2.1-v2-above"].n == 7
+    trained = ["TILDE tiny", "TILDE MiniLM", "TILDEv2 tiny", "TILDEv2 MiniLM"]
+    bm25 = mean(values, "BM25 STM2")
+    assert found["2.1-competitive"].estimate == pytest.approx(bm25 - np.mean([mean(values, run) for run in trained]))
+    gains = [mean(values, f"{ranker} MiniLM") - mean(values, f"{ranker} tiny") for ranker in ("TILDE", "TILDEv2")]
+    assert found["2.1-scientific"].estimate == pytest.approx(np.mean(gains))
+    assert found["2.1-scientific-tilde"].estimate == pytest.approx(gains[0] - gains[1])
+    ahead = [
+        part.query("run == 'BM25 STM2'")["value"].mean() > part.query("run == @other")["value"].mean()
+        for _, part in values.query("measure == 'MAP'").groupby("task")
+        for other in ("TILDE tiny", "TILDEv2 tiny")
+    ]
+    assert found["2.1-most-tasks"].estimate == pytest.approx(np.mean(ahead))
+
+
+def test_an_interval_draws_papers_with_all_their_facets(values: pd.DataFrame) -> None:
+    found = claims.of_rankers(values, PRINTED[1])["2.1-v2-above"]
+    wide = values.query("measure == 'MAP'").pivot_table(index=["query", "task"], columns="run", values="value")
+    gap = wide["TILDEv2 tiny"] - wide["TILDE tiny"]
+    parts = [part.to_numpy() for _, part in gap.groupby(level="query")]
+    rng = np.random.default_rng(1)
+    drawn = [np.concatenate([parts[place] for place in rng.integers(0, 7, 7)]).mean() for _ in range(4000)]
+    assert [found.low, found.high] == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=0.03)
+
+
+def test_printed_differences_are_the_tables_own() -> None:
+    cells = PRINTED[1].set_index("model").filter(like="MAP").map(lambda text: float(text.rstrip("%")) / 100)
+    assert claims._printed(PRINTED[1], ["TILDEv2 BERT"], ["TILDE BERT"]) == pytest.approx(
+        sum(cells.loc["TILDEv2 BERT"] - cells.loc["TILDE BERT"]) / 4
+    )
+
+
+def test_lexical_claims(values: pd.DataFrame) -> None:
+    found = claims.of_tokenisations(values, PRINTED[2])
+    names = [SYSTEMS[run] for run in tables.LEXICAL_ROWS]
+    others = float(np.mean([mean(values, name) for name in names if name != "BM25 STM2"]))
+    assert found["2.2-stm2-best"].estimate == pytest.approx(mean(values, "BM25 STM2") - others)
+    leads = [mean(values, name) - mean(values, name.replace("BM25", "LM")) for name in names if "BM25" in name]
+    assert found["2.2-bm25-above"].estimate == pytest.approx(np.mean(leads))
+    assert all(
+        lead.printed is not None and lead.printed > 0 for name, lead in found.items() if name != "2.2-word-pieces"
+    )
+
+
+def oracle(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(8)
+    facets = values.query("run == 'BM25 STM2'")[["task", "query", "measure"]]
+    parts = [facets.assign(fusion=name, alpha=rng.integers(0, 11, len(facets)) / 10) for name in FUSIONS]
+    best = pd.concat(parts, ignore_index=True)
+    return best.assign(value=rng.random(len(best))), values[values["run"].isin(list(FUSIONS))]
+
+
+def test_claims_on_the_best_weights(values: pd.DataFrame) -> None:
+    best, tuned = oracle(values)
+    found = claims.of_oracle(tuned, best, FUSIONS, PRINTED[4], tables.printed_checks(PRINTED))
+    of_map = best.query("measure == 'MAP'")
+    first, second = (of_map.query("fusion == @name")["alpha"] for name in FUSIONS)
+    assert found["2.4-bm25-alone"].estimate == pytest.approx((second == 1).mean() - (first == 1).mean())
+    spread = [float(np.subtract(*np.percentile(part, [75, 25]))) for part in (first, second)]
+    assert found["2.4-spread"].estimate == pytest.approx(spread[1] - spread[0])
+    gap = of_map["value"].mean() - tuned.query("measure == 'MAP'")["value"].mean()
+    assert found["2.4-oracle"].estimate == pytest.approx(gap)
+    assert found["2.4-consistent"].estimate == 0
+
+
+def test_claims_on_one_weight(values: pd.DataFrame) -> None:
+    best, _ = oracle(values)
+    steps = [best.assign(alpha=alpha, value=0.5 - abs(alpha - 0.3)) for alpha in np.arange(11) / 10]
+    found = claims.of_one_weight(values, pd.concat(steps), FUSIONS, PRINTED[3])
+    assert found["2.3-tilde-weight"].estimate == pytest.approx(0.3)
+    parts = {name: max(mean(values, "BM25 STM2"), mean(values, SYSTEMS[run])) for name, run in FUSIONS.items()}
+    gain = np.mean([mean(values, name) - part for name, part in parts.items()])
+    assert found["2.3-together"].estimate == pytest.approx(gain)
+    assert found["2.3-exceptions"].estimate == 2
+
+
+def test_every_claim_of_the_chapter_is_stated(values: pd.DataFrame) -> None:
+    best, tuned = oracle(values)
+    made: dict[str, Any] = claims.of_rankers(values, PRINTED[1]) | claims.of_tokenisations(values, PRINTED[2])
+    made |= claims.of_one_weight(values, best, FUSIONS, PRINTED[3])
+    made |= claims.of_oracle(tuned, best, FUSIONS, PRINTED[4], tables.printed_checks(PRINTED))
+    known = stated("thesis").index
+    assert {*made, "2.4-predicted"} == {name for name in known if name.startswith("2.")}
