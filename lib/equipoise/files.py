@@ -1,4 +1,4 @@
-"""Files as they come and go: text, CSV, Parquet and YAML with line numbers in every error; tables out, whole or not."""
+"""Files as they come: text, CSV, Parquet and YAML, with line numbers in every error."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import csv
 import io
 import math
 import re
-import tempfile
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -20,8 +19,6 @@ import pyarrow.csv
 import yaml
 
 from equipoise.problems import InputError, Problem, Problems, shown
-
-CSV_DIGITS = "%.12g"
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _FRACTION = re.compile(r"[+-]?\d{1,18}/\d{1,18}")
@@ -209,32 +206,3 @@ def read_yaml(path: str | Path) -> Any:
         raise InputError([Problem(name, line, None, error.problem or "no YAML", "YAML")]) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError([Problem(name, None, None, str(error).splitlines()[0], "YAML")]) from None
-
-
-def write_csv(table: pd.DataFrame, path: Path | TextIO) -> None:
-    """Write a table as CSV at 12 significant digits, the same bytes everywhere."""
-    tidy = table.copy()
-    for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
-        tidy[column] = tidy[column] + 0.0  # no negative zero
-    tidy.to_csv(path, index=False, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")
-
-
-def write_tables(tables: Mapping[Path, pd.DataFrame]) -> None:
-    """Write every table, CSV or Parquet by its ending, or none: to temporary files first, then into place."""
-    staged: dict[Path, Path] = {}
-    try:
-        for path, table in tables.items():
-            with tempfile.NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}-", delete=False) as file:
-                staged[path] = temporary = Path(file.name)
-            if path.suffix == ".parquet":
-                table.to_parquet(temporary, index=False)
-            else:
-                write_csv(table, temporary)
-            temporary.chmod(0o644)
-        for path, temporary in staged.items():
-            temporary.replace(path)
-    except OSError as error:
-        raise ValueError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        for temporary in staged.values():
-            temporary.unlink(missing_ok=True)
