@@ -151,7 +151,8 @@ Repeats = Annotated[int, Option("Draws for each number of permutations.", least=
 # --- answers ------------------------------------------------------------------------------------------------------
 
 OutOfRange = Annotated[
-    Literal["wrong", "ignored"], Option("A cited number without a document: a wrong citation, or none.")
+    Literal["ignored", "wrong"],
+    Option("A number that names no document: no citation, as for the thesis's authors, or a wrong one."),
 ]
 Match = Annotated[
     Literal["substring", "words"], Option("How a gold answer is found in the answer: anywhere, or as whole words.")
@@ -199,6 +200,10 @@ Attention = Annotated[
 ]
 Decay = Annotated[float, Option("Ratio of each geometric weight to the one before it.", above=0, most=1)]
 Proportional = Annotated[bool, Option("With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")]
+TiedScores = Annotated[
+    Literal["ranked", "expected"],
+    Option("Documents of equal score: as they are ranked, or the mean over all their orders; this wants scores."),
+]
 Magnitude = Annotated[
     Literal["log", "count", "boolean"],
     Option("How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 where c > 0."),

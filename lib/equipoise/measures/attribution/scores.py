@@ -25,7 +25,7 @@ def score_attribution(
     *,
     run: str = "",
     favoured: Favoured = "Human",
-    out_of_range: OutOfRange = "wrong",
+    out_of_range: OutOfRange = "ignored",
     match: Match = "substring",
     citation_marks: CitationMarks = "removed",
     level: Level = 0.95,
