@@ -126,7 +126,7 @@ def decoded(content: bytes, path: str | Path) -> str:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
+    """The text of a UTF-8 file, plain or .gz, without a byte order mark; a file that is empty is refused."""
     text = decoded(read_bytes(path), path)
     if not text.strip():
         raise refused(path, "an empty file", "some content")

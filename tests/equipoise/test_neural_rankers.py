@@ -126,14 +126,19 @@ def test_max_similarity_of_a_text_with_itself_counts_its_tokens() -> None:
 
 # --- recorded runs --------------------------------------------------------------------------------------------------
 
+RECORDED = sorted(
+    path.name.removesuffix("_runs.tsv.gz")
+    for path in project.root().joinpath("data", "outputs", "ranking_bias").glob("*_runs.tsv.gz")
+)
 
-@pytest.mark.parametrize("name", ["grepbiasir", "nq-utd"])
+
+@pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs_are_whole(name: str) -> None:
-    runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv"))
-    settings = json.loads(project.data("outputs", "ranking_bias", "settings.json").read_text(encoding="utf-8"))
+    runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv.gz"))
+    settings = json.loads(project.data("outputs", "ranking_bias", f"{name}_settings.json").read_text(encoding="utf-8"))
     lists = runs.groupby(["world", "run", "topic"])
     assert set(runs["run"]) == set(settings["runs"])
-    assert len(lists) == 2 * len(settings["runs"]) * settings["collections"][name]["queries"]
+    assert len(lists) == 2 * len(settings["runs"]) * settings["account"]["queries"]
     assert (lists["rank"].max() == lists.size()).all()
     last = runs[runs["rank"] == settings["depth"]].set_index(["world", "run", "topic"])["score"]
     beyond = runs[runs["rank"] > settings["depth"]].set_index(["world", "run", "topic"])["score"]
@@ -141,29 +146,29 @@ def test_recorded_runs_are_whole(name: str) -> None:
     falls = runs.sort_values(["world", "run", "topic", "rank"])
     same = falls.duplicated(["world", "run", "topic"])
     assert (falls["score"].diff()[same] <= 0).all()
-    words = settings["collections"][name]
+    words = settings["account"]
     assert words["words restored by substituting twice"] / words["words"] > 0.99
 
 
-@pytest.mark.parametrize("name", ["grepbiasir", "nq-utd"])
+@pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs_name_queries_and_documents_of_their_collection(name: str) -> None:
     try:
         held = collection(name)
     except registry.DataUnreachable as error:
         pytest.skip(f"upstream data is not on this machine: {error}")
-    runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv"))
+    runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv.gz"))
     assert set(runs["topic"]) == set(held.queries["query"])
     assert set(runs["document"]) <= {document for document, _ in held.documents()}
     assert set(held.qrels["topic"]) == set(held.queries["query"])
 
 
-@pytest.mark.parametrize("name", ["grepbiasir", "nq-utd"])
+@pytest.mark.parametrize("name", RECORDED)
 def test_recorded_bm25_is_ranked_again(name: str) -> None:
     try:
         held = collection(name)
     except registry.DataUnreachable as error:
         pytest.skip(f"upstream data is not on this machine: {error}")
-    runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv"))
+    runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv.gz"))
     recorded = runs[(runs["run"] == "bm25") & (runs["world"] == "original")]
     names, texts = zip(*held.documents(), strict=True)
     scores = bm25_scores(held.queries["text"], texts)

@@ -24,18 +24,17 @@ from equipoise.conversations import records
 from equipoise.conversations.endpoint import Answer, Endpoint, EndpointError, Sampling
 from equipoise.loaders import registry
 from equipoise.loaders.answers import read_answers
+from equipoise.loaders.natural_questions import read_questions
 from equipoise.measures.attribution import citation_rows, citations, score_answers
 from equipoise.problems import InputError
 from equipoise.studies import recording
 from equipoise.studies.attribution import answering as rag
 from equipoise.studies.attribution import design, prompts
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
-from equipoise.studies.attribution.benchmarks import read_questions
 from equipoise.studies.attribution.marks import paired_t_bounds
 
 PLAIN = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")
 GREEDY = Sampling(temperature=0, max_tokens=20)
-RECORDED = ("data", "outputs", "attribution")
 
 
 def read_record(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -362,13 +361,17 @@ def test_a_server_without_good_probabilities_still_answers(
 # --- the recorded replica -------------------------------------------------------------------------------------------
 
 
-def recordings() -> list[str]:
-    return sorted(path.stem for path in project.root().joinpath(*RECORDED).glob("qwen-*.jsonl"))
+RECORDINGS = [
+    (sample, path.stem)
+    for sample, of in design.SAMPLES.items()
+    for path in sorted(project.root().joinpath("data", *of.folder).glob("qwen-*.jsonl"))
+]
 
 
-@pytest.mark.parametrize("name", recordings())
-def test_a_recording_holds_whole_cells_of_the_design(name: str) -> None:
-    settings, answers = read_record(project.root().joinpath(*RECORDED, f"{name}.jsonl"))
+@pytest.mark.parametrize(("sample", "name"), RECORDINGS)
+def test_a_recording_holds_whole_cells_of_the_design(sample: str, name: str) -> None:
+    of = design.SAMPLES[sample]
+    settings, answers = read_record(of.file(f"{name}.jsonl"))
     assert [len(sha256) for sha256 in settings["models"].values()] == [64]
     assert answers["gold"].map(len).ge(1).all()
     assert (answers["documents"] == answers["k"]).all()
@@ -376,28 +379,40 @@ def test_a_recording_holds_whole_cells_of_the_design(name: str) -> None:
     known = pd.concat([design.of_experiment(answers, experiment) for experiment in design.CELLS])
     keys = ["benchmark", "retriever", "labels", "k", "mode", "relevant_author", "nonrelevant_author", "question"]
     assert len(known.drop_duplicates(keys)) == len(answers)
+    sizes = answers.groupby(keys[:-1]).size().groupby("relevant_author")
+    assert (sizes.min() == sizes.max()).all()
     # a question has the same passages in the same order in every mode
     orders = answers.groupby(["benchmark", "retriever", "k", "question"])["shown"].nunique()
     assert (orders == 1).all()
-    first = design.inputs("NQ")
+    first = design.inputs("NQ", of)
     ranked = first[first["retriever"] == "BM25"].groupby("question")["document"].agg(list)
     for row in answers[(answers["benchmark"] == "NQ") & (answers["retriever"] == "BM25")].itertuples():
         assert set(row.shown) == set(ranked[row.question][: row.k])
         assert row.shown[row.relevant[0] - 1] == ranked[row.question][0]
 
 
-def test_the_prompts_on_record_are_those_of_the_code() -> None:
-    for name in recordings():
-        settings, _ = read_record(project.root().joinpath(*RECORDED, f"{name}.jsonl"))
-        files = [project.data(*parts) for parts in design.ANSWER_FILES]
-        assert settings["inputs"] == recording.settings_of(inputs=files)["inputs"]
+@pytest.mark.parametrize(("sample", "name"), RECORDINGS)
+def test_the_prompts_on_record_are_those_of_the_code(sample: str, name: str) -> None:
+    of = design.SAMPLES[sample]
+    settings, _ = read_record(of.file(f"{name}.jsonl"))
+    assert settings["inputs"] == recording.settings_of(inputs=of.answer_files())["inputs"]
 
 
-def test_tasks_tell_the_labels_that_their_mode_says() -> None:
+def test_the_large_sample_begins_with_the_questions_of_the_small_one() -> None:
+    small, large = (design.inputs("NQ", sample) for sample in design.SAMPLES.values())
+    first = small[small["retriever"] == "BM25"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(large.head(len(first)), first)
+
+
+@pytest.mark.parametrize("sample", design.SAMPLES.values(), ids=design.SAMPLES)
+def test_tasks_tell_the_labels_that_their_mode_says(sample: design.Sample) -> None:
+    cells = design.CELLS["modes"] + design.CELLS["mixed"]
     try:
-        wanted = design.tasks("NQ", design.CELLS["modes"] + design.CELLS["mixed"], 5)
+        wanted = design.tasks("NQ", cells, 5, 0, sample)
     except registry.DataUnreachable as error:
         pytest.skip(f"needs upstream data: {error}")
+    # a record that is cut off has cells of one size
+    assert [len({str(task.key["question"]) for task in wanted[: n * len(cells)]}) for n in range(6)] == [*range(6)]
     for task in wanted:
         asked = task.messages()[-1]["content"]
         lines = [line for line in asked.splitlines() if line.startswith("Document [")]

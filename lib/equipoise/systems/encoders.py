@@ -21,13 +21,14 @@ from equipoise.systems import models_package
 
 Floats32 = NDArray[np.float32]
 Head = Literal["encoder", "masked-lm"]
+Precision = Literal["float32", "bfloat16"]
 
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model in evaluation mode, single precision, with its tokeniser.
+    """A model in evaluation mode, with its tokeniser.
 
     ``network``: of the transformers library; it returns hidden states (head "encoder") or logits over the vocabulary
     ("masked-lm"). ``sha256``: of the weights file, in hexadecimal digits.
@@ -44,9 +45,10 @@ class Model:
         return models_package("transformers").AutoTokenizer.from_pretrained(str(self.folder), **_LOCAL)
 
 
-def load_model(folder: str | Path, head: Head = "encoder") -> Model:
+def load_model(folder: str | Path, head: Head = "encoder", precision: Precision = "float32") -> Model:
     """Load a model from a local folder with ``config.json``, ``model.safetensors`` and a tokeniser.
 
+    In ``precision`` bfloat16 a processor with matrix instructions is several times as fast; scores agree to two digits.
     Where a masked-language-model head is wanted and the folder holds none (as sentence encoders do not), PyTorch draws
     it at random and ties its decoder to the word embeddings.
     """
@@ -55,7 +57,7 @@ def load_model(folder: str | Path, head: Head = "encoder") -> Model:
         raise FileNotFoundError(f"no {' and no '.join(missing)} in the model folder {folder.name}")
     torch, transformers = models_package("torch"), models_package("transformers")
     kind = transformers.AutoModelForMaskedLM if head == "masked-lm" else transformers.AutoModel
-    network = kind.from_pretrained(str(folder), use_safetensors=True, dtype=torch.float32, **_LOCAL).eval()
+    network = kind.from_pretrained(str(folder), use_safetensors=True, dtype=getattr(torch, precision), **_LOCAL).eval()
     with (folder / "model.safetensors").open("rb") as file:
         return Model(folder, network, head, hashlib.file_digest(file, "sha256").hexdigest())
 
@@ -69,8 +71,8 @@ def token_states(
     the standard error; none where empty. Yields positions of the texts, shaped (batch,); the network's output, shaped
     (batch, tokens, width); and which tokens are of the text, special tokens included, shaped (batch, tokens).
 
-    One order of threads and single precision: scores repeat on one machine, and agree to about six digits between
-    machines.
+    With one order of threads and in single precision, scores repeat on one machine, and agree to about six digits
+    between machines.
     """
     torch = models_package("torch")
     order = np.argsort([len(text) for text in texts], kind="stable")[::-1]
@@ -82,4 +84,4 @@ def token_states(
         with torch.inference_mode():
             output = model.network(**coded)
         states = output.logits if model.head == "masked-lm" else output.last_hidden_state
-        yield rows, states.numpy(), coded["attention_mask"].numpy().astype(np.bool_)
+        yield rows, states.float().numpy(), coded["attention_mask"].numpy().astype(np.bool_)

@@ -68,10 +68,23 @@ def _represented(model: Model, texts: Texts, represent: Represent, **options: An
     return held
 
 
-def _mean(states: Floats32, mask: NDArray[np.bool_]) -> Floats32:
-    weights = mask[:, :, np.newaxis].astype(np.float32)
-    mean = (states * weights).sum(axis=1) / weights.sum(axis=1)
-    return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
+def _own(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
+    return [row[own] for row, own in zip(states, mask, strict=True)]
+
+
+def token_vectors(model: Model, texts: Texts, **options: Any) -> list[Floats32]:
+    """States of the tokens of each text, shaped (tokens, width), which several scores can share.
+
+    ``model``: an encoder. ``**options``: of `token_states`.
+    """
+    return _represented(model, texts, _own, **options)
+
+
+def dense_scores_of(queries: Sequence[Floats32], documents: Sequence[Floats32]) -> Floats:
+    """`dense_scores` of `token_vectors`."""
+    means = (np.stack([tokens.mean(axis=0) for tokens in texts]) for texts in (queries, documents))
+    asked, held = (mean / np.linalg.norm(mean, axis=1, keepdims=True) for mean in means)
+    return (asked @ held.T).astype(np.float64)
 
 
 def dense_scores(queries: Texts, documents: Texts, model: Model, **options: Any) -> Floats:
@@ -84,13 +97,13 @@ def dense_scores(queries: Texts, documents: Texts, model: Model, **options: Any)
 
     Reimers and Gurevych (2019), Sentence-BERT: the dense retrieval of thesis section 4.4.
     """
-    asked, held = (np.stack(_represented(model, texts, _mean, **options)) for texts in (queries, documents))
-    return (asked @ held.T).astype(np.float64)
+    asked, held = (token_vectors(model, texts, **options) for texts in (queries, documents))
+    return dense_scores_of(asked, held)
 
 
 def _strongest(logits: Floats32, mask: NDArray[np.bool_]) -> list[sparse.csr_array]:
-    largest = np.where(mask[:, :, np.newaxis], logits, 0.0).max(axis=1)  # below zero counts as nothing
-    weights = np.log1p(np.maximum(largest, 0.0)).astype(np.float64)
+    largest = np.stack([row[own].max(axis=0) for row, own in zip(logits, mask, strict=True)])
+    weights = np.log1p(np.maximum(largest, 0.0)).astype(np.float64)  # below zero counts as nothing
     return [sparse.csr_array(row[np.newaxis]) for row in weights]
 
 
@@ -123,11 +136,6 @@ def max_similarity(query: Floats32, document: Floats32) -> float:
     return float((query @ document.T).max(axis=1).sum())
 
 
-def _unit(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
-    unit = states / np.linalg.norm(states, axis=2, keepdims=True)
-    return [row[own].astype(np.float32) for row, own in zip(unit, mask, strict=True)]
-
-
 def late_interaction_scores(
     queries: Texts, documents: Texts, model: Model, first_stage: ArrayLike, *, depth: int = 100, **options: Any
 ) -> Floats:
@@ -140,10 +148,20 @@ def late_interaction_scores(
     Khattab and Zaharia (2020). The encoder was not trained for late interaction: it stands for the re-rankers of thesis
     section 4.4, which are cross-encoders.
     """
+    asked, held = (token_vectors(model, texts, **options) for texts in (queries, documents))
+    return late_interaction_scores_of(asked, held, first_stage, depth=depth)
+
+
+def late_interaction_scores_of(
+    queries: Sequence[Floats32], documents: Sequence[Floats32], first_stage: ArrayLike, *, depth: int = 100
+) -> Floats:
+    """`late_interaction_scores` of `token_vectors`."""
     first = np.asarray(first_stage, dtype=np.float64)
     if first.shape != (len(queries), len(documents)):
         raise ValueError(f"the first stage is shaped {first.shape}, wanted {(len(queries), len(documents))}")
-    asked, held = (_represented(model, texts, _unit, **options) for texts in (queries, documents))
+    asked, held = (
+        [tokens / np.linalg.norm(tokens, axis=1, keepdims=True) for tokens in texts] for texts in (queries, documents)
+    )
     scores = np.full(first.shape, -np.inf)
     for row, columns in enumerate(np.argsort(-first, axis=1, kind="stable")[:, :depth]):
         for column in columns:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import product
+from itertools import product, zip_longest
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from equipoise.measures.attribution.bias import AUTHORS
 from equipoise.measures.attribution.correctness import exact_match
 from equipoise.studies.attribution.answering import FIELDS, Task
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
-from equipoise.studies.attribution.benchmarks import Benchmark, benchmark
+from equipoise.studies.attribution.benchmarks import BENCHMARKS, Benchmark, benchmark
 from equipoise.studies.attribution.prompts import Messages, Passage, read_prompts
 from equipoise.studies.recording import read
 
@@ -30,18 +31,44 @@ REWRITTEN = 4
 """Non-relevant passages of a question that have a rewritten twin."""
 
 RETRIEVERS = ("BM25", "all-MiniLM", "SPLADE-tiny")
-ANSWER_FILES = (
-    *(("prompts", name) for name in ("instruction.txt", "question.txt", "examples.yaml")),
-    ("attributes", "author_labels.yaml"),
-    *((*FOLDER, name) for name in ("inputs.csv", "names.jsonl", "paraphrases.jsonl")),
-)
-"""Files below data/ that a prompt for an answer is made of."""
-
 INPUTS = ["benchmark", "retriever", "question", "rank", "document"]
 _NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Questions drawn once, with what is recorded of them in a folder below data/.
+
+    ``questions``: most that are drawn of each benchmark. ``twins``: every question needs passages that keep their part
+    when they are rewritten; otherwise only those that are asked with rewritten ones do.
+    """
+
+    folder: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    retrievers: tuple[str, ...]
+    questions: int
+    twins: bool
+
+    def file(self, name: str) -> Path:
+        """One of its recorded files."""
+        return project.data(*self.folder, name)
+
+    def answer_files(self) -> list[Path]:
+        """What a prompt for an answer is made of."""
+        prompts = [project.data("prompts", name) for name in ("instruction.txt", "question.txt", "examples.yaml")]
+        names = project.data(*FOLDER, "names.jsonl")
+        recorded = [self.file("inputs.csv"), names, self.file("paraphrases.jsonl")]
+        return [*prompts, project.data("attributes", "author_labels.yaml"), *recorded]
+
+
+SAMPLES = {
+    "small": Sample(FOLDER, tuple(BENCHMARKS), RETRIEVERS, 120, True),
+    "large": Sample((*FOLDER, "large"), ("NQ",), RETRIEVERS[:1], 1000, False),
+}
+"""Small: many settings, few questions. Large: few settings, so that a difference as large as a printed one shows."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +128,13 @@ def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
 # --- passages and labels ------------------------------------------------------------------------------------------
 
 
-def inputs(name: str) -> pd.DataFrame:
+def inputs(name: str, sample: Sample) -> pd.DataFrame:
     """Recorded inputs of a benchmark: columns benchmark, retriever, question, rank, document.
 
     Questions in the order in which they were drawn; rank 0 is the relevant passage, from rank 1 on the retrieved ones
     that are neither judged relevant nor hold a gold answer.
     """
-    table = read_columns(project.data(*FOLDER, "inputs.csv"), INPUTS)
+    table = read_columns(sample.file("inputs.csv"), INPUTS)
     table["rank"] = table["rank"].astype("int64")
     return table[table["benchmark"] == name].reset_index(drop=True)
 
@@ -133,10 +160,10 @@ def label_sets() -> dict[str, LabelSet]:
     return read_label_sets(project.data("attributes", "author_labels.yaml"), pool)
 
 
-def paraphrases(name: str) -> dict[str, str]:
+def paraphrases(name: str, sample: Sample) -> dict[str, str]:
     """Recorded paraphrases of the passages of a benchmark by id, without those that ran into the limit of tokens."""
     key = ("benchmark", "document")
-    _, lines = read(project.data(*FOLDER, "paraphrases.jsonl"), "answer", FIELDS, key)
+    _, lines = read(sample.file("paraphrases.jsonl"), "answer", FIELDS, key)
     whole = [line for line in lines if line["benchmark"] == name and line["finish"] == "stop"]
     return {line["document"]: line["answer"].strip() for line in whole}
 
@@ -169,15 +196,17 @@ def usable(held: Benchmark, rewritten: dict[str, str], table: pd.DataFrame) -> l
     return kept
 
 
-def tasks(name: str, cells: Sequence[Cell], most: int, first: int = 0) -> list[Task]:
-    """Answers that are wanted of a benchmark, cell after cell, from question ``first`` up to ``most``.
+def tasks(name: str, cells: Sequence[Cell], most: int, first: int, sample: Sample) -> list[Task]:
+    """Answers that are wanted of a benchmark, from question ``first`` of each cell up to ``most``.
 
-    A question has its passages in the same order in every cell with as many documents; the relevant passage stands at
-    each place equally often.
+    They go question after question, so that a record that is cut off has its cells of one size. A question has its
+    passages in the same order in every cell with as many documents; the relevant passage stands at each place equally
+    often.
     """
-    held, table, prompts, sets = benchmark(name), inputs(name), read_prompts(), label_sets()
-    rewritten = held.rewritten or paraphrases(name)
-    questions = usable(held, rewritten, table)
+    held, table, prompts, sets = benchmark(name), inputs(name, sample), read_prompts(), label_sets()
+    rewritten = held.rewritten or paraphrases(name, sample)
+    kept = usable(held, rewritten, table)
+    drawn = kept if sample.twins else table["question"].unique().tolist()
     about = held.questions.set_index("question")[["text", "gold"]].to_dict("index")
     ranked = {
         key: rows.sort_values("rank")["document"].tolist() for key, rows in table.groupby(["retriever", "question"])
@@ -197,14 +226,16 @@ def tasks(name: str, cells: Sequence[Cell], most: int, first: int = 0) -> list[T
         told, groups = partial(labels.label, "Informed"), list(labels.groups)
         return prompts.answer(asked, passages, labels.notice, lambda group, text: told(groups[group], SEED, text))
 
-    wanted = []
-    for cell in cells:
-        places = balanced_places(len(questions), cell.documents, stable_generator(SEED, name, str(cell.documents)))
-        for question, place in list(zip(questions, places.tolist(), strict=True))[first:most]:
+    def asked_in(cell: Cell) -> list[Task]:
+        rng, wanted = stable_generator(SEED, name, str(cell.documents)), []
+        places = dict(zip(drawn, balanced_places(len(drawn), cell.documents, rng).tolist(), strict=True))
+        for question in (drawn if (cell.relevant_author, cell.nonrelevant_author) == _SAME[0] else kept)[first:most]:
             relevant, *others = ranked[cell.retriever, question][: cell.documents]
-            shown = tuple(placed(relevant, others, place))
+            shown = tuple(placed(relevant, others, places[question]))
             setting = asdict(cell) | {"benchmark": name, "question": question}
             setting["k"] = setting.pop("documents")
             ask = partial(messages, cell, question, shown, relevant)
-            wanted.append(Task(setting, shown, (place + 1,), ask, about[question]))
-    return wanted
+            wanted.append(Task(setting, shown, (places[question] + 1,), ask, about[question]))
+        return wanted
+
+    return [task for tasks in zip_longest(*map(asked_in, cells)) for task in tasks if task]

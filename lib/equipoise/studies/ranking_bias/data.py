@@ -1,13 +1,14 @@
 """Collections on which the bias of ranked lists is measured: queries, judgements, documents, and recorded runs.
 
-Small ones come whole (Grep-BiasIR, NQ-UTD, NFCorpus); the MS MARCO passages of the original study stream through
-ir_datasets, with the two public query sets.
+Small ones come whole (Grep-BiasIR, NQ-UTD, NFCorpus, Natural Questions); the MS MARCO passages of the original study
+stream through ir_datasets, with the two public query sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -16,8 +17,9 @@ from equipoise import project
 from equipoise.files import read_columns, read_text
 from equipoise.loaders import cocktail, gender_terms, registry
 from equipoise.loaders.documents import stream_documents
+from equipoise.loaders.natural_questions import read_questions
 from equipoise.loaders.trec import read_runs
-from equipoise.measures.ranking_bias import TermGroups
+from equipoise.measures.ranking_bias import TermGroups, count_terms
 from equipoise.problems import Problems, shown
 from equipoise.studies.ranking_bias import grepbiasir
 from equipoise.studies.ranking_bias.substitution import GenderPairs
@@ -98,6 +100,19 @@ def _cocktail(name: str) -> BiasCollection:
     return BiasCollection(name, queries[["query", "text"]], qrels, _rows(documents, texts))
 
 
+def _nqoracle(name: str) -> BiasCollection:
+    found = read_questions(registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz"))
+    found["passage"] = found["title"] + " " + found["passage"]
+    found["document"] = found.groupby("passage", sort=False)["query"].transform("first")
+    gendered = count_terms(zip(found["query"], found["text"], strict=True), gender_terms_of()["term"], tokens="word")
+    neutral = found[gendered.counts.sum(axis=1) == 0].reset_index(drop=True)
+    qrels = neutral[["query", "document"]].set_axis(["topic", "document"], axis=1).assign(level=1)
+    passages = found.drop_duplicates("document")
+    gold = _rows(passages, passages["passage"])
+    others = [_cocktail(other).documents for other in ("nfcorpus", "nq-utd")]
+    return BiasCollection(name, neutral[["query", "text"]], qrels, lambda: chain(gold(), *(rows() for rows in others)))
+
+
 def _msmarco(name: str) -> BiasCollection:
     if name == "msmarco-qs1":
         annotated = gender_terms.read_annotated_queries(registry.fetch(*_ANNOTATED))
@@ -121,10 +136,12 @@ COLLECTIONS: dict[str, Callable[[str], BiasCollection]] = {
     "grepbiasir": _grepbiasir,
     "nq-utd": _cocktail,
     "nfcorpus": _cocktail,
+    "nqoracle": _nqoracle,
     "msmarco-qs1": _msmarco,
     "msmarco-qs2": _msmarco,
 }
-"""Collections by name. ``msmarco-qs1`` and ``msmarco-qs2`` are those of the thesis."""
+"""Collections by name. ``msmarco-qs1`` and ``msmarco-qs2`` are those of the thesis; ``nqoracle`` is the nearest to the
+first at hand: the Natural Questions that name no gendered term, over their gold passages, NFCorpus and NQ-UTD."""
 
 
 ABOUT = {
@@ -132,6 +149,8 @@ ABOUT = {
     "male, female and neutral wording",
     "nq-utd": "NQ-UTD: questions on recent events, with passages judged for each",
     "nfcorpus": "NFCorpus: queries on nutrition, with medical articles",
+    "nqoracle": "the questions of Natural Questions that name no gendered term, over their gold passages, NFCorpus and "
+    "NQ-UTD",
     "msmarco-qs1": "the non-gendered queries of the thesis, with the passages of MS MARCO",
     "msmarco-qs2": "the bias-sensitive queries of the thesis, with the passages of MS MARCO",
 }
@@ -206,7 +225,7 @@ def runs_on(sets: Mapping[str, BiasCollection], original: Sequence[str], counter
     frames = {
         label: given_runs(held, original, counterfactual)
         if original
-        else read_recorded_runs(project.data("outputs", "ranking_bias", f"{held.name}_runs.tsv"))
+        else read_recorded_runs(project.data("outputs", "ranking_bias", f"{held.name}_runs.tsv.gz"))
         for label, held in sets.items()
     }
     return pd.concat(frames, names=["queries"]).reset_index("queries").reset_index(drop=True)

@@ -188,11 +188,13 @@ def substitution_account(sets: Sets) -> pd.DataFrame:
 
     ``queries with such a word``: those that hold a word substituted somewhere in the collection.
     """
-    recorded = read_settings(project.data("outputs", "ranking_bias", "settings.json"))["collections"]
     rows = []
     for label, held in sets.items():
-        row = {"query set": label, "collection": held.name} | recorded.get(held.name, {})
-        for what in ("words", "documents") if held.name in recorded else ():
+        stated = ("outputs", "ranking_bias", f"{held.name}_settings.json")
+        recorded = project.root().joinpath("data", *stated).is_file()
+        known = read_settings(project.data(*stated))["account"] if recorded else {}
+        row = {"query set": label, "collection": held.name} | known
+        for what in ("words", "documents") if recorded else ():
             row[f"{what} restored"] = row[f"{what} restored by substituting twice"] / row[what]
             row["queries with such a word"] = _queries_with_substituted_words(held)
         rows.append(row)
