@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import pandas as pd
 import pytest
 
 from equipoise import project
+from equipoise.files import read_columns
 from equipoise.loaders import registry, trec
 from equipoise.problems import InputError
 from equipoise.reports.printed import printed_table
 from equipoise.studies.permutations import data as cast
-from equipoise.studies.permutations.conversations import conversations, utterance_blocks
+from equipoise.studies.permutations.class_structures import ClassStructure
+from equipoise.studies.permutations.conversations import conversations, utterance_blocks, with_dependencies
 
 
 def problems(reader: Callable[[Path], pd.DataFrame], path: Path, content: str) -> list[str]:
@@ -140,6 +143,23 @@ def test_orders_of_the_real_conversations_agree_with_listing_them(judged: pd.Dat
         adjacency = np.zeros((structure.size, structure.size))
         np.add.at(adjacency, (listed[:, :-1], listed[:, 1:]), 1 / len(listed))
         np.testing.assert_allclose(structure.adjacency(), adjacency, rtol=0, atol=1e-9)
+
+
+def test_the_file_of_dependencies_is_the_classes_and_its_orders_follow_the_hook_formula(judged: pd.DataFrame) -> None:
+    """Linear extensions of a forest: n! over the product of the sizes of its subtrees (Knuth)."""
+    made = conversations(judged)
+    file = read_columns(project.data("conversations", "cast2019_dependencies.csv"), ["query", "depends_on"])
+    blocks = [one.structure.blocks for one in made if isinstance(one.structure, ClassStructure)]
+    expected = {
+        (one.queries[follower], one.queries[head])
+        for one, parts in zip(made, blocks, strict=True)
+        for head, *followers in parts
+        for follower in followers
+    }
+    assert {*file.itertuples(index=False, name=None)} == expected
+    for one, parts in zip(with_dependencies(made, file), blocks, strict=True):
+        hooks = math.prod(len(part) for part in parts[1:])
+        assert one.structure.count == math.factorial(one.structure.size - 1) // hooks
 
 
 def test_table_1_differs_from_the_printed_counts_only_where_that_is_explained(judged: pd.DataFrame) -> None:

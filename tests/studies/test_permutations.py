@@ -190,6 +190,58 @@ def test_a_large_class_structure_needs_no_enumeration() -> None:
     np.testing.assert_allclose([positions.sum(axis=0), positions.sum(axis=1)], 1.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [21, 22, 30, 43, 62])
+def test_long_conversations_of_three_chains_follow_the_runs_test(size: int) -> None:
+    """Two chains of one kind, one of another: every pattern of kinds is as likely (runs test, Wald and Wolfowitz)."""
+    third = size // 3
+    m, k = 2 * third, size - 1 - 2 * third
+    ends = [1, 1 + third, 1 + m, size]
+    chains = [edge for start, end in itertools.pairwise(ends) for edge in itertools.pairwise(range(start, end))]
+    structure = GraphStructure(size, chains)
+    assert structure.count == math.factorial(m + k) // math.factorial(third) ** 2 // math.factorial(k)
+    kind = np.arange(size) > m
+    pairs = (kind[:, None] != kind[None, :]).astype(float)
+    pairs[0] = 0.0  # the first utterance belongs to no chain
+    found = structure.score_range(pairs)
+    assert found.mean == pytest.approx(2 * m * k / (m + k))
+    assert found.sd**2 == pytest.approx(2 * m * k * (2 * m * k - m - k) / ((m + k) ** 2 * (m + k - 1)))
+    assert (found.minimum, found.maximum) == pytest.approx((1, 2 * min(m, k)))
+    assert_ranks_both_ways(structure)
+
+
+@pytest.mark.parametrize("size", range(21, 63))
+def test_long_conversations_of_classes_are_counted_ranked_and_averaged(size: int) -> None:
+    names = ["SE", *(["SE", "PT", "PT", "FT", "PT"] * 13)][:size]
+    structure = ClassStructure.from_classes(names)
+    blocks = sum(name != "PT" for name in names[1:])
+    twice = sum(names[u : u + 3] == ["SE", "PT", "PT"] for u in range(1, size))
+    assert structure.count == math.factorial(blocks) * 2**twice
+    heads = np.array([name != "PT" for name in names], dtype=float)
+    assert structure.mean_score(np.tile(heads, (size, 1))) == pytest.approx(blocks)
+    first, second = 1, names.index("FT")  # the end of any block stands before a given other head with probability 1 / b
+    before = structure.adjacency()[[first, first + 1, first + 2], second]
+    assert before.tolist() == pytest.approx([0, 1 / blocks / 2, 1 / blocks / 2])
+    assert_ranks_both_ways(structure)
+
+
+@pytest.mark.parametrize("blocks", [3, 5])
+def test_long_blocks_have_exact_extremes(blocks: int) -> None:
+    structure = ClassStructure.from_classes(["SE", *(["SE", *["PT"] * 6] * blocks)])  # 22 and 36 utterances
+    later = np.triu(np.ones((structure.size, structure.size)))  # one for each step that goes on in the script's order
+    found = structure.score_range(later)
+    assert (found.minimum, found.maximum) == pytest.approx((1 + blocks, structure.size - 1))  # to heads, to followers
+    assert found.best == tuple(range(structure.size))
+
+
+def assert_ranks_both_ways(structure: Structure) -> None:
+    ranks = [0, structure.count // 3, structure.count - 1]
+    orders = structure.unrank(ranks)
+    assert structure.is_valid(orders).all()
+    assert structure.rank(orders).tolist() == ranks
+    drawn = structure.sample(5, np.random.default_rng(structure.size), distinct=True, exclude=orders[:1])
+    assert len({*structure.rank(drawn).tolist(), 0}) == 6
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from equipoise.studies.permutations.conversations import Conversation, sampled_o
 from equipoise.studies.permutations.data import fetch_judged
 from equipoise.studies.permutations.experiment import Experiment
 from equipoise.studies.permutations.order_effects import by_order
-from equipoise.studies.permutations.scoring import score_alternatives
+from equipoise.studies.permutations.scoring import optimistic, score_alternatives
 from equipoise.studies.permutations.structures import GraphStructure
 from equipoise.studies.permutations.systems import SYSTEMS, Settings, context_rankings, sequential_rankings
 from equipoise.systems.lexical import Collection, bm25, query_likelihood, relevance_model, rm3, top, unit_mass
@@ -78,7 +79,12 @@ def experiment(conversation: Conversation) -> Experiment:
 
 
 def restated(collection: Collection, system: str, order: list[int], settings: Settings) -> list[list[int]]:
-    """Rank a conversation in one order, utterance by utterance, as section 4.1 says it in words."""
+    """Rank a conversation in one order, utterance by utterance, as section 4.1 has it in words, or as the program does.
+
+    In the program the previous utterance of the first one is that one itself.
+    """
+    program = settings.variant == "program"
+    feedback = {"documents": settings.documents}
     found: list[list[int]] = []
     bags = {text: collection.queries([text]) for text in TEXTS}
     model = sparse.csr_array((1, collection.counts.shape[1]))
@@ -88,6 +94,13 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
         query: Any = now
         if system == "FU" and place > 0:
             query = collection.queries([f"{TEXTS[current]} {TEXTS[order[0]]}"])
+        elif system == "CU" and program:
+            query = collection.queries([" ".join(TEXTS[order[at]] for at in (max(place - 1, 0), 0, place))])
+        elif system == "LP" and program:
+            query = 0.6 * bags[TEXTS[order[max(place - 1, 0)]]] + 0.4 * now
+        elif system == "RM3p" and program:
+            expanded = rm3(collection, bags[TEXTS[order[max(place - 1, 0)]]], **feedback)
+            query = 0.6 * expanded + 0.4 * rm3(collection, now, **feedback)
         elif system == "CU" and place == 1:
             query = now + first
         elif system == "CU" and place > 1:
@@ -95,7 +108,7 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
         elif system == "LP" and place > 0:
             query = settings.current_weight * now + (1 - settings.current_weight) * before
         elif system == "RM3":
-            query = rm3(collection, now)
+            query = rm3(collection, now, **feedback)
         elif system == "RM3p" and place > 0:
             query = unit_mass(now) + rm3(collection, before)
         elif system == "RM3s" and place > 0:
@@ -107,19 +120,82 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
         if system == "RM3s" and place == 0:
             query = unit_mass(query)
         scores = query_likelihood(collection, query) if system == "DLM" else bm25(collection, query)
-        model = relevance_model(collection, scores)
+        model = relevance_model(collection, scores, **feedback)
         found.append(top(scores, 3)[0].tolist())
     return found
 
 
+@pytest.mark.parametrize("settings", [Settings(), Settings().of_the_program()], ids=["paper", "program"])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_every_system_ranks_as_the_paper_words_it(
+def test_every_system_ranks_as_the_paper_words_it_or_as_its_program_does(
+    system: str, settings: Settings, experiment: Experiment, conversation: Conversation
+) -> None:
+    orders = conversation.structure.orders()
+    ranked = replace(experiment, settings=settings).rankings(conversation, system, orders)
+    for order, rankings in zip(orders.tolist(), ranked.tolist(), strict=True):
+        assert rankings == restated(experiment.collection, system, order, settings)
+
+
+@pytest.mark.parametrize("system", ["CU", "LP", "RM3p", "RM3s"])
+def test_the_program_and_the_paper_are_not_one(system: str, experiment: Experiment, conversation: Conversation) -> None:
+    orders = conversation.structure.orders()
+    program = replace(experiment, settings=Settings(depth=7).of_the_program())
+    paper = replace(experiment, settings=Settings(depth=7))
+    assert (
+        program.rankings(conversation, system, orders).tolist() != paper.rankings(conversation, system, orders).tolist()
+    )
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_condensed_lists_are_the_rankings_without_what_nobody_judged(
     system: str, experiment: Experiment, conversation: Conversation
 ) -> None:
     orders = conversation.structure.orders()
-    ranked = experiment.rankings(conversation, system, orders)
-    for order, rankings in zip(orders.tolist(), ranked.tolist(), strict=True):
-        assert rankings == restated(experiment.collection, system, order, Settings())
+    whole = replace(experiment, settings=Settings(depth=7)).rankings(conversation, system, orders)
+    condensed = replace(experiment, unjudged="left out").rankings(conversation, system, orders)
+    judged = {query: {*part["document"]} for query, part in QRELS.groupby("query")}
+    documents = experiment.collection.documents
+    for order, long, short in zip(orders.tolist(), whole.tolist(), condensed.tolist(), strict=True):
+        for utterance, ranked, found in zip(order, long, short, strict=True):
+            kept = [column for column in ranked if documents[column] in judged[QUERIES[utterance]]]
+            assert found[: len(kept)] == kept[:3]
+
+
+def test_no_grades_of_unjudged_documents_beat_the_bound(experiment: Experiment) -> None:
+    documents, rng = experiment.collection.documents, np.random.default_rng(5)
+    rankings = np.array([rng.permutation(7)[:3] for _ in range(30)])
+    queries = rng.choice(QUERIES, 30).tolist()
+    bound = optimistic(queries, rankings, documents, QRELS)
+    assert (bound >= score_alternatives(queries, rankings, documents, QRELS) - 1e-12).all()
+    known = {(query, document) for query, document in QRELS[["query", "document"]].itertuples(index=False, name=None)}
+    best = np.zeros(30)
+    for grades in itertools.product([0, 2, 4], repeat=3):
+        for number, (query, ranking) in enumerate(zip(queries, rankings, strict=True)):
+            rows = [(query, documents[column], grade) for column, grade in zip(ranking, grades, strict=True)]
+            added = pd.DataFrame([row for row in rows if row[:2] not in known], columns=QRELS.columns)
+            with_grades = pd.concat([QRELS, added.astype({"grade": int})])
+            score = score_alternatives([query], [ranking], documents, with_grades)[0]
+            best[number] = max(best[number], score)
+    assert (best <= bound + 1e-12).all()
+    assert (best > bound - 1e-12).mean() > 0.3  # for many rankings the bound is reached
+    with pytest.raises(ValueError, match="the bound is of nDCG@3"):
+        optimistic(queries, rankings, documents, QRELS, "nDCG@10")
+
+
+def test_scores_of_every_order_are_looked_up(experiment: Experiment, conversation: Conversation) -> None:
+    orders = conversation.structure.orders()
+    systems = ["CU", "RM3s"]
+    scored = replace(experiment).scores({"7": orders}, systems)
+    before = scored.pivot_table(index="permutation", columns="run", values="value")
+    listed = replace(experiment)
+    np.testing.assert_allclose(listed.every(systems)["7"], before[systems])
+    turned = listed.scores({"7": orders[::-1]}, ["RM3s"])["value"]
+    np.testing.assert_array_equal(turned, before["RM3s"][::-1])
+    assert replace(experiment, exhaustive=1).every(systems) == {}
+    by_utterance = listed.scores_by_utterance({"7": orders}, systems)
+    means = by_utterance.pivot_table(index="permutation", columns="run", values="value")
+    np.testing.assert_allclose(means[systems], before[systems])
+    assert set(by_utterance["utterance"]) == {*QUERIES}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -162,7 +238,7 @@ def test_scores_are_those_of_ir_measures_on_the_official_qrels(experiment: Exper
 
 
 def test_an_unlisted_order_is_said_to_be_too_many(experiment: Experiment) -> None:
-    table = experiment.exact(["RM3s", "LP"], limit=5).set_index("run")
+    table = replace(experiment, exhaustive=5).exact(["RM3s", "LP"]).set_index("run")
     assert table.loc["RM3s", "how"] == "too many orders"
     assert table.loc["RM3s", ["mean", "maximum"]].isna().all()
     assert table.loc["LP", "how"] == "adjacency"

@@ -1,4 +1,4 @@
-"""Guards models MD0 and MD1, Tukey's test and tiers: statsmodels and SciPy as the second opinion, edge cases."""
+"""Guards models MD0 to MD3, Tukey's test and tiers: statsmodels and SciPy as the second opinion, edge cases."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multicomp import pairwise_tukeyhsd
 
-from equipoise.studies.permutations.variance import anova, anova_from_sums, tiers, tukey_hsd
+from equipoise.studies.permutations.variance import (
+    OVER_CONVERSATIONS,
+    anova,
+    anova_from_sums,
+    tiers,
+    tukey_hsd,
+)
 from random_scores import random_scores
 
 
@@ -31,52 +35,74 @@ def test_md0_agrees_with_statsmodels(missing: int) -> None:
             np.testing.assert_allclose(ours.loc[source, ["F", "p"]].astype(float), expected[["F", "PR(>F)"]], rtol=1e-8)
 
 
-def test_balanced_md1_agrees_with_statsmodels() -> None:
+TERMS = {  # the formulas that each design adds, one after another; b: the order, v: the utterance within its topic
+    "MD1": ["C(topic)", "C(b)", "C(run)", "C(topic):C(run)"],
+    "MD2": ["C(topic)", "C(v)", "C(b)", "C(run)", "C(topic):C(run)", "C(b):C(run)"],
+    "MD3": ["C(topic)", "C(v)", "C(b)", "C(run)", "C(topic):C(run)", "C(topic):C(permutation)"],
+}
+
+
+def by_utterance(seed: int, sizes: list[int], models: int, missing: int) -> pd.DataFrame:
+    """Scores of every model on every utterance of the permutations of topics; some rows are taken out."""
+    rng = np.random.default_rng(seed)
+    each = random_scores(seed, sizes, models).drop(columns="value")
+    lengths = {f"t{number}": 2 + number % 2 for number in range(len(sizes))}
+    table = pd.concat([each.assign(utterance=str(u)) for u in range(3)])
+    table = table[table["utterance"].astype(int) < table["topic"].map(lengths)].reset_index(drop=True)
+    table["value"] = rng.normal(size=len(table)) + table["run"].map({"m0": 0.5}).fillna(0.0)
+    return table.iloc[np.sort(rng.permutation(len(table))[missing:])].reset_index(drop=True)
+
+
+@pytest.mark.filterwarnings("ignore:The design matrix is rank-deficient")
+@pytest.mark.parametrize("design", ["MD1", "MD2", "MD3"])
+@pytest.mark.parametrize("interaction", [False, True])
+@pytest.mark.parametrize(("sizes", "missing"), [([3, 3, 3, 3], 0), ([2, 4, 1, 3], 5), ([4, 2, 3], 9)])
+def test_sums_of_squares_agree_with_statsmodels(design: Any, interaction: bool, sizes: list[int], missing: int) -> None:
+    scores = (by_utterance if design != "MD1" else random_scores)(len(sizes) + missing, sizes, 3, missing)
+    utterance = scores["utterance"] if design != "MD1" else ""
+    named = scores.assign(b=scores["topic"] + scores["permutation"], v=scores["topic"] + utterance)
+    terms = [term for term in TERMS[design] if interaction or term != "C(topic):C(run)"]
+    chain = ["1", *(" + ".join(terms[:count]) for count in range(1, len(terms) + 1))]
+    fits = [smf.ols(f"value ~ {right}", named).fit() for right in chain]
+    ours = anova(scores, design, interaction=interaction)
+    expected = [one.ssr - two.ssr for one, two in itertools.pairwise(fits)]
+    np.testing.assert_allclose(ours["SS"][:-1], [*expected, fits[-1].ssr], atol=1e-9)
+    freedom = [one.df_resid - two.df_resid for one, two in itertools.pairwise(fits)]
+    assert ours["DF"][:-1].tolist() == [*freedom, fits[-1].df_resid]
+    assert (ours["SS"].iloc[-1], ours["DF"].iloc[-1]) == (pytest.approx(fits[0].ssr), fits[0].df_resid)
+
+
+@pytest.mark.filterwarnings("ignore:The design matrix is rank-deficient")
+def test_balanced_md1_has_the_f_of_statsmodels() -> None:
     scores = random_scores(2, [4] * 5, 3)
-    ours = anova(scores, permutation="permutation").set_index("source")
-    theirs = anova_lm(smf.ols("value ~ C(topic) + C(topic):C(permutation) + C(run)", scores).fit(), typ=1)
+    formula = "value ~ C(topic) + C(topic):C(permutation) + C(run) + C(topic):C(run)"
+    theirs = anova_lm(smf.ols(formula, scores).fit(), typ=1)
+    ours = anova(scores, "MD1", interaction=True).set_index("source")
     terms = {"topic": "C(topic)", "permutation(topic)": "C(topic):C(permutation)", "model": "C(run)"}
-    for source, term in terms.items():
+    for source, term in {**terms, "topic x model": "C(topic):C(run)"}.items():
         columns = ["sum_sq", "df", "F", "PR(>F)"]
         np.testing.assert_allclose(ours.loc[source, ["SS", "DF", "F", "p"]].astype(float), theirs.loc[term, columns])
-    assert ours["SS"][:-1].sum() == pytest.approx(ours.loc["Total", "SS"])
-    assert ours["DF"][:-1].sum() == ours.loc["Total", "DF"]
+    among_topics: Any = ours["SS"] / theirs["sum_sq"].sum()
+    np.testing.assert_allclose(ours["eta_squared"].dropna(), among_topics[:4])
+    np.testing.assert_allclose(ours["f_squared"].dropna(), ours["SS"][:4] / theirs.loc["Residual", "sum_sq"])
 
 
-@settings(deadline=None, max_examples=15)
-@given(
-    sizes=st.lists(st.integers(1, 4), min_size=2, max_size=4),
-    models=st.integers(2, 4),
-    missing=st.integers(0, 3),
-    seed=st.integers(0, 50),
-)
-def test_unbalanced_md1_agrees_with_nested_regressions(sizes: list[int], models: int, missing: int, seed: int) -> None:
-    scores = random_scores(seed, sizes, models, missing)
-    scores["block"] = scores["topic"] + "-" + scores["permutation"]
-    if scores["topic"].nunique() < 2 or scores["run"].nunique() < 2:
-        return
-    chain = ["value ~ 1", "value ~ C(topic)", "value ~ C(block)", "value ~ C(block) + C(run)"]
-    fits = [smf.ols(formula, scores).fit() for formula in chain]
-    if fits[-1].df_resid < 1:
-        with pytest.raises(ValueError, match="residual degrees of freedom"):
-            anova(scores, permutation="permutation")
-        return
-    ours = anova(scores, permutation="permutation")
-    expected = [one.ssr - two.ssr for one, two in itertools.pairwise(fits)]
-    np.testing.assert_allclose(ours["SS"][:3], expected, atol=1e-9)
-    np.testing.assert_allclose(ours["SS"][3], fits[-1].ssr, atol=1e-9)
-    freedom = [one.df_resid - two.df_resid for one, two in itertools.pairwise(fits)]
-    assert ours["DF"][:4].tolist() == [*freedom, fits[-1].df_resid]
+def test_topic_x_permutation_adds_nothing_to_nested_permutations() -> None:
+    table = anova(by_utterance(7, [3, 3], 3, 0), "MD3").set_index("source").loc["topic x permutation"]
+    assert (table["SS"], table["DF"]) == (pytest.approx(0, abs=1e-12), 0)
+    assert table[["MS", "F", "p"]].isna().all()
 
 
-def test_a_random_nested_factor_tests_the_topics_against_itself() -> None:
+def test_a_random_factor_is_tested_against_another() -> None:
     scores = random_scores(3, [3] * 4, 3)
-    table: Any = anova(scores, permutation="permutation", topic_against="permutation").set_index("source")
-    expected = table.loc["topic", "MS"] / table.loc["permutation(topic)", "MS"]
-    assert table.loc["topic", "F"] == pytest.approx(expected)
-    assert table.loc["topic", "p"] == pytest.approx(stats.f.sf(expected, 3, 8))
-    with pytest.raises(ValueError, match="needs the source"):
-        anova(random_scores(3, [1] * 4, 3), topic_against="permutation")
+    table: Any = anova(scores, "MD1", interaction=True, against={"topic": "permutation(topic)", **OVER_CONVERSATIONS})
+    table = table.set_index("source")
+    for source, other, freedom in [("topic", "permutation(topic)", (3, 8)), ("model", "topic x model", (2, 6))]:
+        expected = table.loc[source, "MS"] / table.loc[other, "MS"]
+        assert table.loc[source, "F"] == pytest.approx(expected)
+        assert table.loc[source, "p"] == pytest.approx(stats.f.sf(expected, *freedom))
+    with pytest.raises(ValueError, match=r"needs the source permutation\(topic\)"):
+        anova(random_scores(3, [1] * 4, 3), against={"topic": "permutation(topic)"})
 
 
 def test_omega_squared_is_given_for_significant_factors_only() -> None:

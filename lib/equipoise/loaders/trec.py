@@ -2,12 +2,13 @@
 
 A run has six columns a line, ``topic Q0 document rank score tag``; an NTCIR run opens with a line
 ``<SYSDESC>...</SYSDESC>``. A Parquet file with the columns topic, document, rank and score is a run too. Qrels have
-four columns, ``topic iteration document level`` (TREC), or three, ``topic document L2`` (NTCIR). A file whose name ends
-in ``.gz`` is decompressed. Columns are separated by white space.
+four columns, ``topic iteration document level`` (TREC), or three, ``topic document L2`` (NTCIR). A file that gzip made
+is unpacked. Columns are separated by white space.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.arrays import Floats, Integers
-from equipoise.files import is_parquet, read_source, read_text
+from equipoise.files import is_parquet, read_source, read_text, unpacked_name
 from equipoise.problems import Problems, shown
 
 _INTEGER = r"[+-]?[0-9]{1,9}"
@@ -27,8 +28,7 @@ _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 
 def text_lines(path: str | Path) -> tuple[Integers, Any]:
     """Numbers of the lines of a text file, plain or .gz, that are not blank, and an Arrow list of columns for each."""
-    text = read_text(path)
-    lines = pc.utf8_trim_whitespace(pa.array(text.split("\n"), pa.large_string()))
+    lines = pc.utf8_trim_whitespace(pa.array(read_text(path).split("\n"), pa.large_string()))
     numbers = np.flatnonzero(pc.not_equal(lines, ""))
     return numbers + 1, pc.utf8_split_whitespace(lines.take(numbers))
 
@@ -84,11 +84,16 @@ def _parquet_run(file: Path, problems: Problems) -> pd.DataFrame:
     for name in pd.Index(["topic", "document", "rank", "score"]).difference(table.columns):
         problems.add(file, None, name, "no such column", "the column")
     problems.refuse()
-    return table.assign(line=np.arange(1, len(table) + 1))
+    table = table.assign(line=np.arange(1, len(table) + 1))
+    for name in ("topic", "document"):
+        single = table[name].map(lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes))
+        note_values(table[~single], name, "an id", file, problems)
+    problems.refuse()
+    return table
 
 
 def _name(file: Path) -> str:
-    return file.name.removesuffix(".gz").removesuffix(".parquet")
+    return re.sub(r"\.parquet\Z", "", unpacked_name(file), flags=re.IGNORECASE)
 
 
 def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Booleans, Floats, Integers, ratio
+from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked
 from equipoise.measures.tied_scores import tied_spans
@@ -153,12 +153,7 @@ def attention_weights(
 
 def wanted_shares(target: ArrayLike | None, groups: int) -> Floats:
     """The target as a distribution over so many groups; equal shares where there is none."""
-    wanted = np.full(groups, 1 / groups) if target is None else np.asarray(target, dtype=np.float64)
-    if wanted.shape != (groups,):
-        raise ValueError(f"the target is shaped {wanted.shape}, wanted one share for each of {groups} groups")
-    if (wanted < 0).any() or not np.isclose(wanted.sum(), 1):
-        raise ValueError(f"the target is no distribution: {wanted.tolist()} sums to {wanted.sum():g}")
-    return wanted
+    return np.full(groups, 1 / groups) if target is None else normalised(target, groups)
 
 
 def reached(

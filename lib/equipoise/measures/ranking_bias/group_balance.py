@@ -321,7 +321,7 @@ def arb(
     Raises
     ------
     ValueError
-        If the shapes do not fit.
+        If the shapes do not fit, there is no such group, or both are the same.
 
     Notes
     -----
@@ -334,6 +334,10 @@ def arb(
     """
     counts, at, held = reached(np.asarray(magnitudes, dtype=np.float64), cutoffs, present, axis=-2)
     size = SIZES[magnitude]
+    if towards == against or max(towards, against) >= counts.shape[-1]:
+        raise ValueError(
+            f"towards {towards} and against {against} must be two of the {counts.shape[-1]} groups, from 0"
+        )
     lean = np.where(held, size(counts[..., towards]) - size(counts[..., against]), 0.0)
     running = np.where(held, np.cumsum(lean, axis=-1) / np.arange(1, lean.shape[-1] + 1), 0.0)
     return ratio(sums_at(running, at), sums_at(held.astype(np.float64), at), undefined)

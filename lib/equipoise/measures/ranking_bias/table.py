@@ -16,7 +16,7 @@ from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fai
 from equipoise.measures.ranking_bias.group_balance import SIZES, arb, divergences, expected_divergences, fairness
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
 from equipoise.measures.tied_scores import mean_of_ties
-from equipoise.problems import need_columns, refuse_twice
+from equipoise.problems import Note, need_columns, refuse_twice
 
 
 def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
@@ -91,7 +91,7 @@ def score_ranking_bias(
         said = f"{len(named)} documents of the runs are not in the collection, such as {', '.join(named[:3])}"
         if missing == "refuse":
             raise ValueError(said)
-        warnings.warn(f"{said}: each counts as one without representative terms", stacklevel=3)
+        warnings.warn(f"{said}: each counts as one without representative terms", Note, stacklevel=3)
 
     if isinstance(background, pd.DataFrame):
         absent = sorted(set(keys["topic"]) - set(background["topic"]))

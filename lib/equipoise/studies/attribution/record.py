@@ -23,7 +23,6 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.conversations.endpoint import Endpoint, Sampling
-from equipoise.files import write_tables
 from equipoise.measures.attribution import exact_match
 from equipoise.studies.attribution import answering, design
 from equipoise.studies.attribution.answering import Task
@@ -32,6 +31,7 @@ from equipoise.studies.attribution.benchmarks import BENCHMARKS, LONGEST, Benchm
 from equipoise.studies.attribution.prompts import read_prompts
 from equipoise.studies.attribution.together import batch_model
 from equipoise.studies.recording import settings_of, state
+from equipoise.writing import write_files
 
 DEPTH = 10
 ANSWER = Sampling(temperature=0.0, top_p=1.0, max_tokens=96, seed=design.SEED)
@@ -108,7 +108,7 @@ def record_inputs(models: Path | None, sample: design.Sample) -> None:
     packages = ("numpy", "scikit-learn", *(("torch", "transformers") if weights else ()))
     settings = settings_of(seed=design.SEED, models=weights, packages=packages, benchmarks=counts)
     state(_out(sample, "inputs.json"), settings | {"longest passage, words": LONGEST})
-    write_tables({_out(sample, "inputs.csv"): pd.DataFrame(rows, columns=design.INPUTS)})
+    write_files({_out(sample, "inputs.csv"): pd.DataFrame(rows, columns=design.INPUTS)})
 
 
 # --- what a model writes --------------------------------------------------------------------------------------------

@@ -39,11 +39,11 @@ class ClassStructure(Structure):
         if sorted(line) != list(range(self.size)) or not all(self.blocks) or self.blocks[0][0] != 0:
             wanted = f"the utterances 0 to {self.size - 1} once each, and open with 0"
             raise ValueError(f"blocks must hold {wanted}, found {self.blocks}")
-        self._block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
+        self.block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
         heads = [block[0] for block in self.blocks]
-        self._head = np.array(heads)[self._block]
-        self._is_head = self._head == np.arange(self.size)
-        self._groups = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
+        self.head = np.array(heads)[self.block]
+        self.is_head = self.head == np.arange(self.size)
+        self.exchangeable = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
 
     @classmethod
     def from_classes(cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft") -> ClassStructure:
@@ -81,19 +81,19 @@ class ClassStructure(Structure):
     @property
     def count(self) -> int:
         """The number of valid orders: (blocks behind the first)! times the product of (followers)!."""
-        return math.prod(math.factorial(len(group)) for group in self._groups)
+        return math.prod(math.factorial(len(group)) for group in self.exchangeable)
 
     def may_follow(self, masks: Masks) -> Booleans:
         """Followers of a block whose head has been uttered; where there are none left, the heads of the others."""
         uttered = members(masks, self.size)
-        follows: Booleans = uttered[:, self._head] & ~uttered & ~self._is_head
+        follows: Booleans = uttered[:, self.head] & ~uttered & ~self.is_head
         begun = uttered[:, :1] | (np.arange(self.size) == 0)
-        return np.where(follows.any(axis=1, keepdims=True), follows, self._is_head & ~uttered & begun)
+        return np.where(follows.any(axis=1, keepdims=True), follows, self.is_head & ~uttered & begun)
 
     def completions(self, masks: Masks) -> Counts:
         """The product of the factorials of what is left of each group of utterances that can change places."""
-        factorials = [math.factorial(k) for k in range(max(map(len, self._groups)) + 1)]
-        groups = np.array([sum(1 << u for u in group) for group in self._groups], dtype=np.uint64)
+        factorials = [math.factorial(k) for k in range(max(map(len, self.exchangeable)) + 1)]
+        groups = np.array([sum(1 << u for u in group) for group in self.exchangeable], dtype=np.uint64)
         left = np.bitwise_count(groups[:, None] & ~masks)
         ways: Counts = np.array(factorials, dtype=self._dtype)[left].prod(axis=0)
         return ways
@@ -101,8 +101,8 @@ class ClassStructure(Structure):
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:
         blocks, within = rng.random((size, len(self.blocks))), rng.random((size, self.size))
         blocks[:, 0] = -1.0
-        within[:, self._is_head] = -1.0
-        return np.lexsort((within, blocks[:, self._block]))
+        within[:, self.is_head] = -1.0
+        return np.lexsort((within, blocks[:, self.block]))
 
     def adjacency(self) -> Floats:
         """Probability that one utterance directly precedes another in a uniformly drawn valid order, in closed form.

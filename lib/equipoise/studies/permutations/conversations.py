@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.structures import Orders, Structure
+from equipoise.studies.permutations.structures import GraphStructure, Orders, Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,26 @@ def conversations(table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "f
     if problems:
         raise ValueError("; ".join(problems))
     return made
+
+
+def with_dependencies(made: Sequence[Conversation], dependencies: pd.DataFrame) -> list[Conversation]:
+    """The conversations with a graph for their structure: an utterance may stand anywhere behind all it depends on.
+
+    ``dependencies`` (columns query, depends_on, as ids): a line for each dependency. The first utterance stays first.
+    Where several utterances would have to be together in the paper's classes, here they need not.
+    """
+    owner = {query: (one.topic, number) for one in made for number, query in enumerate(one.queries)}
+    edges: dict[str, list[tuple[int, int]]] = {one.topic: [] for one in made}
+    problems = []
+    for query, before in dependencies[["query", "depends_on"]].itertuples(index=False, name=None):
+        (topic, later), (other, earlier) = (owner.get(name, ("", -1)) for name in (query, before))
+        if topic and topic == other:
+            edges[topic].append((earlier, later))
+        else:
+            problems.append(f"{query} on {before}")
+    if problems:
+        raise ValueError(f"no dependency within a conversation at hand: {', '.join(problems)}")
+    return [replace(one, structure=GraphStructure(one.structure.size, edges[one.topic])) for one in made]
 
 
 def utterance_blocks(table: pd.DataFrame, made: Sequence[Conversation]) -> pd.DataFrame:

@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Booleans, Floats
 from equipoise.studies.permutations.conversations import Conversation
-from equipoise.studies.permutations.scoring import run_scores, score_alternatives
+from equipoise.studies.permutations.scoring import grades, optimistic, run_scores, score_alternatives
 from equipoise.studies.permutations.systems import (
     PAPER,
     SYSTEMS,
@@ -44,7 +45,9 @@ class Experiment:
     """A collection, conversations and judgements, on which systems are scored under any order.
 
     ``qrels`` (columns query, document, grade): every utterance needs some. ``measure``: any that ir_measures knows;
-    nDCG@3 in the paper.
+    nDCG@3 in the paper. ``unjudged``: what becomes of documents without a judgement: "not relevant", as in the paper;
+    "left out" of the rankings (condensed lists); or "relevant", each of the highest grade, an upper bound of nDCG.
+    ``exhaustive``: the most orders of a conversation to score one by one where no formula helps.
     """
 
     collection: Collection
@@ -52,7 +55,10 @@ class Experiment:
     qrels: pd.DataFrame
     settings: Settings = PAPER
     measure: str = "nDCG@3"
-    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(default_factory=dict)
+    unjudged: Literal["not relevant", "left out", "relevant"] = "not relevant"
+    exhaustive: int = 50_000
+    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(default_factory=dict, init=False, repr=False)
+    _every: dict[tuple[str, str], Floats] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         topics = [conversation.topic for conversation in self.conversations]
@@ -62,23 +68,31 @@ class Experiment:
     def _contexts(self, conversation: Conversation, system: str) -> tuple[ByContext, ByContext]:
         """Rankings and scores of a system for every pair of utterances, made once."""
         if (system, conversation.topic) not in self._known:
-            best = context_rankings(self.collection, conversation, system, self.settings)
+            ranked = self.collection, conversation, system, self.settings, self._allowed(conversation)
+            best = context_rankings(*ranked)
             scores = self._score(np.array(conversation.queries), best.after)
             self._known[system, conversation.topic] = best, ByContext(scores, best.provides)
         return self._known[system, conversation.topic]
+
+    def _allowed(self, conversation: Conversation) -> Booleans | None:
+        """Documents that may be ranked for each utterance: where the unjudged are left out, the judged."""
+        if self.unjudged != "left out":
+            return None
+        return grades(conversation.queries, self.collection.documents, self.qrels) >= 0
 
     def _score(self, queries: NDArray[np.object_], rankings: Columns) -> Floats:
         """Scores of rankings, shaped (..., depth), of the queries that broadcast to the leading axes."""
         asked = np.broadcast_to(queries, rankings.shape[:-1]).ravel().tolist()
         stacked = rankings.reshape(-1, rankings.shape[-1])
-        values = score_alternatives(asked, stacked, self.collection.documents, self.qrels, self.measure)
+        score = optimistic if self.unjudged == "relevant" else score_alternatives
+        values = score(asked, stacked, self.collection.documents, self.qrels, self.measure)
         return values.reshape(rankings.shape[:-1])
 
     def rankings(self, conversation: Conversation, system: str, orders: ArrayLike) -> Columns:
         """Places, in ``collection.documents``, of the best documents of a system, shaped (orders, n, depth)."""
         if context_of(system) != "everything":
             return self._contexts(conversation, system)[0].of(orders)
-        return sequential_rankings(self.collection, conversation, orders, self.settings)
+        return sequential_rankings(self.collection, conversation, orders, self.settings, self._allowed(conversation))
 
     def utterance_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
         """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
@@ -90,10 +104,25 @@ class Experiment:
 
     def _conversation_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
         """Mean over the utterances, added up in the order of the script, so that equal scores have equal means."""
+        if (system, conversation.topic) in self._every:
+            return self._every[system, conversation.topic][conversation.structure.rank(orders)]
         values = self.utterance_scores(conversation, system, orders)
         script = np.argsort(np.asarray(orders, dtype=np.intp), axis=1)
         means: Floats = np.take_along_axis(values, script, axis=1).mean(axis=1)
         return means
+
+    def every_order(self, conversation: Conversation, system: str) -> Floats:
+        """Score of a system for every valid order, by rank; refused where there are more than `exhaustive`."""
+        key = system, conversation.topic
+        if key not in self._every:
+            orders = conversation.structure.orders(self.exhaustive)
+            self._every[key] = self._conversation_scores(conversation, system, orders)
+        return self._every[key]
+
+    def every(self, systems: Sequence[str]) -> dict[str, Floats]:
+        """Scores of the systems on every valid order, by topic, shaped (orders, systems), where these are few."""
+        few = [one for one in self.conversations if one.structure.count <= self.exhaustive]
+        return {one.topic: np.stack([self.every_order(one, system) for system in systems], axis=1) for one in few}
 
     def _utterances(self) -> pd.DataFrame:
         pairs = [(query, one.topic) for one in self.conversations for query in one.queries]
@@ -131,6 +160,18 @@ class Experiment:
             for system, one in product(systems, self.conversations)
         }
         return pd.concat(parts, names=["run", "topic", "permutation"]).rename("value").reset_index()
+
+    def scores_by_utterance(self, orders: Mapping[str, ArrayLike], systems: Sequence[str]) -> pd.DataFrame:
+        """Score of each system for each utterance: columns of `scores`, and utterance, before the value."""
+        keys = ["run", "topic", "permutation"]
+        parts = {}
+        for system, one in product(systems, self.conversations):
+            stacked = np.asarray(orders[one.topic], dtype=np.intp)
+            number, _ = np.indices(stacked.shape)
+            cells = {"permutation": number.ravel(), "utterance": np.array(one.queries)[stacked].ravel()}
+            values = self.utterance_scores(one, system, stacked).ravel()
+            parts[system, one.topic] = pd.DataFrame(cells).assign(value=values)
+        return pd.concat(parts, names=keys[:2]).reset_index(keys[:2]).reset_index(drop=True)
 
     def answers(
         self, orders: Mapping[str, ArrayLike], passages: pd.DataFrame, systems: Sequence[str] = tuple(SYSTEMS)
@@ -172,11 +213,12 @@ class Experiment:
         table.loc[table["level"] == "0", ["start", "end", "entity", "SOURCE"]] = ""
         return table[["run", "topic", "turn", "start", "end", "level", "entity", "SOURCE"]]
 
-    def exact(self, systems: Sequence[str] = tuple(SYSTEMS), *, limit: int = 50_000) -> pd.DataFrame:
+    def exact(self, systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
         """Mean, standard deviation, minimum and maximum of each system over all valid orders of each conversation.
 
         Where the context is the previous utterance, the mean follows from adjacency probabilities and the extremes from
-        dynamic programming: no order is drawn or listed. The other systems are scored on every order, up to a limit.
+        dynamic programming: no order is drawn or listed. The other systems are scored on every order, where there are
+        not too many.
 
         Returns columns run, topic, orders, mean, sd, minimum, maximum, how: how is "adjacency", "enumeration", or
         "too many orders" (then the values are missing).
@@ -190,8 +232,8 @@ class Experiment:
                 shares = self._contexts(one, system)[1].after / size
                 found = one.structure.score_range(shares[:-1], shares[-1])
                 rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
-            elif one.structure.count <= limit:
-                values = self._conversation_scores(one, system, one.structure.orders(limit))
+            elif one.structure.count <= self.exhaustive:
+                values = self.every_order(one, system)
                 rows.append((*key, values.mean(), values.std(), values.min(), values.max(), "enumeration"))
             else:
                 rows.append((*key, *[np.nan] * 4, "too many orders"))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import starts
+from equipoise.arrays import Floats, starts
 from equipoise.measures.orders import SCRIPT, score_matrix
 
 
@@ -42,6 +42,21 @@ def performance(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({name: table.mean() for name, table in values.items()}).reset_index(names="run")
 
 
+def conversation_leads(scores: pd.DataFrame) -> Floats:
+    """Largest lead of a system over another on any order, by conversation, shaped (conversations, systems, systems).
+
+    On the diagonal the lead over the mean of the others.
+    """
+    wide = score_matrix(scores)
+    values, systems = wide.to_numpy(dtype=np.float64), len(wide.columns)
+    if systems < 2:
+        raise ValueError(f"at least two systems are wanted, found {systems}")
+    leads = values[:, :, None] - values[:, None, :]
+    others = (values.sum(axis=1, keepdims=True) - values) / (systems - 1)
+    leads[:, np.arange(systems), np.arange(systems)] = values - others
+    return np.maximum.reduceat(leads, starts(wide.index.get_level_values("topic")))
+
+
 def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
     r"""How far permutations can put one system ahead of another.
 
@@ -54,15 +69,9 @@ def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
 
     permutations, Table 3.
     """
-    wide = score_matrix(scores)
-    values, systems = wide.to_numpy(dtype=np.float64), len(wide.columns)
-    if systems < 2:
-        raise ValueError(f"at least two systems are wanted, found {systems}")
-    leads = values[:, :, None] - values[:, None, :]
-    others = (values.sum(axis=1, keepdims=True) - values) / (systems - 1)
-    leads[:, np.arange(systems), np.arange(systems)] = values - others
-    largest = np.maximum.reduceat(leads, starts(wide.index.get_level_values("topic"))).mean(axis=0)
-    return pd.DataFrame(largest, columns=list(wide.columns), index=list(wide.columns)).reset_index(names="model")
+    systems = list(scores["run"].unique())
+    largest = conversation_leads(scores).mean(axis=0)
+    return pd.DataFrame(largest, columns=systems, index=systems).reset_index(names="model")
 
 
 def conversation_spread(scores: pd.DataFrame) -> pd.DataFrame:

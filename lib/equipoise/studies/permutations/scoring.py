@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import ir_measures
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, ranks, starts
 from equipoise.measures.effectiveness import effectiveness, parsed_measure
@@ -54,6 +54,39 @@ def score_alternatives(
         found = {result.query_id: result.value for result in evaluator.iter_calc(rankings_now)}
         values[rows] = [found[name] for name in names[different[rows, 0]]]
     return values[which.ravel()]
+
+
+def grades(queries: Sequence[str], documents: Sequence[str], qrels: pd.DataFrame) -> NDArray[np.intp]:
+    """Grade of each document for each query, shaped (queries, documents); -1 where it is not judged."""
+    judged = qrels.pivot_table(index="query", columns="document", values="grade", aggfunc="first", sort=False)
+    table = judged.reindex(index=list(queries), columns=list(documents)).fillna(-1)
+    return table.to_numpy(dtype=np.intp)
+
+
+def optimistic(
+    queries: Sequence[str], rankings: ArrayLike, documents: Sequence[str], qrels: pd.DataFrame, measure: str = "nDCG@3"
+) -> Floats:
+    r"""Upper bound of nDCG of each ranking, whatever the unjudged documents that it holds are worth.
+
+    .. math:: \min\Bigl(1, \frac{\sum_{r \le k} g_r / \log_2 (r + 1)}{IDCG}\Bigr)
+
+    with the highest grade of the judgements for every unjudged document; the ideal ranking, made from the judgements,
+    can only gain by further ones, which lowers the true value. Takes what `score_alternatives` takes.
+    """
+    ranked = np.asarray(rankings, dtype=np.intp)
+    if (wanted := f"nDCG@{ranked.shape[1]}") != measure:
+        raise ValueError(f"the bound is of {wanted} for rankings of this depth, not of {measure}")
+    names, codes = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
+    gains = grades(names.tolist(), documents, qrels)[codes[:, None], ranked]
+    gains[gains < 0] = qrels["grade"].max()
+    discounts = 1 / np.log2(np.arange(2, ranked.shape[1] + 2))
+    best = (
+        qrels.sort_values("grade", ascending=False)
+        .groupby("query")["grade"]
+        .agg(lambda one: float(one.to_numpy()[: len(discounts)] @ discounts[: len(one)]))
+    )
+    ideal = best.reindex(names).to_numpy()[codes]
+    return np.minimum(1.0, np.divide(gains @ discounts, ideal, out=np.zeros(len(ideal)), where=ideal > 0))
 
 
 def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") -> pd.DataFrame:

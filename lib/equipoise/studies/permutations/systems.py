@@ -19,14 +19,14 @@ permutations, section 4.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from equipoise.arrays import Booleans
+from equipoise.arrays import Booleans, Floats
 from equipoise.studies.permutations.conversations import Conversation
 from equipoise.systems import lexical
 from equipoise.systems.lexical import Collection
@@ -72,12 +72,15 @@ def chosen_systems(antecedent: bool, *, depending: bool = False) -> list[str]:
 class Settings:
     """Parameters of the systems; the defaults are the paper's.
 
+    ``variant``: what the paper says of CU, LP and RM3p, or what the authors' public program does (`context_rankings`).
     ``k1``, ``b``: of BM25, for every system but DLM. ``mu``: of the Dirichlet smoothing of DLM. ``current_weight``:
-    lambda of LP, the weight of the current utterance. ``documents``, ``terms``: feedback documents and terms of RM3.
+    lambda of LP, the weight of the current utterance, in the program of the previous one. ``documents``, ``terms``:
+    feedback documents and terms of RM3.
     ``original_weight``: of the query itself in RM3; the paper does not give it, 0.6 is the default of its engine.
     ``depth``: how many of the best documents are kept: at least the cut-off of the measure.
     """
 
+    variant: Literal["paper", "program"] = "paper"
     k1: float = 1.2
     b: float = 0.75
     mu: float = 2500.0
@@ -91,7 +94,15 @@ class Settings:
         for name in ("current_weight", "original_weight"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is between 0 and 1, found {getattr(self, name)}")
+        if self.variant not in ("paper", "program"):
+            raise ValueError(f"variant is 'paper' or 'program', found {self.variant!r}")
 
+    def of_the_program(self) -> Settings:
+        """The same, as the authors' public program has it: RM3 takes its engine's three documents there."""
+        return replace(self, variant="program", documents=_PROGRAM_DOCUMENTS)
+
+
+_PROGRAM_DOCUMENTS = 3
 
 PAPER = Settings()
 
@@ -119,7 +130,11 @@ class ByContext:
 
 
 def context_rankings(
-    collection: Collection, conversation: Conversation, system: str, settings: Settings = PAPER
+    collection: Collection,
+    conversation: Conversation,
+    system: str,
+    settings: Settings = PAPER,
+    allowed: Booleans | None = None,
 ) -> ByContext:
     r"""Column numbers of the best documents, by a system whose context is at most one utterance, for all pairs at once.
 
@@ -133,24 +148,37 @@ def context_rankings(
     The first utterance of a conversation is ranked as it is: a factor common to all weights changes no ranking. In CU
     the first utterance enters once where it is the previous one too. RM3p adds distributions, because the length of an
     expansion means nothing.
+
+    So the paper. The variant "program" is what its authors' public program does: CU has the first utterance twice
+    where it is the previous one too; LP gives lambda to the *previous* utterance; RM3p mixes the RM3 expansions of
+    both utterances, lambda to that of the previous one.
+
+    ``allowed`` (shaped (n, documents)): documents that may be ranked for each utterance, the others come last.
     """
     if context_of(system) == "everything":
         raise ValueError(f"no system {system!r} with a context of one utterance: it sees the whole conversation")
     size, k1, b = len(conversation.texts), settings.k1, settings.b
     bags = collection.queries([*conversation.texts, ""])  # row n is no utterance
-    provides = np.ones(size, dtype=bool)
+    provides, program = np.ones(size, dtype=bool), settings.variant == "program"
     before, current = np.indices((size + 1, size)).reshape(2, -1)
     now, previous = bags[current], bags[before]
+    weight = 1 - settings.current_weight if program else settings.current_weight  # of the current utterance
     if system == "FU":
         queries = now + bags[np.where(current > 0, 0, size)]
     elif system == "CU":
-        queries = now + previous + bags[np.where((current > 0) & (before > 0) & (before < size), 0, size)]
+        apart = (before > 0) | program
+        queries = now + previous + bags[np.where((current > 0) & (before < size) & apart, 0, size)]
     elif system == "LP":
-        queries = settings.current_weight * now + (1 - settings.current_weight) * previous
+        queries = weight * now + (1 - weight) * previous
     elif system in ("RM3", "RM3p"):
         feedback: dict[str, Any] = {"documents": settings.documents, "terms": settings.terms, "k1": k1, "b": b}
         expanded = lexical.rm3(collection, bags, original_weight=settings.original_weight, **feedback)
-        queries = expanded[current] if system == "RM3" else lexical.unit_mass(now) + expanded[before]
+        if system == "RM3":
+            queries = expanded[current]
+        elif program:
+            queries = weight * expanded[current] + (1 - weight) * expanded[before]
+        else:
+            queries = lexical.unit_mass(now) + expanded[before]
     elif system == "Antecedent":
         if not conversation.antecedents:
             raise ValueError("Antecedent needs the antecedents of the utterances: read_antecedents reads them")
@@ -163,18 +191,29 @@ def context_rankings(
         scores = lexical.query_likelihood(collection, queries, mu=settings.mu)
     else:
         scores = lexical.bm25(collection, queries, k1=k1, b=b)
-    return ByContext(lexical.top(scores, settings.depth).reshape(size + 1, size, -1), provides)
+    best = _best(scores, settings.depth, None if allowed is None else allowed[current])
+    return ByContext(best.reshape(size + 1, size, -1), provides)
+
+
+def _best(scores: Floats, depth: int, allowed: Booleans | None) -> Columns:
+    """Best documents of every query, of those that are allowed."""
+    last = scores.min(axis=1, keepdims=True) - 1
+    return lexical.top(scores if allowed is None else np.where(allowed, scores, last), depth)
 
 
 def sequential_rankings(
-    collection: Collection, conversation: Conversation, orders: ArrayLike, settings: Settings = PAPER
+    collection: Collection,
+    conversation: Conversation,
+    orders: ArrayLike,
+    settings: Settings = PAPER,
+    allowed: Booleans | None = None,
 ) -> Columns:
     r"""Column numbers of the best documents, by RM3-sequential along orders, shaped (orders, n, depth).
 
     .. math:: q_1 = \bar u_1, \quad q_j = \lambda \bar u_j + (1 - \lambda)\, p(\cdot | R_{j-1})
 
     with :math:`R_{j-1}` the BM25 ranking of :math:`q_{j-1}`, so that a ranking depends on everything uttered before it.
-    Orders that begin alike share their rankings.
+    Orders that begin alike share their rankings. ``allowed``: of `context_rankings`.
     """
     stacked = np.asarray(orders, dtype=np.intp)
     size = len(conversation.texts)
@@ -189,7 +228,8 @@ def sequential_rankings(
         weight = settings.original_weight if position else 1.0
         queries = weight * bags[current] + (1 - weight) * models[before]
         scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
-        rankings.append(lexical.top(scores, settings.depth)[beginning])
+        best = _best(scores, settings.depth, None if allowed is None else allowed[current])
+        rankings.append(best[beginning])
         if position < size - 1:
             feedback = {"documents": settings.documents, "terms": settings.terms}
             models = lexical.relevance_model(collection, scores, **feedback)

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from equipoise.studies.permutations.class_structures import ClassStructure
+from equipoise.measures.orders import SCRIPT, score_matrix
+from equipoise.statistics import bootstrap_interval
 from equipoise.studies.permutations.conversations import Conversation, conversations
 from equipoise.studies.permutations.experiment import Experiment
-from equipoise.studies.permutations.order_effects import conversation_spread, performance
+from equipoise.studies.permutations.order_effects import performance, standard_errors
 from equipoise.studies.permutations.scoring import run_scores
 from equipoise.studies.permutations.structures import Orders
 from equipoise.studies.permutations.systems import SYSTEMS
+
+_SYSTEM = ["run", "variant"]
 
 
 def order_counts(made: Sequence[Conversation]) -> pd.Series:
@@ -52,12 +55,72 @@ def reach(experiment: Experiment, resolved: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows.items(), columns=["of the replica", "value"])
 
 
-def beside_printed(scores: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 with the family of each system and the printed values."""
+def beside_printed(scores: Mapping[str, pd.DataFrame], judged: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 with the family of each system, by variant of the systems, and the printed values.
+
+    ``scores`` by variant; ``judged``: share of the best documents that have a judgement, as scores. What a variant
+    changes nothing of stands in the first only.
+    """
     theirs = printed.set_index("model")[["orig. order", "min", "mean", "max"]].astype(float).add_prefix("printed ")
-    table = performance(scores).join(theirs, on="run")
+    table = pd.concat([performance(part).assign(variant=name) for name, part in scores.items()], ignore_index=True)
+    table = table[~table.duplicated(["run", "original", "minimum", "mean", "maximum"])]
+    shares = performance(judged).set_index("run")[["original", "mean"]]
+    shares = shares.set_axis(["judged, script", "judged, mean"], axis=1)
+    table = table.join(shares.set_index(pd.MultiIndex.from_product([shares.index, [next(iter(scores))]])), on=_SYSTEM)
     table.insert(0, "family", [SYSTEMS[run].family for run in table["run"]])
-    return table
+    return table.join(theirs, on="run")[["family", *_SYSTEM, *table.columns.drop(["family", *_SYSTEM]), *theirs]]
+
+
+def by_treatment(scores: Mapping[str, pd.DataFrame], rng: np.random.Generator) -> pd.DataFrame:
+    """What permuting changes, by system and by what becomes of unjudged documents, with intervals over conversations.
+
+    Returns columns treatment, run (the mean of all systems last), script, mean, change, low, high.
+    """
+    rows = []
+    for name, part in scores.items():
+        wide = score_matrix(part)
+        wide["all"] = wide.mean(axis=1)
+        script, means = wide.xs(SCRIPT, level="permutation"), wide.groupby(level="topic", sort=False).mean()
+        for run in wide:
+            ends = bootstrap_interval(means[run] - script[run], rng, resamples=1999)
+            rows.append((name, run, script[run].mean(), means[run].mean(), (means - script)[run].mean(), *ends))
+    return pd.DataFrame(rows, columns=["treatment", "run", "script", "mean", "change", "low", "high"])
+
+
+def with_randomisation(table: pd.DataFrame, by_source: Mapping[str, float]) -> pd.DataFrame:
+    """An analysis of variance with the p of randomisation tests, by source, beside that of the F distribution."""
+    return table.assign(**{"p by randomisation": table["source"].map(dict(by_source))})
+
+
+def order_readings(by_class: Sequence[Conversation], by_graph: Sequence[Conversation]) -> pd.DataFrame:
+    """Number of valid orders of each conversation, in blocks and by its graph of dependencies."""
+    table = pd.DataFrame({"blocks": order_counts(by_class), "graph": order_counts(by_graph)})
+    return table.rename_axis("conversation").reset_index()
+
+
+def exact_by_reading(readings: Mapping[str, Experiment], systems: Sequence[str]) -> pd.DataFrame:
+    """Exact values over all valid orders in each reading of which are valid, means over conversations."""
+    parts = {name: experiment.exact(systems) for name, experiment in readings.items()}
+    table = pd.concat(parts, names=["reading"]).reset_index("reading")
+    columns = ["mean", "sd", "minimum", "maximum"]
+    return table.groupby(["run", "reading"], sort=False)[columns].mean().reset_index().sort_values("run", kind="stable")
+
+
+def orders_needed(exact: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame:
+    """Fewest orders of each conversation with which the mean of a system is known within a margin, 19 times in 20.
+
+    ``exact``: of `Experiment.exact`. Returns columns run, range, share of the mean, and one for each margin.
+    """
+    sizes = np.unique(np.geomspace(1, int(exact["orders"].max()), 400).astype(int))
+    errors = standard_errors(exact, sizes.tolist()).pivot_table(
+        index="run", columns="permutations", values="standard error", sort=False
+    )
+    means = exact.groupby("run", sort=False)[["minimum", "mean", "maximum"]].mean()
+    table = pd.DataFrame({"lowest": means["minimum"], "mean": means["mean"], "highest": means["maximum"]})
+    table["range / mean"] = (means["maximum"] - means["minimum"]) / means["mean"]
+    for margin in margins:
+        table[f"orders for +-{margin:g}"] = sizes[(1.96 * errors <= margin).to_numpy().argmax(axis=1)]
+    return table.reset_index()
 
 
 def means_of_runs(runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -86,45 +149,11 @@ def cost(made: Sequence[Conversation], orders: Mapping[str, Orders]) -> pd.DataF
     return pd.DataFrame(rows.items(), columns=["method", "utterances to rank for one system"])
 
 
-def enough_permutations(exact: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
-    """How many permutations until the ranking of systems stands still."""
-    means = exact.groupby("run")["mean"].mean().sort_values(ascending=False)
-    enough = stability.loc[stability["same"] >= 0.95, "permutations"]
-    closest = (means.shift(1) - means).dropna()
-    rows = {
-        "ranking by exact means": " > ".join(means.index),
-        "smallest gap between neighbours": f"{closest.min():.4f} ({closest.idxmin()} and the one above it)",
-        "permutations for the exact ranking in 95% of draws": str(enough.min()) if len(enough) else "more than tried",
-        "conversations in the study": str(exact["topic"].nunique()),
-    }
-    return pd.DataFrame(rows.items(), columns=["question", "answer"])
-
-
-def two_rounds(*turns: pd.DataFrame) -> pd.DataFrame:
-    """Valid orders of the longest conversation of each run, from the turns that a user asked (columns run, topic)."""
-    sizes = pd.concat(turns).groupby(["run", "topic"], sort=False).size()
-    rounds = sizes.groupby("run", sort=False).agg(["size", "max"]).reset_index()
-    rounds.columns = ["run", "conversations", "most utterances"]
-    most = [ClassStructure.from_classes(["SE"] + ["FT"] * (size - 1)) for size in rounds["most utterances"]]
-    return rounds.assign(**{"valid orders": [structure.count for structure in most]})
-
-
 def ranges(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """How far the orders move each measure, by system, as a share of its mean too."""
     table = pd.concat([performance(part).assign(measure=name) for name, part in scores.items()], ignore_index=True)
     table["range / mean"] = (table["maximum"] - table["minimum"]) / table["mean"]
     return table[["measure", "run", "original", "minimum", "mean", "maximum", "range / mean"]]
-
-
-def better_than_the_script(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Whether the order of the script is the best one, by each measure."""
-    parts = {name: script_place(conversation_spread(part)) for name, part in scores.items()}
-    places = pd.concat(parts, names=["measure"]).groupby("measure", sort=False)
-    table = {
-        "conversations with a better order than the script": places.agg(lambda one: f"{(one > 0).sum()} of {len(one)}"),
-        "share of orders better than the script": places.mean(),
-    }
-    return pd.DataFrame(table).reset_index()
 
 
 def script_place(spread: pd.DataFrame) -> pd.Series:

@@ -1,57 +1,102 @@
-"""Analysis of variance of conversations and their orders: the models MD0 and MD1, Tukey's test, tiers.
+"""Analysis of variance of conversations and their orders: the models MD0 to MD3, Tukey's test, tiers.
 
-Tables 4 and 5 of the study (Faggioli et al., section 3.2); see also Rutherford (2011), ANOVA and ANCOVA: A GLM
-Approach.
+Tables 4 and 5 of the study (Faggioli et al., section 3.2), with the interaction that it leaves to future work and the
+two models that its public program has besides; see also Rutherford (2011), ANOVA and ANCOVA: A GLM Approach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from numpy.typing import NDArray
+from scipy import sparse, stats
 
+from equipoise.arrays import Floats
 from equipoise.problems import need_columns, refuse_twice
 from equipoise.statistics import finite
 
+Design = Literal["MD0", "MD1", "MD2", "MD3"]
+
+INTERACTION = "topic x model"
+
+# model against the interaction: systems are compared over conversations, not over orders that share utterances
+OVER_CONVERSATIONS: Mapping[str, str] = {"model": INTERACTION}
+
+
+class _Term(NamedTuple):
+    """A factor, and all that is fitted once it is: the cells of some columns, and further ones beside these."""
+
+    source: str
+    cells: tuple[str, ...]
+    beside: tuple[tuple[str, ...], ...] = ()
+
+
+_ORDER, _UTTERANCE, _MODEL = ("topic", "permutation"), ("topic", "utterance"), ("run",)
+_UTTERANCES = (
+    _Term("topic", ("topic",)),
+    _Term("utterance(topic)", _UTTERANCE),
+    _Term("permutation(topic)", _ORDER, (_UTTERANCE,)),
+    _Term("model", _ORDER, (_UTTERANCE, _MODEL)),
+)
+_DESIGNS: Mapping[Design, tuple[_Term, ...]] = {
+    "MD0": (_Term("topic", ("topic",)), _Term("model", ("topic",), (_MODEL,))),
+    "MD1": (_Term("topic", ("topic",)), _Term("permutation(topic)", _ORDER), _Term("model", _ORDER, (_MODEL,))),
+    "MD2": (*_UTTERANCES, _Term("permutation(topic) x model", (*_ORDER, "run"), (_UTTERANCE,))),
+    "MD3": (*_UTTERANCES, _Term("topic x permutation", _ORDER, (_UTTERANCE, _MODEL))),
+}
+
+
+def _terms(design: Design, interaction: bool) -> list[_Term]:
+    """The terms of a design in the order of their fitting, the interaction behind the models."""
+    terms = list(_DESIGNS[design])
+    if interaction:
+        place = next(number for number, term in enumerate(terms, 1) if term.source == "model")
+        last = terms[place - 1]
+        terms.insert(place, _Term(INTERACTION, last.cells, (*last.beside, ("topic", "run"))))
+        terms[place + 1 :] = [term._replace(beside=(*term.beside, ("topic", "run"))) for term in terms[place + 1 :]]
+    return terms
+
 
 def anova_from_sums(
-    sums: pd.DataFrame,
-    observations: int,
-    *,
-    alpha: float = 0.05,
-    topic_against: Literal["residual", "permutation"] = "residual",
+    sums: pd.DataFrame, observations: int, *, alpha: float = 0.05, against: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     r"""Complete an analysis of variance from its sums of squares and degrees of freedom.
 
     .. math::
         MS = SS / DF, \quad F = MS / MS_{error}, \quad p = P(F_{DF, DF_{error}} \ge F), \quad
-        \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}
+        \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}, \quad \eta^2 = \frac{SS}{SS_{total}}, \quad
+        f^2 = \frac{SS}{SS_{error}}
 
-    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual, a row "Total" is passed through.
-    ``observations``: N, the number of observations. ``alpha``: partial omega squared is given for factors with p
-    below alpha only, NaN for the others: the paper calls it ill-defined there. ``topic_against``: the mean square
-    that tests "topic": the residual, as in the paper, or that of "permutation(topic)", as a random nested factor
-    would ask for. Returns columns ``source, SS, DF, MS, F, p, omega_squared``; NaN where a source has none.
+    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual, "Total" the sum of all. ``observations``:
+    N, the number of observations. ``alpha``: partial omega squared is given for factors with p below alpha only, NaN
+    for the others: the paper calls it ill-defined there. ``against``: by source, the source whose mean square tests
+    it; the residual where not given, as in the paper; a random factor asks for another (`OVER_CONVERSATIONS`).
+    Returns columns ``source, SS, DF, MS, F, p, omega_squared, eta_squared, f_squared``; NaN where a source has none.
+    Eta squared is of the whole, omega squared and Cohen's f squared are partial and rest on what tests the source.
 
     permutations, Tables 4 and 5.
     """
     table = sums.set_index("source")[["SS", "DF"]]
     if "Error" not in table.index or table.loc["Error", "DF"] < 1:
         raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
-    against = pd.Series("Error", table.index)
-    if topic_against != "residual":
-        against["topic"] = f"{topic_against}(topic)"
-        if against["topic"] not in table.index:
-            raise ValueError(f"topic_against={topic_against!r} needs the source {against['topic']}")
+    tested = pd.Series("Error", table.index)
+    for source, other in (against or {}).items():
+        if absent := {source, other} - {*table.index}:
+            raise ValueError(f"{source} against {other} needs the source {' and '.join(sorted(absent))}")
+        tested[source] = other
+    factors = (table["DF"] > 0) & ~table.index.isin(["Error", "Total"])
     table["MS"] = (table["SS"] / table["DF"].where(table["DF"] > 0)).drop("Total", errors="ignore")
-    table["F"] = (table["MS"] / table["MS"][against].to_numpy()).drop(["Error", "Total"], errors="ignore")
-    table["p"] = stats.f.sf(table["F"], table["DF"].clip(lower=1), table["DF"][against])
+    table["F"] = (table["MS"] / table["MS"][tested].to_numpy()).where(factors)
+    table["p"] = stats.f.sf(table["F"], table["DF"].clip(lower=1), table["DF"][tested].clip(lower=1))
     surplus = table["DF"] * (table["F"] - 1)
     table["omega_squared"] = (surplus / (surplus + observations)).where(table["p"] < alpha)
+    total = table["SS"].get("Total", table["SS"].sum())
+    table["eta_squared"] = (table["SS"] / total).where(factors)
+    table["f_squared"] = (table["SS"] / table["SS"][tested].to_numpy()).where(factors)
     return table.reset_index()
 
 
@@ -61,57 +106,84 @@ def completed(printed: pd.DataFrame) -> pd.DataFrame:
     return anova_from_sums(sums, observations=int(sums.set_index("source").loc["Total", "DF"]) + 1)
 
 
+def _numbered(scores: pd.DataFrame, columns: tuple[str, ...]) -> tuple[NDArray[np.intp], int]:
+    """Number of the cell of each observation in some columns, and how many cells there are."""
+    codes = scores.groupby(list(columns), sort=False, observed=True).ngroup().to_numpy()
+    return codes, int(codes.max(initial=-1)) + 1
+
+
+def _explained(scores: pd.DataFrame, deviations: Floats, term: _Term) -> tuple[float, int]:
+    r"""Sum of squares and dimensions of the least squares fit of all cells of a term, and what stands beside them.
+
+    .. math:: \sum_c \frac{(\sum_{c} y)^2}{n_c} + r^\top N^{-} r, \quad N = X^\top (I - P_{cells}) X, \quad
+        r = X^\top (I - P_{cells}) y
+
+    with X the indicators of what stands beside: the cells, which are many, are solved by their means, and the normal
+    equations are left for the few others (Frisch and Waugh). No balance is needed.
+    """
+    cells, count = _numbered(scores, term.cells)
+    sizes, totals = np.bincount(cells), np.bincount(cells, deviations)
+    fitted, dimensions = float(totals @ (totals / sizes)), count
+    if not term.beside:
+        return fitted, dimensions
+    rows, blocks = np.arange(len(scores)), []
+    for columns in term.beside:
+        codes, width = _numbered(scores, columns)
+        blocks.append(sparse.csr_array((np.ones(len(rows)), (rows, codes)), shape=(len(rows), width)))
+    beside: Any = sparse.hstack(blocks, format="csr")
+    shared: Any = sparse.csr_array((np.ones(len(rows)), (cells, rows)), shape=(count, len(rows))) @ beside
+    scaled = sparse.diags_array(1 / sizes) @ shared
+    normal = (beside.T @ beside - shared.T @ scaled).toarray()
+    right = beside.T @ deviations - scaled.T @ totals
+    effects, _, rank, _ = np.linalg.lstsq(normal, right, rcond=1e-9)
+    return fitted + float(effects @ right), dimensions + int(rank)
+
+
 def anova(
     scores: pd.DataFrame,
+    design: Design = "MD0",
     *,
-    permutation: str | None = None,
+    interaction: bool = False,
     alpha: float = 0.05,
-    topic_against: Literal["residual", "permutation"] = "residual",
+    against: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    r"""Analysis of variance of system scores, models MD0 and MD1.
+    r"""Analysis of variance of system scores, models MD0 to MD3, each with the interaction of topic and model or not.
 
     .. math::
-        y_{ik} = \mu + \tau_i + \alpha_k + \varepsilon_{ik} \quad (MD0) \qquad
-        y_{i(j)k} = \mu + \tau_i + \nu_{j(i)} + \alpha_k + \varepsilon_{ijk} \quad (MD1)
+        y_{ik} &= \mu + \tau_i + \alpha_k + \varepsilon_{ik} & (MD0) \
+        y_{i(j)k} &= \mu + \tau_i + \nu_{j(i)} + \alpha_k + \varepsilon_{ijk} & (MD1) \
+        y_{i(jl)k} &= \mu + \tau_i + \beta_{l(i)} + \nu_{j(i)} + \alpha_k + (\nu\alpha)_{j(i)k} + \varepsilon & (MD2)
 
-    Sums of squares are sequential (type I) in the order topic, permutation(topic), model: exact from group means for
-    the nested part, and from a system of one equation per model for the models. Where every permutation is scored by
-    every model the order does not matter.
+    MD2 and MD3 are the authors' program's: one observation for each utterance l, an effect of the utterance, nested
+    in its topic. MD3 has topic x permutation in the place of permutation(topic) x model; as a permutation is nested
+    in its topic, that holds nothing that is not fitted already: no degrees of freedom, and an F that is NaN.
 
-    ``scores``: columns ``run, topic, value``: one row per observation; topics may have different numbers of
-    permutations and cells may be missing. ``permutation``: name of the column of the permutation, which counts
-    within its topic; without it, the model is MD0. Returns columns ``source, SS, DF, MS, F, p, omega_squared``;
-    rows topic, permutation(topic) (MD1), model, Error, Total.
+    Sums of squares are sequential (type I) in the order of the rows, exact whether the design is balanced or not.
+    Where every order is scored by every model and in every utterance, the order does not matter.
+
+    ``scores``: columns ``run, topic, value``, from MD1 on ``permutation``, from MD2 on ``utterance``: one row per
+    observation; cells may be missing. ``alpha``, ``against``: of `anova_from_sums`. Returns what that returns, with
+    the rows of the model, Error, Total.
 
     permutations, section 3.2, models MD0 and MD1; Tables 4 and 5.
     """
-    blocks = ["topic"] if permutation is None else ["topic", permutation]
-    need_columns(scores, ["value", "run", *blocks])
-    refuse_twice(scores, [*blocks, "run"], "the scores have a cell")
+    terms = _terms(design, interaction)
+    factors = list(dict.fromkeys(name for term in terms for group in (term.cells, *term.beside) for name in group))
+    need_columns(scores, ["value", *factors])
+    refuse_twice(scores, factors, "the scores have a cell")
     values = finite(scores["value"], "scores in column value")
     deviations = values - values.mean()
-    wide = scores.assign(value=deviations).pivot_table(index=blocks, columns="run", values="value")
-    if wide.shape[1] < 2:
-        raise ValueError(f"a comparison needs at least two systems in column run, found {wide.shape[1]}")
-    block = pd.DataFrame({"total": wide.sum(axis=1), "size": wide.count(axis=1)})
-    topic = block.groupby(level="topic").sum()
-    among_blocks, among_topics = (float((group["total"] ** 2 / group["size"]).sum()) for group in (block, topic))
-
-    # Models within blocks: both sides are centred on their block, which leaves one normal equation per model
-    cells = wide.notna().to_numpy(dtype=np.float64)
-    normal = np.diag(cells.sum(axis=0)) - cells.T @ (cells / cells.sum(axis=1, keepdims=True))
-    right = wide.sub(wide.mean(axis=1), axis=0).sum().to_numpy()
-    effects, _, rank, _ = np.linalg.lstsq(normal, right, rcond=1e-9)
-    among_models, total = float(effects @ right), float(deviations @ deviations)
+    if (systems := scores["run"].nunique()) < 2:
+        raise ValueError(f"a comparison needs at least two systems in column run, found {systems}")
+    fits = [(0.0, 1), *(_explained(scores, deviations, term) for term in terms)]
+    total = float(deviations @ deviations)
     rows = [
-        ("topic", among_topics, len(topic) - 1),
-        ("permutation(topic)", max(among_blocks - among_topics, 0.0), len(block) - len(topic)),
-        ("model", among_models, int(rank)),
-        ("Error", max(total - among_blocks - among_models, 0.0), len(values) - len(block) - int(rank)),
-        ("Total", total, len(values) - 1),
+        (term.source, max(fit[0] - before[0], 0.0), fit[1] - before[1])
+        for term, before, fit in zip(terms, fits[:-1], fits[1:], strict=True)
     ]
-    sums = pd.DataFrame(rows, columns=["source", "SS", "DF"]).drop(index=[] if permutation else [1])
-    return anova_from_sums(sums, len(values), alpha=alpha, topic_against=topic_against)
+    rows += [("Error", max(total - fits[-1][0], 0.0), len(values) - fits[-1][1]), ("Total", total, len(values) - 1)]
+    sums = pd.DataFrame(rows, columns=["source", "SS", "DF"])
+    return anova_from_sums(sums, len(values), alpha=alpha, against=against)
 
 
 def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.0005) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from equipoise.reports.printed import printed_table
 from equipoise.statistics import resampled
 
 _PRINTED = "printed cells, of which none is a sample"
+_DRAWN = "two rankings drawn as an example: none is a sample"
 
 
 def left_less_right(example: pd.DataFrame) -> Evidence:
@@ -27,9 +28,6 @@ def left_less_right(example: pd.DataFrame) -> Evidence:
 def largest_nfairr(example: pd.DataFrame) -> Evidence:
     """The larger NFaiRR of the two rankings (Figure 4.1)."""
     return Evidence("larger NFaiRR of the two rankings", example["NFaiRR"].max(), reason=_DRAWN)
-
-
-_DRAWN = "two rankings drawn as an example: none is a sample"
 
 
 # --- the replica --------------------------------------------------------------------------------------------------

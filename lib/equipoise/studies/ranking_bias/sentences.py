@@ -21,7 +21,7 @@ def of_collections(sets: Sets) -> list[str]:
 def of_recorded_rankers(collection: str = "grepbiasir") -> list[str]:
     """What was recorded on a collection, and where it lies."""
     runs = read_settings(project.data("outputs", "ranking_bias", f"{collection}_settings.json"))["runs"]
-    said = "; ".join(f"{name}, {what}" for name, what in runs.items())
+    said = "; ".join(f"{name} ({what})" for name, what in runs.items())
     where = "What they returned is recorded with the models' sha256 in data/outputs/ranking_bias; no model runs here."
     return [f"{len(runs)} rankers: {said}.", where]
 

@@ -1,0 +1,94 @@
+"""Sentences of the notebook that values make: the answer, and what else a parameter could make false."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from equipoise.reports.claims import Evidence
+
+_EQUAL = 1e-12
+
+
+def answer(
+    exact: pd.DataFrame, needed: pd.DataFrame, stability: pd.DataFrame, chance: Evidence, measure: str
+) -> list[str]:
+    """How far the order of a script is an accident, for which systems, and with how many orders one would know."""
+    moving = needed.sort_values("range / mean", ascending=False)
+    most, least = moving.iloc[0], moving.iloc[-1]
+    fixed = [
+        run for run, part in exact.groupby("run", sort=False) if (part["maximum"] - part["minimum"]).max() < _EQUAL
+    ]
+    enough = stability.loc[stability["same"] >= 0.95, "permutations"]
+    margin = next(name for name in needed if str(name).startswith("orders for"))
+    if len(enough):
+        ranked = f"{enough.min()} orders of each conversation give the ranking of exact means in 95 % of draws"
+    else:
+        ranked = f"even {stability['permutations'].max()} orders of each conversation do not fix the ranking"
+    blind = " and ".join([", ".join(fixed[:-1]), fixed[-1]] if len(fixed) > 1 else fixed)
+    blind += " do not see the order" if len(fixed) > 1 else " does not see the order"
+    within = str(margin).removeprefix("orders for +-")
+    return [
+        f"On the replica, over all valid orders of {exact['topic'].nunique()} conversations, the mean {measure} of a "
+        f"system can be moved over a range of {least['range / mean']:.0%} of it ({least['run']}) to "
+        f"{most['range / mean']:.0%} ({most['run']}) by the choice of orders; {blind}.",
+        f"The script is one order among many: {chance.estimate:.0%} [{chance.low:.0%}, {chance.high:.0%}] of orders "
+        "drawn at random score higher, averaged over conversations and systems.",
+        f"{ranked[0].upper()}{ranked[1:]}, and {needed[margin].min()} to {needed[margin].max()} of each give a "
+        f"system's mean over all orders within {within}, 19 times in 20.",
+    ]
+
+
+def sampled_range(errors: pd.DataFrame, drawn: int) -> str:
+    """How much of the exact range sampled orders show, and how far their means are off."""
+    seen = (errors["sampled maximum"] - errors["sampled minimum"]) / (errors["maximum"] - errors["minimum"])
+    beyond = int((errors["error"].abs() > 1.96 * errors["standard error"]).sum())
+    return (
+        f"With up to {drawn} drawn orders of each conversation the range of a system is seen to {seen.min():.0%} to "
+        f"{seen.max():.0%}; {beyond} of {len(errors)} sampled means lie further from the exact one than twice their "
+        f"standard error, the furthest by {errors['error'].abs().max():.4f}."
+    )
+
+
+def undefined(correlations: pd.DataFrame, first: str, second: str) -> str:
+    """Which correlations are not defined, and so not drawn."""
+    absent = correlations[correlations["correlation"].isna()]
+    names = ", ".join(f"{row.run} on {row.topic}" for row in absent.itertuples())
+    left_out = f" ({names}), where one of the two measures is the same on every order" if len(absent) else ""
+    return f"{len(absent)} of {len(correlations)} correlations of {first} and {second} are not defined{left_out}."
+
+
+def interaction(without: pd.DataFrame, with_it: pd.DataFrame, by_chance: Mapping[str, float]) -> str:
+    """What taking topic x model out of the residual changes, and what the randomisation tests say."""
+    before, after = (table.set_index("source")[["F", "p"]] for table in (without, with_it))
+    nested, model = "permutation(topic)", "model"
+    ratio = [f"F = {table.loc[source, 'F']:.2f}" for source in (nested, model) for table in (before, after)]
+    p = [f"p = {table.loc[source, 'p']:.2g}" for source in (nested, model) for table in (before, after)]
+    return (
+        f"With topic x model in the residual, as in MD1, {nested} has {ratio[0]} ({p[0]}); out of it, {ratio[1]} "
+        f"({p[1]}; by random renaming p = {by_chance[nested]:.2g}). Systems differ with {ratio[2]} against that "
+        f"residual ({p[2]}), and with {ratio[3]} over conversations ({p[3]}; by exchange of systems "
+        f"p = {by_chance[model]:.2g})."
+    )
+
+
+def weights(table: pd.DataFrame) -> str:
+    """LP beside CU by the paper's words and by the program, as a question."""
+    means = table.pivot_table(index="variant", columns="run", values="mean", sort=False)
+    found = "; ".join(f"by the {variant}: LP {row['LP']:.4f}, CU {row['CU']:.4f}" for variant, row in means.iterrows())
+    return (
+        f"Mean scores over the orders {found}. The paper finds LP alone in its worst tier, below CU. Is that the "
+        "method, or the weight that its program gives to the previous utterance? The paper cannot say, and "
+        "nor can this replica."
+    )
+
+
+def pooling(table: pd.DataFrame, treatments: Sequence[str]) -> str:
+    """What permuting changes with unjudged documents not relevant, left out, and the share of judged ones."""
+    every = table[table["run"] == "all"].set_index("treatment")
+    parts = [
+        f"{name}: {every.loc[name, 'change']:+.4f} [{every.loc[name, 'low']:+.4f}, {every.loc[name, 'high']:+.4f}]"
+        for name in treatments
+    ]
+    return f"Mean over orders minus the script, averaged over the systems: {'; '.join(parts)}."
