@@ -1,13 +1,16 @@
 """Settings that every test shares, and what is kept of a benchmark run."""
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pytest
 from hypothesis import settings
 
+import small_repository
 from chat_server import Behaviour, Server
+from equipoise import project
 
 mpl.use("Agg")
 # the same examples at every run: a test that passes here passes on the next machine
@@ -41,3 +44,23 @@ def serve() -> Iterator[Callable[..., Server]]:
     yield start
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Make a small repository of one notebook, and work in it."""
+    small_repository.make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EQUIPOISE_MIRROR", raising=False)
+    monkeypatch.setenv("EQUIPOISE_CACHE", str(tmp_path / "cache"))
+    project.root.cache_clear()
+    yield tmp_path
+    project.root.cache_clear()
+
+
+@pytest.fixture
+def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Replace running a notebook by reading its last cell: JSON with what the run would have left."""
+    monkeypatch.setattr("equipoise.reports.build._papermill", small_repository.pretend)
+    small_repository.script(root)
+    return root

@@ -1,4 +1,4 @@
-"""Files as they come and go: text, CSV, Parquet and YAML with line numbers in every error; tables out, whole or not."""
+"""Files as they come: text, CSV, Parquet and YAML, with line numbers in every error."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import count
 from pathlib import Path, PurePath
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -32,14 +31,10 @@ import yaml
 from equipoise import plain_yaml
 from equipoise.problems import InputError, Note, Problem, Problems, listed, reason, shown
 
-CSV_DIGITS = "%.12g"
-
 GZIP = b"\x1f\x8b"
 _SMALL, _PACKED, _LARGEST = 2**26, 200, 2**31
 """Bytes that any file may have, bytes for each that gzip packed, and bytes of what has no size: a pipe."""
 _MOST_COLUMNS = 10_000
-_FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
-
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _FRACTION = re.compile(r"[+-]?\d{1,18}/\d{1,18}")
 
@@ -312,45 +307,3 @@ def read_yaml(path: str | Path) -> Any:
         raise refused(path, error.problem or "no YAML", "YAML", line) from None
     except yaml.YAMLError as error:
         raise refused(path, str(error).splitlines()[0], "YAML") from None
-
-
-def harmless(text: Any) -> Any:
-    """A cell, behind an apostrophe if it is text that a spreadsheet would run."""
-    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
-
-
-def write_csv(table: pd.DataFrame, path: Path | TextIO, *, for_spreadsheets: bool = False) -> None:
-    """Write a table as CSV at 12 significant digits, the same bytes everywhere.
-
-    ``for_spreadsheets`` makes `harmless` what a spreadsheet would run: a table to look at, not to read again.
-    """
-    tidy = table.copy()
-    if for_spreadsheets:
-        tidy.columns = tidy.columns.map(harmless)
-        for place, dtype in enumerate(tidy.dtypes):
-            if not pd.api.types.is_numeric_dtype(dtype):
-                tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
-    for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
-        tidy[column] = tidy[column] + 0.0  # no negative zero
-    tidy.to_csv(path, index=False, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")
-
-
-def write_tables(tables: Mapping[Path, pd.DataFrame]) -> None:
-    """Write every table, CSV or Parquet by its ending, or none: to temporary files first, then into place."""
-    staged: dict[Path, Path] = {}
-    try:
-        for path, table in tables.items():
-            with tempfile.NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}-", delete=False) as file:
-                staged[path] = temporary = Path(file.name)
-            if path.suffix == ".parquet":
-                table.to_parquet(temporary, index=False)
-            else:
-                write_csv(table, temporary)
-            temporary.chmod(0o644)
-        for path, temporary in staged.items():
-            temporary.replace(path)
-    except OSError as error:
-        raise ValueError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        for temporary in staged.values():
-            temporary.unlink(missing_ok=True)

@@ -102,9 +102,9 @@ FirstSeed = Annotated[int, Option("First seed; every turn has its own, counted o
 SystemPrompt = Annotated[str, Option("System prompt.")]
 Note = Annotated[str, Option("Remark to keep with the settings, such as the sha256 of a local model.")]
 KeyVariable = Annotated[str, Option("Environment variable with the key, if one is needed.")]
-Timeout = Annotated[float, Option("Seconds for a whole answer.", above=0)]
+Timeout = Annotated[float, Option("Seconds for a whole answer, from its request to its end.", above=0, most=86_400)]
 Tries = Annotated[int, Option("Most requests for one answer.", least=1)]
-Pause = Annotated[float, Option("Seconds between requests.", least=0)]
+Pause = Annotated[float, Option("Seconds between requests.", least=0, most=86_400)]
 
 # --- ranked lists -------------------------------------------------------------------------------------------------
 

@@ -9,9 +9,7 @@ everything is done; a task that a dying worker leaves behind is run again elsewh
 from __future__ import annotations
 
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
@@ -26,9 +24,9 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import write_tables
 from equipoise.nuggets import read_nuggets
 from equipoise.problems import InputError, Problem, Problems, shown, together
+from equipoise.writing import staging, sweep, write_files
 
 Scorer = Literal["gfrc", "gfrc2"]
 """Functions that score a nugget table, each in the module of measures of its own name."""
@@ -95,7 +93,7 @@ def _score_part(source: Path, target: Path, measure: Scorer, sets: Any, select: 
     score = getattr(import_module(f"equipoise.measures.{measure}"), measure)
     scores = score(nuggets, {name: sets[name] for name in select}, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_tables({target: scores})  # whole or not at all, even if another worker does the same
+    write_files({target: scores})  # whole or not at all, even if another worker does the same
     return pd.util.hash_pandas_object(nuggets.conversations, index=False).to_numpy()
 
 
@@ -121,18 +119,15 @@ def score_parts(
     names = parts(source)
     chosen = list(attributes) if select is None else list(select)
     target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
-    try:
+    sweep(target.parent)
+    with staging(target, folder=True) as made:
         rest = measure, dict(attributes), chosen, dict(options or {})
-        tasks = [(top / name, staging / name, *rest) for name in names]
+        tasks = [(top / name, made / name, *rest) for name in names]
         conversations = run_each(_score_part, tasks, executor, "partition")
         _refuse_shared([top / name for name in names], conversations)
-        for leftover in staging.rglob(".*"):  # of a worker that died while it wrote
+        for leftover in made.rglob(".*"):  # of a worker that died while it wrote
             leftover.unlink()
-        staging.chmod(0o755)
-        staging.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        made.rename(target)
     return sum(map(len, conversations))
 
 

@@ -53,7 +53,7 @@ def _data_parameters(notebook: Notebook) -> dict[str, str]:
 
 def copyable() -> list[str]:
     """Notebooks that a topic of one's own can begin from."""
-    return [name for name, notebook in find_notebooks().items() if _data_parameters(notebook)]
+    return [name for name, notebook in find_notebooks(faults={}).items() if _data_parameters(notebook)]
 
 
 def _with_parameters(source: str, values: Mapping[str, str]) -> str:
@@ -93,9 +93,10 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
         raise ValueError(f"{topic!r} is no topic: one word of letters, digits, '.', '_' and '-'")
     if source not in copyable():
-        why = "takes no topic and data files from its parameters" if source in find_notebooks() else "is no notebook"
+        known = find_notebooks(faults={})
+        why = "takes no topic and data files from its parameters" if source in known else "is no notebook"
         raise ValueError(f"{source} {why}; a topic can begin from {', '.join(copyable())}")
-    notebook = find_notebooks()[source]
+    notebook = find_notebooks([source])[source]
     old_topic = rf"(?<![A-Za-z0-9._-]){re.escape(str(notebook.parameters['topic'].default))}(?![A-Za-z0-9._-])"
     values, contents = {"topic": topic}, dict[Path, str]()
     for parameter, old in _data_parameters(notebook).items():

@@ -4,12 +4,11 @@ import hashlib
 import importlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -18,58 +17,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from equipoise import project
+from equipoise import project, scaffold
 from equipoise.reports import build, notebooks, provenance
-
-PARAMETERS = """\
-size: int = 3  # how many rows
-scale: float = 1.0  # a factor
-kind: Literal["plain", "fancy"] = "plain"  # a choice
-gains: dict[int, float] = {1: 0.5}  # by level
-label: str = "a"  # a word
-"""
-BODY = """\
-from typing import Literal
-import pandas as pd
-from equipoise.reports.report import Report
-"""
-TABLE = """\
-report = Report("example")
-report.table("rows", pd.DataFrame({"row": range(size), "value": [scale / 3] * size}), caption=label)
-"""
-
-
-def notebook(*cells: str) -> nbformat.NotebookNode:
-    book = nbformat.v4.new_notebook()
-    book.cells = [nbformat.v4.new_markdown_cell("# An example")]
-    book.cells += [nbformat.v4.new_code_cell(cell) for cell in (BODY, PARAMETERS, *cells)]
-    book.cells[2].metadata["tags"] = ["parameters"]
-    book.metadata["equipoise"] = {"smoke": {"size": 1}}
-    return book
-
-
-def put(root: Path, *cells: str, name: str = "example") -> None:
-    nbformat.write(notebook(*cells), root / "notebooks" / f"{name}.ipynb")
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Make a small repository of one notebook, and work in it."""
-    shutil.copytree(project.root() / "data" / "published", tmp_path / "data" / "published")
-    shutil.copy(project.root() / "data" / "registry.tsv", tmp_path / "data")
-    (tmp_path / "notebooks").mkdir()
-    put(tmp_path, TABLE, "report.finish()")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EQUIPOISE_MIRROR", raising=False)
-    monkeypatch.setenv("EQUIPOISE_CACHE", str(tmp_path / "cache"))
-    project.root.cache_clear()
-    yield tmp_path
-    project.root.cache_clear()
-
-
-def digest(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+from small_repository import EMPTY_MANIFEST, TABLE, digest, notebook, put, record, script
 
 
 def states(**options: Any) -> list[str]:
@@ -106,7 +56,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
     assert states(names=["example"]) == ["fresh"]
     assert states(names=["example"], force=True) == ["built"]
     assert digest(root / "reports") == first
-    text = "".join(path.read_text() for path in (root / "reports").rglob("*.*"))
+    text = "".join(path.read_text() for path in (root / "reports").rglob("[!.]*.*"))
     assert str(root) not in text
     manifest = json.loads((root / "reports" / "example" / "manifest.json").read_text())
     assert {"notebooks/example.ipynb", "lib/equipoise/__init__.py", "lib/equipoise/files.py"} <= set(
@@ -115,7 +65,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
     assert not {"lib/equipoise/reports/build.py", "lib/equipoise/cli/__init__.py"} & set(manifest["sources"])
     assert {"matplotlib", "numpy", "pandas", "python-dateutil"} <= set(manifest["versions"])
     assert not {"equipoise", "ipykernel", "ipython", "traitlets", "tornado", "pyzmq"} & set(manifest["versions"])
-    assert not list((root / ".equipoise").iterdir())
+    assert not list((root / "reports" / ".equipoise").iterdir())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of a process group are tried on POSIX only")
@@ -141,50 +91,10 @@ def test_a_killed_build_leaves_reports_as_they_were(root: Path) -> None:
 
 # --- with a stand-in for papermill: what the build does with what notebooks leave ---
 
-EMPTY_MANIFEST: dict[str, Any] = {
-    "notebook": "example",
-    "artefacts": [],
-    "inputs": {},
-    "versions": {},
-    "sources": {},
-    "parameters": {},
-    "outputs": {},
-}
-
-
-@pytest.fixture
-def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Replace running a notebook by reading its last cell: JSON with what the run would have left."""
-
-    def pretend(source: str, parameters: dict[str, Any], folder: str) -> tuple[str, str]:
-        script = json.loads(nbformat.read(source, as_version=4).cells[-1].source)
-        if "failure" in script:
-            return script["failure"], "as told"
-        if "edit" in script:
-            Path(script["edit"][0]).write_text(script["edit"][1])
-        (Path(folder) / "tables").mkdir()
-        (Path(folder) / "tables" / "rows.csv").write_text(json.dumps(parameters))
-        versions = {"pandas": version("pandas")}
-        (Path(folder) / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST | {"versions": versions} | script))
-        return "", ""
-
-    monkeypatch.setattr(build, "_papermill", pretend)
-    script(root)
-    return root
-
-
-def script(root: Path, **manifest: Any) -> None:
-    put(root, json.dumps(manifest))
-
 
 def quick_states(**options: Any) -> list[str]:
     with ThreadPoolExecutor(1) as executor:
         return states(executor=executor, **options)
-
-
-def record(status: str, **more: Any) -> dict[str, Any]:
-    entry = {"artefact": "permutations/table-2", "status": status, "data": "x", "note": "", "files": [], "cells": 1}
-    return entry | {"largest": None, "differences": [], "claims": []} | more
 
 
 def test_what_makes_a_report_out_of_date(quick: Path) -> None:
@@ -324,8 +234,92 @@ def test_data_out_of_reach_keeps_the_report(quick: Path, monkeypatch: pytest.Mon
     assert digest(quick / "reports" / "example") == {
         name.removeprefix("example/"): value for name, value in built.items() if name.startswith("example/")
     }
+    # kept is shown, not written, unless asked for: the reports and the ledger of a clone stay as they are
     assert quick_states() == ["kept"]
+    assert digest(quick / "reports") == built
+    out_of_date = ["reports/example is out of date: changed since: notebooks/example.ipynb"]
+    assert build.check() == out_of_date
+    assert quick_states(mark_kept=True) == ["kept"]
     assert ",kept," in (quick / "reports" / "ledger.csv").read_text()
+    assert build.check() == out_of_date
+
+
+def half(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+DAMAGED: dict[str, Callable[[str], str]] = {
+    "half-saved": half,
+    "empty": lambda _: "",
+    "a list": lambda _: "[]",
+    "no cells": lambda text: json.dumps(json.loads(text) | {"cells": None}),
+    "a number for a cell": lambda text: json.dumps(json.loads(text) | {"cells": [3]}),
+    "another format": lambda text: json.dumps(json.loads(text) | {"nbformat": 3}),
+    "deep": lambda _: "[" * 100_000,
+    "half a surrogate pair": lambda text: text.replace("An example", "\\ud800"),
+    "parameters that are no Python": lambda text: text.replace("size: int = 3", "size: int = (3"),
+    "parameters that end in a string": lambda text: text.replace("size: int = 3", "size: int = '''3"),
+    "a computed default": lambda text: text.replace("size: int = 3", "size: int = 1 + len([1])"),
+    "an unknown type": lambda text: text.replace("size: int = 3", "size: set = 3"),
+    "a parameter without a type": lambda text: text.replace("size: int = 3", "size = 3"),
+    "a smoke profile of another parameter": lambda text: text.replace('"smoke": {', '"smoke": {"sise": 2, '),
+    "a smoke profile that is a list": lambda text: json.dumps(
+        json.loads(text) | {"metadata": {"equipoise": {"smoke": [1]}}}
+    ),
+}
+"""Ways in which a notebook can be damaged."""
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+def test_a_damaged_notebook_fails_alone_and_by_name(quick: Path, how: str) -> None:
+    script(quick, "other", artefacts=[record("replica")])
+    script(quick, "example", sources=[])
+    assert quick_states() == ["built", "built"]
+    ledger = (quick / "reports" / "ledger.csv").read_text()
+    path = quick / "notebooks" / "other.ipynb"
+    path.write_text(DAMAGED[how](path.read_text()))
+    script(quick, "example", sources=[], remark="changed")
+    with ThreadPoolExecutor(1) as executor:
+        outcomes = {outcome.notebook: outcome for outcome in build.build(executor=executor)}
+    assert {name: outcome.state for name, outcome in outcomes.items()} == {"example": "built", "other": "failed"}
+    assert "other" in outcomes["other"].message
+    assert len(outcomes["other"].message) < 200
+    assert (quick / "reports" / "ledger.csv").read_text() == ledger  # its last good report stands
+    assert build.check() == [outcomes["other"].message]
+    assert build.listing()["notebook"].tolist() == ["example", "other"]
+    assert "other" not in scaffold.copyable()
+
+
+MANIFESTS: dict[str, Callable[[str], str]] = {
+    "half-saved": half,
+    "empty": lambda _: "",
+    "a list": lambda _: "[]",
+    "an empty table": lambda _: "{}",
+    "no list of artefacts": lambda text: json.dumps(json.loads(text) | {"artefacts": 5}),
+    "an artefact without a name": lambda text: json.dumps(json.loads(text) | {"artefacts": [{}]}),
+    "inputs that are a word": lambda text: json.dumps(json.loads(text) | {"inputs": "x"}),
+    "deep": lambda _: "[" * 100_000,
+}
+"""Ways in which a manifest can be damaged."""
+
+
+@pytest.mark.parametrize("how", MANIFESTS)
+def test_a_damaged_manifest_is_made_again_or_fails_alone(quick: Path, how: str) -> None:
+    script(quick, "other", artefacts=[record("replica")])
+    script(quick, "example", sources=[])
+    assert quick_states() == ["built", "built"]
+    good = digest(quick / "reports")
+    manifest = quick / "reports" / "other" / "manifest.json"
+    manifest.write_text(MANIFESTS[how](manifest.read_text()))
+    damaged = "reports/other is out of date: its manifest is damaged"
+    assert damaged in build.check()
+    assert build.listing()["notebook"].tolist() == ["example", "other"]
+    with ThreadPoolExecutor(1) as executor:  # nobody asked for it: the ledger cannot be made without it, and stays
+        outcomes = build.build(["example"], executor=executor)
+    assert [(outcome.notebook, outcome.state) for outcome in outcomes] == [("example", "fresh"), ("other", "failed")]
+    assert {name for name, sha in digest(quick / "reports").items() if sha != good[name]} == {"other/manifest.json"}
+    assert quick_states() == ["fresh", "built"]
+    assert digest(quick / "reports") == good
 
 
 def test_a_docstring_makes_nothing_stale_and_a_statement_does(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+import fault_server
 from chat_server import Behaviour, Server, dies, fails, halves, says, send, stalls, tears, trickles
 from equipoise.cli import main
-from equipoise.conversations.endpoint import Endpoint, Sampling
+from equipoise.conversations.endpoint import Endpoint, Sampling, connect
 from equipoise.conversations.harvest import HarvestError, Protocol, Topic, harvest, judge_answer, read_topics
 from equipoise.loaders.recorded_conversations import harvest_transcripts, parse_record, read_harvest
 from equipoise.loaders.transcripts import format_transcripts, parse_transcripts
@@ -139,6 +142,40 @@ def test_waits_double_and_heed_the_server(tmp_path: Path, serve: Callable[..., S
     assert len(impatient.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("asked", "wait"),
+    [
+        ("Wed, 21 Oct 2015 07:28:07 GMT", 7.0),
+        ("Wednesday, 21-Oct-15 07:28:07 GMT", 7.0),
+        ("Wed, 21 Oct 2015 09:28:07 +0200", 7.0),
+        ("Wed, 21 Oct 2015 07:27:07 GMT", 0.25),
+        ("Wed, 21 Oct 2015 07:28:07 -0000", 0.25),  # no zone: no moment
+        ("31 Feb", 0.25),
+        ("-7", 0.25),
+        ("soon", 0.25),
+    ],
+)
+def test_a_date_to_wait_for_is_heeded(asked: str, wait: float, tmp_path: Path) -> None:
+    """By the server's clock, which tells the time in the same answer."""
+    server = fault_server.FaultServer(
+        fault_server.status("503 Wait", b"busy", "Date: Wed, 21 Oct 2015 07:28:00 GMT", f"Retry-After: {asked}")
+    )
+    waits: list[float] = []
+    polite = Endpoint(server.url, "tiny", tries=2, wait=0.25)
+    harvest(TOPICS[:1], polite, tmp_path / "r.jsonl", trials=1, sleep=waits.append)
+    server.close()
+    assert waits == [wait]
+
+
+def test_a_date_is_heeded_by_the_clock_of_this_machine_too(tmp_path: Path) -> None:
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
+    server = fault_server.FaultServer(fault_server.status("503 Wait", b"busy", f"Retry-After: {until}"))
+    waits: list[float] = []
+    harvest(TOPICS[:1], Endpoint(server.url, "tiny"), tmp_path / "r.jsonl", trials=1, sleep=waits.append)
+    server.close()
+    assert 20 < waits[0] <= 40
+
+
 def test_what_another_try_cannot_mend_is_not_tried_again(tmp_path: Path, serve: Callable[..., Server]) -> None:
     for status in (400, 401, 404, 302):
         server = serve(fails(status, b"no such key", Location="http://127.0.0.1:9/"))
@@ -180,7 +217,7 @@ def test_an_interruption_anywhere_loses_no_whole_turn(tmp_path: Path, serve: Cal
     for cut in {0, 1, ends[0] - 1, *ends, ends[1] + 20, len(data) - 1}:
         torn = tmp_path / f"torn-{cut}.jsonl"
         torn.write_bytes(data[:cut])
-        kept = max(0, sum(end <= cut for end in ends) - 1)
+        kept = max(0, sum(end <= cut + 1 for end in ends) - 1)  # a line that lacks its end alone is whole
         assert harvest(TOPICS, endpoint(server), torn, trials=1) == 4 - kept
         assert torn.read_bytes() == data
 
@@ -249,9 +286,9 @@ def test_the_key_is_sent_and_never_written(
     assert KEY not in written
     assert KEY not in str(caught.value)
     assert "[key]" in written
-    monkeypatch.delenv("MY_KEY")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     bare = serve(says(USEFUL))
-    harvest(TOPICS, endpoint(bare, key_variable="MY_KEY"), tmp_path / "s.jsonl", trials=1)
+    harvest(TOPICS, endpoint(bare), tmp_path / "s.jsonl", trials=1)
     assert set(bare.authorisations) == {None}
 
 
@@ -263,10 +300,31 @@ def test_an_endpoint_that_would_record_a_key_or_is_none_is_refused(url: str) -> 
         Endpoint(url, "tiny")
 
 
+@pytest.mark.parametrize(
+    "place", ["h:0", "h:65536", "h:99999", "999.1.1.1", "[::::]", "[fe80]", "a..b", "a" * 64, "a" * 64 + ".org", "..."]
+)
+def test_a_host_or_port_that_cannot_be_is_refused_at_once(place: str) -> None:
+    with pytest.raises(ValueError, match="is no host, or its port is not from 1 to 65535"):
+        Endpoint(f"http://{place}/v1", "tiny")
+
+
+def test_an_endpoint_may_be_anywhere() -> None:
+    for place in ("h", "h:65535", "127.0.0.1:8080", "[::1]:8080", "a_b.example.org", "xn--bcher-kva.example", "h."):
+        assert Endpoint(f"https://{place}/v1/", "tiny").url
+
+
+@pytest.mark.parametrize("variable", ["ALL_PROXY", "SSL_CERT_FILE"])
+def test_a_proxy_or_certificates_of_no_use_are_told(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "gopher://user:password@host")
+    with pytest.raises(ValueError, match="that are of no use") as caught:
+        connect()
+    assert "password" not in str(caught.value)
+
+
 def test_numbers_out_of_range_are_refused(tmp_path: Path) -> None:
-    for change in ({"tries": 0}, {"timeout": 0}, {"pause": -1}):
+    for change in ({"tries": 0}, {"timeout": 0}, {"timeout": 1e9}, {"timeout": float("nan")}, {"pause": -1}):
         with pytest.raises(ValueError, match="tries must be"):
-            Endpoint("http://127.0.0.1/v1", "tiny", **change)  # type: ignore[arg-type]
+            Endpoint("http://127.0.0.1/v1", "tiny", **change)
     for topics, trials in (([], 1), (TOPICS, 0), ([TOPICS[0], TOPICS[0]], 1)):
         with pytest.raises(ValueError, match="at least one trial and one topic"):
             harvest(topics, Endpoint("http://127.0.0.1/v1", "tiny"), tmp_path / "r.jsonl", trials=trials)

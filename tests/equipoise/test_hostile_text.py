@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from equipoise import plots, project
 from equipoise.cli import main
-from equipoise.files import harmless, write_csv
 from equipoise.problems import InputError, Problem, plain
 from equipoise.reports import shown
 from equipoise.reports.report import Report
 from equipoise.site import markup
+from equipoise.writing import harmless, write_csv
 from good_files import TEXTS, lay
 
 HIDDEN = [

@@ -4,16 +4,22 @@ import hashlib
 import http.server
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from equipoise import project
+from equipoise.cli import main
 from equipoise.loaders import registry
 
 CONTENT = b"upstream bytes\n"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
+SENT: list[int] = []
+"""Bytes that the server has sent, by part."""
 
 
 @pytest.fixture
@@ -75,6 +81,12 @@ def server(tmp_path: Path) -> Iterator[str]:
         def log_message(self, *args: object) -> None:
             pass
 
+        def copyfile(self, source: Any, outputfile: Any) -> None:
+            with suppress(ConnectionError):  # the client may hang up
+                while part := source.read(100_000):
+                    outputfile.write(part)
+                    SENT.append(len(part))
+
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{running.server_address[1]}/b.txt"
@@ -88,8 +100,67 @@ def test_downloads_once_and_checks_the_sha256(places: tuple[Path, Path], server:
     assert path.read_bytes() == CONTENT
     registry.entries().loc[0, "sha256"] = "0" * 64
     path.unlink()
-    with pytest.raises(ValueError, match="hash"):
+    with pytest.raises(ValueError, match=f"item/a/b.txt: {server} gives another file than wanted: 15 bytes"):
         registry.fetch("item", "a/b.txt")
+    assert list(places[0].iterdir()) == []
+
+
+def test_a_download_is_bounded_by_the_registry(places: tuple[Path, Path], server: str, tmp_path: Path) -> None:
+    registry.entries().loc[0, "url"] = server
+    with (tmp_path / "served" / "b.txt").open("wb") as file:
+        file.truncate(10**8)  # zeros, which take no room
+    SENT.clear()
+    with pytest.raises(ValueError, match=r"item/a/b.txt: .* gives another file"):
+        registry.fetch("item", "a/b.txt")
+    assert sum(SENT) < 10**7  # what is on its way when the client hangs up
+    assert list(places[0].iterdir()) == []
+
+
+def test_what_a_killed_download_has_left_is_taken_over(places: tuple[Path, Path], server: str) -> None:
+    registry.entries().loc[0, "url"] = server
+    places[0].mkdir(parents=True)
+    for ending in ("part", "lock"):
+        (places[0] / f".b.txt.{ending}").write_bytes(b"left by a process that died, and longer than the file")
+    assert registry.fetch("item", "a/b.txt").read_bytes() == CONTENT
+    assert [path.name for path in places[0].iterdir()] == ["b.txt"]
+
+
+def test_a_cache_that_cannot_be_written_is_told(
+    places: tuple[Path, Path], server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.entries().loc[0, "url"] = server
+    monkeypatch.setenv(registry.CACHE_VARIABLE, "/dev/null/cache")
+    with pytest.raises(registry.DataUnreachable, match=r"item/a/b.txt .*cannot be written to the cache, EQ"):
+        registry.fetch("item", "a/b.txt")
+    assert not places[0].exists()
+
+
+def test_one_bad_file_does_not_stop_the_others(
+    places: tuple[Path, Path], server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = registry.entries().assign(url=server)
+    rows = [
+        good.assign(path="damaged"),  # in the cache, with other bytes
+        good.assign(path="other", sha256="0" * 64),
+        good.assign(path="gone", url=f"{server}.gone"),
+        good.assign(path="nowhere", url="http://127.0.0.1:9/"),
+        good,
+    ]
+    monkeypatch.setattr(registry, "entries", lambda: pd.concat(rows, ignore_index=True))
+    cache = places[0].parent
+    cache.mkdir()
+    (cache / "damaged").write_bytes(b"something else")
+    fetched = CliRunner().invoke(main, ["data", "fetch"])
+    assert fetched.exit_code == 1
+    lines = [line for line in fetched.stderr.splitlines() if line.startswith("item/")]
+    assert [line.split()[0].rstrip(":") for line in lines] == [
+        "item/damaged",
+        "item/other",
+        "item/gone",
+        "item/nowhere",
+    ]
+    assert (places[0] / "b.txt").read_bytes() == CONTENT
+    assert sorted(path.name for path in cache.rglob("*") if path.is_file()) == ["b.txt", "damaged"]
 
 
 def test_a_mirror_that_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 
 from equipoise import project
-from equipoise.files import parse_number, write_csv
+from equipoise.files import parse_number
 from equipoise.reports.claims import Evidence
 from equipoise.reports.ledger import STATUSES, Ledger
 from equipoise.reports.printed import artefacts, compare, printed_table
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
 from equipoise.reports.shown import difference_lines, markdown_cell
+from equipoise.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
 

@@ -235,7 +235,7 @@ def test_a_record_goes_on_where_it_stopped_even_within_a_line(tmp_path: Path) ->
     lines = whole.read_bytes().splitlines(keepends=True)
     for cut in (0, 10, len(lines[0]), len(lines[0]) + 7, len(b"".join(lines[:3])), len(b"".join(lines)) - 1):
         path.write_bytes(whole.read_bytes()[:cut])
-        held = len(records.whole_lines(path))
+        held = len(records.parted(path)[0])
         assert record(path, 4) == 4 - max(held - 1, 0)
         settings, answers = read_record(path)
         assert answers["question"].tolist() == ["q0", "q1", "q2", "q3"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -11,10 +12,20 @@ from typing import Any
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.shared import FILE, OUTPUT, write
+from equipoise.cli.outputs import ANY, NUGGETS, TRANSCRIPT, refuse_outputs
+from equipoise.cli.shared import FILE, FORCE, takes_output, write
 
 ENDPOINT = ("key_variable", "timeout", "tries", "pause")
 ASKED = "equipoise.conversations.endpoint"
+
+
+def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
+    """Add conversations to a file of transcripts, and say so."""
+    from equipoise.loaders.transcripts import add_transcripts
+
+    added, there = add_transcripts(path, conversations, force=force)
+    kept = f"; {there} were there, and are left as they are" if there else ""
+    click.echo(f"{added} conversations written to {path}{kept}", err=True)
 
 
 @click.command(
@@ -29,20 +40,30 @@ ASKED = "equipoise.conversations.endpoint"
 @click.option("--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint.")
 @click.option("--model", required=True, help="Name of the model.")
 @click.option("-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines.")
-@click.option("--transcripts", type=FILE, help="Also write transcripts to annotate.")
+@click.option("--transcripts", type=FILE, help="Also write transcripts to annotate, behind those that are there.")
+@FORCE
 def harvest(
-    topics: Path, endpoint: str, model: str, output: Path, transcripts: Any, trials: int, note: str, **given: Any
+    topics: Path,
+    endpoint: str,
+    model: str,
+    output: Path,
+    transcripts: Any,
+    force: bool,
+    trials: int,
+    note: str,
+    **given: Any,
 ) -> None:
     """Hold two-round conversations about TOPICS with a chat system, and record them.
 
-    Run it again with the same record to go on after an interruption.
+    Run it again with the same record to go on after an interruption. A file that is no record of the same settings is
+    never written over, nor is a transcript that is there: conversations that it lacks are added at its end.
     """
+    refuse_outputs({"-o": (output, ANY), "--transcripts": (transcripts, TRANSCRIPT)}, [topics], force=force)
     from tqdm import tqdm
 
     from equipoise.conversations import harvest as harvesting
     from equipoise.conversations.endpoint import Endpoint, Sampling
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
-    from equipoise.loaders.transcripts import format_transcripts
 
     server = Endpoint(endpoint, model, **{name: given.pop(name) for name in ENDPOINT})
     shown = partial(tqdm, unit="conversation", file=sys.stderr)
@@ -53,7 +74,7 @@ def harvest(
         raise click.ClickException(str(error)) from None
     turns = read_harvest(output)
     if transcripts is not None:
-        transcripts.write_text(format_transcripts(harvest_transcripts(turns)), encoding="utf-8")
+        _add(transcripts, harvest_transcripts(turns), force)
     click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
 
 
@@ -62,12 +83,16 @@ def harvest(
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
-def write_transcripts(files: tuple[Path, ...], marks: Any, output: Path) -> None:
-    """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate."""
+@FORCE
+def write_transcripts(files: tuple[Path, ...], marks: Any, output: Path, force: bool) -> None:
+    """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate.
+
+    Transcripts that are there are left as they are: conversations that they lack are added behind them.
+    """
+    refuse_outputs({"-o": (output, TRANSCRIPT)}, files, force=force)
     from equipoise.files import unpacked_name
     from equipoise.loaders.fairweb_conversations import read_fairweb
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
-    from equipoise.loaders.transcripts import format_transcripts
     from equipoise.problems import together
 
     def read(file: Path) -> Any:
@@ -75,16 +100,16 @@ def write_transcripts(files: tuple[Path, ...], marks: Any, output: Path) -> None
         return harvest_transcripts(read_harvest(file)) if recorded else read_fairweb(file, marks=marks)
 
     found = list(chain(*together(partial(read, file) for file in files)))
-    output.write_text(format_transcripts(found), encoding="utf-8")
-    click.echo(f"{len(found)} conversations in {output}", err=True)
+    _add(output, found, force)
 
 
 @click.command()
 @click.argument("transcripts", nargs=-1, required=True, type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
-@OUTPUT
-def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Any) -> None:
+@takes_output
+def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Any, force: bool) -> None:
     """Make the nugget table of annotated TRANSCRIPTS, word positions counted from the text."""
+    refuse_outputs({"-o": (output, NUGGETS)}, [*transcripts, attributes], force=force)
     from equipoise.attributes import read_attributes
     from equipoise.loaders.transcripts import nugget_frame, read_transcripts
     from equipoise.nuggets import nugget_table

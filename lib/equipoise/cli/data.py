@@ -41,13 +41,13 @@ def data_fetch(items: tuple[str, ...]) -> None:
 
     from equipoise.loaders import registry
 
-    unreachable = []
+    faults = []
     for row in tqdm(_chosen(items).to_dict("records"), unit="file", file=sys.stderr):
         try:
             registry.fetch(row["item"], row["path"])
-        except registry.DataUnreachable as error:
-            unreachable.append(str(error))
-    fail(unreachable)
+        except (registry.DataUnreachable, ValueError) as error:  # the others are fetched all the same
+            faults.append(str(error))
+    fail(faults)
 
 
 @data.command("verify")

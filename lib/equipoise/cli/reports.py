@@ -21,6 +21,7 @@ from equipoise.cli.shared import fail, named
 @click.option("--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]")
 @click.option("--strict", is_flag=True, help="Fail where data cannot be reached, instead of keeping the report.")
 @click.option("--force", is_flag=True, help="Run what is up to date too.")
+@click.option("--mark-kept", is_flag=True, help="Say in the ledger, too, what is kept for want of its data.")
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to run the notebooks on; one thread a worker.")
 def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **how: Any) -> None:
     """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
@@ -38,13 +39,18 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str 
         outcomes = builder.build(names, given, executor=executor, **how)
     for outcome in outcomes:
         click.echo(f"{outcome.state:>6}  {outcome.notebook}" + (f"  {outcome.message}" if outcome.message else ""))
-        if outcome.state in ("built", "fresh") and outcome.message:
-            page = pages.variant(project.root() / outcome.message)
-            click.echo(f" built  its page: {page.relative_to(project.root())}")
-    if how["profile"] == "full" and not given and pages.refresh():
-        click.echo(" built  the site: reports/site/index.html")
-    if failed := sum(outcome.state == "failed" for outcome in outcomes):
-        fail([f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand."])
+    failed = sum(outcome.state == "failed" for outcome in outcomes)
+    faults = [f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand."] if failed else []
+    try:
+        for variant in [Path(outcome.message) for outcome in outcomes if outcome.state in ("built", "fresh")]:
+            if variant.parts:
+                page = pages.variant(project.root() / variant)
+                click.echo(f" built  its page: {page.relative_to(project.root())}")
+        if how["profile"] == "full" and not given and pages.refresh():
+            click.echo(" built  the site: reports/site/index.html")
+    except ValueError as error:
+        faults.append(f"The pages stand as they were: {error}")
+    fail(faults)
 
 
 @click.command("list")

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.shared import CLUSTER, FILE, OUTPUT, write
+from equipoise.cli.outputs import CLUSTERS, FOLDER, SCORES, refuse_outputs
+from equipoise.cli.shared import CLUSTER, FILE, takes_output, write
 
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
 
@@ -23,7 +24,7 @@ def _conversations(command: Callable[..., None]) -> Callable[..., None]:
     """Take the arguments that GFRC and GFRC2 share."""
     for option in (
         CLUSTER,
-        OUTPUT,
+        takes_output,
         click.option("--attribute", "select", multiple=True, help="Score this attribute set only; repeatable.  [all]"),
         click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file."),
         click.argument("nuggets", type=FILE),
@@ -59,8 +60,11 @@ def _table(
 
 @score.command("gfrc", cls=DeclaredCommand, declared=[Declared(GFRC)])
 @_conversations
-def score_gfrc(nuggets: Path, attributes: Path, select: Any, output: Any, cluster: Any, **options: Any) -> None:
+def score_gfrc(
+    nuggets: Path, attributes: Path, select: Any, output: Any, force: bool, cluster: Any, **options: Any
+) -> None:
     """R, GF and GFRC of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    refuse_outputs({"-o": (output, FOLDER if nuggets.is_dir() else SCORES)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
 
     if found := _table("gfrc", options, nuggets, attributes, select, output, cluster):
@@ -80,12 +84,15 @@ def score_gfrc2(
     attributes: Path,
     select: Any,
     output: Any,
+    force: bool,
     cluster: Any,
     clusters: Any,
     compare: bool,
     **options: Any,
 ) -> None:
     """EGNP, EGF and GFRC2 of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    outputs = {"-o": (output, FOLDER if nuggets.is_dir() else SCORES), "--clusters": (clusters, CLUSTERS)}
+    refuse_outputs(outputs, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc2 import gfrc2, user_clusters
 
     others = {name: options.pop(name) for name in ("gains", "max_level")}

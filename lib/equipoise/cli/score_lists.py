@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
+from equipoise.cli.outputs import SCORES, refuse_outputs
 from equipoise.cli.score import score
-from equipoise.cli.shared import CLUSTER, FILE, OUTPUT, named, write
+from equipoise.cli.shared import CLUSTER, FILE, named, takes_output, write
 
 BIAS = "equipoise.measures.ranking_bias"
 
@@ -37,11 +38,12 @@ BIAS = "equipoise.measures.ranking_bias"
     default="collection",
     help="Background set of NFaiRR: a run, the whole collection, or own, the documents of each list itself.",
 )
-@OUTPUT
+@takes_output
 def score_ranking_bias(
-    runs: Any, documents: str, terms: Path, background: str, output: Any, tokens: Any, **options: Any
+    runs: Any, documents: str, terms: Path, background: str, output: Any, force: bool, tokens: Any, **options: Any
 ) -> None:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic and on average (topic all)."""
+    refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
     from tqdm import tqdm
 
     from equipoise.loaders.documents import stream_documents
@@ -78,12 +80,22 @@ def _score_run(run: Path, arguments: dict[str, Any]) -> Any:
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
 @click.option("--target", "targets", multiple=True, metavar="NAME=FILE", help="Target distribution; repeatable.")
 @click.option("--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.")
-@OUTPUT
+@takes_output
 @CLUSTER
 def score_gfr(
-    runs: Any, qrels: Path, memberships: Any, targets: Any, kinds: Any, output: Any, cluster: Any, **options: Any
+    runs: Any,
+    qrels: Path,
+    memberships: Any,
+    targets: Any,
+    kinds: Any,
+    output: Any,
+    force: bool,
+    cluster: Any,
+    **options: Any,
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
+    members, aims, sorts = named(memberships, "--membership"), named(targets, "--target"), named(kinds, "--kind")
+    refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values()], force=force)
     import pandas as pd
 
     from equipoise.loaders.fairweb import read_memberships, read_target
@@ -92,7 +104,6 @@ def score_gfr(
     from equipoise.parquet_folders import parts, run_each
     from equipoise.problems import together
 
-    members, aims, sorts = named(memberships, "--membership"), named(targets, "--target"), named(kinds, "--kind")
     if not set(members) == set(aims) == set(sorts):
         raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
@@ -119,8 +130,8 @@ def score_gfr(
 )
 @click.argument("answers", type=FILE)
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
-@OUTPUT
-def score_attribution(answers: Path, output: Any, **options: Any) -> None:
+@takes_output
+def score_attribution(answers: Path, output: Any, force: bool, **options: Any) -> None:
     """Precision and recall of the citations in ANSWERS, a .jsonl file, and how they change with the authors named.
 
     A line holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
@@ -128,6 +139,7 @@ def score_attribution(answers: Path, output: Any, **options: Any) -> None:
     (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. CAS compares Informed with Vanilla,
     CAB compares Informed with CF-informed; AC is the mean probability of citations.
     """
+    refuse_outputs({"-o": (output, SCORES)}, [answers], force=force)
     from equipoise.files import stem
     from equipoise.loaders.answers import read_answers
     from equipoise.measures import attribution

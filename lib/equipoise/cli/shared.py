@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 FILE = click.Path(path_type=Path)
-OUTPUT = click.option("-o", "--output", type=FILE, help="CSV or .parquet file to write.  [standard output]")
+FORCE = click.option("--force", is_flag=True, help="Write over a file even if it holds something else.")
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786.")
+
+
+def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Take a file to write a table to; an existing file of another kind is written over only by ``--force``."""
+    told = "CSV or .parquet file to write.  [standard output]"
+    return click.option("-o", "--output", type=FILE, help=told)(FORCE(command))
 
 
 def write(tables: Mapping[Path | None, Any]) -> None:
     """Write every table to its file, all or none, and the one without a file to the standard output."""
-    from equipoise.files import write_csv, write_tables
     from equipoise.problems import plain
+    from equipoise.writing import write_csv, write_files
 
-    write_tables({path: table for path, table in tables.items() if path is not None})
+    write_files({path: table for path, table in tables.items() if path is not None})
     if None in tables:
         text = io.StringIO()
         write_csv(tables[None], text)

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
+import socket
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from equipoise import options
+from equipoise.conversations.keys import kept_out, read_key, tells
 
 _LARGEST_ANSWER = 4 * 2**20  # bytes of a server's answer beyond which it is taken for garbage
+_LONGEST_WORD = 200  # characters of what else a server says, such as its name, that are kept
+_MOST_TOKENS = 10**7
 _PASSING = frozenset({408, 409, 425, 429})  # statuses below 500 that a later try may not meet again
-_URL = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[^\s?#\x00-\x1f\x7f]*)?", re.IGNORECASE)
+_URL = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[!-~]*)?", re.IGNORECASE | re.ASCII)
 
 
 class EndpointError(RuntimeError):
@@ -50,10 +58,11 @@ class Sampling:
 class Endpoint:
     """A chat endpoint, ``/chat/completions`` below its url, and how patiently it is asked.
 
-    A password or a query in the url is refused: it would be recorded. The key comes from an environment variable, is
-    sent as bearer token and never written. An answer must be complete within ``timeout`` seconds. ``pause`` is waited
-    before every request but the first, ``wait`` before the second of the ``tries`` for one answer, doubled for each
-    further one, and never more than ``longest_wait``.
+    A password or a query in the url is refused: it would be recorded. The key comes from an environment variable (which
+    must hold one, unless it is the usual one), is sent as bearer token and never written. An answer must be complete
+    ``timeout`` seconds after it was asked for, whatever the server sends meanwhile. ``pause`` is waited before every
+    request but the first, ``wait`` before the second of the ``tries`` for one answer, doubled for each further one, and
+    never more than ``longest_wait``.
     """
 
     url: str
@@ -66,10 +75,27 @@ class Endpoint:
     longest_wait: float = 60.0
 
     def __post_init__(self) -> None:
-        if not _URL.fullmatch(self.url):
+        if not _URL.fullmatch(self.url) or "?" in self.url or "#" in self.url:
             raise ValueError("the endpoint must be a plain http(s) url without user, password, query or fragment")
-        if self.tries < 1 or self.timeout <= 0 or min(self.pause, self.wait, self.longest_wait) < 0:
+        import httpx
+
+        try:
+            httpx.URL(self.url)
+            parts = urlsplit(self.url)
+            (parts.hostname or "").encode("idna")
+            if parts.port == 0:
+                raise ValueError
+        except (ValueError, httpx.InvalidURL):
+            raise ValueError("the endpoint's host is no host, or its port is not from 1 to 65535") from None
+        if tells(self.key, f"{self.url}\n{self.model}"):
+            raise ValueError("the endpoint's url or model has the key in it, and would be recorded")
+        if self.tries < 1 or not 0 < self.timeout <= 86_400 or min(self.pause, self.wait, self.longest_wait) < 0:
             raise ValueError("tries must be at least 1, timeout positive, and no pause negative")
+
+    @property
+    def key(self) -> str:
+        """The key, empty for none."""
+        return read_key(self.key_variable, needed=self.key_variable != Endpoint.key_variable)
 
 
 @dataclass(frozen=True)
@@ -93,7 +119,56 @@ def connect() -> Any:
     """An httpx client to ask with; it follows no redirect, which could carry the key elsewhere."""
     import httpx
 
-    return httpx.Client(follow_redirects=False)
+    try:
+        return httpx.Client(follow_redirects=False, limits=httpx.Limits(max_keepalive_connections=0))
+    except (ImportError, ValueError, OSError):
+        raise ValueError(
+            "the environment names a proxy or certificates (HTTPS_PROXY, ...) that are of no use"
+        ) from None
+
+
+class _Deadline:
+    """Cuts the connection of a request when its time is up; httpx bounds only each single read and write."""
+
+    def __init__(self, seconds: float) -> None:
+        self.over = False
+        self._connections: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._cut)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        for connection in self._connections:
+            connection.close()
+
+    def watch(self, event: str, about: Mapping[str, Any]) -> None:
+        """Take the connection when httpcore tells that it is there."""
+        if event.endswith("connect_tcp.complete"):
+            self._connections.append(about["return_value"].get_extra_info("socket").dup())
+            if self.over:
+                self._cut()
+
+    def _cut(self) -> None:
+        self.over = True
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _pause_asked(headers: Mapping[str, str]) -> float:
+    """Seconds that a server asks to be left alone for: a number, or a date, by its own clock if it tells the time."""
+    asked = headers.get("retry-after", "").strip()
+    if asked.isdecimal():
+        return float(asked)
+    try:
+        now = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
+        return max(0.0, (parsedate_to_datetime(asked) - now).total_seconds())
+    except (ValueError, TypeError):  # no date, or one without a zone
+        return 0.0
 
 
 def _whole(value: object) -> str:
@@ -128,44 +203,57 @@ def read_answer(body: bytes) -> Answer:
     if not isinstance(text, str) or not isinstance(finish, str):
         raise EndpointError("the answer's content or finish_reason is not text", passing=True)
     counted = data["usage"] if isinstance(data.get("usage"), dict) else {}
+    counts = {name: counted.get(name) for name in ("prompt_tokens", "completion_tokens")}
     return Answer(
         text=_whole(text),
-        finish=_whole(finish),
-        answered_by=PurePosixPath(_whole(data.get("model"))).name,  # local servers give a path
-        fingerprint=_whole(data.get("system_fingerprint")),
-        tokens={k: v for k in ("prompt_tokens", "completion_tokens") if isinstance(v := counted.get(k), int)},
+        finish=_whole(finish)[:_LONGEST_WORD],
+        answered_by=PurePosixPath(_whole(data.get("model"))).name[:_LONGEST_WORD],  # local servers give a path
+        fingerprint=_whole(data.get("system_fingerprint"))[:_LONGEST_WORD],
+        tokens={name: n for name, n in counts.items() if type(n) is int and 0 <= n < _MOST_TOKENS},
         written=_written(choice),
     )
+
+
+def _without_key(answer: Answer, key: str) -> Answer:
+    """An answer with nothing of the key in it."""
+    text = kept_out(key, answer.text)
+    said = {name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")}
+    if tells(key, "".join(said.values())):
+        said = {name: kept_out(key, key) for name in said}
+    told = text != answer.text or tells(key, "".join(token for token, _ in answer.written))
+    return replace(answer, text=text, written=() if told else answer.written, **said)
 
 
 def _ask(client: Any, endpoint: Endpoint, request: Mapping[str, Any]) -> Answer:
     import httpx
 
-    key = os.environ.get(endpoint.key_variable, "").strip()
+    key, body = endpoint.key, bytearray()
     late = EndpointError(f"no complete answer within {endpoint.timeout:g} s", passing=True)
-    deadline, body = time.monotonic() + endpoint.timeout, bytearray()
-    url, headers = endpoint.url.rstrip("/") + "/chat/completions", {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        with client.stream("POST", url, json=request, headers=headers, timeout=endpoint.timeout) as response:
-            for chunk in response.iter_bytes():
-                body += chunk
-                if time.monotonic() > deadline:
-                    raise late
-                if len(body) > _LARGEST_ANSWER:
-                    raise EndpointError(f"the answer is longer than {_LARGEST_ANSWER} bytes", passing=True)
-    except httpx.TimeoutException:
-        raise late from None
-    except httpx.RequestError as error:
-        raise EndpointError(f"the connection failed ({type(error).__name__})", passing=True) from None
+    url, headers = endpoint.url.rstrip("/") + "/chat/completions", {"Accept-Encoding": "identity"}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    with _Deadline(endpoint.timeout) as deadline:
+        how: dict[str, Any] = {"timeout": endpoint.timeout, "extensions": {"trace": deadline.watch}}
+        try:
+            with client.stream("POST", url, json=request, headers=headers, **how) as response:
+                for chunk in response.iter_raw():
+                    body += chunk
+                    if len(body) > _LARGEST_ANSWER:
+                        raise EndpointError(f"the answer is longer than {_LARGEST_ANSWER} bytes", passing=True)
+        except httpx.RequestError as error:
+            if deadline.over or isinstance(error, httpx.TimeoutException):
+                raise late from None
+            raise EndpointError(f"the connection failed ({type(error).__name__})", passing=True) from None
+    if deadline.over:
+        raise late
     if response.status_code != 200:
         passing = response.status_code in _PASSING or response.status_code >= 500
-        asked = response.headers.get("retry-after", "")
-        said = " ".join(body.decode("utf-8", "replace").split())
-        said = (said.replace(key, "[key]") if key else said)[:200]
+        said = " ".join(kept_out(key, body[: 20 * _LONGEST_WORD].decode("utf-8", "replace")).split())[:_LONGEST_WORD]
+        said = "".join(letter if letter.isprintable() else "\ufffd" for letter in said)
         message = f"HTTP {response.status_code}{': ' if said else ''}{said}"
-        raise EndpointError(message, passing=passing, wait=float(asked) if asked.isdecimal() else 0.0)
-    answer = read_answer(bytes(body))
-    return replace(answer, text=answer.text.replace(key, "[key]"), written=()) if key and key in answer.text else answer
+        raise EndpointError(message, passing=passing, wait=_pause_asked(response.headers))
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise EndpointError("the answer is compressed, which was not asked for", passing=True)
+    return _without_key(read_answer(bytes(body)), key)
 
 
 def ask_patiently(

@@ -18,6 +18,7 @@ gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pi
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -27,10 +28,12 @@ from typing import Any
 
 from equipoise.conversations import records
 from equipoise.conversations.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
+from equipoise.conversations.keys import tells
 from equipoise.files import read_columns
 from equipoise.loaders.recorded_conversations import parse_record
+from equipoise.loaders.transcripts import is_word
 from equipoise.options import Note, Trials
-from equipoise.problems import Problems
+from equipoise.problems import Problems, shown
 
 REFUSALS = (
     r"\b(?:unable|not able) to (?:help|assist|provide|fulfil|access|list|browse|complete)",
@@ -132,6 +135,8 @@ def read_topics(path: str | Path) -> list[Topic]:
     for column in ("topic", "type", "request", "format"):
         for topic in table.loc[table[column].str.strip() == "", "topic"]:
             problems.add(path, None, column, f"an empty field for topic {topic!r}", "some text")
+    for topic in table.loc[[topic.strip() != "" and not is_word(topic) for topic in table["topic"]], "topic"]:
+        problems.add(path, None, "topic", shown(topic), "one word of letters that can be seen, as a transcript has it")
     for topic in table.loc[table["topic"].duplicated(), "topic"]:
         problems.add(path, None, "topic", f"{topic!r} again", "each topic once")
     problems.refuse()
@@ -164,12 +169,18 @@ def harvest(
     sampling, protocol = sampling or Sampling(), protocol or Protocol()
     if not topics or len({topic.topic for topic in topics}) < len(topics) or trials < 1:
         raise ValueError("a harvest needs at least one trial and one topic, and no topic twice")
+    if strange := [topic.topic for topic in topics if not is_word(topic.topic)]:
+        raise ValueError(f"the id of a topic is one word of letters that can be seen; found {shown(strange[0])}")
     settings: dict[str, Any] = {"record": "settings", "endpoint": endpoint.url, "model": endpoint.model, "note": note}
     settings |= {"sampling": asdict(sampling), "protocol": asdict(protocol), "topics": [asdict(t) for t in topics]}
-    held = records.resume(record, settings, parse_record)
-    done = {(line["trial"], line["topic"], line["turn"]): line for line in held}
+    if tells(endpoint.key, stated := json.dumps(settings, ensure_ascii=False)):
+        raise ValueError("the settings of this harvest have the key in them, and would be recorded")
+    if re.search("[\ud800-\udfff]", stated):
+        raise ValueError("the settings of this harvest have half a surrogate pair in them, which no server can be sent")
     asked, failures, in_a_row = 0, list[str](), 0
-    with connect() as client:
+    with connect() as client, records.held(record):
+        held = records.resume(record, settings, parse_record)
+        done = {(line["trial"], line["topic"], line["turn"]): line for line in held}
         for trial, number in progress([(t, i) for t in range(1, trials + 1) for i in range(len(topics))]):
             topic, mark = topics[number], ""
             messages = [{"role": "system", "content": sampling.system}] if sampling.system else []

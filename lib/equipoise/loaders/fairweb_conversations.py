@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from equipoise.declare import checked
-from equipoise.files import read_text, stem
-from equipoise.loaders.transcripts import Line, Transcript, transcript
+from equipoise.files import read_text
+from equipoise.loaders.transcripts import Line, Transcript, run_of, transcript
 from equipoise.options import TurnMarks
 from equipoise.problems import Problems
 
@@ -69,4 +69,4 @@ def parse_fairweb(
 
 def read_fairweb(path: str | Path, run: str | None = None, *, marks: TurnMarks = "line") -> list[Transcript]:
     """Transcripts from a run's file, whose name without its ending is the run's unless one is given."""
-    return parse_fairweb(read_text(path), run if run is not None else stem(path), marks=marks, name=str(path))
+    return parse_fairweb(read_text(path), run_of(path) if run is None else run, marks=marks, name=str(path))

@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.conversations.records import parse_lines
-from equipoise.files import stem
-from equipoise.loaders.transcripts import Line, Transcript, transcript
+from equipoise.loaders.transcripts import Line, Transcript, run_of, transcript
 from equipoise.problems import InputError, Problem, Problems, shown
 
 _NAMES = ("trial", "topic", "turn", "user", "system", "outcome", "breakdown", "finish")
@@ -60,7 +59,7 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
             first, second = (held.get((trial, topic["topic"], number)) for number in (1, 2))
             if first is None or (second is None and not first["breakdown"]):
                 continue
-            about = [f"{stem(path) if run is None else run}-{trial}", topic.get("kind", ""), topic["topic"]]
+            about = [f"{run_of(path) if run is None else run}-{trial}", topic.get("kind", ""), topic["topic"]]
             for number, said in ((1, first), (2, second or _NOT_HELD)):
                 rows.append([*about, number, *(said[field] for field in _NOT_HELD)])
     if not rows:

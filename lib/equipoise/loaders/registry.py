@@ -7,11 +7,14 @@ A file is looked for in the local cache, then in the folder named by ``EQUIPOISE
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
 
 from equipoise import project
+from equipoise.locks import locked
 
 MIRROR_VARIABLE = "EQUIPOISE_MIRROR"
 CACHE_VARIABLE = "EQUIPOISE_CACHE"
@@ -46,6 +49,8 @@ def entries() -> pd.DataFrame:
     wanted = ["item", "path", "url", "sha256", "bytes", "licence"]
     if table.columns.tolist() != wanted or table.duplicated(["item", "path"]).any():
         raise ValueError(f"data/registry.tsv: wanted the columns {', '.join(wanted)} and each file once")
+    if not table["bytes"].str.fullmatch("[0-9]+").all():
+        raise ValueError("data/registry.tsv: wanted a whole number in each field of the column bytes")
     return table
 
 
@@ -71,21 +76,55 @@ def _find(entry: pd.Series) -> tuple[str, Path]:
     return "not here", cache_folder() / name
 
 
-def fetch(item: str, path: str) -> Path:
-    """Path of an upstream file on this machine, fetched if need be and noted as used."""
+class _Bounded:
+    """A file that takes no more bytes than are registered."""
+
+    def __init__(self, file: BinaryIO, left: int, otherwise: ValueError) -> None:
+        self.file, self.left, self.otherwise, self.flush = file, left, otherwise, file.flush
+
+    def write(self, chunk: bytes) -> None:
+        self.left -= len(chunk)
+        if self.left < 0:
+            raise self.otherwise
+        self.file.write(chunk)
+
+
+def _download(entry: pd.Series, target: Path) -> None:
+    """Bring a file into the cache, whole and as it is registered, or not at all."""
     import pooch
 
+    registered = f"{entry['bytes']} bytes with sha256 {entry['sha256']}"
+    wrong = ValueError(f"{entry['item']}/{entry['path']}: {entry['url']} gives another file than wanted: {registered}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")  # of one name: what a killed process has left is taken over
+    with locked(target.with_name(f".{target.name}.lock")):
+        if target.is_file():
+            return  # another process has fetched it meanwhile
+        try:
+            with part.open("wb") as file, ExitStack() as stack:
+                hooks = {"response": lambda answer, **_: stack.enter_context(answer)}  # which pooch leaves open
+                downloader = pooch.HTTPDownloader(timeout=20, hooks=hooks)  # seconds
+                downloader(entry["url"], _Bounded(file, int(entry["bytes"]), wrong), None)
+            if project.sha256(part) != entry["sha256"]:
+                raise wrong
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def fetch(item: str, path: str) -> Path:
+    """Path of an upstream file on this machine, fetched if need be and noted as used."""
     entry = _entry(item, path)
     place, target = _find(entry)
     if place == "not here":
-        downloader = pooch.HTTPDownloader(timeout=20)  # seconds
         try:
-            pooch.retrieve(entry["url"], f"sha256:{entry['sha256']}", target.name, target.parent, downloader=downloader)
-        except OSError as error:  # of which requests' errors are a kind
-            raise DataUnreachable(
-                f"{item}/{path} is not in the cache or the mirror, and its url does not answer "
-                f"({type(error).__name__}): set {MIRROR_VARIABLE} to a folder that has it"
-            ) from None
+            _download(entry, target)
+        except OSError as error:  # of which requests' errors are a kind, without a number
+            told = f"its url does not answer ({type(error).__name__})"
+            if error.errno is not None:
+                told = f"cannot be written to the cache, {CACHE_VARIABLE} ({error.strerror})"
+            told = f"{item}/{path} is not in the cache or the mirror, and {told}"
+            raise DataUnreachable(f"{told}: set {MIRROR_VARIABLE} to a folder that has it") from None
     project.note(f"registry:{item}/{path}", str(entry["sha256"]))
     return target
 

@@ -41,8 +41,9 @@ from typing import Literal
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.files import parse_number, read_text, stem
-from equipoise.problems import Problems
+from equipoise.files import decoded, parse_number, read_bytes, read_text, stem
+from equipoise.problems import Problems, shown
+from equipoise.writing import write_files
 
 _NOTE = re.compile(
     r"""(\#L) ([0-9]{1,3}) \b .*
@@ -254,13 +255,34 @@ def read_transcripts(
     path: str | Path, attributes: Mapping[str, AttributeSet], run: str | None = None
 ) -> list[Transcript]:
     """Annotated transcripts from a file, whose name without its ending is the run of those that name none."""
-    return parse_transcripts(read_text(path), run if run is not None else stem(path), attributes, str(path))
+    return parse_transcripts(read_text(path), run_of(path) if run is None else run, attributes, str(path))
+
+
+def is_transcript(content: bytes) -> bool:
+    """Whether a file that begins so holds transcripts."""
+    return content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"#####")
+
+
+def is_word(name: str) -> bool:
+    """Whether the header of a transcript can have this name: one word, nothing in it that cannot be seen."""
+    return bool(name) and " " not in name and name.isprintable()
+
+
+def run_of(path: str | Path) -> str:
+    """What a run is called where only its file names it: that name without its ending, as one word."""
+    return "".join(letter if is_word(letter) else "_" for letter in stem(path))
 
 
 def format_transcripts(transcripts: Iterable[Transcript]) -> str:
     """Transcripts as text that `parse_transcripts` reads back, with the word counts of their nuggets."""
     parts: list[str] = []
+    seen: set[tuple[str, str]] = set()
     for made in transcripts:
+        name = made.run, made.topic
+        if name in seen or not all(map(is_word, name)):
+            found = "is here twice" if name in seen else "is not one word and one word, which a transcript needs"
+            raise ValueError(f"topic {shown(made.topic)} of run {shown(made.run)} {found}")
+        seen.add(name)
         parts.append(f"##### {made.topic} {made.run}\n")
         position = 0
         for turn in made.turns:
@@ -274,6 +296,27 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
                     parts += [f"#ENTITY: {note.entity}\n"] if note.entity else []
                     parts += [f"#WORDS: {note.words}\n"] if note.words != 1 else []
     return "".join(parts)
+
+
+def add_transcripts(path: Path, transcripts: Iterable[Transcript], *, force: bool = False) -> tuple[int, int]:
+    """Write the conversations that a file lacks behind those that it has, which stay as they are, edited or not.
+
+    Returns how many were written, and how many were there. Only by ``force`` is a file that holds no transcripts begun
+    anew.
+    """
+    every = list(transcripts)
+    whole = format_transcripts(every)
+    old = read_bytes(path) if path.exists() else b""
+    if not is_transcript(old):
+        if old and not force:
+            raise ValueError(f"{path} holds no transcripts: name another file")
+        write_files({path: whole})
+        return len(every), 0
+    there = {tuple(words[1:3]) for line in decoded(old, path).split("\n") if (words := line.split())[:1] == ["#####"]}
+    added = [made for made in every if (made.topic, made.run) not in there]
+    if added:
+        write_files({path: old + b"\n" * (not old.endswith(b"\n")) + format_transcripts(added).encode()})
+    return len(added), len(every) - len(added)
 
 
 def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -> pd.DataFrame:

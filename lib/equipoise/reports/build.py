@@ -13,11 +13,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -29,11 +28,12 @@ from tqdm import tqdm
 from equipoise import project
 from equipoise.loaders import registry
 from equipoise.reports import findings, provenance
-from equipoise.reports.provenance import complete_manifest, missing_data, output_digests, staleness
+from equipoise.reports.provenance import complete_manifest, damaged_manifests, missing_data, output_digests, staleness
 from equipoise.reports.ledger import Ledger
 from equipoise.reports.provenance import MANIFEST, REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, read_manifest
 from equipoise.reports.notebooks import Notebook, Profile, find_notebooks, normalise
 from equipoise.reports.shown import difference_lines
+from equipoise.reports.staging import move, scratch_prefix, staging
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
     os.environ[REPORT_FOLDER_VARIABLE] = folder
     os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as scratch:
+        kernel = {"transport": "ipc", "ip": f"{scratch}/kernel", "connection_file": f"{scratch}/kernel.json"}
         try:
             executed = papermill.execute_notebook(
                 source,
@@ -85,7 +86,7 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
                 language="python",
                 progress_bar=False,
                 cwd=Path(source).parent,
-                config=Config({"KernelManager": {"transport": "ipc", "ip": f"{scratch}/kernel"}}),
+                config=Config({"KernelManager": kernel}),
             )
         except papermill.PapermillExecutionError as error:
             if error.ename == registry.DataUnreachable.__name__:
@@ -96,6 +97,24 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
         return "failed", "the notebook ends without report.finish()"
     nbformat.write(normalise(executed), Path(folder, Path(source).name))
     return "", ""
+
+
+def _end_with_parent() -> None:
+    """End this worker, and with it its kernel, as soon as the build is gone, however it was killed."""
+
+    def wait() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _said(error: BaseException) -> str:
+    """What stopped a run, in words."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'reports'}: {error.strerror or error}"
+    return f"it was stopped: {str(error).partition(chr(10))[0] or type(error).__name__}"
 
 
 def _run(
@@ -109,7 +128,8 @@ def _run(
     if not notebooks:
         return {}
     workers = min(jobs or os.cpu_count() or 1, len(notebooks))
-    pool = executor or ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("spawn")
+    pool = executor or ProcessPoolExecutor(workers, context, initializer=_end_with_parent)
     results = {}
     try:
         runs = {
@@ -118,7 +138,8 @@ def _run(
         }
         with tqdm(as_completed(runs), desc="notebooks", total=len(runs), unit="notebook") as bar:
             for run in bar:
-                results[runs[run]] = run.result()
+                error = run.exception()  # a kernel that was killed, a full disk
+                results[runs[run]] = ("failed", _said(error)) if error else run.result()
                 bar.set_postfix_str(runs[run])
     finally:
         if executor is None:
@@ -127,23 +148,6 @@ def _run(
 
 
 # --- building -----------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def staging() -> Iterator[Path]:
-    """A folder on the file system of the reports, for what is not finished; it goes with all that is left in it."""
-    work = project.root() / ".equipoise"
-    work.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=work) as folder:
-        yield Path(folder)
-
-
-def move(staged: Path, target: Path) -> None:
-    """Put a folder from `staging` in its place, whole."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        target.rename(staged.with_name(staged.name + ".old"))
-    staged.rename(target)
 
 
 def _target(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
@@ -175,6 +179,7 @@ def build(
     jobs: int | None = None,
     strict: bool = False,
     force: bool = False,
+    mark_kept: bool = False,
     executor: Executor | None = None,
 ) -> list[Outcome]:
     """Run the notebooks that are out of date, by default of all, and move their reports into place.
@@ -182,14 +187,21 @@ def build(
     ``given`` holds parameters as typed. With any that differ from the defaults, or a profile other than "full", a
     report goes to ``reports/variants/<notebook>/`` and the ledger stays as it is. ``jobs`` notebooks run at a time, by
     default one a processor, in a pool of processes unless ``executor`` is given. ``strict`` counts a notebook whose
-    data cannot be reached as failed; ``force`` runs what is up to date too.
+    data cannot be reached as failed; ``force`` runs what is up to date too. ``mark_kept`` writes the status kept into the
+    ledger for what is out of date and cannot be made without its data; else the ledger says what the reports say.
     """
-    chosen, reports = find_notebooks(names), project.root() / "reports"
+    faults: dict[str, str] = {}
+    chosen, reports = find_notebooks(names, faults), project.root() / "reports"
     parameters = {name: notebook.values(given or {}, profile) for name, notebook in chosen.items()}
     targets = {name: _target(name, notebook.values(given or {}), profile) for name, notebook in chosen.items()}
-    waiting = [book for name, book in chosen.items() if force or staleness(book, targets[name], parameters[name])]
-    outcomes = {name: Outcome(name, "fresh") for name in chosen}
+    places = {
+        name: "" if target.parent == reports else str(target.relative_to(project.root()))
+        for name, target in targets.items()
+    }
+    outcomes = {name: Outcome(name, "fresh", place) for name, place in places.items()}
+    outcomes |= {name: Outcome(name, "failed", fault) for name, fault in faults.items()}
     with staging() as folder:
+        waiting = [book for name, book in chosen.items() if force or staleness(book, targets[name], parameters[name])]
         for name, (kind, message) in _run(waiting, parameters, folder, jobs, executor).items():
             staged, target, committed = folder / name, targets[name], targets[name].parent == reports
             wrong = _unexplained(staged) if committed and not kind else message
@@ -198,21 +210,27 @@ def build(
             elif kind or wrong:
                 outcomes[name] = Outcome(name, "failed", wrong)
             else:
-                outcomes[name] = Outcome(name, "built", "" if committed else str(target.relative_to(project.root())))
+                outcomes[name] = Outcome(name, "built", places[name])
                 if output_digests(staged) != output_digests(target) or read_manifest(staged) != read_manifest(target):
                     move(staged, target)
-        if any(target.parent == reports for target in targets.values()):
-            reports.mkdir(exist_ok=True)
-            for file in _summaries(_ledger(find_notebooks()), folder / "summaries"):
+        summed_up = any(target.parent == reports for target in targets.values())
+        damaged = damaged_manifests() if summed_up else []
+        for name in damaged:
+            told = f"reports/{name}/{MANIFEST} is damaged, and so the ledger stands as it was"
+            more = outcomes[name].message if name in outcomes else ""
+            outcomes[name] = Outcome(name, "failed", "; ".join(filter(None, [told, more])))
+        if summed_up and not damaged:
+            for file in _summaries(_ledger(mark_kept), folder / "summaries"):
                 file.replace(reports / file.name)
     return list(outcomes.values())
 
 
-def _ledger(notebooks: Mapping[str, Notebook]) -> Ledger:
-    """Ledger of the reports on disk; an out-of-date one whose data cannot be reached is kept."""
-    reports = project.root() / "reports"
-    manifests = {name: manifest for name in notebooks if (manifest := read_manifest(reports / name))}
-    stale = [name for name in manifests if staleness(notebooks[name], reports / name)]
+def _ledger(mark_kept: bool = False) -> Ledger:
+    """Ledger of the reports on disk; on demand an out-of-date one whose data cannot be reached has the status kept."""
+    reports, faults = project.root() / "reports", dict[str, str]()
+    notebooks = find_notebooks(faults=faults)
+    manifests = {name: found for name in sorted({*notebooks, *faults}) if (found := read_manifest(reports / name))}
+    stale = [name for name in manifests if mark_kept and name in notebooks and staleness(notebooks[name], reports / name)]
     return Ledger.of(manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])])
 
 
@@ -236,21 +254,30 @@ def check() -> list[str]:
     Each line is a fault: a report that is out of date or altered, a status that fell since the last commit, a ledger
     that does not say what the reports say.
     """
-    notebooks, reports = find_notebooks(), project.root() / "reports"
+    unread: dict[str, str] = {}
+    notebooks, reports = find_notebooks(faults=unread), project.root() / "reports"
     reasons = {name: staleness(notebook, reports / name) for name, notebook in notebooks.items()}
-    faults = [f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason]
+    faults = list(unread.values())
+    faults += [f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason]
     folders = {path.parent.name for path in reports.glob(f"*/{MANIFEST}")}
-    faults += [f"reports/{name} has no notebook" for name in sorted(folders - set(notebooks))]
-    ledger = _ledger(notebooks)
-    with staging() as folder:
-        files = [file.name for file in _summaries(ledger, folder / "summaries") if not _same(file, reports / file.name)]
-    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in files]
+    faults += [f"reports/{name} has no notebook" for name in sorted(folders - {*notebooks, *unread})]
+    if damaged := damaged_manifests():
+        return [*faults, f"the ledger cannot be checked: damaged manifests in {', '.join(damaged)}"]
+    ledger, marked = _ledger(), _ledger(mark_kept=True)
+    differing = _differing(ledger)
+    if differing and not _differing(marked):
+        ledger, differing = marked, []
+    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in differing]
     committed = _committed_ledger()
     return faults if committed is None else faults + ledger.falls_from(committed)
 
 
-def _same(file: Path, other: Path) -> bool:
-    return other.is_file() and other.read_bytes() == file.read_bytes()
+def _differing(ledger: Ledger) -> list[str]:
+    """Files on disk that do not sum up what the ledger says."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = {file.name: file.read_bytes() for file in _summaries(ledger, Path(folder, "summaries"))}
+    there = {name: path for name in written if (path := project.root() / "reports" / name).is_file()}
+    return sorted(name for name in written if name not in there or there[name].read_bytes() != written[name])
 
 
 def _committed_ledger() -> Ledger | None:
@@ -269,8 +296,10 @@ def listing() -> pd.DataFrame:
     Returns a table with the columns notebook, title, parameters, artefacts.
     """
     rows = []
-    for name, notebook in find_notebooks().items():
+    faults: dict[str, str] = {}
+    for name, notebook in find_notebooks(faults=faults).items():
         manifest = read_manifest(project.root() / "reports" / name) or {"artefacts": []}
         made = [record["artefact"] for record in manifest["artefacts"]]
         rows.append((name, notebook.title, list(notebook.parameters.values()), made))
+    rows += [(name, fault, [], []) for name, fault in faults.items()]
     return pd.DataFrame(rows, columns=["notebook", "title", "parameters", "artefacts"])

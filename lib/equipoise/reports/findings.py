@@ -23,7 +23,9 @@ def render(template: str, folders: Sequence[Path]) -> str:
 
     @cache
     def table(file: str) -> pd.DataFrame:
-        path = next(path for folder in folders if (path := folder / file).is_file())
+        path = next((path for folder in folders if (path := folder / file).is_file()), None)
+        if path is None:
+            raise ValueError(f"data/findings.md: there is no file reports/{file}")
         return pd.read_csv(path, dtype=str, keep_default_na=False)
 
     def cell(found: re.Match[str]) -> str:

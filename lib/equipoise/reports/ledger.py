@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.files import write_csv
+from equipoise.writing import write_csv
 from equipoise.reports.claims import table_of
 from equipoise.reports.printed import artefacts
 from equipoise.reports.shown import markdown_cell, markdown_row

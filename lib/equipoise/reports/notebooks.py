@@ -87,8 +87,22 @@ class Notebook:
 
     @classmethod
     def read(cls, path: Path) -> Notebook:
-        """Read a notebook file."""
-        return cls(path, nbformat.read(path, as_version=4))
+        """Read a notebook file; a ValueError with its name says why one cannot be used."""
+        name = f"{path.parent.name}/{path.name}"
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = json.loads(text)
+            nbformat.validate(content, version=4)
+            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is nothing to write
+            book = cls(path, nbformat.v4.reads(text))
+            _ = book.digest
+        except OSError as error:
+            raise ValueError(f"{name} cannot be read: {error.strerror}") from None
+        except Exception as error:  # noqa: BLE001 - the schema's checker, too, raises what it likes on odd content
+            line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+            raise ValueError(f"{name}{line} is no notebook of format 4, whole (half-saved?)") from None
+        book.values({}, "smoke")
+        return book
 
     @property
     def name(self) -> str:
@@ -109,9 +123,13 @@ class Notebook:
         for cell in self.content.cells:
             if "parameters" not in cell.metadata.get("tags", []):
                 continue
-            tokens = tokenize.generate_tokens(io.StringIO(cell.source).readline)
+            try:
+                tokens = list(tokenize.generate_tokens(io.StringIO(cell.source).readline))
+                statements = ast.parse(cell.source).body
+            except (SyntaxError, tokenize.TokenError):
+                raise ValueError(f"{self.name}: the cell tagged parameters is no Python") from None
             comments = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
-            for statement in ast.parse(cell.source).body:
+            for statement in statements:
                 match statement:
                     case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value):
                         written = ast.unparse(annotation)
@@ -120,8 +138,8 @@ class Notebook:
                         raise ValueError(f"{self.name}: a parameter is written as name: type = value, line {line}")
                 try:
                     default = fit(ast.literal_eval(value), _type(annotation), name)
-                except ValueError:
-                    raise ValueError(f"{self.name}: the default of {name} is no {written}") from None
+                except (ValueError, TypeError):
+                    raise ValueError(f"{self.name}: {name} is not written as {written} with a plain value") from None
                 found[name] = Parameter(name, written, default, comments.get(statement.end_lineno or 0, ""))
         return found
 
@@ -131,7 +149,11 @@ class Notebook:
         The latter stand in the notebook's metadata ``equipoise.smoke``.
         """
         known = self.parameters
-        values = dict(self.content.metadata.get("equipoise", {}).get("smoke", {}) if profile == "smoke" else {})
+        own = self.content.metadata.get("equipoise")
+        smoke = own.get("smoke", {}) if profile == "smoke" and isinstance(own, dict) else {}
+        if not isinstance(smoke, dict) or not set(smoke) <= set(known):
+            raise ValueError(f"{self.name}: its smoke profile names no values of its parameters")
+        values = dict(smoke)
         for name, text in given.items():
             if name not in known:
                 there = ", ".join(f"{p.name} ({p.type})" for p in known.values()) or "none"
@@ -157,13 +179,24 @@ def _does(code: str) -> Any:
         return code
 
 
-def find_notebooks(names: Collection[str] = ()) -> dict[str, Notebook]:
-    """Notebooks of the repository by name: those of these names, by default all."""
+def find_notebooks(names: Collection[str] = (), faults: dict[str, str] | None = None) -> dict[str, Notebook]:
+    """Notebooks of the repository by name: those of these names, by default all.
+
+    What is wrong with one that cannot be used is put into ``faults``, by name; without them it is an error.
+    """
     paths = {path.stem: path for path in sorted((project.root() / "notebooks").glob("*.ipynb"))}
     unknown = [name for name in names if name not in paths]
     if unknown:
         raise ValueError(f"no notebook {', '.join(unknown)}; there are {', '.join(paths)}")
-    return {name: Notebook.read(paths[name]) for name in names or paths}
+    found = {}
+    for name in names or paths:
+        try:
+            found[name] = Notebook.read(paths[name])
+        except ValueError as error:
+            if faults is None:
+                raise
+            faults[name] = str(error)
+    return found
 
 
 _METADATA = {

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from equipoise import project
-from equipoise.files import CSV_DIGITS, read_columns
+from equipoise.files import read_columns
+from equipoise.writing import CSV_DIGITS
 from equipoise.problems import need_columns
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")

@@ -38,9 +38,20 @@ _TOOLING = re.compile(r"ipykernel|ipython|jupyter|nb|papermill|pytest|setuptools
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Manifest of a report, or None where there is no report."""
-    path = folder / MANIFEST
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    """Manifest of a report, or None where there is no report or its manifest is damaged, such as half-saved."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        held = [manifest[key] for key in ("inputs", "versions", "sources")]
+        whole = all(isinstance(record, dict) and record["artefact"] for record in manifest["artefacts"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return manifest if whole and manifest.get("notebook") and all(isinstance(part, (dict, list)) for part in held) else None
+
+
+def damaged_manifests() -> list[str]:
+    """Names of the reports whose manifest is there, but cannot be read."""
+    found = sorted(path.parent for path in (project.root() / "reports").glob(f"*/{MANIFEST}"))
+    return [folder.name for folder in found if read_manifest(folder) is None]
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -160,8 +171,8 @@ def staleness(notebook: Notebook, folder: Path, parameters: Mapping[str, Any] | 
     ``parameters`` are those that differ from the defaults.
     """
     manifest = read_manifest(folder)
-    if manifest is None:
-        return "there is no report"
+    if manifest is None or "outputs" not in manifest:
+        return "its manifest is damaged" if (folder / MANIFEST).exists() else "there is no report"
     modules = [name for name in manifest["sources"] if name.startswith("lib/")]
     registered = {f"registry:{row.item}/{row.path}": row.sha256 for row in registry.entries().itertuples()}
     pairs = [

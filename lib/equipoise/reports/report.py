@@ -25,8 +25,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise import plots, project
-from equipoise.files import write_csv
 from equipoise.problems import plain
+from equipoise.writing import write_csv
 from equipoise.reports.claims import VERDICTS, Evidence, judged
 from equipoise.reports.printed import Comparison, artefacts, compare
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest

@@ -1,8 +1,8 @@
 """The site: the executed notebooks of ``reports/`` as pages that a browser opens from disk, without network.
 
 An index shows the ledger as a matrix, each cell a link to its table or figure; every notebook is a page; the measures,
-the benchmarks and the data are described. Pages are made from what lies in ``reports/`` and ``data/`` alone, the same
-bytes at every run. Figures and tables are linked where they lie, beside ``reports/site``, not copied.
+the benchmarks, the promises and the data are described. Pages are made from what lies in ``reports/`` and ``data/``
+alone, the same bytes at every run. Figures and tables are linked where they lie, beside ``reports/site``, not copied.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from equipoise import catalogue, project
 from equipoise.declare import written
 from equipoise.problems import plain
 from equipoise.reports import claims
-from equipoise.reports.build import move, staging
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
-from equipoise.reports.notebooks import Notebook, find_notebooks
+from equipoise.reports.notebooks import Notebook
 from equipoise.reports.provenance import MANIFEST, read_manifest
+from equipoise.reports.staging import move, staging
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
 
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
@@ -67,10 +67,21 @@ def _performance() -> dict[str, list[tuple[str, str, str]]]:
     return topics
 
 
+def _promises() -> list[tuple[str, list[dict[str, Any]]]]:
+    """What is promised, by topic, with how it is tried and in how many cases."""
+    path = project.root() / "data" / "reliability.csv"
+    if not path.is_file():
+        return []
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    table["files"] = [sorted({test.partition("::")[0] for test in tests.split()}) for tests in table["tests"]]
+    return [(str(topic), part.to_dict("records")) for topic, part in table.groupby("topic", sort=False)]
+
+
 def reported() -> dict[str, Notebook]:
     """Notebooks that have a report, by name: those that get a page."""
-    reports = project.root() / "reports"
-    return {name: notebook for name, notebook in find_notebooks().items() if (reports / name / MANIFEST).is_file()}
+    names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
+    folders = [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
+    return {folder.name: Notebook.read(folder / f"{folder.name}.ipynb") for folder in folders}
 
 
 def _environment() -> jinja2.Environment:
@@ -87,7 +98,9 @@ def variant(folder: Path) -> Path:
     content = str(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
     page = folder.with_name(f"{folder.name}.html")
     made = _environment().get_template("variant.html").render(content=content, **values)
-    page.write_text(made, encoding="utf-8")
+    with staging() as work:
+        (work / page.name).write_text(made, encoding="utf-8")
+        (work / page.name).replace(page)
     return page
 
 
@@ -140,6 +153,7 @@ def pages() -> dict[str, bytes]:
     cited = [(key, references[key]) for key in references if any(key in measure.sources for measure in measures)]
     render("measures", "measures", "Measures", measures=measures, references=cited)
     render("performance", "performance", "Performance", topics=_performance())
+    render("reliability", "reliability", "Reliability", topics=_promises())
     described = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
     render("document", "data", "Data", body=prose(described))
     return dict(sorted(files.items()))
@@ -157,10 +171,10 @@ def _differing(files: Mapping[str, bytes]) -> list[str]:
 
 def refresh() -> bool:
     """Make the site anew, whole, where it is not what the reports say; return whether anything was written."""
-    files, folder = pages(), project.root() / "reports" / "site"
-    if not _differing(files):
-        return False
     with staging() as work:
+        files, folder = pages(), project.root() / "reports" / "site"
+        if not _differing(files):
+            return False
         for name, content in files.items():
             target = work / "site" / name
             target.parent.mkdir(parents=True, exist_ok=True)

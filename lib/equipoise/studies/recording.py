@@ -16,8 +16,9 @@ import pandas as pd
 
 from equipoise import project
 from equipoise.conversations.records import Line, append, parse_lines, refuse_others, resume
-from equipoise.files import read_columns, read_text, refused, write_tables
+from equipoise.files import read_columns, read_text, refused
 from equipoise.problems import Problems
+from equipoise.writing import write_files
 
 
 def settings_of(
@@ -102,9 +103,7 @@ def state(path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] |
     refuse_others(path, held, whole)
     path.parent.mkdir(parents=True, exist_ok=True)
     whole |= {"measured": known} if known else {}
-    temporary = path.with_name(f".{path.name}-new")
-    temporary.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_files({path: json.dumps(whole, indent=1, sort_keys=True) + "\n"})
 
 
 def replace_rows(path: Path, rows: pd.DataFrame, key: Sequence[str], digits: int = 6) -> None:
@@ -116,4 +115,4 @@ def replace_rows(path: Path, rows: pd.DataFrame, key: Sequence[str], digits: int
     whole = pd.concat([*held, texts.astype("str")]).drop_duplicates(list(key), keep="last")
     path.parent.mkdir(parents=True, exist_ok=True)
     by_number = whole.sort_values(list(key), key=lambda part: part.astype(int) if part.str.isdecimal().all() else part)
-    write_tables({path: by_number})
+    write_files({path: by_number})

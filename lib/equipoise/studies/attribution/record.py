@@ -23,7 +23,6 @@ from tqdm import tqdm
 
 from equipoise import project
 from equipoise.conversations.endpoint import Endpoint, Sampling
-from equipoise.files import write_tables
 from equipoise.measures.attribution import exact_match
 from equipoise.studies.attribution import answering, design
 from equipoise.studies.attribution.answering import Task
@@ -31,6 +30,7 @@ from equipoise.studies.attribution.authorship import stable_generator
 from equipoise.studies.attribution.benchmarks import BENCHMARKS, LONGEST, Benchmark, benchmark
 from equipoise.studies.attribution.prompts import read_prompts
 from equipoise.studies.recording import settings_of, state
+from equipoise.writing import write_files
 
 DEPTH = 10
 ANSWER = Sampling(temperature=0.0, top_p=1.0, max_tokens=96, seed=design.SEED)
@@ -93,7 +93,7 @@ def record_inputs(models: Path, questions: int) -> None:
     packages = ("numpy", "scikit-learn", "torch", "transformers")
     settings = settings_of(seed=design.SEED, models=weights, packages=packages, benchmarks=counts)
     state(OUT / "inputs.json", settings | {"longest passage, words": LONGEST})
-    write_tables({OUT / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)})
+    write_files({OUT / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)})
 
 
 # --- what a model writes --------------------------------------------------------------------------------------------
