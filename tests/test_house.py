@@ -74,7 +74,7 @@ def test_constraints_pin_every_requirement() -> None:
 
 
 FLOORS = [
-    ["arrays", "problems", "project", "answer_modes", "declare", "locks"],
+    ["arrays", "problems", "project", "answer_modes", "locks", "plain_yaml", "declare"],
     ["files", "writing", "divergences"],
     ["attributes", "options", "statistics"],
     ["nuggets"],

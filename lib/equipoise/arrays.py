@@ -64,6 +64,18 @@ def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     return sums
 
 
+def normalised(numbers: ArrayLike, groups: int, what: str = "target") -> Floats:
+    """Non-negative numbers, one for each group, divided by their sum: one rule for every target and weight."""
+    given = np.array(numbers, dtype=np.float64)
+    if given.shape != (groups,):
+        raise ValueError(f"{given.size} numbers in a {what} for {groups} groups")
+    with np.errstate(over="ignore"):
+        total = given.sum()
+    if not ((given >= 0).all() and 0 < total < np.inf):
+        raise ValueError(f"a {what} is made of non-negative numbers, not all zero, with a sum that is a number")
+    return given / total
+
+
 def ratio(part: ArrayLike, whole: ArrayLike, otherwise: float) -> Floats:
     """Divide, with a value for any division by zero."""
     over, under = np.broadcast_arrays(np.asarray(part, dtype=np.float64), whole)

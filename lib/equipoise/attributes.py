@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, normalised
 from equipoise.files import parse_number, read_yaml
 from equipoise.problems import InputError, Problem, shown, together
 
@@ -34,21 +34,20 @@ class AttributeSet:
     target: Floats
 
     def __post_init__(self) -> None:
-        target = np.array(self.target, dtype=np.float64)
         if self.kind not in ("ordinal", "nominal"):
             wrong = f"kind {self.kind!r} is neither ordinal nor nominal"
         elif len(self.groups) < 2 or len(set(self.groups)) < len(self.groups):
             wrong = "at least two groups of different names are needed"
-        elif target.shape != (len(self.groups),):
-            wrong = f"{target.size} numbers in a target for {len(self.groups)} groups"
-        elif not (np.isfinite(target).all() and (target >= 0).all() and target.sum() > 0):
-            wrong = "a target is made of non-negative numbers, not all zero"
         else:
-            target /= target.sum()
-            target.flags.writeable = False
-            object.__setattr__(self, "groups", tuple(self.groups))
-            object.__setattr__(self, "target", target)
-            return
+            try:
+                target = normalised(self.target, len(self.groups))
+            except ValueError as error:
+                wrong = str(error)
+            else:
+                target.flags.writeable = False
+                object.__setattr__(self, "groups", tuple(self.groups))
+                object.__setattr__(self, "target", target)
+                return
         raise ValueError(f"attribute set {self.name}: {wrong}")
 
     def with_target(self, target: Sequence[float] | Literal["uniform"]) -> AttributeSet:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
+from equipoise.problems import brief
+
 Direction = Literal["higher is better", "lower is better", "neither"]
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +31,8 @@ class Option:
 
     ``above`` and ``below`` exclude the bound, ``least`` and ``most`` include it; they hold for each number in a list or
     mapping. ``form`` says how a command line writes it, and ``parse`` reads that, where a plain value does not do.
-    ``finite=False`` lets NaN and infinity pass.
+    ``finite=False`` lets NaN and infinity pass, ``whole`` no fractions. ``shares`` are divided by their sum, which must
+    be a number above 0.
     """
 
     help: str
@@ -38,12 +41,16 @@ class Option:
     least: float | None = None
     most: float | None = None
     finite: bool = True
+    whole: bool = False
+    shares: bool = False
     form: str = ""
     parse: Callable[[str], Any] | None = None
 
     @property
     def bounds(self) -> str:
         """The bounds in words, empty where there are none."""
+        if self.shares:
+            return "non-negative, with a sum above 0"
         if self.least is not None and self.most is not None:
             return f"between {self.least:g} and {self.most:g}"
         if self.least == 0 and self.below is None:
@@ -54,14 +61,15 @@ class Option:
     def admits(self, value: Any) -> bool:
         """Whether every number in a value lies within the bounds; None and words have none."""
         if isinstance(value, Mapping):
-            return all(map(self.admits, value.values()))
+            return self.admits(list(value.values()))
         if isinstance(value, (list, tuple)):
-            return all(map(self.admits, value))
+            return all(map(self.admits, value)) and not (self.shares and value and not 0 < sum(value) < math.inf)
         if not isinstance(value, Real):
             return True
         number = float(value)
         return (
             (not self.finite or math.isfinite(number))
+            and (not self.whole or number.is_integer())
             and (self.above is None or number > self.above)
             and (self.below is None or number < self.below)
             and (self.least is None or number >= self.least)
@@ -113,7 +121,7 @@ def _fit(value: Any, hint: Any) -> Any:
     origin, arms = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         fitted, option = _fit(value, arms[0]), option_of(hint)
-        _need(option is None or option.admits(fitted))
+        _need(option is None or option.admits(fitted.tolist() if hasattr(fitted, "tolist") else fitted))
         return fitted
     if origin in (typing.Union, types.UnionType):
         for arm in arms:
@@ -127,7 +135,10 @@ def _fit(value: Any, hint: Any) -> Any:
         return value
     if hint in _KINDS:
         _need(isinstance(value, _KINDS[hint][0]) and (hint is bool or not isinstance(value, bool)))
-        return float(value) if hint is float else value
+        try:
+            return float(value) if hint is float else value
+        except OverflowError:
+            raise _MisfitError from None
     if origin in (list, Sequence):
         items = value.tolist() if hasattr(value, "tolist") else value  # of an array
         _need(isinstance(items, (list, tuple, range)))
@@ -145,8 +156,8 @@ def described(hint: Any) -> str:
     origin, arms = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         option = option_of(hint)
-        bounds = option.bounds if option else ""
-        return f"{described(arms[0])} {bounds}".rstrip()
+        kind = "a whole number" if option and option.whole else described(arms[0])
+        return f"{kind} {option.bounds if option else ''}".rstrip()
     if origin in (typing.Union, types.UnionType):
         return " or ".join(dict.fromkeys(described(arm) for arm in arms if arm is not type(None)))
     if origin is Literal:
@@ -168,7 +179,7 @@ def fit(value: Any, hint: Any, name: str) -> Any:
         return _fit(value, hint)
     except _MisfitError:
         told = f" ({help_of(hint)})" if help_of(hint) else ""
-        raise ValueError(f"{name} is {value!r}; wanted {described(hint)}{told}") from None
+        raise ValueError(f"{name} is {brief(value)}; wanted {described(hint)}{told}") from None
 
 
 def from_text(text: str, hint: Any, name: str) -> Any:
@@ -181,10 +192,14 @@ def from_text(text: str, hint: Any, name: str) -> Any:
         except ValueError as error:
             raise ValueError(f"{name}, written {option.form}: {error}") from None
         return fit(value, hint, name)
+    if hint is str or typing.get_args(hint)[:1] == (str,):
+        return fit(text, hint, name)  # as it stands, quotes and lines too
     import yaml
 
+    from equipoise import plain_yaml
+
     try:
-        value = yaml.safe_load(text)
+        value = plain_yaml.load(text, plain_yaml.Values) if text.strip() else text
     except yaml.YAMLError:
         value = text
     try:

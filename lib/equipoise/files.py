@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import json
 import math
+import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+import stat
+import sys
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
+from itertools import count
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 import pandas as pd
@@ -18,8 +28,13 @@ import pyarrow as pa
 import pyarrow.csv
 import yaml
 
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise import plain_yaml
+from equipoise.problems import InputError, Note, Problem, Problems, listed, reason, shown
 
+GZIP = b"\x1f\x8b"
+_SMALL, _PACKED, _LARGEST = 2**26, 200, 2**31
+"""Bytes that any file may have, bytes for each that gzip packed, and bytes of what has no size: a pipe."""
+_MOST_COLUMNS = 10_000
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _FRACTION = re.compile(r"[+-]?\d{1,18}/\d{1,18}")
 
@@ -35,12 +50,69 @@ def parse_number(text: str) -> float:
     raise ValueError(f"{shown(text)}, not a number such as 0.25 or 1/4")
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """The bytes of a file."""
+def refused(path: str | Path, found: str, wanted: str, line: int | None = None) -> InputError:
+    """The error of a file with one problem."""
+    return InputError([Problem(str(path), line, None, found, wanted)])
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[tuple[Any, int]]:
+    """A file to read, unpacked where gzip made it, whatever its name, and how many bytes of it are not too many.
+
+    What the system has against it, then or while it is read, is an `InputError`; so is a device, which has no end.
+    """
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError([Problem(str(path), None, None, error.strerror or "no way in", "a readable file")]) from None
+        state = Path(path).stat()
+        if stat.S_IFMT(state.st_mode) in (stat.S_IFCHR, stat.S_IFBLK):
+            raise refused(path, "a device", "a readable file")
+        regular = stat.S_ISREG(state.st_mode)
+        with Path(path).open("rb") as plain:
+            if plain.peek(2).startswith(GZIP):
+                with gzip.GzipFile(fileobj=plain) as file:
+                    yield file, min(max(_SMALL, _PACKED * state.st_size), _LARGEST) if regular else _LARGEST
+            else:
+                yield plain, sys.maxsize - 1 if regular else _LARGEST
+    except (OSError, EOFError, zlib.error) as error:
+        told = reason(error) if isinstance(error, OSError) and error.errno else "no whole gzip file"
+        raise refused(path, told, "a readable file") from None
+    except ValueError as error:
+        if "embedded null" not in str(error):
+            raise
+        raise refused(path, "a name with a NUL character", "a readable file") from None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a file, unpacked where gzip made it."""
+    with opened(path) as (file, most):
+        content: bytes = file.read(most + 1) if most < sys.maxsize - 1 else file.read()
+    if len(content) > most:
+        raise refused(path, f"more than {most} bytes", "a smaller file")
+    return content
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+    """Lines of a file of any size and their numbers, one after the other."""
+    with opened(path) as (file, most):
+        for number in count(1):
+            line = file.readline(_SMALL + 1)
+            if not line:
+                return
+            if len(line) > _SMALL:
+                raise refused(path, f"a line of more than {_SMALL} bytes", "shorter lines", number)
+            if number % 2**16 == 0 and most <= _LARGEST and file.tell() > most:
+                raise refused(path, f"more than {most} bytes", "a smaller file")
+            yield number, line
+
+
+def unpacked_name(path: str | Path) -> str:
+    """The name of a file without .gz, as text that can be written."""
+    name = os.fsencode(PurePath(path).name).decode("utf-8", "replace")
+    return name[:-3] if name.lower().endswith(".gz") else name
+
+
+def stem(path: str | Path) -> str:
+    """The name of a file without its ending, and without .gz: what a run is called."""
+    return PurePath(unpacked_name(path)).stem
 
 
 def decoded(content: bytes, path: str | Path) -> str:
@@ -50,15 +122,55 @@ def decoded(content: bytes, path: str | Path) -> str:
     except UnicodeDecodeError as error:
         place = error.start + len(content) - len(error.object)  # a byte order mark is no part of the object
         found = f"bytes that are not UTF-8 (0x{content[place]:02x} at byte {place + 1} of the file)"
-        raise InputError([Problem(str(path), content.count(b"\n", 0, place) + 1, None, found, "UTF-8 text")]) from None
+        raise refused(path, found, "UTF-8 text", content.count(b"\n", 0, place) + 1) from None
 
 
 def read_text(path: str | Path) -> str:
     """The text of a UTF-8 file, without a byte order mark; a file that is empty is refused."""
     text = decoded(read_bytes(path), path)
     if not text.strip():
-        raise InputError([Problem(str(path), None, None, "an empty file", "some content")])
+        raise refused(path, "an empty file", "some content")
     return text
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        ((again, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(again)} twice")
+    return content
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 300:
+        raise ValueError("a number of very many digits")
+    return int(digits)
+
+
+def parse_json(text: str | bytes, unnumbered: Callable[[str], Any] | None = None) -> Any:
+    """A JSON value; a ValueError says what was found instead.
+
+    ``unnumbered`` takes NaN and infinity, which Python's reader knows beside JSON.
+    """
+    try:
+        return json.loads(text, parse_constant=unnumbered, parse_int=_whole, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON ({error.msg} at character {error.pos + 1})") from None
+    except UnicodeDecodeError:
+        raise ValueError("bytes that are not UTF-8") from None
+    except RecursionError:
+        raise ValueError("values within values without end") from None
+
+
+def json_value(text: str | bytes) -> Any:
+    """A JSON value whose texts can be written; a ValueError says what was found instead."""
+    value = parse_json(text)
+    if (b"\\ud" if isinstance(text, bytes) else "\\ud") in text.lower():  # type: ignore[operator]
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("half a surrogate pair in a text") from None
+    return value
 
 
 @dataclass
@@ -92,16 +204,14 @@ class Source:
             self.problems.add(self.name, line, column, found if isinstance(found, str) else found(row), wanted)
 
     def check_header(self, required: Sequence[str], optional: Sequence[str] = (), known: str = "") -> None:
-        """Collect the columns that lack or are unknown; ``known`` is said behind what is wanted."""
-        names = list(self.columns.columns)
-        there = f"no such column (there are {', '.join(map(str, names))})"
-        for name in required:
-            if name not in names:
-                self.problems.add(self.name, self._header, name, there, "the column" + known)
-        for name in names:
-            if name not in (*required, *optional):
-                wanted = f"only {', '.join((*required, *optional))}{known}"
-                self.problems.add(self.name, self._header, str(name), "an unknown column", wanted)
+        """Collect the columns that lack, and note those that are not read; ``known`` is said behind what is wanted."""
+        names = list(map(str, self.columns.columns))
+        missing = [name for name in required if name not in names]
+        for name in missing:
+            found = f"no such column (there are {listed(names)})"
+            self.problems.add(self.name, self._header, name, found, "the column" + known)
+        if not missing and (others := [name for name in names if name not in (*required, *optional)]):
+            warnings.warn(f"not read: column {listed(others)}; known are {listed((*required, *optional))}", Note, 2)
 
 
 def _records(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -120,6 +230,8 @@ def _records(text: str) -> Iterator[tuple[int, list[str]]]:
 def _read_csv(path: str | Path) -> Source:
     text = read_text(path)
     header = next(_records(text))[1]
+    if len(header) > _MOST_COLUMNS:
+        raise refused(path, f"{len(header)} columns", f"at most {_MOST_COLUMNS}", 1)
     content, ragged = text.encode(), list[Any]()
 
     def skip(row: Any) -> Literal["skip"]:
@@ -136,7 +248,7 @@ def _read_csv(path: str | Path) -> Source:
             ),
         )
     except pa.ArrowInvalid as error:
-        raise InputError([Problem(str(path), None, None, str(error).splitlines()[0], "a CSV file")]) from None
+        raise refused(path, str(error).splitlines()[0], "a CSV file") from None
     columns = pd.DataFrame({index: column.to_pandas() for index, column in enumerate(table.columns)})
     source = Source(str(path), columns.set_axis(table.column_names, axis=1), text)
     for line, fields in _records(text) if ragged else ():
@@ -149,18 +261,23 @@ def _read_parquet(path: str | Path) -> Source:
     from pyarrow import parquet  # costs 30 ms, and most files are CSV
 
     try:
+        about, size = parquet.read_metadata(path), Path(path).stat().st_size
+        if about.num_rows > max(_SMALL // 64, _PACKED * size) or about.num_columns > _MOST_COLUMNS:
+            raise refused(path, f"{about.num_rows} rows of {about.num_columns} columns in {size} bytes", "fewer")
         table = parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError([Problem(str(path), None, None, str(error).splitlines()[0], "a Parquet file")]) from None
+        raise refused(path, str(error).splitlines()[0], "a Parquet file") from None
     return Source(str(path), table.to_pandas(ignore_metadata=True))
 
 
 def is_parquet(path: str | Path) -> bool:
-    """Whether a file is a Parquet file, by its first bytes."""
+    """Whether a file is a Parquet file, by its first bytes; a pipe, which can be read only once, is none."""
     try:
-        with Path(path).open("rb") as opened:
-            return opened.read(4) == b"PAR1"
-    except OSError:
+        if not Path(path).is_file():
+            return False
+        with opened(path) as (file, _):
+            return bool(file.peek(4).startswith(b"PAR1"))
+    except (OSError, InputError):
         return False  # read_text says what is wrong
 
 
@@ -168,7 +285,7 @@ def read_source(path: str | Path) -> Source:
     """A CSV or Parquet file, the latter known by its first bytes."""
     source = _read_parquet(path) if is_parquet(path) else _read_csv(path)
     if source.columns.empty and not source.problems:
-        raise InputError([Problem(source.name, None, None, "a header without rows", "at least one row")])
+        raise refused(path, "a header without rows", "at least one row")
     return source
 
 
@@ -180,29 +297,13 @@ def read_columns(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
     return source.columns[list(columns)]
 
 
-class _Strings(yaml.SafeLoader):
-    """Reads every scalar as text, so that a group named No stays one, and refuses a key that comes twice."""
-
-    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - as PyYAML declares it
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key that is not a word", key.start_mark)
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_yaml(path: str | Path) -> Any:
     """Content of a YAML file, in which every scalar is text."""
-    name, text = str(path), read_text(path)
+    text = read_text(path)
     try:
-        return yaml.load(text, Loader=_Strings)  # noqa: S506 - a SafeLoader that knows text only
+        return plain_yaml.load(text, plain_yaml.Words)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise InputError([Problem(name, line, None, error.problem or "no YAML", "YAML")]) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InputError([Problem(name, None, None, str(error).splitlines()[0], "YAML")]) from None
+        raise refused(path, error.problem or "no YAML", "YAML", line) from None
+    except yaml.YAMLError as error:
+        raise refused(path, str(error).splitlines()[0], "YAML") from None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -139,8 +140,8 @@ def _is_empty(value: object) -> bool:
 def _parsed(source: Source, column: str, parse: Callable[[Any], Any], kind: type, failed: Any, wanted: str) -> Any:
     """An array of a column's values, each distinct one parsed once; reports the rows of those that cannot be."""
     values = source.columns[column]
-    if len(values) and isinstance(values.iloc[0], (list, np.ndarray)):
-        values = values.map(lambda value: None if value is None else tuple(value))
+    if values.dtype == object:  # of a Parquet file or a data frame, and not of text
+        values = values.map(_hashable)
     codes, distinct = pd.factorize(values, use_na_sentinel=False)
     results, reasons = [], {}
     for code, value in enumerate(distinct):
@@ -154,9 +155,17 @@ def _parsed(source: Source, column: str, parse: Callable[[Any], Any], kind: type
     return np.array(results, dtype=kind)[codes]
 
 
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        value = list(value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+
+
 def _id(value: Any) -> str:
     if _is_empty(value):
         raise ValueError("an empty field")
+    if not isinstance(value, (str, Real)):
+        raise ValueError(shown(value))
     return str(value)
 
 
@@ -186,6 +195,8 @@ def _memberships(source: Source, attribute: AttributeSet, needed: Booleans) -> F
         if _is_empty(value):
             return nothing
         numbers = value if isinstance(value, tuple) else [parse_number(word) for word in str(value).split()]
+        if not all(isinstance(number, Real) for number in numbers):
+            raise ValueError(shown(value))
         try:
             return attribute.memberships(numbers)
         except ValueError as error:

@@ -32,8 +32,8 @@ def read_pairs(text: str) -> dict[str, float]:
 def read_levels(text: str) -> dict[int, float]:
     """Read ``level:gain,level:gain``; levels are whole numbers from 1."""
     pairs = read_pairs(text)
-    if not all(level.isascii() and level.isdigit() and int(level) > 0 for level in pairs):
-        raise ValueError(f"the levels of gains are whole numbers from 1; found {text!r}")
+    if not all(re.fullmatch("[1-9][0-9]{0,3}", level) for level in pairs):
+        raise ValueError(f"the levels of gains are whole numbers from 1 to 9999; found {text!r}")
     return {int(level): gain for level, gain in pairs.items()}
 
 
@@ -43,14 +43,14 @@ def _read_gains(text: str) -> dict[int, float] | str:
 
 def _read_cutoffs(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+    if not all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts):
         raise ValueError(f"cut-offs are whole numbers from 1, between commas; found {text!r}")
     return sorted({int(part) for part in parts})
 
 
 # --- conversations ------------------------------------------------------------------------------------------------
 
-Patience = Annotated[float, Option("L, the words that a user is willing to read.", least=1)]
+Patience = Annotated[float, Option("L, the words that a user is willing to read.", least=1, whole=True)]
 TurnMarks = Annotated[
     Literal["line", "word"],
     Option("Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word."),
@@ -61,7 +61,7 @@ Gains = Annotated[
         "Gain of each level, or (2^l - 1) / 2^max_level.", least=0, most=1, form="level:gain,...", parse=_read_gains
     ),
 ]
-MaxLevel = Annotated[int, Option("Highest level, for exponential gains.", least=1)]
+MaxLevel = Annotated[int, Option("Highest level, for exponential gains.", least=1, most=1000)]
 PositionWeight = Annotated[
     Literal["one-based", "zero-based", "zero-based-own-normaliser"],
     Option("How a nugget loses weight along the conversation: gfrc2 Eqs. 6, 7 and 9."),
@@ -84,7 +84,7 @@ Duplicates = Annotated[
 ]
 Weights = Annotated[
     Mapping[str, float],
-    Option("Weight of each part by name.  [equal]", least=0, form="NAME:number,...", parse=read_pairs),
+    Option("Weight of each part by name.  [equal]", least=0, shares=True, form="NAME:number,...", parse=read_pairs),
 ]
 AskingOn = Annotated[
     float, Option("p, that a user asks on after a round: the persistence is a probability.", least=0, most=1)
@@ -151,7 +151,8 @@ Repeats = Annotated[int, Option("Draws for each number of permutations.", least=
 # --- answers ------------------------------------------------------------------------------------------------------
 
 OutOfRange = Annotated[
-    Literal["wrong", "ignored"], Option("A cited number without a document: a wrong citation, or none.")
+    Literal["ignored", "wrong"],
+    Option("A number that names no document: no citation, as for the thesis's authors, or a wrong one."),
 ]
 Match = Annotated[
     Literal["substring", "words"], Option("How a gold answer is found in the answer: anywhere, or as whole words.")
@@ -165,7 +166,9 @@ Favoured = Annotated[str, Option("Author whose favour makes CAB positive.", form
 # --- samples ------------------------------------------------------------------------------------------------------
 
 Level = Annotated[float, Option("Confidence level of intervals.", above=0, below=1)]
-Resamples = Annotated[int, Option("Bootstrap samples, and random exchanges of the randomisation test.", least=1)]
+Resamples = Annotated[
+    int, Option("Bootstrap samples, and random exchanges of the randomisation test.", least=1, most=1_000_000)
+]
 Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
 
 # --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------------------------
@@ -173,14 +176,18 @@ Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
 Cutoffs = Annotated[
     Sequence[int], Option("Ranks k to stop at, the cut-offs.", least=1, form="number,...", parse=_read_cutoffs)
 ]
-Shares = Annotated[Sequence[float], Option("Wanted share of each group, in the order of the groups.  [equal]", least=0)]
+Shares = Annotated[
+    Sequence[float],
+    Option("Wanted share of each group, in the order of the groups.  [equal]", least=0, shares=True),
+]
 Target = Annotated[
     Mapping[str, float] | Sequence[float],
-    Option("Wanted share of each group.  [equal]", least=0, form="group:number,...", parse=read_pairs),
+    Option("Wanted share of each group.  [equal]", least=0, shares=True, form="group:number,...", parse=read_pairs),
 ]
 Threshold = Annotated[float, Option("Occurrences up to which a text is neutral; the public program has 1.", least=0)]
 Places = Annotated[
-    int, Option("Decimal places of the neutrality of a text; the public NFaiRR program has 6.  [none]", least=0)
+    int,
+    Option("Decimal places of the neutrality of a text; the public NFaiRR program has 6.  [none]", least=0, most=15),
 ]
 Base = Annotated[
     float, Option("Base of the logarithm, which FaiRR alone depends on; the public program has 2.", above=1)
@@ -193,12 +200,20 @@ Attention = Annotated[
 ]
 Decay = Annotated[float, Option("Ratio of each geometric weight to the one before it.", above=0, most=1)]
 Proportional = Annotated[bool, Option("With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")]
+TiedScores = Annotated[
+    Literal["ranked", "expected"],
+    Option("Documents of equal score: as they are ranked, or the mean over all their orders; this wants scores."),
+]
 Magnitude = Annotated[
     Literal["log", "count", "boolean"],
     Option("How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 where c > 0."),
 ]
-Towards = Annotated[int, Option("Group that ARB is positive for: its place in the order of the groups, from 0.")]
-Against = Annotated[int, Option("Group that ARB is negative for: its place in the order of the groups, from 0.")]
+Towards = Annotated[
+    int, Option("Group that ARB is positive for: its place in the order of the groups, from 0.", least=0)
+]
+Against = Annotated[
+    int, Option("Group that ARB is negative for: its place in the order of the groups, from 0.", least=0)
+]
 Background = Annotated[
     Literal["collection", "own"],
     Option("Background set of NFaiRR: the whole collection, as in the thesis, or the documents of each list itself."),

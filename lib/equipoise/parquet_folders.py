@@ -8,6 +8,7 @@ everything is done; a task that a dying worker leaves behind is run again elsewh
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
@@ -24,7 +25,7 @@ from tqdm import tqdm
 
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import read_nuggets
-from equipoise.problems import InputError, Problem, Problems, together
+from equipoise.problems import InputError, Problem, Problems, shown, together
 from equipoise.writing import staging, sweep, write_files
 
 Scorer = Literal["gfrc", "gfrc2"]
@@ -40,13 +41,15 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
     if address is None:
         yield None
         return
+    form = re.fullmatch(r"(?:tcp://)?(?:[\w.-]+|\[[\da-fA-F:]+\]):(\d{1,5})|inproc://[\w.]+/\d+/\d+", address)
+    if form is None or not 0 < int(form[1] or 1) < 2**16:
+        raise ValueError(f"a cluster's address is one such as tcp://127.0.0.1:8786, found {shown(address)}")
     try:
         client = import_module("distributed").Client(address, timeout=10)
     except ModuleNotFoundError:
         raise ValueError("a cluster needs Dask: install equipoise[cluster], or the package distributed") from None
-    except (OSError, TimeoutError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"no Dask scheduler answers at {address}: {reason}") from None
+    except (OSError, TimeoutError):
+        raise ValueError(f"no Dask scheduler of a cluster answers at {address}") from None
     with client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         if not workers:
@@ -76,7 +79,8 @@ def run_each(
 
 def parts(folder: str | Path) -> list[Path]:
     """Parquet files at any depth of a folder, relative to it, in the order of their names; hidden ones are left out."""
-    found = sorted(path.relative_to(folder) for path in Path(folder).rglob("*.parquet") if path.is_file())
+    every = (path for path in Path(folder).rglob("*") if path.suffix.lower() == ".parquet" and path.is_file())
+    found = sorted(path.relative_to(folder) for path in every)
     found = [path for path in found if not any(part.startswith((".", "_")) for part in path.parts)]
     if not found:
         raise InputError([Problem(str(folder), None, None, "no Parquet file in this folder", "files *.parquet")])

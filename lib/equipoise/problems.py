@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
+import errno
+import re
+import reprlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 R = TypeVar("R")
+
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OF_A_KIND, _LONGEST, _ROOM = 5, 450, 1200  # lines, letters of a line, bytes of all lines but the last
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 4, 80, 80, 40
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = _BRIEF.maxset = 12
+_REASONS = {
+    errno.EACCES: "no permission",
+    errno.EPERM: "no permission",
+    errno.EDQUOT: "no space left",
+    errno.ENOSPC: "no space left",
+    errno.EISDIR: "a folder",
+    errno.ELOOP: "links that lead in a circle",
+    errno.ENAMETOOLONG: "a name that is too long",
+    errno.ENOENT: "no such file or folder",
+    errno.ENOTDIR: "a file where its path has a folder",
+    errno.EROFS: "a file system that is read-only",
+}
+
+
+class Note(UserWarning):
+    """Something about the input that its owner should know; a command says it once."""
+
+
+def plain(text: object) -> str:
+    """Text that is only looked at: control characters, overrides of direction and half surrogates are escaped."""
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def shortened(text: str, most: int) -> str:
+    """A text without its middle, where it is longer than a message may be."""
+    return text if len(text) <= most else f"{text[: most * 2 // 3]}...{text[-most // 4 :]}"
+
+
+def reason(error: OSError) -> str:
+    """What the system found, in words that are the same on every platform."""
+    return _REASONS.get(error.errno or 0) or (error.strerror or "an error of the system").lower()
 
 
 @dataclass(frozen=True)
@@ -30,11 +71,11 @@ class Problem:
             place += f", {'row' if self.file.endswith('.parquet') else 'line'} {self.line}"
         if self.column is not None:
             place += f", column {self.column}"
-        return f"{place}: found {self.found}, wanted {self.wanted}"
+        return plain(f"{place}: found {self.found}, wanted {self.wanted}").replace("\n", "\\n")
 
 
 class InputError(ValueError):
-    """Every problem found in the input, in the order of the lines.
+    """Every problem found in the input, in the order of the lines; the message has the first few of each kind.
 
     Examples
     --------
@@ -46,7 +87,19 @@ class InputError(ValueError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
-        super().__init__("\n".join(map(str, self.problems)))
+        super().__init__("\n".join(self.told()))
+
+    def told(self) -> list[str]:
+        """A line for each of the first few problems of a kind, and how many more there are; never a long text."""
+        kinds, lines, room = Counter[tuple[str, str | None, str]](), list[str](), _ROOM
+        for problem in self.problems:
+            kind = problem.file, problem.column, problem.wanted
+            kinds[kind] += 1
+            if kinds[kind] <= _OF_A_KIND and room > 0:
+                lines.append(shortened(str(problem), _LONGEST))
+                room -= len(lines[-1].encode())
+        more = len(self.problems) - len(lines)
+        return [*lines, f"... and {more} more of {len(self.problems)}"] if more else lines
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Problem]]]:
         return InputError, (self.problems,)  # so that it comes back from a worker
@@ -89,10 +142,23 @@ def together(calls: Iterable[Callable[[], R]]) -> list[R]:
     return results
 
 
+def brief(value: object) -> str:
+    """A value as one would write it in Python, shortened before it is made: lists in lists may stand for millions."""
+    return _BRIEF.repr(value.tolist() if hasattr(value, "tolist") else value)
+
+
 def shown(value: object) -> str:
     """A value as an error message shows it: quoted, control characters escaped, shortened."""
-    quoted = repr(str(value))
-    return quoted if len(quoted) <= 60 else quoted[:57] + "...'"
+    quoted = repr(value[:60] if isinstance(value, str) else brief(value))
+    whole = len(quoted) <= 60 and not (isinstance(value, str) and len(value) > 60)
+    return quoted if whole else quoted[:57] + "...'"
+
+
+def listed(names: Iterable[object], most: int = 12) -> str:
+    """Names between commas: the first of them, and how many more there are."""
+    every = list(map(str, names))
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(name if len(name) <= 60 else f"{name[:57]}..." for name in every[:most]) + more
 
 
 def need_columns(table: Any, columns: Iterable[str]) -> None:

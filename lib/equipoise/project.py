@@ -8,6 +8,7 @@ which data made it and a build can tell when they changed.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -31,11 +32,21 @@ def data(*parts: str) -> Path:
 
     ``*parts``: Folder and file names below ``data/``.
     """
-    path = root().joinpath("data", *parts)
-    if not path.is_file():
-        raise FileNotFoundError(f"no file data/{'/'.join(parts)} in this repository")
+    path = data_path(*parts)
     note("data/" + "/".join(parts), sha256(path))
     return path
+
+
+def data_path(*parts: str) -> Path:
+    """Path of a file under ``data/``, never of one elsewhere."""
+    below = Path(*parts)
+    if ".." in below.parts or below.is_absolute():
+        raise FileNotFoundError(f"{'/'.join(parts)} leads out of the folder data of this repository")
+    path = root() / "data" / below
+    with suppress(OSError, ValueError):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"no file data/{'/'.join(parts)} in this repository")
 
 
 def note(name: str, digest: str) -> None:

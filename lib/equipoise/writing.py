@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
 
 CSV_DIGITS = "%.12g"
 _ENDING = ".equipoise-part"
+_FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
 
 
-def write_csv(table: pd.DataFrame, path: Path | TextIO | BinaryIO) -> None:
-    """Write a table as CSV at 12 significant digits, the same bytes everywhere."""
+def harmless(text: Any) -> Any:
+    """A cell, behind an apostrophe if it is text that a spreadsheet would run."""
+    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+
+
+def write_csv(table: pd.DataFrame, path: Path | TextIO | BinaryIO, *, for_spreadsheets: bool = False) -> None:
+    """Write a table as CSV at 12 significant digits, the same bytes everywhere.
+
+    ``for_spreadsheets`` makes `harmless` what a spreadsheet would run: a table to look at, not to read again.
+    """
     tidy = table.copy()
+    if for_spreadsheets:
+        tidy.columns = tidy.columns.map(harmless)
+        for place, dtype in enumerate(tidy.dtypes):
+            if not pd.api.types.is_numeric_dtype(dtype):
+                tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
     for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
         tidy[column] = tidy[column] + 0.0  # no negative zero
     tidy.to_csv(path, index=False, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")

@@ -277,9 +277,9 @@ def read(text: str) -> pd.DataFrame:
 
 def test_the_csv_is_the_library_s_table(tmp_path: Path) -> None:
     path = answers(tmp_path)
-    result = called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "ignored")
+    result = called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "wrong")
     assert result.exit_code == 0, result.output
-    options: dict[str, Any] = {"level": 0.9, "resamples": 99, "out_of_range": "ignored"}
+    options: dict[str, Any] = {"level": 0.9, "resamples": 99, "out_of_range": "wrong"}
     expected = score_attribution(read_answers(path), ["model"], run="mine", seed=5, **options)
     ours = read(result.stdout)
     assert ours.columns.tolist() == expected.columns.tolist()
@@ -289,7 +289,7 @@ def test_the_csv_is_the_library_s_table(tmp_path: Path) -> None:
     wanted = {"precision", "recall", "exact_match", "malformed", "CAS-recall", "CAB-precision", "AC-relevant"}
     assert wanted <= set(ours["measure"])
     assert (
-        called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "ignored").stdout
+        called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "wrong").stdout
         == result.stdout
     )
 

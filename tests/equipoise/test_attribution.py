@@ -140,10 +140,10 @@ def test_precision_and_recall_are_scikit_learn_s(rows: list[tuple[list[int], lis
     assert ours["uncited"].tolist() == [not cited for cited, _, _ in rows]
 
 
-def test_a_document_that_is_not_there_is_a_wrong_citation_unless_ignored() -> None:
+def test_a_document_that_is_not_there_is_not_cited_and_counted_apart() -> None:
     answers = pd.DataFrame({"question": [*"abc"], "answer": ["[2][9]", "[9][0]", "none [4"], "documents": 5})
     answers["relevant"] = [(2,), (1,), (4, 5)]
-    wrong, ignored = score_answers(answers), score_answers(answers, out_of_range="ignored")
+    ignored, wrong = score_answers(answers), score_answers(answers, out_of_range="wrong")
     assert wrong["precision"].tolist() == [0.5, 0.0, 0.0]
     assert ignored["precision"].tolist() == [1.0, 0.0, 0.0]
     for found in (wrong, ignored):

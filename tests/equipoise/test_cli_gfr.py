@@ -121,7 +121,8 @@ def test_bad_files_end_with_a_message_and_write_nothing(
         (["--kind", "SIZE"], "NAME=VALUE"),
         (["--run", "elsewhere/r1"], "the same file name"),
         (["--gains", "exponential"], "level:gain"),
-        (["--weights", "AGE:1"], "weights are for utility"),
+        (["--weights", "AGE:1"], "weights for AGE; wanted one for each of utility, SIZE"),
+        (["--weights", "utility:1"], "weights for utility; wanted one for each of utility, SIZE"),
     ],
 )
 def test_bad_options_are_refused(more: list[str], complaint: str, files: Path) -> None:

@@ -106,8 +106,8 @@ def test_a_term_in_two_groups_is_read_and_named_later(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[["he", "she"]', "line 1"),
-        ("{}", "found dict"),
+        ('[["he", "she"]', "no JSON"),
+        ("{}", "found '{}'"),
         ("[]", "at least one"),
         ('[["he"], ["she", 3], ["a", "b"], ["b", "c"]]', "element 1"),
         ("[" * 100_000, "without end"),

@@ -146,13 +146,15 @@ def test_weights() -> None:
 
     table = gfr_table(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE})
     err, fair = value(table, "t", "ERR"), value(table, "t", "GF-NMD", "SIZE")
-    assert score({"utility": 1}) == pytest.approx(err, abs=1e-12)  # NCU
-    assert score({"SIZE": 2}) == pytest.approx(fair, abs=1e-12)
+    assert score({"utility": 1, "SIZE": 0}) == pytest.approx(err, abs=1e-12)  # NCU
+    assert score({"utility": 0, "SIZE": 2}) == pytest.approx(fair, abs=1e-12)
     assert score({"utility": 1, "SIZE": 3}) == pytest.approx(err / 4 + 3 * fair / 4, abs=1e-12)
-    with pytest.raises(ValueError, match="weights are for utility and SIZE"):
-        score({"AGE": 1})
-    with pytest.raises(ValueError, match="not all 0"):
-        score({"utility": 0})
+    for some in ({"AGE": 1.0}, {"utility": 1.0}, {"utility": 1.0, "SIZE": 1.0, "AGE": 0.0}):
+        with pytest.raises(ValueError, match="wanted one for each of utility, SIZE"):
+            score(some)
+    for numbers in (0.0, 1e308, float("nan"), -1.0):
+        with pytest.raises(ValueError, match="with a sum above 0"):
+            score({"utility": numbers, "SIZE": numbers})
 
 
 def test_components_are_rounded_as_the_campaign_does() -> None:

@@ -99,7 +99,6 @@ def test_all_problems_come_in_one_report(tmp_path: Path) -> None:
     found = problems(tmp_path, text)
     assert [(line, column) for line, column, _ in found] == [
         (1, "ORIGIN"),
-        (1, "ORIGINS"),
         (2, "turn"),
         (4, "run"),
         (4, "RATINGS"),

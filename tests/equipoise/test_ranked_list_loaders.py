@@ -90,12 +90,10 @@ def test_files_that_are_no_runs(tmp_path: Path) -> None:
     assert "1 None: <SYSDESC> without its end" in complaints(read_run, written(tmp_path, f"<SYSDESC>\n{RUN}"))
     assert len(complaints(read_run, tmp_path / "none")) == 1
     assert "an empty file" in complaints(read_run, written(tmp_path, ""))[0]
-    assert complaints(read_run, written(tmp_path, gzip.compress(b" \n"), "blank.gz")) == [
-        "None None: no ranked document"
-    ]
+    assert complaints(read_run, written(tmp_path, gzip.compress(b" \n"), "blank.gz")) == ["None None: an empty file"]
     packed = gzip.compress(RUN.encode() * 50)
     assert "no whole gzip file" in complaints(read_run, written(tmp_path, packed[:-20], "torn.gz"))[0]
-    assert len(complaints(read_run, written(tmp_path, RUN, "plain.gz"))) == 1
+    assert len(read_run(written(tmp_path, RUN, "plain.gz"))) == len(RUN.splitlines())  # by its bytes, not its name
     assert "not UTF-8" in complaints(read_run, written(tmp_path, gzip.compress(b"\xff\xfe"), "odd.gz"))[0]
 
 
@@ -162,13 +160,22 @@ def test_bad_memberships_are_refused(text: str, found: str, tmp_path: Path) -> N
     assert complaint.startswith(found)
 
 
+BAD_TARGET = "None None: a target is made of non-negative numbers, not all zero, with a sum that is a number"
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         ("0.5 0.5\n", "1 None: '0.5 0.5'"),
-        ("1\n", "None None: 1 probabilities"),
-        ("0.5\n0.4\n", "None None: probabilities that sum to 0.9"),
-        ("0.5\n-0.5\n", "2 None: '-0.5'"),
+        ("1\n", "None None: at least two groups of different names are needed"),
+        (
+            "0.5\n-0.5\n",
+            BAD_TARGET,
+        ),
+        (
+            "1e308\n1e308\n",
+            BAD_TARGET,
+        ),
     ],
 )
 def test_bad_targets_are_refused(text: str, found: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 
 from equipoise.measures.ranking_bias import (
     TermGroups,
@@ -166,6 +167,19 @@ def test_term_exposure_summed_over_a_group_is_the_groups_exposure(
     of_terms = term_exposure(counts.counts.toarray(), counts.lengths, ks)
     of_groups = term_exposure(counts.magnitudes(chosen), counts.lengths, ks)
     assert of_terms @ chosen.membership == pytest.approx(of_groups)
+
+
+@given(ranking, two_or_three)
+def test_alignments_are_the_shares_of_each_document(texts: list[str], setting: Setting) -> None:
+    magnitudes, _ = counted(texts, setting[0])
+    of_all = share_alignment(np.stack([magnitudes, magnitudes[::-1]]))
+    assert of_all.shape == (2, *magnitudes.shape)
+    for row, counts in zip(of_all[0], magnitudes, strict=True):
+        total = counts.sum()
+        assert row.tolist() == [m / total if total else 1 / len(counts) for m in counts]
+    assert of_all[1].tolist() == of_all[0][::-1].tolist()
+    none = share_alignment(magnitudes, unrepresentative="none")
+    assert none.tolist() == normalize(magnitudes, norm="l1").tolist()
 
 
 # --- identities -----------------------------------------------------------------------------------------------------
@@ -334,7 +348,9 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: neutrality([[-1, 2]]), "below zero"),
         (lambda: neutrality([[1, 2]], threshold=-1), "threshold"),
         (lambda: neutrality([[1, 2]], decimals=-1), "places"),
-        (lambda: neutrality([[1, 2]], [0.5, 0.4]), "no distribution"),
+        (lambda: neutrality([[1, 2]], [0, 0]), "with a sum above 0"),
+        (lambda: neutrality([[1, 2]], cast("Any", np.array([1e308, 1e308]))), "with a sum above 0"),
+        (lambda: neutrality([[1, 2]], decimals=16), "places"),
         (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "2 groups"),
         (lambda: fairr([1.0], [0]), "cut-offs"),
         (lambda: fairr([1.0], []), "no cut-offs"),

@@ -103,7 +103,7 @@ def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[s
     [
         (["--cutoff", "5,0"], "cut-offs are whole numbers from 1"),
         (["--target", "m:1"], "the target names m"),
-        (["--target", "m:0.5,f:0.6"], "no distribution"),
+        (["--target", "m:0,f:0"], "with a sum above 0"),
         (["--background", "no-such-run"], "no-such-run"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -129,6 +130,21 @@ def test_effectiveness_agrees_with_scikit_learn() -> None:
         ndcg = ndcg_score([rows["grade"]], [rows["score"]])
         assert values[query, "MAP"] == pytest.approx(ap, abs=1e-9)
         assert values[query, "nDCG"] == pytest.approx(ndcg, abs=1e-9)
+
+
+def test_every_measure_breaks_ties_by_document_id_descending() -> None:
+    """As trec_eval: pytrec_eval, its binding, has no cut-off for RR, and ir_measures turns to another program there."""
+    tied = pd.DataFrame({"run": "r", "query": "1", "document": ["a", "c", "b", "d"], "score": [1, 1, 1 + 1e-12, 0.5]})
+    judged = pd.DataFrame({"query": "1", "document": ["b"], "grade": [1]})
+    measures = {name: name for name in ("RR", "RR@10", "AP", "AP@10", "nDCG@10", "P@1", "P@2")}
+    values = effectiveness(tied, judged, measures=measures).set_index("measure")["value"]
+    qrels, scores = {"1": {"b": 1}}, dict(zip(tied["document"], tied["score"], strict=True))
+    program = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "map", "ndcg_cut_10", "P_1", "P_2"})
+    theirs = program.evaluate({"1": scores})["1"]
+    names = {"RR": "recip_rank", "RR@10": "recip_rank", "AP": "map", "AP@10": "map", "nDCG@10": "ndcg_cut_10"}
+    for ours, name in (names | {"P@1": "P_1", "P@2": "P_2"}).items():
+        assert values[ours] == pytest.approx(theirs[name])
+    assert values["RR@10"] == 0.5
 
 
 def test_effectiveness_refuses_rankings_without_judgements_and_unknown_measures() -> None:

@@ -101,6 +101,10 @@ def test_alternatives_of_a_query_are_scored_one_by_one() -> None:
         score_alternatives(["a", "b"], rankings[:3], documents, qrels)
     with pytest.raises(ValueError, match="no measure 'nDGC@3'"):
         score_alternatives(["a"], rankings[:1], documents, qrels, "nDGC@3")
+    with pytest.raises(ValueError, match="nDCG@4 looks further than the 3 ranks"):
+        score_alternatives(["a"], rankings[:1], documents, qrels, "nDCG@4")
+    every = np.arange(6)[np.newaxis]
+    assert score_alternatives(["a"], every, documents, qrels, "nDCG@10") < 1  # one more document cannot be retrieved
 
 
 def test_judged_queries_without_a_ranking_score_nothing() -> None:

@@ -417,7 +417,7 @@ def test_natural_questions_name_every_bad_line(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_questions(path)
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5, 6, 7]
-    path.write_bytes(b"no archive")
+    path.write_bytes(gzip.compress(b"torn")[:-4])
     with pytest.raises(InputError, match="gzip"):
         read_questions(path)
     path.write_bytes(gzip.compress(b"\n"))
@@ -451,6 +451,34 @@ def test_t_lies_within_the_bounds_that_the_means_give(seed: int, units: int, bin
     if binary:
         low, high = paired_t_bounds(first.mean(), second.mean(), units, mean_absolute=mean_absolute, binary=True)
         assert float(low) == pytest.approx(t, rel=1e-6, abs=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(1, 2), st.booleans())
+def test_bounds_of_t_hold_for_rounded_means(seed: int, units: int, digits: int, binary: bool) -> None:
+    rng = np.random.default_rng(seed)
+    first, second = rng.random((2, units))
+    if binary:
+        first, second = first.round(), second.round()
+    gaps = first - second
+    if np.ptp(gaps) == 0:
+        return
+    t = abs(stats.ttest_rel(first, second).statistic)
+    means, half_unit = (round(float(side.mean()), digits) for side in (first, second)), 0.5 * 10.0**-digits
+    a, b = means
+    for known in (None, round(float(np.abs(gaps).mean()), digits)):
+        low, high = paired_t_bounds(a, b, units, mean_absolute=known, binary=binary, half_unit=half_unit)
+        assert low <= t * (1 + 1e-9) + 1e-9
+        assert t <= high * (1 + 1e-9) + 1e-9
+
+
+def test_bounds_of_t_are_no_wider_than_the_rounding_asks() -> None:
+    # a = .5 and b = .3, each off by .05 at most: a difference of .1 to .3; 11 pairs
+    low, high = paired_t_bounds(0.5, 0.3, 11, half_unit=0.05)
+    assert float(low) == pytest.approx(0.1 * np.sqrt(10 / (0.9 - 0.1**2)))
+    assert high == np.inf
+    low, high = paired_t_bounds(0.5, 0.3, 11, mean_absolute=0.4, half_unit=0.05)
+    assert float(low) == pytest.approx(0.1 * np.sqrt(10 / (0.45 - 0.1**2)))
+    assert float(high) == pytest.approx(0.3 * np.sqrt(10 / (0.35**2 - 0.3**2)))
 
 
 def test_bounds_of_t_refuse_what_is_no_mean() -> None:

@@ -15,6 +15,7 @@ from sklearn.metrics import (
     jaccard_score,
     precision_score,
     recall_score,
+    roc_auc_score,
 )
 
 from equipoise.reports.printed import printed_table
@@ -26,12 +27,8 @@ from equipoise.studies.satisfaction.accuracy import (
     recovered_counts,
     score_predictions,
 )
-from equipoise.studies.satisfaction.agreement import (
-    agreement,
-    jaccard_bounds,
-    jaccard_interval,
-    shared_context_jaccard,
-)
+from equipoise.studies.satisfaction.agreement import agreement, jaccard_bounds, shared_context_jaccard
+from equipoise.studies.satisfaction.redrawn import areas, interval, label_rates, shared
 from equipoise.studies.satisfaction.robustness import (
     expected_curve,
     robustness_curve,
@@ -189,34 +186,94 @@ def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
     table = robustness_table(LABELLED, step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50)
     rng = np.random.default_rng(3)
     for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
-        ratios = [0.25, 0.25, 0.5, 0.75, 1.0]
+        ratios = [0.25, 0.5, 0.75, 1.0]
         curve = sampled_intervals(correct, [8, 2, 5], ratios, rng, population=[30, 10, 20], resamples=50)
         part = table.loc[table["run"] == run, ["value", "low", "high"]]
-        np.testing.assert_array_equal(part.to_numpy().reshape(5, 5, 3), curve)
+        np.testing.assert_array_equal(part.to_numpy().reshape(4, 5, 3), curve)
     with pytest.raises(ValueError, match="need a bootstrap"):
         robustness_table(LABELLED, population=whole)
     with pytest.raises(ValueError, match="one row of Main and one of CF"):
         robustness_table(LABELLED.iloc[:3])
 
 
-@given(labels, st.integers(0, 100))
-def test_interval_of_the_jaccard_index_repeats_and_lies_between_0_and_1(
-    pairs: list[tuple[bool, bool]], seed: int
-) -> None:
-    before, after = np.array(pairs).T
-    low, high = jaccard_interval(before, after, np.random.default_rng(seed), resamples=50)
-    assert 0 <= low <= high <= 1
-    assert (low, high) == jaccard_interval(before, after, np.random.default_rng(seed), resamples=50)
-    if before.all() and after.all():
-        assert (low, high) == (1, 1)
+@pytest.mark.parametrize(
+    ("step", "ratios"),
+    [(0.2, [0.2, 0.4, 0.6, 0.8, 1.0]), (0.3, [0.2, 0.3, 0.6, 0.9, 1.0]), (0.1, [n / 10 for n in range(2, 11)]),
+     (0.7, [0.2, 0.7, 1.0]), (1.0, [0.2, 1.0])],
+)  # fmt: skip
+def test_ratios_are_mains_own_the_multiples_between_and_one(step: float, ratios: list[float]) -> None:
+    table = robustness_table(LABELLED, step=step)
+    for _, part in table.groupby(["run", "measure"]):
+        assert part["ratio"].tolist() == pytest.approx(ratios)
+    assert not table.duplicated(["run", "measure", "ratio"]).any()
 
 
-def test_interval_of_the_jaccard_index_widens_with_the_level_and_needs_contexts() -> None:
-    before, after = np.random.default_rng(1).random((2, 40)) < 0.5
-    ends = [jaccard_interval(before, after, np.random.default_rng(2), level=level) for level in (0.5, 0.95)]
-    assert ends[1][0] < ends[0][0] < shared_context_jaccard(before, after) < ends[0][1] < ends[1][1]
-    with pytest.raises(ValueError, match="found 0 originals"):
-        jaccard_interval([], [], np.random.default_rng(2))
+def test_a_share_that_is_a_multiple_but_for_rounding_stands_once() -> None:
+    columns = ["world", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
+    counts = pd.DataFrame([("Main", 6, 7, 1, 3), ("CF", 0, 1, 4, 9)], columns=columns).assign(run="a")
+    ratios = robustness_table(counts, step=0.1)["ratio"].unique()  # 3 * 0.1 is not 0.3
+    assert ratios.tolist() == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+
+
+@pytest.mark.parametrize("step", [0.0, -0.05, 1.5, np.nan])
+def test_step_that_leads_nowhere_is_refused(step: float) -> None:
+    with pytest.raises(ValueError, match="the step is above 0 and at most 1"):
+        robustness_table(LABELLED, step=step)
+
+
+def test_dissatisfied_samples_of_another_world_can_be_added() -> None:
+    other = robustness_table(LABELLED.replace({"world": {"CF": "swapped"}}), turned="swapped", step=0.25)
+    pd.testing.assert_frame_equal(other, robustness_table(LABELLED, step=0.25))
+    with pytest.raises(ValueError, match="one of swapped wanted"):
+        robustness_table(LABELLED, turned="swapped")
+
+
+# --- other dialogues
+
+
+def predicted(seed: int) -> pd.DataFrame:
+    """Predictions of two estimators in two worlds, of nine dialogues of one to four samples."""
+    rng = np.random.default_rng(seed)
+    names = [f"{dialogue}:{line}" for dialogue in range(9) for line in range(rng.integers(1, 5))]
+    rows = []
+    for run in ("few-shot", "encoder"):
+        for name in names:
+            wrong, scores = bool(rng.random() < 0.4), rng.integers(0, 6, 2) / 5
+            rows.append(("MultiWOZ", run, "Main", name, wrong, scores[0]))
+            rows.append(("MultiWOZ", run, "swapped", name, not wrong, scores[1]))
+    table = pd.DataFrame(rows, columns=["collection", "run", "world", "sample", "dissatisfied", "dissatisfaction"])
+    return table.assign(predicted=table["dissatisfaction"] >= 0.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_draws_are_of_whole_dialogues_and_scored_as_by_scikit_learn(seed: int) -> None:
+    table, resamples = predicted(seed), 6
+    rates, ranked, contexts = (
+        function(table, np.random.default_rng(5), resamples) for function in (label_rates, areas, shared)
+    )
+    names = sorted({sample.partition(":")[0] for sample in table["sample"]})
+    drawn = np.random.default_rng(5).multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
+    for row, times in enumerate([np.ones(len(names), dtype=int), *drawn]):
+        often = dict(zip(names, times, strict=True))
+        again = table.loc[table.index.repeat(table["sample"].str.partition(":")[0].map(often))]
+        for (run, world), part in again.groupby(["run", "world"]):
+            truth, said = part["dissatisfied"], part["predicted"]
+            for label, name in ((True, "dissatisfied"), (False, "satisfied")):
+                found = rates.loc[row, ("MultiWOZ", run, world, name)]
+                assert found == pytest.approx(recall_score(truth, said, pos_label=label))
+            assert ranked.loc[row, ("MultiWOZ", run, world)] == pytest.approx(
+                roc_auc_score(truth, part["dissatisfaction"])
+            )
+        for run, part in again.groupby("run"):
+            right = [world["dissatisfied"].eq(world["predicted"]).to_numpy() for _, world in part.groupby("world")]
+            meet, join, number = (contexts.loc[row, ("MultiWOZ", run, kind)] for kind in ("meet", "join", "contexts"))
+            assert number == len(right[0])
+            assert meet / join == pytest.approx(jaccard_score(*right))
+
+
+def test_interval_is_of_the_draws_and_not_of_the_data() -> None:
+    draws = pd.DataFrame({"a": [9.0, *np.arange(41.0)]})
+    assert interval(draws).loc["a"].tolist() == [9.0, 1.0, 39.0]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=2, max_size=25))

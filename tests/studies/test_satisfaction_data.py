@@ -2,21 +2,26 @@
 
 from collections import Counter
 from pathlib import Path
+from statistics import multimode as mode
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
 
+from equipoise import project
 from equipoise.loaders import registry
 from equipoise.problems import InputError
-from equipoise.reports.printed import printed_table
+from equipoise.reports.printed import compare, printed_table
 from equipoise.studies.satisfaction.data import COLLECTIONS, collection, load_relabelled, ordered_subset
-from equipoise.studies.satisfaction.dialogues import label_of, parts_of, service_of, turn_samples
+from equipoise.studies.satisfaction.dialogues import label_of, parts_of, service_of, turn_samples, without_dissenters
 from equipoise.studies.satisfaction.prompts import counterfactual_prompt, written_responses
 from equipoise.studies.satisfaction.readers import read_dialogues, read_samples
+from equipoise.studies.satisfaction.readings import READ, reading_shares, readings, wrong_labels
 from equipoise.studies.satisfaction.swapped import swap_responses
+from equipoise.studies.satisfaction.tables import label_table, part_sizes, rating_counts, rule_distances
 
 GOOD = "\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tWhere to?\t\t\nUSER\tOVERALL\t\t3,3\n"
 
@@ -102,6 +107,20 @@ def test_label_is_a_most_frequent_rating(ratings: list[list[int]]) -> None:
         assert found["first"][row] == min(most, key=given_ratings.index)
 
 
+@given(st.integers(0, 10**6), st.integers(3, 8), st.integers(1, 6))
+def test_dissenters_are_dropped_one_by_one(seed: int, raters: int, turns: int) -> None:
+    given_ratings = np.random.default_rng(seed).integers(1, 4, (turns, raters)).tolist()
+    left = list(range(raters))
+    while len(left) > 4:
+        labels = [min(mode([row[rater] for rater in left])) for row in given_ratings]
+        both = list(zip(given_ratings, labels, strict=True))
+        agreeing = {rater: sum(row[rater] == label for row, label in both) for rater in left}
+        left.remove(min(left, key=agreeing.__getitem__))  # the first of several
+    kept = without_dissenters(pd.Series(list(map(tuple, given_ratings)), index=["7"] * turns))
+    assert kept.tolist() == [tuple(row[rater] for rater in left) for row in given_ratings]
+    assert kept.index.tolist() == ["7"] * turns
+
+
 def test_label_needs_ratings() -> None:
     with pytest.raises(ValueError, match="no rating of turn 1"):
         label_of([(3,), ()])
@@ -126,10 +145,13 @@ def turns(dialogue: str, number: int, rating: int = 3, act: str = "Train-Inform"
 COLUMNS = ["dialogue", "line", "speaker", "text", "act", "ratings", "overall"]
 
 
-def test_samples_start_at_the_fourth_turn_and_end_with_a_response() -> None:
-    samples = turn_samples(pd.DataFrame(turns("0", 6), columns=COLUMNS), window=4)
+def test_samples_are_those_of_turns_4_to_16_and_end_with_a_response() -> None:
+    long = pd.DataFrame(turns("0", 18), columns=COLUMNS)
+    assert turn_samples(long)["sample"].tolist() == [f"0:{2 * turn - 2}" for turn in range(4, 17)]
+    assert len(turn_samples(long, most=None)) == 15
+    samples = turn_samples(pd.DataFrame(turns("0", 6), columns=COLUMNS))
     assert samples["sample"].tolist() == ["0:6", "0:8", "0:10"]
-    assert samples["users"].tolist()[-1] == ("u0.1", "u0.2", "u0.3", "u0.4")
+    assert samples["users"].tolist()[-1] == ("u0.0", "u0.1", "u0.2", "u0.3", "u0.4")
     assert samples["systems"].map(lambda texts: texts[-1]).tolist() == ["s0.2", "s0.3", "s0.4"]
     assert not samples["users"].map(lambda texts: "OVERALL" in texts).any()
     with pytest.raises(ValueError, match="second turn"):
@@ -200,14 +222,67 @@ def here(name: str) -> None:
         pytest.skip(f"the dialogues of {name} are not on this machine: set EQUIPOISE_MIRROR to a folder that has them")
 
 
+def test_table_3_2_comes_out_but_for_five_cells_and_table_3_1_nearly() -> None:
+    for name in COLLECTIONS:
+        here(name)
+    held = {name: collection(name) for name in COLLECTIONS}
+    compared = compare(part_sizes(held), "thesis/table-3.2", ["label"])
+    assert compared.cells == 18
+    assert {difference.column for difference in compared.differences} == {"MultiWOZ Train", "MultiWOZ Test"}
+    assert len(compared.differences) == 5
+    assert compared.largest is not None
+    assert compared.largest <= 2
+    counts = rating_counts(held)
+    moved = rule_distances(counts, printed_table("thesis/table-3.1")).groupby("rule").sum(numeric_only=True).squeeze()
+    assert moved.idxmin() == "four raters"
+    nearest = compare(label_table(counts, "four raters"), "thesis/table-3.1", ["rating"])
+    assert nearest.largest is not None
+    assert nearest.largest <= 4
+    with pytest.raises(ValueError, match="no rule named 'median'; there are lower, higher, first, four raters"):
+        label_table(counts, "median")
+
+
+def test_readings_are_of_what_is_drawn_and_others_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in COLLECTIONS:
+        here(name)
+    held = [collection(name) for name in COLLECTIONS]
+    read = readings(held)
+    assert len(read) == 2 * READ
+    assert read["reason"].str.len().between(10, 100).all()
+    told = held[0].swapped.set_index("sample").loc[read.loc[read["collection"] == "MultiWOZ", "sample"]]
+    assert (told["dissatisfied"] == (read["shown"][: len(told)] == "dissatisfied").to_numpy()).all()
+    recorded = project.data("outputs", "satisfaction", "readings.csv").read_text()
+    file = tmp_path / "readings.csv"
+    monkeypatch.setattr(project, "data", lambda *_: file)
+    for other in (recorded.replace(",yes,", ",maybe,", 1), recorded.replace(",dissatisfied,", ",satisfied,", 1)):
+        file.write_text(other)
+        with pytest.raises(ValueError, match="read anew"):
+            readings(held)
+
+
+def test_shares_of_readings_have_wilson_intervals() -> None:
+    found = ["no"] * 3 + ["unclear"] * 2 + ["yes"] * 15
+    read = pd.DataFrame({"collection": "SGD", "shown": ["dissatisfied"] * 18 + ["satisfied"] * 2, "flips": found})
+    shares = reading_shares(read).set_index(["collection", "shown"])
+    row = shares.loc[("SGD", "dissatisfied")]
+    assert row[["read", "no", "unclear"]].tolist() == [18, 3, 2]
+    assert row[["low", "high"]].tolist() == pytest.approx(list(proportion_confint(3, 18, method="wilson")))
+    assert row["at_most"] == pytest.approx(proportion_confint(5, 18, method="wilson")[1])
+    assert shares.loc[("all", "all"), "share"] == 3 / 20
+    assert shares.loc[("all", "satisfied"), "no"] == 0
+    other = shares.loc[("SGD", "satisfied"), "at_most"]
+    turned = pd.DataFrame({"collection": "SGD", "dissatisfied": [True, True, False]})
+    assert wrong_labels(reading_shares(read), turned) == {"SGD": pytest.approx((2 * row["at_most"] + other) / 3)}
+
+
 @pytest.mark.parametrize("name", list(COLLECTIONS))
-def test_collection_has_the_parts_of_the_thesis_and_honest_counterfactuals(name: str) -> None:
+def test_collection_has_the_parts_of_the_thesis_and_honest_swaps(name: str) -> None:
     here(name)
     held = collection(name)
     assert held.dialogues.groupby("dialogue").ngroups == 1000
     printed = printed_table("thesis/table-3.1")[name][:5].str.replace(",", "").astype(int)
     assert (held.dialogues["speaker"] == "USER").sum() == printed.sum()
-    test, swapped = held.part("test"), held.counterfactual
+    test, swapped = held.part("test"), held.swapped
     assert held.samples["sample"].is_unique
     assert held.samples.groupby("part")["dialogue"].nunique().loc[["test", "valid"]].tolist() == [100, 100]
     merged = test.merge(swapped, on="sample", suffixes=("", "_turned"))

@@ -127,29 +127,29 @@ def test_training_of_the_hawkes_estimator_repeats_and_learns() -> None:
     assert ((first > 0.5) == training["dissatisfied"]).all()
 
 
-def test_recorded_predictions_are_whole_and_of_these_counterfactuals() -> None:
+def test_recorded_predictions_are_whole() -> None:
     table = predictions([], "encoder", "hawkes", "few-shot")
     assert set(table["collection"]) == {"MultiWOZ", "SGD"}
     complete = table[table["system"] != "few-shot"].groupby(["collection", "system", "setup", "world"]).size()
     assert complete.groupby(["collection", "world"]).nunique().eq(1).all()
     assert len(complete) == 2 * 2 * 3 * 3
     pairs = table[table["system"] == "few-shot"].groupby(["collection", "sample"])["world"].agg(set)
-    assert pairs.map({"Main", "CF"}.__eq__).all()
+    assert pairs.map({"Main", "swapped"}.__eq__).all()
     assert (
         table["dissatisfaction"].groupby([table["collection"], table["system"], table["setup"]]).nunique().gt(10).all()
     )
 
 
-def test_predictions_of_other_counterfactuals_are_refused() -> None:
+def test_predictions_of_other_swapped_responses_are_refused() -> None:
     other = pd.DataFrame({"sample": ["0:6"], "donor": ["1:6"]})
-    with pytest.raises(ValueError, match="other counterfactuals of SGD: record anew"):
+    with pytest.raises(ValueError, match="hawkes labelled other swapped responses of SGD: record anew"):
         predictions([Collection("SGD", pd.DataFrame(), pd.DataFrame(), other)], "hawkes")
 
 
 def test_broken_recordings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "data" / "outputs" / "satisfaction"
     (folder / "settings").mkdir(parents=True)
-    (folder / "settings" / "x.json").write_text(json.dumps({"counterfactuals": {}}))
+    (folder / "settings" / "x.json").write_text(json.dumps({"swapped": {}}))
     monkeypatch.setattr(project, "data", lambda *parts: tmp_path.joinpath("data", *parts))
     header = "collection,world,sample,system,setup,dissatisfaction\n"
     (folder / "x.csv").write_text(header + "SGD,Main,1:6,x,,1.5\n")

@@ -90,12 +90,14 @@ def write_transcripts(files: tuple[Path, ...], marks: Any, output: Path, force: 
     Transcripts that are there are left as they are: conversations that they lack are added behind them.
     """
     refuse_outputs({"-o": (output, TRANSCRIPT)}, files, force=force)
+    from equipoise.files import unpacked_name
     from equipoise.loaders.fairweb_conversations import read_fairweb
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
     from equipoise.problems import together
 
     def read(file: Path) -> Any:
-        return harvest_transcripts(read_harvest(file)) if file.suffix == ".jsonl" else read_fairweb(file, marks=marks)
+        recorded = unpacked_name(file).lower().endswith(".jsonl")
+        return harvest_transcripts(read_harvest(file)) if recorded else read_fairweb(file, marks=marks)
 
     found = list(chain(*together(partial(read, file) for file in files)))
     _add(output, found, force)

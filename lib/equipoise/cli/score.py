@@ -97,7 +97,7 @@ def score_gfrc2(
 
     others = {name: options.pop(name) for name in ("gains", "max_level")}
     if nuggets.is_dir() and (clusters is not None or compare):
-        raise click.UsageError("a folder is scored without --clusters and --compare")
+        raise click.UsageError(f"{nuggets} is a folder, which is scored without --clusters and --compare")
     if not (found := _table("gfrc2", options, nuggets, attributes, select, output, cluster)):
         return
     tables = {output: gfrc2(*found, **options)}

@@ -50,25 +50,20 @@ def score_ranking_bias(
     from equipoise.loaders.gender_terms import read_terms
     from equipoise.loaders.trec import read_run, read_runs
     from equipoise.measures import ranking_bias
-    from equipoise.problems import together
+    from equipoise.problems import Note, listed, together
 
     whole = background in ("collection", "own")
     reads: list[Any] = [partial(read_terms, terms), partial(read_runs, runs)]
     pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
-        click.echo(f"note: {', '.join(groups.shared)} in more than one group of {terms}: counted for each", err=True)
+        warnings.warn(f"{listed(groups.shared)} in more than one group of {terms}: counted for each", Note, 1)
     stream = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
     held = {str(name) for table in (lists, *rest) for name in table["document"]}
     needed = stream if background == "collection" else (row for row in stream if row[0] in held)
     counts = ranking_bias.count_terms(needed, groups.terms, tokens=tokens)
     options["background"] = background if whole else rest[0]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        scores = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
-    for warning in caught:
-        click.echo(f"note: {warning.message}", err=True)
-    write({output: scores})
+    write({output: ranking_bias.score_ranking_bias(lists, counts, groups, **options)})
 
 
 def _score_run(run: Path, arguments: dict[str, Any]) -> Any:
@@ -145,7 +140,8 @@ def score_attribution(answers: Path, output: Any, force: bool, **options: Any) -
     CAB compares Informed with CF-informed; AC is the mean probability of citations.
     """
     refuse_outputs({"-o": (output, SCORES)}, [answers], force=force)
+    from equipoise.files import stem
     from equipoise.loaders.answers import read_answers
     from equipoise.measures import attribution
 
-    write({output: attribution.score_attribution(read_answers(answers), run=answers.stem, **options)})
+    write({output: attribution.score_attribution(read_answers(answers), run=stem(answers), **options)})

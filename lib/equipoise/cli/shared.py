@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -22,11 +23,14 @@ def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def write(tables: Mapping[Path | None, Any]) -> None:
     """Write every table to its file, all or none, and the one without a file to the standard output."""
+    from equipoise.problems import plain
     from equipoise.writing import write_csv, write_files
 
     write_files({path: table for path, table in tables.items() if path is not None})
     if None in tables:
-        write_csv(tables[None], sys.stdout)
+        text = io.StringIO()
+        write_csv(tables[None], text)
+        sys.stdout.write(plain(text.getvalue()) if sys.stdout.isatty() else text.getvalue())
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import read_bytes
+from equipoise.files import GZIP, json_value, read_bytes, refused
 from equipoise.problems import InputError, Problem
 from equipoise.writing import lock
 
@@ -43,9 +43,10 @@ def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[L
         problems.append(Problem(str(path), None, None, there, f"a record: settings on line 1, then {kind}"))
     for number, text in enumerate(texts, start=1):
         try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            problems.append(Problem(str(path), number, None, "a line that is not JSON", "a JSON object"))
+            line = json_value(text)
+        except ValueError as error:
+            told = "a line that is not JSON" if str(error).startswith("no JSON") else str(error)
+            problems.append(Problem(str(path), number, None, told, "a JSON object"))
         else:
             found = line.get("record") if isinstance(line, dict) else None
             if found != ("settings" if number == 1 else kind):
@@ -96,6 +97,9 @@ def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tu
     if data != (first := _encoded(settings)) and first.startswith(data):  # new, or cut off within its first line
         _write(record, 0, first)
         return []
+    with record.open("rb") as file:
+        if file.read(2) == GZIP:
+            raise refused(record, "a record packed by gzip", "an unpacked one to go on with")
     stated, lines = parse(record)
     refuse_others(record, stated, json.loads(json.dumps(settings)))  # as they are read back: tuples are lists
     rest = parted(record)[1]

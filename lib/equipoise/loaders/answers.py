@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -34,7 +33,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.answer_modes import MODES, mode_name
-from equipoise.files import read_text
+from equipoise.files import parse_json, read_text
 from equipoise.loaders.documents import MOST_PROBLEMS
 from equipoise.nuggets import LARGEST_INTEGER
 from equipoise.problems import Problems
@@ -155,25 +154,13 @@ def _constant(name: str) -> float:
     raise _UnwantedError(name, "numbers as JSON has them")
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        ((again, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise _UnwantedError(f"the key {_shown(again)} twice", "each key once")
-    return content
-
-
 def _object(line: str) -> dict[str, Any]:
     """The JSON object on a line."""
     wanted = "a JSON object for an answer"
     try:
-        content = json.loads(line, parse_constant=_constant, object_pairs_hook=_unique_keys)
-    except json.JSONDecodeError as error:
-        raise _UnwantedError(f"no JSON ({error.msg} at character {error.pos + 1})", wanted) from None
-    except RecursionError:
-        raise _UnwantedError("values within values without end", wanted) from None
-    except ValueError:
-        raise _UnwantedError("a number of very many digits", wanted) from None
+        content = parse_json(line, _constant)
+    except ValueError as error:
+        raise _UnwantedError(str(error), wanted) from None
     _need(type(content) is dict, content, wanted)
     return dict(content)
 

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from equipoise.files import decoded
+from equipoise.files import decoded, refused
 from equipoise.loaders.documents import json_object
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.problems import InputError, Problem, Problems, reason, shown
 
 LARGEST_MEMBER = 2**30
 """Bytes beyond which a file within the archive is refused, so that a small archive cannot fill the memory."""
@@ -40,7 +40,8 @@ def _lines(path: str | Path, member: str) -> list[tuple[int, str]]:
     except KeyError:
         raise InputError([Problem(name, None, None, "no such file", "it within the archive")]) from None
     except (OSError, zipfile.BadZipFile) as error:
-        raise InputError([Problem(str(path), None, None, str(error), "a readable zip archive")]) from None
+        found = reason(error) if isinstance(error, OSError) else "no zip archive"
+        raise refused(path, found, "a readable zip archive") from None
     return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
 
 

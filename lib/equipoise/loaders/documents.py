@@ -6,13 +6,11 @@ way and raised together at the end of the file (or once there are too many of th
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from equipoise.files import json_value, read_lines, unpacked_name
 from equipoise.problems import InputError, Problem, Problems, shown
 
 MOST_PROBLEMS = 100
@@ -24,10 +22,9 @@ _FIELDS = ("text", "body", "passage", "contents")
 def json_object(line: str) -> dict[str, Any]:
     """The JSON object of a line; a ValueError says what was found and what is wanted."""
     try:
-        content = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        found = error.msg if isinstance(error, json.JSONDecodeError) else "values within values without end"
-        raise ValueError(found, "a JSON object") from None
+        content = json_value(line)
+    except ValueError as error:
+        raise ValueError(str(error), "a JSON object") from None
     if not isinstance(content, dict):
         raise ValueError(type(content).__name__, "a JSON object")
     return content
@@ -51,27 +48,23 @@ def _tsv_row(line: str) -> tuple[str, str]:
 
 
 def _stream_file(path: Path) -> Iterator[tuple[str, str]]:
-    parse = _json_row if ".json" in path.name else _tsv_row
+    parse = _json_row if ".json" in path.name.lower() else _tsv_row
     problems, empty = Problems(), True
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                try:
-                    line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                    if not line.strip():
-                        continue
-                    empty, row = False, parse(line)
-                except UnicodeDecodeError:
-                    problems.add(path, number, None, "bytes that are not UTF-8", "UTF-8 text")
-                except ValueError as error:
-                    problems.add(path, number, None, *error.args)
-                else:
-                    yield row
-                if len(problems) >= MOST_PROBLEMS:
-                    break
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "a torn file"
-        problems.add(path, None, None, reason, "a readable file")
+    with problems.collecting():
+        for number, raw in read_lines(path):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                if not line.strip():
+                    continue
+                empty, row = False, parse(line)
+            except UnicodeDecodeError:
+                problems.add(path, number, None, "bytes that are not UTF-8", "UTF-8 text")
+            except ValueError as error:
+                problems.add(path, number, None, *error.args)
+            else:
+                yield row
+            if len(problems) >= MOST_PROBLEMS:
+                break
     if empty and not problems:
         problems.add(path, None, None, "an empty file", "one document a line")
     problems.refuse()
@@ -102,5 +95,12 @@ def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
     ``.json``, else an id, a tab and a text; ``.gz`` too. Or a name that ir_datasets knows, such as ``msmarco-passage``:
     what neither exists nor ends like a file.
     """
-    named = str(source).removesuffix(".gz").endswith((".jsonl", ".tsv", ".json", ".txt", ".csv"))
-    return _stream_file(Path(source)) if named or Path(source).exists() else _stream_ir_datasets(str(source))
+    named = unpacked_name(source).lower().endswith((".jsonl", ".tsv", ".json", ".txt", ".csv"))
+    return _stream_file(Path(source)) if named or _there(source) else _stream_ir_datasets(str(source))
+
+
+def _there(source: str | Path) -> bool:
+    try:
+        return Path(source).exists()
+    except OSError:
+        return True  # in a way that reading it tells

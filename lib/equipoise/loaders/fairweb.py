@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import parse_number
+from equipoise.files import parse_number, refused
 from equipoise.loaders.trec import text_lines, text_table
-from equipoise.problems import Problems
+from equipoise.problems import Problems, shown
 
 _TOLERANCE = 1e-5
 """How far probabilities printed with a few digits may be from summing to 1."""
@@ -37,24 +37,25 @@ def _other_sum(numbers: list[float]) -> str:
 
 
 def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
-    """Read a target distribution: one probability a line, in the order of the groups.
+    """Read a target distribution: one number a line, in the order of the groups.
 
-    It is divided by its sum, which is 1 but for the digits printed. ``name`` is what to call the attribute set. The
-    files name no groups: they are ``group 1`` and so on.
+    As everywhere they are non-negative, and divided by their sum. ``name`` is what to call the attribute set. The files
+    name no groups: they are ``group 1`` and so on.
     """
     problems, numbers = Problems(), []
     for line, columns in zip(*text_lines(path), strict=True):
         try:
             (text,) = columns.as_py()
-            numbers.append(_probability(text))
+            numbers.append(parse_number(text))
         except ValueError:
-            problems.add(path, int(line), None, repr(" ".join(columns.as_py())), "one probability")
-    found = f"{len(numbers)} probabilities" if len(numbers) < 2 else _other_sum(numbers)
-    if found and not problems:
-        problems.add(path, None, None, found, "at least two, with a sum of 1")
+            problems.add(path, int(line), None, shown(" ".join(columns.as_py())), "one number")
     problems.refuse()
-    groups = tuple(f"group {number}" for number in range(1, len(numbers) + 1))
-    return AttributeSet(name, kind, groups, np.array(numbers))
+    try:
+        groups = tuple(f"group {number}" for number in range(1, len(numbers) + 1))
+        return AttributeSet(name, kind, groups, np.array(numbers))
+    except ValueError as error:
+        found = str(error).removeprefix(f"attribute set {name}: ")
+        raise refused(path, found, "non-negative numbers for two groups or more") from None
 
 
 def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:

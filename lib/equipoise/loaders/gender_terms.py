@@ -7,15 +7,14 @@ queries (``id,text,label`` lines whose text may hold commas, item genderbias_ir)
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
-from equipoise.files import read_text
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.files import json_value, read_text, refused
+from equipoise.problems import Problems, shown
 
 QUERY_LABELS = {"n": "non-gendered", "f": "female", "m": "male", "o": "other or several genders"}
 """What the labels of `read_annotated_queries` mean."""
@@ -60,12 +59,11 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
     Returns columns ``male, female`` in file order.
     """
     try:
-        content = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        line, found = (error.lineno, error.msg) if isinstance(error, ValueError) else (None, "lists without end")
-        raise InputError([Problem(str(path), line, None, found, "a JSON list of pairs")]) from None
+        content = json_value(read_text(path))
+    except ValueError as error:
+        raise refused(path, str(error), "a JSON list of pairs") from None
     if not isinstance(content, list) or not content:
-        raise InputError([Problem(str(path), None, None, type(content).__name__, "a list of pairs with at least one")])
+        raise refused(path, shown(content), "a list of pairs with at least one")
     problems = Problems()
     seen: dict[str, int] = {}
     for number, pair in enumerate(content, start=1):

@@ -41,7 +41,7 @@ from typing import Literal
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.files import decoded, parse_number, read_bytes, read_text
+from equipoise.files import decoded, parse_number, read_bytes, read_text, stem
 from equipoise.problems import Problems, shown
 from equipoise.writing import write_files
 
@@ -270,7 +270,7 @@ def is_word(name: str) -> bool:
 
 def run_of(path: str | Path) -> str:
     """What a run is called where only its file names it: that name without its ending, as one word."""
-    return "".join(letter if is_word(letter) else "_" for letter in Path(path).stem)
+    return "".join(letter if is_word(letter) else "_" for letter in stem(path))
 
 
 def format_transcripts(transcripts: Iterable[Transcript]) -> str:

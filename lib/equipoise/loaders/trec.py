@@ -2,14 +2,13 @@
 
 A run has six columns a line, ``topic Q0 document rank score tag``; an NTCIR run opens with a line
 ``<SYSDESC>...</SYSDESC>``. A Parquet file with the columns topic, document, rank and score is a run too. Qrels have
-four columns, ``topic iteration document level`` (TREC), or three, ``topic document L2`` (NTCIR). A file whose name ends
-in ``.gz`` is decompressed. Columns are separated by white space.
+four columns, ``topic iteration document level`` (TREC), or three, ``topic document L2`` (NTCIR). A file that gzip made
+is unpacked. Columns are separated by white space.
 """
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,33 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.arrays import Floats, Integers
-from equipoise.files import decoded, is_parquet, read_source, read_text
-from equipoise.problems import InputError, Problem, Problems, shown
-
-_LARGEST_FILE = 2**31
-"""Bytes of decompressed text beyond which a file is refused."""
+from equipoise.files import is_parquet, read_source, read_text, unpacked_name
+from equipoise.problems import Problems, shown
 
 _INTEGER = r"[+-]?[0-9]{1,9}"
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 
 
-def _decompressed(path: Path) -> str:
-    """The text of a .gz file, refused where it is torn, too long or not UTF-8."""
-    try:
-        with gzip.open(path, "rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "no whole gzip file"
-        raise InputError([Problem(str(path), None, None, reason, "a readable .gz file")]) from None
-    if len(content) > _LARGEST_FILE:
-        raise InputError([Problem(str(path), None, None, f"more than {_LARGEST_FILE} bytes", "a smaller file")])
-    return decoded(content, path)
-
-
 def text_lines(path: str | Path) -> tuple[Integers, Any]:
     """Numbers of the lines of a text file, plain or .gz, that are not blank, and an Arrow list of columns for each."""
-    text = _decompressed(Path(path)) if Path(path).suffix == ".gz" else read_text(path)
-    lines = pc.utf8_trim_whitespace(pa.array(text.split("\n"), pa.large_string()))
+    lines = pc.utf8_trim_whitespace(pa.array(read_text(path).split("\n"), pa.large_string()))
     numbers = np.flatnonzero(pc.not_equal(lines, ""))
     return numbers + 1, pc.utf8_split_whitespace(lines.take(numbers))
 
@@ -102,11 +84,16 @@ def _parquet_run(file: Path, problems: Problems) -> pd.DataFrame:
     for name in pd.Index(["topic", "document", "rank", "score"]).difference(table.columns):
         problems.add(file, None, name, "no such column", "the column")
     problems.refuse()
-    return table.assign(line=np.arange(1, len(table) + 1))
+    table = table.assign(line=np.arange(1, len(table) + 1))
+    for name in ("topic", "document"):
+        single = table[name].map(lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes))
+        note_values(table[~single], name, "an id", file, problems)
+    problems.refuse()
+    return table
 
 
 def _name(file: Path) -> str:
-    return file.name.removesuffix(".gz").removesuffix(".parquet")
+    return re.sub(r"\.parquet\Z", "", unpacked_name(file), flags=re.IGNORECASE)
 
 
 def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:

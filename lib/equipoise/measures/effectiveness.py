@@ -7,7 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 import ir_measures
+import numpy as np
 import pandas as pd
+
+from equipoise.declare import checked
+from equipoise.measures.tied_scores import orders_of_ties, tied_spans
+from equipoise.options import TiedScores
 
 
 def parsed_measure(name: str) -> Any:
@@ -18,12 +23,14 @@ def parsed_measure(name: str) -> Any:
         raise ValueError(f"ir_measures knows no measure {name!r}: {error}") from None
 
 
+@checked
 def effectiveness(
     run: pd.DataFrame,
     judgements: pd.DataFrame,
     *,
     by: Sequence[str] = ("run",),
     measures: Mapping[str, str] = MappingProxyType({"AP": "AP", "nDCG": "nDCG"}),
+    tied_scores: TiedScores = "ranked",
 ) -> pd.DataFrame:
     """Effectiveness of every ranking, as columns ``query, measure, value`` behind those of `by`, sorted by measure.
 
@@ -31,7 +38,9 @@ def effectiveness(
     those columns of `by` that judgements depend on (such as ``task``). ``by``: columns that with ``query`` make one
     ranking, such as ``run``, ``task`` or ``alpha``. ``measures``: what each measure is called in the result, and
     how ir_measures names it: ``{"MAP": "AP(rel=2)"}`` counts grades from 2 on as relevant. Ties of scores are broken
-    by document id, descending, as trec_eval does. Raises ValueError where a ranking has no judgements.
+    by document id, descending, as trec_eval does, which keeps scores in single precision; or values are means over all
+    orders of the ties, up to 20,000 of a ranking, else over 1,000 drawn. Raises ValueError where a ranking has no
+    judgements.
 
     thesis Tables 2.1 and 4.1: MAP and MRR are means of AP and RR over queries.
 
@@ -50,10 +59,43 @@ def effectiveness(
     qrels = rankings.merge(judgements).rename(columns={"document": "doc_id", "grade": "relevance"})
     if unjudged := len(rankings) - qrels["query_id"].nunique():
         raise ValueError(f"{unjudged} of {len(rankings)} rankings have no judgements")
-    ranked = run.merge(rankings).rename(columns={"document": "doc_id"})
-    found = ir_measures.iter_calc(
-        list(named), qrels[["query_id", "doc_id", "relevance"]], ranked[["query_id", "doc_id", "score"]]
-    )
-    values = pd.DataFrame([(one.query_id, named[one.measure], one.value) for one in found])
-    table = rankings.merge(values.set_axis(["query_id", "measure", "value"], axis=1))
+    # ordered here: ir_measures hands RR@k to a program that breaks ties by id ascending
+    ranked = run.merge(rankings).astype({"score": np.float32}).sort_values(["score", "document"], ascending=False)
+    ranked = ranked.rename(columns={"document": "doc_id"})[["query_id", "doc_id", "score"]]
+    qrels = qrels[["query_id", "doc_id", "relevance"]]
+    if tied_scores == "expected":
+        ranked, qrels = _in_every_order(ranked, qrels)
+    ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
+    found = [(one.query_id, named[one.measure], one.value) for one in ir_measures.iter_calc(list(named), qrels, ranked)]
+    values = pd.DataFrame(found, columns=["query_id", "measure", "value"])
+    values["query_id"] = values["query_id"].str.partition("#")[0]
+    table = rankings.merge(values.groupby(["query_id", "measure"], as_index=False)["value"].mean())
     return table.sort_values(["measure", "query_id"])[[*keys, "measure", "value"]].reset_index(drop=True)
+
+
+def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rankings whose ties mix relevances in all orders of these, each with its judgements; the others as they are.
+
+    ``ranked``: by score, falling; each ranking returned is in the order of its rows.
+    """
+    graded = ranked.merge(qrels, how="left").fillna({"relevance": 0})
+    graded["mixed"] = graded.groupby(["query_id", "score"])["relevance"].transform("nunique") > 1
+    moved = graded["query_id"].isin(graded.loc[graded["mixed"], "query_id"])
+    if not moved.any():
+        return ranked, qrels
+    listed = graded[moved].sort_values("query_id", kind="stable")
+    queries = listed.groupby("query_id")
+    listed["next"] = ~listed["mixed"] | (listed["score"] != queries["score"].shift())
+    listed = listed.assign(level=-queries["next"].cumsum(), rank=queries.cumcount()).set_index(["query_id", "rank"])
+    level, documents = listed["level"].unstack(), listed["doc_id"].unstack()  # noqa: PD010 - nothing to aggregate
+    own, places = orders_of_ties(*tied_spans(level), level.shape[1])
+    orders = pd.DataFrame({"query_id": level.index[own], "order": [f"#{number}" for number in range(len(own))]})
+    orders["order"] = orders["query_id"] + orders["order"]
+    every = {"query_id": orders["order"].repeat(level.shape[1])}
+    every["doc_id"] = documents.to_numpy()[own[:, np.newaxis], places].ravel()
+    judged = orders.merge(qrels).drop(columns="query_id").rename(columns={"order": "query_id"})
+    lists, known = (
+        [ranked[~moved.to_numpy()], pd.DataFrame(every).dropna()],
+        qrels[~qrels["query_id"].isin(level.index)],
+    )
+    return pd.concat(lists, ignore_index=True), pd.concat([known, judged], ignore_index=True)

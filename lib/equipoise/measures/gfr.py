@@ -34,7 +34,7 @@ from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import distribution_similarity
-from equipoise.measures.group_fairness import UTILITY, tidy_scores
+from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
 from equipoise.measures.ranked_lists import RankedLists, lay_out
 from equipoise.options import Absent, Cutoff, Decimals, LevelGains, Order, Phi, Unjudged, Unrepresented, Weights
 
@@ -200,11 +200,13 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decim
     weigh = np.ones(parts.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
     if weigh.shape[-1:] != parts.shape[-1:]:
         raise ValueError(f"{parts.shape[-1]} components need as many weights, found {weigh.shape[-1:]}")
-    if not (np.isfinite(weigh).all() and (weigh >= 0).all() and (weigh.sum(axis=-1) > 0).all()):
-        raise ValueError("weights must be non-negative and not all 0")
+    with np.errstate(over="ignore"):
+        total = weigh.sum(axis=-1, keepdims=True)
+    if not ((weigh >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
+        raise ValueError("weights must be non-negative and not all 0, and their sum a number")
     if decimals is not None:
         parts = np.char.mod(f"%.{decimals}f", parts).astype(np.float64)
-    return (parts * (weigh / weigh.sum(axis=-1, keepdims=True))).sum(axis=-1)
+    return (parts * (weigh / total)).sum(axis=-1)
 
 
 def _experiences(
@@ -314,10 +316,7 @@ def gfr_table(
     6   r     t             GFR-iRBU+NMD  0.5588
     7   r     t            GFR-iRBU+RNOD  0.5588
     """
-    shares = dict.fromkeys([UTILITY, *attributes], 1.0) if weights is None else dict(weights)
-    wanted = [shares.pop(name, 0.0) for name in (UTILITY, *attributes)]
-    if shares:
-        raise ValueError(f"weights are for utility and {', '.join(attributes)}, found {', '.join(shares)} too")
+    wanted = each_weight(weights, [UTILITY, *attributes])
     lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
     leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
     expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}

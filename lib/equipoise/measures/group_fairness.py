@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, normalised
 from equipoise.attributes import AttributeSet
 from equipoise.divergences import distribution_similarity
+from equipoise.problems import listed
 
 UTILITY = "utility"
 """Name of the utility among the weights of an experience."""
@@ -30,15 +31,17 @@ def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Fl
     return dict(zip(column_names(attribute), (*achieved.T, similarities), strict=True))
 
 
-def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
-    """Weights that sum to one, in the order of ``names``, from checked numbers; None weighs all alike."""
+def each_weight(weights: Mapping[str, float] | None, names: Sequence[str]) -> list[float]:
+    """Weights in the order of ``names``, from checked numbers, one for each; None weighs all alike."""
     given = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
     if set(given) != set(names):
-        raise ValueError(f"weights for {', '.join(given) or 'nothing'}; wanted one for each of {', '.join(names)}")
-    numbers = np.array([given[name] for name in names], dtype=np.float64)
-    if numbers.sum() == 0:
-        raise ValueError(f"weights {given} are not non-negative numbers with at least one above zero")
-    return dict(zip(names, (numbers / numbers.sum()).tolist(), strict=True))
+        raise ValueError(f"weights for {listed(given) or 'nothing'}; wanted one for each of {listed(names)}")
+    return [given[name] for name in names]
+
+
+def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
+    """The same, divided by their sum."""
+    return dict(zip(names, normalised(each_weight(weights, names), len(names), "weighting").tolist(), strict=True))
 
 
 def tidy_scores(places: pd.DataFrame, scores: Mapping[tuple[str, str], Floats]) -> pd.DataFrame:

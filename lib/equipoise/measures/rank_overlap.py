@@ -22,11 +22,15 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.declare import measure
-from equipoise.measures.ranked_lists import by_rank, with_means
-from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, Ties
+from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
+from equipoise.measures.tied_scores import tied_spans
+from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, TiedScores, Ties
 
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
 _BLOCK = 1 << 17
+
+_ORDERS = 1_000
+"""Orders of tied documents that are drawn, each with its reverse."""
 
 _RANKED = ("order", "equal")
 """Treatments of ties that keep each item at one rank."""
@@ -55,13 +59,7 @@ def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, n
         raise ValueError(f"ties={ties!r} needs the scores of {name}, to know which items are tied")
     if np.shape(scores) != given.shape:
         raise ValueError(f"scores of {name} are shaped {np.shape(scores)}, wanted {given.shape}")
-    rise = np.diff(np.where(held, np.pad(np.asarray(scores, dtype=np.float64), beyond), np.nan), axis=1)
-    if (rise > 0).any():
-        raise ValueError(f"scores of {name} rise along a list: give the best item first")
-    goes_on = np.pad(rise == 0, ((0, 0), (1, 1)))
-    top = np.maximum.accumulate(np.where(goes_on[:, :-1], 0, place), axis=1)
-    bottom = np.minimum.accumulate(np.where(goes_on[:, 1:], depth, place)[:, ::-1], axis=1)[:, ::-1]
-    return [whole, top, bottom]
+    return [whole, *tied_spans(np.where(held, np.pad(np.asarray(scores, dtype=np.float64), beyond), np.nan), name)]
 
 
 def _matches(first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
@@ -233,6 +231,7 @@ def crbo(
     *,
     depth: Depth = 10,
     beyond: Beyond = "extrapolated",
+    tied_scores: TiedScores = "ranked",
     attribute: AttributeName = "",
 ) -> pd.DataFrame:
     r"""Counterfactually estimated rank-biased overlap: what a system returns on a collection and on its counterfactual.
@@ -242,7 +241,9 @@ def crbo(
     Parameters
     ----------
     original, counterfactual : DataFrame
-        Columns ``run, topic, document, rank``: the same runs and topics on both; a document keeps its id.
+        Columns ``run, topic, document, rank``: the same runs and topics on both; a document keeps its id. With
+        ``score`` where the mean over the orders of ties is wanted: in each of 1,000 orders drawn, one order of the
+        documents breaks the ties of both lists, so that a list with ties agrees fully with itself.
 
     Returns
     -------
@@ -267,11 +268,22 @@ def crbo(
     [0.9, 0.9]
     """
     documents = pd.Index(pd.concat([original["document"], counterfactual["document"]]).unique(), dtype="str")
-    sides = [by_rank(runs, documents, depth) for runs in (original, counterfactual)]
+    worlds, tied = (original, counterfactual), tied_scores == "expected"
+    sides = [by_rank(runs, documents, np.inf if tied else depth) for runs in worlds]
     one_sided = sides[0].index.symmetric_difference(sides[1].index)
     if len(one_sided):
         raise ValueError(f"{len(one_sided)} lists stand on one side only, such as run and topic {one_sided[0]}")
-    before, after = (side.reindex(columns=range(depth)).fillna(-1).to_numpy(dtype=np.int64) for side in sides)
-    values = sides[0].index.to_frame(index=False).assign(value=rbo(before, after, p, beyond=beyond))
+    before, after = (side.fillna(-1).to_numpy(dtype=np.int64) for side in sides)
+    value = rbo(before[:, :depth], after[:, :depth], p, beyond=beyond)
+    if tied:
+        (first, last), (other, end) = map(spans_by_rank, worlds)
+        moved = (first < last).any(axis=1) | (other < end).any(axis=1)
+        keys, found = np.random.default_rng(0).random((_ORDERS // 2, len(documents))), []
+        for key in (*keys, *-keys):
+            pair = ((before[moved], first[moved]), (after[moved], other[moved]))
+            one, two = (np.take_along_axis(items, np.lexsort((key[items], tie)), 1)[:, :depth] for items, tie in pair)
+            found.append(rbo(one, two, p, beyond=beyond))
+        value[moved] = np.mean(found, axis=0)
+    values = sides[0].index.to_frame(index=False).assign(value=value)
     table = with_means(values, ["value"]).assign(attribute=attribute, measure=f"CRBO(p={p:g})@{depth}")
     return table[["run", "topic", "attribute", "measure", "value"]]

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Booleans, Floats, Integers, ratio
+from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked
+from equipoise.measures.tied_scores import tied_spans
 from equipoise.options import Attention, Base, Cutoffs, Decay
-from equipoise.problems import refuse_twice
+from equipoise.problems import need_columns, refuse_twice
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,20 @@ def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf)
 
     One row for each run and topic, in their order, and one column for each rank up to ``depth``, best first.
     """
-    ordered = runs.sort_values(["run", "topic", "rank"], kind="stable")
-    rank = ordered.groupby(["run", "topic"]).cumcount()
-    place = documents.get_indexer(pd.Index(ordered["document"], dtype="str"))
-    kept = ordered.assign(rank=rank, place=place)[rank < depth]
-    return kept.pivot(index=["run", "topic"], columns="rank", values="place")  # noqa: PD010 - nothing to aggregate
+    return _laid_by_rank(runs, documents.get_indexer(pd.Index(runs["document"], dtype="str")), depth)
+
+
+def spans_by_rank(runs: pd.DataFrame) -> tuple[Integers, Integers]:
+    """First and last rank of each rank's tie (`tied_spans`), in the rows and columns of `by_rank`."""
+    need_columns(runs, ["score"])
+    return tied_spans(_laid_by_rank(runs, runs["score"].to_numpy()))
+
+
+def _laid_by_rank(runs: pd.DataFrame, values: NDArray[Any], depth: float = np.inf) -> pd.DataFrame:
+    ordered = runs.assign(value=values).sort_values(["run", "topic", "rank"], kind="stable")
+    ordered["rank"] = ordered.groupby(["run", "topic"]).cumcount()
+    kept = ordered[ordered["rank"] < depth]
+    return kept.pivot(index=["run", "topic"], columns="rank", values="value")  # noqa: PD010 - nothing to aggregate
 
 
 def with_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
@@ -143,12 +153,7 @@ def attention_weights(
 
 def wanted_shares(target: ArrayLike | None, groups: int) -> Floats:
     """The target as a distribution over so many groups; equal shares where there is none."""
-    wanted = np.full(groups, 1 / groups) if target is None else np.asarray(target, dtype=np.float64)
-    if wanted.shape != (groups,):
-        raise ValueError(f"the target is shaped {wanted.shape}, wanted one share for each of {groups} groups")
-    if (wanted < 0).any() or not np.isclose(wanted.sum(), 1):
-        raise ValueError(f"the target is no distribution: {wanted.tolist()} sums to {wanted.sum():g}")
-    return wanted
+    return np.full(groups, 1 / groups) if target is None else normalised(target, groups)
 
 
 def reached(

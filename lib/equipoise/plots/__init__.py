@@ -11,6 +11,8 @@ import matplotlib as mpl
 from cycler import cycler
 from matplotlib.axes import Axes
 
+from equipoise.problems import plain
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B6914", "#444444")
 """Categories, in the order they are used (after Okabe and Ito; yellow, which is faint on white, replaced)."""
 
@@ -44,8 +46,8 @@ def look(number: int) -> dict[str, Any]:
 
 
 def literal(text: object) -> str:
-    """Text that is data, so that a dollar sign shows as one and begins no formula."""
-    return str(text).replace("$", r"\$")
+    """Text that is data, so that a dollar sign shows as one and begins no formula; nothing hidden is obeyed."""
+    return plain(text).replace("$", r"\$")
 
 
 def note(ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **more: Any) -> None:

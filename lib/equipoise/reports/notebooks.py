@@ -18,6 +18,7 @@ import nbformat
 
 from equipoise import options, project
 from equipoise.declare import fit, from_text, option_of
+from equipoise.problems import brief
 from equipoise.reports.provenance import shape
 
 Profile = Literal["full", "smoke"]
@@ -68,7 +69,12 @@ class Parameter:
             fit(value, self.option, self.name)
         except ValueError:
             told = f" ({self.help})" if self.help else ""
-            raise ValueError(f"{self.name} is {text!r}; wanted {wanted}{told}") from None
+            raise ValueError(f"{self.name} is {brief(text)}; wanted {wanted}{told}") from None
+        if isinstance(value, str) and isinstance(self.default, str) and (project.root() / "data" / self.default).is_file():
+            try:
+                project.data_path(value)
+            except FileNotFoundError as error:
+                raise ValueError(f"{self.name}: {error}") from None
         return value
 
 

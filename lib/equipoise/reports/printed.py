@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -124,7 +124,13 @@ def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return table.set_axis(pd.Index([" ".join(map(raw, row)) if keys else str(number) for number, row in enumerate(rows)]))
 
 
-def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequence[str] | None = None) -> Comparison:
+def compare(
+    ours: pd.DataFrame,
+    against: str,
+    keys: Sequence[str],
+    columns: Sequence[str] | None = None,
+    where: Mapping[str, str] | None = None,
+) -> Comparison:
     """Hold a table against a printed one, cell by cell, at the printed precision.
 
     A number agrees if it lies within half a unit of the last printed place; a whole number or a fraction agrees only
@@ -132,9 +138,14 @@ def compare(ours: pd.DataFrame, against: str, keys: Sequence[str], columns: Sequ
     that the paper leaves empty are not compared.
 
     ``ours`` has at least the columns and rows of the printed table ``against``, such as ``gfrc/table-1``; ``keys``
-    identify a row in both. ``columns`` are the printed columns to compare where the others cannot be computed.
+    identify a row in both. ``columns`` are the printed columns, and ``where`` says by a column's text which are the
+    printed rows, to compare where the others cannot be computed or are what ours was computed from.
     """
     printed = printed_table(against)
+    for column, text in (where or {}).items():
+        printed = printed[printed[column] == text]
+    if printed.empty:
+        raise ValueError(f"{against} prints no row where {where}")
     if columns is not None:
         printed = printed[[*keys, *columns]]
     need_columns(ours, printed.columns)

@@ -13,7 +13,7 @@ import html
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise import plots, project
+from equipoise.problems import plain
 from equipoise.writing import write_csv
 from equipoise.reports.claims import VERDICTS, Evidence, judged
 from equipoise.reports.printed import Comparison, artefacts, compare
@@ -81,6 +82,7 @@ class Report:
         caption: str = "",
         against: str | None = None,
         columns: Sequence[str] | None = None,
+        where: Mapping[str, str] | None = None,
         basis: Basis = "recomputed",
         data: str = "",
         note: str = "",
@@ -90,21 +92,21 @@ class Report:
 
         ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of ``ours`` is saved as
         CSV; shown are the rows and columns that the paper prints. ``keys`` are the columns that identify a row,
-        ``caption`` is by default the artefact's title, ``against`` is by default the artefact's own printed table, and
-        ``columns`` are the printed ones to compare where the others cannot be computed. ``data`` says in words for the
-        ledger what it was made from, ``note`` what else its reader should know. ``digits`` are the decimals to show
-        where no printed precision is known.
+        ``caption`` is by default the artefact's title, and ``against`` its own printed table. ``columns`` are the printed
+        ones to compare, and ``where`` chooses the printed rows by a column's text, where the others cannot be computed
+        or are what ours was computed from. ``data`` says in words for the ledger what it was made from, ``note`` what
+        else its reader should know. ``digits`` are the decimals to show where no printed precision is known.
         """
         if against is None and name in self._known.index and basis != "replica":
             against = name
-        comparison = None if against is None or self._variant else compare(ours, against, keys, columns)
+        comparison = None if against is None or self._variant else compare(ours, against, keys, columns, where)
         if self._variant:
             shown = show_variant(caption or self._title(name), ours, self._published(name), self._variant, digits)
         else:
             shown = show_table(caption or self._title(name), ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
-        write_csv(ours, self.folder / files[0])
+        write_csv(ours, self.folder / files[0], for_spreadsheets=True)
         (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
         self._record(name, basis, data, note, files, comparison)
         return shown
@@ -138,7 +140,7 @@ class Report:
         figure = drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
-        caption, slug = caption or self._title(name), _slug(name)
+        caption, slug = plain(caption or self._title(name)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         svg, png = (self.folder / file for file in files)
         svg.parent.mkdir(exist_ok=True)
@@ -149,7 +151,7 @@ class Report:
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
-            write_csv(values, self.folder / files[-1])
+            write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
         return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from equipoise.problems import plain
 from equipoise.reports.printed import Comparison
 from equipoise.reports.claims import as_words
 from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, raw
@@ -18,7 +19,7 @@ from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, raw
 
 def markdown_cell(text: object) -> str:
     """Text that Markdown shows as it stands: no markup, HTML, link or table cell ends in it."""
-    escaped = html.escape(" ".join(str(text).split()), quote=False)
+    escaped = html.escape(plain(" ".join(str(text).split())), quote=False)
     return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", escaped)
 
 
@@ -69,9 +70,9 @@ class Shown:
         return dict(self.formats)
 
     @classmethod
-    def text(cls, plain: str, markdown: str, page: str) -> Shown:
-        """Something in words, in the three formats for words."""
-        return cls({"text/plain": plain, "text/markdown": markdown, "text/html": page})
+    def text(cls, words: str, markdown: str, page: str) -> Shown:
+        """Something in words, in the three formats for words; nothing hidden in them is obeyed."""
+        return cls({"text/plain": plain(words), "text/markdown": plain(markdown), "text/html": plain(page)})
 
 
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:

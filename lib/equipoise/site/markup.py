@@ -23,6 +23,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from traitlets.config import Config
 
+from equipoise.problems import plain
+
 
 def _words(text: str) -> set[str]:
     return set(text.split())
@@ -60,10 +62,11 @@ _CONVERTER = math_core.LatexToMathML()
 
 
 def _address(_: str, name: str, value: str) -> str | None:
-    """An attribute as it may stand: images are in the page or beside it, links lead to pages."""
+    """An attribute as it may stand: images are in the page or beside it, links lead to pages, never to a share."""
     if name == "src":
         return value if _LOCAL.fullmatch(value) else None
-    return None if name == "href" and value.lower().startswith("data:") else value
+    bare = re.sub(r"\s", "", value).lower()
+    return None if name == "href" and (bare.startswith(("data:", "//")) or "\\" in bare) else value
 
 
 def clean(markup: object) -> str:
@@ -71,7 +74,7 @@ def clean(markup: object) -> str:
 
     So there are no scripts, event handlers, styles, frames, forms, and no images from other places.
     """
-    text = markup.decode() if isinstance(markup, bytes) else str(markup)
+    text = plain(markup.decode() if isinstance(markup, bytes) else markup)
     text = _REFUSED.sub("&lt;", _DROPPED.sub("", text))
     allowed: dict[str, Any] = {"tags": TAGS, "attributes": _ATTRIBUTES, "attribute_filter": _address}
     return nh3.clean(text, link_rel=None, url_schemes={"http", "https", "mailto", "data"}, **allowed)

@@ -20,6 +20,7 @@ from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
 from equipoise.declare import written
+from equipoise.problems import plain
 from equipoise.reports import claims
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook
@@ -108,6 +109,7 @@ def pages() -> dict[str, bytes]:
         return {}
     loader = jinja2.FileSystemLoader(TEMPLATES / "site")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.finalize = lambda value: plain(value) if type(value) is str else value  # markup was clean before
     environment.globals |= {
         "letters": LETTERS,
         "meanings": STATUS_MEANINGS,

@@ -16,8 +16,8 @@ import pandas as pd
 
 from equipoise import project
 from equipoise.conversations.records import Line, append, parse_lines, refuse_others, resume
-from equipoise.files import read_columns, read_text
-from equipoise.problems import InputError, Problem, Problems
+from equipoise.files import read_columns, read_text, refused
+from equipoise.problems import Problems
 from equipoise.writing import write_files
 
 
@@ -88,8 +88,8 @@ def read_settings(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
         return dict(json.loads(text.partition("\n")[0] if path.suffix == ".jsonl" else text))
-    except (ValueError, TypeError) as error:
-        raise InputError([Problem(str(path), 1, None, str(error), "settings, a JSON object")]) from None
+    except (ValueError, TypeError, RecursionError):
+        raise refused(path, "no such thing", "settings, a JSON object", 1) from None
 
 
 def state(path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] | None = None) -> None:

@@ -28,15 +28,17 @@ def best(scores: ArrayLike, queries: Texts, documents: Texts, run: str, *, depth
     """The best documents of every query, as a run.
 
     ``scores`` (shaped (queries, documents)): higher is better; ``-inf`` leaves a document out. ``depth``: documents
-    kept for each query. Returns columns ``run, topic, document, rank, score``, ties in the order of the document ids.
+    kept for each query, and behind them those tied with the last, so that a tie is kept whole. Returns columns
+    ``run, topic, document, rank, score``, ties in the order of the document ids.
     """
     table = np.asarray(scores, dtype=np.float64)
     if table.shape != (len(queries), len(documents)):
         raise ValueError(f"scores are shaped {table.shape}, wanted {(len(queries), len(documents))}")
     ids = np.asarray(documents, dtype=object)
     by_id = np.argsort(ids.astype(str), kind="stable")
-    order = by_id[np.argsort(-table[:, by_id], axis=1, kind="stable")][:, :depth]
-    rows, places = np.indices(order.shape).reshape(2, -1)
+    order = by_id[np.argsort(-table[:, by_id], axis=1, kind="stable")]
+    falling = np.take_along_axis(table, order, axis=1)
+    rows, places = np.nonzero(falling >= falling[:, [min(depth, len(ids)) - 1]])
     columns = order[rows, places]
     named = {"run": run, "topic": np.asarray(queries, dtype=object)[rows], "document": ids[columns]}
     frame = pd.DataFrame({**named, "rank": places + 1, "score": table[rows, columns]})

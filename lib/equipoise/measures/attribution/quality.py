@@ -75,7 +75,7 @@ def shown_and_relevant(answers: pd.DataFrame) -> tuple[Integers, Integers, Integ
 def score_answers(
     answers: pd.DataFrame,
     *,
-    out_of_range: OutOfRange = "wrong",
+    out_of_range: OutOfRange = "ignored",
     match: Match = "substring",
     citation_marks: CitationMarks = "removed",
 ) -> pd.DataFrame:
@@ -83,7 +83,8 @@ def score_answers(
 
     .. math:: P = \frac{|C \cap R|}{|C|}, \quad R = \frac{|C \cap R|}{|R|}
 
-    with C the distinct cited documents and R the relevant ones. Precision is 0 where nothing is cited.
+    with C the distinct cited documents and R the relevant ones. Precision is 0 where nothing is cited. A number that
+    names no document is not in C; column ``out_of_range`` counts these apart.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def score_attribution(
     *,
     run: str = "",
     favoured: Favoured = "Human",
-    out_of_range: OutOfRange = "wrong",
+    out_of_range: OutOfRange = "ignored",
     match: Match = "substring",
     citation_marks: CitationMarks = "removed",
     level: Level = 0.95,
@@ -70,7 +70,8 @@ def score_attribution(
         parts.append(_confidence_rows(attribution_confidence(cited, keys), keys))
     parts.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True).assign(run=run)
-    whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).fillna({"against": "", "left_out": 0})
+    whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).astype({"against": "object"})
+    whole = whole.fillna({"against": "", "left_out": 0})
     return whole.astype({"against": "str", "left_out": "int64", "count": "int64"})
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise import options
-from equipoise.arrays import Floats, ratio
+from equipoise.arrays import Floats, ratio, starts
 from equipoise.declare import checked
 from equipoise.divergences import DIVERGENCES
 from equipoise.measures.ranked_lists import attention_weights, reached, sums_at, term_exposure, wanted_shares
 from equipoise.measures.ranking_bias.document_neutrality import declared
+from equipoise.measures.tied_scores import orders_of_ties
 from equipoise.options import Cutoffs, Proportional, Shares, Short, Undefined
 
 _CHAPTER_4 = ("thesis-ch4", "thesis")
@@ -25,7 +26,7 @@ def _l1(achieved: Floats, wanted: Floats) -> Floats:
     return np.abs(achieved - wanted).sum(axis=-1)
 
 
-_SIZES: dict[str, Callable[[Floats], Floats]] = {"log": np.log1p, "count": np.asarray, "boolean": np.sign}
+SIZES: dict[str, Callable[[Floats], Floats]] = {"log": np.log1p, "count": np.asarray, "boolean": np.sign}
 _DISTANCES: dict[str, Distance] = {"l1": _l1} | {name: entry.function for name, entry in DIVERGENCES.items()}
 
 
@@ -163,6 +164,22 @@ def divergences(
     shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
     discounted = apart * rbdf(shown, cutoffs, present=present, short=short)
     return np.where(total == 0, unrepresentative, apart), np.where(total == 0, unrepresentative, discounted)
+
+
+def expected_divergences(
+    magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any, short: Short, first: Any, last: Any
+) -> list[Floats]:
+    """`divergences` as means over the orders that ties leave open; ``first``, ``last``: of `tied_spans`."""
+    means: list[list[Floats]] = [[], []]
+    for k in cutoffs:
+        own, places = orders_of_ties(first, last, k)
+        shown = (own[:, np.newaxis], places)
+        begin = starts(own)
+        for mean, values in zip(
+            means, divergences(magnitudes[shown], lengths[shown], [k], target, present[shown], short), strict=True
+        ):
+            mean.append(np.add.reduceat(values, begin) / np.diff(begin, append=len(own))[:, np.newaxis])
+    return [np.concatenate(mean, axis=1) for mean in means]
 
 
 def fairness(divergence: Floats, target: Any, groups: int) -> Floats:
@@ -304,7 +321,7 @@ def arb(
     Raises
     ------
     ValueError
-        If the shapes do not fit.
+        If the shapes do not fit, there is no such group, or both are the same.
 
     Notes
     -----
@@ -316,7 +333,11 @@ def arb(
     array([1. , 0.5])
     """
     counts, at, held = reached(np.asarray(magnitudes, dtype=np.float64), cutoffs, present, axis=-2)
-    size = _SIZES[magnitude]
+    size = SIZES[magnitude]
+    if towards == against or max(towards, against) >= counts.shape[-1]:
+        raise ValueError(
+            f"towards {towards} and against {against} must be two of the {counts.shape[-1]} groups, from 0"
+        )
     lean = np.where(held, size(counts[..., towards]) - size(counts[..., against]), 0.0)
     running = np.where(held, np.cumsum(lean, axis=-1) / np.arange(1, lean.shape[-1] + 1), 0.0)
     return ratio(sums_at(running, at), sums_at(held.astype(np.float64), at), undefined)

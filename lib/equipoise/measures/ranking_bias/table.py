@@ -11,11 +11,12 @@ import pandas as pd
 from equipoise import options
 from equipoise.arrays import Booleans, Integers
 from equipoise.declare import checked
-from equipoise.measures.ranked_lists import by_rank, with_means
+from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
-from equipoise.measures.ranking_bias.group_balance import arb, divergences, fairness
+from equipoise.measures.ranking_bias.group_balance import SIZES, arb, divergences, expected_divergences, fairness
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
-from equipoise.problems import need_columns, refuse_twice
+from equipoise.measures.tied_scores import mean_of_ties
+from equipoise.problems import Note, need_columns, refuse_twice
 
 
 def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
@@ -42,16 +43,18 @@ def score_ranking_bias(
     towards: options.Towards = 1,
     against: options.Against = 0,
     missing: options.Missing = "neutral",
+    tied_scores: options.TiedScores = "ranked",
     undefined: options.Undefined = np.nan,
 ) -> pd.DataFrame:
     """Every measure of this package for every run, topic and cut-off (thesis Eqs. 4.1 to 4.13).
 
-    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best. ``target``: by the
-    names of the groups, or in their order. ``background``: may also be a table with columns ``topic, document``.
-    ``undefined``: NFaiRR where its ideal is zero. Returns columns ``run, topic, attribute, measure, value``; measures
-    ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``, ``TED(proportional=False)@k``, ``TExFAIR@k``,
-    ``TExFAIR(proportional=False)@k`` and ``ARB@k``. Topic ``all`` is the mean over the topics; one undefined topic
-    makes it undefined.
+    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best; and ``score`` where
+    means over the orders of ties are wanted: exact for FaiRR and ARB, which are sums over ranks; of TED in all orders,
+    up to 20,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
+    ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero.
+    Returns columns ``run, topic, attribute, measure, value``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
+    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k`` and ``ARB@k``. Topic ``all`` is the
+    mean over the topics; one undefined topic makes it undefined.
 
     Examples
     --------
@@ -81,14 +84,14 @@ def score_ranking_bias(
     lengths = np.append(counts.lengths, 0)
     omega = neutrality(magnitudes, target, threshold=threshold, decimals=decimals)
 
-    own = isinstance(background, str) and background == "own"
-    keys, rows, present = _lists(runs, counts, np.inf if own else max(cutoffs, default=1))
+    own, tied = isinstance(background, str) and background == "own", tied_scores == "expected"
+    keys, rows, present = _lists(runs, counts, np.inf if own or tied else max(cutoffs, default=1))
     if (rows[present] < 0).any():
         named = runs.loc[~runs["document"].isin(counts.documents), "document"].unique()
         said = f"{len(named)} documents of the runs are not in the collection, such as {', '.join(named[:3])}"
         if missing == "refuse":
             raise ValueError(said)
-        warnings.warn(f"{said}: each counts as one without representative terms", stacklevel=3)
+        warnings.warn(f"{said}: each counts as one without representative terms", Note, stacklevel=3)
 
     if isinstance(background, pd.DataFrame):
         absent = sorted(set(keys["topic"]) - set(background["topic"]))
@@ -105,9 +108,15 @@ def score_ranking_bias(
     else:
         raise ValueError(f"the background is a table, 'own' or 'collection', found {background!r}")
 
-    fair = fairr(omega[rows], cutoffs, present=present, base=base)
-    shown = magnitudes[rows]
-    plain, discounted = divergences(shown, lengths[rows], cutoffs, target, present, short)
+    neutral, shown = omega[rows], magnitudes[rows]
+    leaning = SIZES[magnitude](shown)
+    if tied:
+        spans = spans_by_rank(runs)
+        neutral, leaning = mean_of_ties(neutral, *spans), mean_of_ties(leaning, *spans)
+        plain, discounted = expected_divergences(shown, lengths[rows], cutoffs, target, present, short, *spans)
+    else:
+        plain, discounted = divergences(shown, lengths[rows], cutoffs, target, present, short)
+    fair = fairr(neutral, cutoffs, present=present, base=base)
     scores = {
         "NFaiRR": nfairr(fair, ideal, undefined=undefined),
         "FaiRR": fair,
@@ -115,7 +124,7 @@ def score_ranking_bias(
         "TED(proportional=False)": plain,
         "TExFAIR": fairness(discounted, target, len(groups.groups)),
         "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
-        "ARB": arb(shown, cutoffs, towards=towards, against=against, magnitude=magnitude, present=present),
+        "ARB": arb(leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present),
     }
     names = [f"{name}@{k}" for name in scores for k in cutoffs]
     wide = pd.concat([keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1)

@@ -8,9 +8,7 @@ Liu, N. F. et al. (2024): Lost in the Middle: How Language Models Use Long Conte
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +16,9 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise.files import read_text
 from equipoise.loaders import cocktail, registry
-from equipoise.problems import InputError, Problem, Problems
+from equipoise.problems import Problems
 
 LONGEST = {"NQ": 60, "NQ-UTD": 100}
 """Words of the longest passage that is retrieved, title included: what two processor cores can read."""
@@ -60,11 +59,7 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     ``answers`` a tuple of str.
     """
     problems, rows = Problems(), []
-    try:
-        lines = gzip.decompress(Path(path).read_bytes()).decode("utf-8-sig").split("\n")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError([Problem(str(path), None, None, str(error), "a gzip archive of UTF-8 text")]) from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
@@ -84,6 +84,12 @@ CELLS: dict[str, list[Cell]] = {
 }
 """Experiments: the settings of thesis Tables 5.1 (modes), 5.4 and 5.14 (mixed, same label), 5.7 (names), 5.9
 (retrievers), Figure 5.9 (documents), and the placebo, which is ours."""
+
+EXPERIMENTS: Mapping[str, Sequence[str]] = {
+    **{name: [name] for name in ("modes", "mixed", "names", "placebo")},
+    **{name: ["names", name] for name in ("retrievers", "documents")},
+}
+"""Tables of CAS and CAB, each with the experiments whose answers it takes."""
 
 
 def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:

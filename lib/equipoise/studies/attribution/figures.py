@@ -75,14 +75,15 @@ def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number
 def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     """Draw values with their intervals under each other, and the line of zero.
 
-    ``table`` (columns name, value, low, high, group): from top to bottom; groups have a colour and a marker each.
-    ``label``: of the x axis.
+    ``table`` (columns name, value, low, high, group, printed mean): from top to bottom; groups have a colour and a
+    marker each. ``label``: of the x axis.
     """
     places = -np.arange(len(table), dtype=np.float64)
     ax.axvline(0, color="#444444", lw=1)
     for number, group in enumerate(table["group"].drop_duplicates()):
         part = (table["group"] == group).to_numpy()
         _with_intervals(ax, "x", places[part], table[part], number, fmt=MARKERS[number % len(MARKERS)])
+    ax.scatter(table["printed mean"], places, marker="|", s=120, color="#444444", label="printed mean, other models")
     ax.set_yticks(places, table["name"])
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")

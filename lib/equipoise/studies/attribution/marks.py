@@ -8,8 +8,17 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats
+from equipoise.reports.claims import Evidence
 from equipoise.reports.printed import printed_table
-from equipoise.studies.attribution.derived import DIFFERENCES, SCORES, SETTING, numbers, printed_quality, quality_of
+from equipoise.studies.attribution.derived import (
+    DIFFERENCES,
+    PRINTED,
+    SCORES,
+    SETTING,
+    numbers,
+    printed_quality,
+    quality_of,
+)
 
 
 def paired_t_bounds(
@@ -98,3 +107,26 @@ def refuted_marks() -> pd.DataFrame:
     table["highest"] = rivals.rank(method="max", ascending=False) == 1
     refuted = table[table["marked"] & ~table["highest"]].sort_values("setting", kind="stable")
     return refuted.drop(columns=["printed", "setting"])
+
+
+def evidence(found: pd.DataFrame) -> dict[str, Evidence]:
+    """What printed means say of the marks that stand on them, by claim; ``found`` as of `verdicts`."""
+    recall = found[(found["artefact"] == "thesis/table-5.2") & (found["score"] == "Recall")]
+    wrong = recall["marked"] != (recall["significant"] == "yes")
+    refuted = refuted_marks()
+    told_of = f"marks on a mode that another mode exceeds ({', '.join(refuted['benchmark'])})"
+    return {
+        "5.1-marks": Evidence(told_of, len(refuted), reason=PRINTED),
+        "5.2-marks": Evidence(f"marks of {len(recall)} that are otherwise", int(wrong.sum()), reason=PRINTED),
+    }
+
+
+def told(found: pd.DataFrame, sample: int) -> str:
+    """How many printed marks the printed means prove, leave open or refute."""
+    marked, sure = found["marked"], found["significant"] == "yes"
+    counts = found[marked]["significant"].value_counts().reindex(["yes", "open", "no"], fill_value=0)
+    return (
+        f"With {sample:,} questions, of the {marked.sum()} marks of Tables 5.2, 5.3 and 5.5 whose means are printed, "
+        f"{counts['yes']} are proven, {counts['open']} stay open and {counts['no']} are refuted; of the "
+        f"{(~marked).sum()} cells without a mark, {(sure & ~marked).sum()} must be significant."
+    )

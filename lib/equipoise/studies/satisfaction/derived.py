@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-from scipy import stats
 
 from equipoise.reports.printed import printed_table
 from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, binary_scores, recovered_counts
@@ -24,16 +23,10 @@ def success_rates() -> pd.DataFrame:
     return table.rename_axis("data partition").reset_index()
 
 
-def confirmed_counts() -> pd.DataFrame:
-    """Table 3.5, the samples of Main and CF, from Tables 3.2 and 3.4."""
+def main_sizes() -> pd.DataFrame:
+    """Table 3.5's samples of Main, from Table 3.2; those of CF are behind `success_rates`."""
     main = printed_table("thesis/table-3.2").set_index("label").astype(int)
-    rates = printed_table("thesis/table-3.4").set_index("data partition").astype(float)
-    counts = pd.DataFrame(index=pd.Index(_OPPOSITE, name="label"))
-    for name in COLLECTIONS:
-        counts[f"{name} Main"] = main[f"{name} Test"]
-        counts[f"{name} CF"] = (rates[name] * main[f"{name} Test"] / 100).round().rename(_OPPOSITE)
-    counts.loc["Total"] = counts.sum()
-    return counts.astype(int).reset_index()
+    return pd.DataFrame({f"{name} Main": main[f"{name} Test"] for name in COLLECTIONS}).reset_index()
 
 
 def counts_behind() -> pd.DataFrame:
@@ -41,7 +34,7 @@ def counts_behind() -> pd.DataFrame:
 
     Where rounding allows none, the last digit may have been cut off rather than rounded.
     """
-    printed = printed_table("thesis/table-3.6").set_index(_ROW).drop("Mixed").astype(float)
+    printed = printed_table("thesis/table-3.6").set_index(_ROW).drop("Mixed", level="test data").astype(float)
     sizes = printed_table("thesis/table-3.5").set_index("label").astype(int)
     rows = []
     for name in COLLECTIONS:
@@ -65,15 +58,6 @@ def derived_scores(behind: pd.DataFrame) -> pd.DataFrame:
     wide = whole.pivot_table(index=_ROW, columns="collection", values=scores)
     wide.columns = [f"{name} {score}" for score, name in wide.columns]
     return wide.reset_index()
-
-
-def few_shot_sensitivity(behind: pd.DataFrame) -> pd.DataFrame:
-    """How often few-shot models find dissatisfaction in Main and in CF, with the p of Fisher's exact test."""
-    missed = behind["dissatisfied"] - behind["correct_dissatisfied"]
-    few = behind.assign(missed=missed)[behind["setup"] == "Few-shot"]
-    keys, counts = ["collection", "model"], ["correct_dissatisfied", "missed"]
-    p = few.groupby(keys)[counts].apply(lambda part: stats.fisher_exact(part.to_numpy()).pvalue)
-    return few.pivot_table(index=keys, columns="test data", values="sensitivity").assign(p=p).reset_index()
 
 
 def derived_curves(behind: pd.DataFrame, step: float) -> pd.DataFrame:

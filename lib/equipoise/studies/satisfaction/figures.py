@@ -89,6 +89,6 @@ def swapped_dialogues(swaps: pd.DataFrame) -> Figure:
     """Draw the last five exchanges and the response swapped in, side by side (thesis Figure 3.7)."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 7))
     for ax, row in zip(axes, swaps.itertuples(), strict=True):
-        lines = [*utterances(row.users[-5:], row.original[-5:]), ("COUNTERFACTUAL", row.systems[-1])]
+        lines = [*utterances(row.users[-5:], row.original[-5:]), ("SWAPPED IN", row.systems[-1])]
         dialogue_panel(ax, lines, limit=110)
     return figure

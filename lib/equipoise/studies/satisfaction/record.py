@@ -1,4 +1,4 @@
-"""Record what estimators of user satisfaction say about dialogues and their counterfactuals, for thesis chapter 3.
+"""Record what estimators of user satisfaction say about dialogues, and of swapped last responses, for thesis chapter 3.
 
 ``python -m equipoise.studies.satisfaction.record --models FOLDER SYSTEM ...`` needs the packages of the extra
 ``models``, model weights in FOLDER and the upstream data; it writes ``data/outputs/satisfaction``. Each system keeps
@@ -116,8 +116,10 @@ def _settings(system: str, held: dict[str, Collection], models: Path) -> dict[st
         "written": {"packages": ["xllamacpp"], "exchanges shown": LAST},
     }
     used = {name: models / name for kind, name in weights.items() if kind == system}
-    digests = {name: part.digest() for name, part in held.items()}
-    return settings_of(seed=data.SEED, models=used, counterfactuals=digests, **own[system])
+    size = {"few-shot": SUBSET, "written": WRITTEN}.get(system)
+    chosen = {name: ordered_subset(part, size) if size else part.swapped for name, part in held.items()}
+    digests = {name: held[name].digest(samples["sample"]) for name, samples in chosen.items()}
+    return settings_of(seed=data.SEED, models=used, swapped=digests, **own[system])
 
 
 @click.command()

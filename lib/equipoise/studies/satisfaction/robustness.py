@@ -123,6 +123,7 @@ def robustness_table(
     counts: pd.DataFrame,
     keys: Sequence[str] = ("run",),
     *,
+    turned: str = "CF",
     step: float = 0.05,
     population: pd.DataFrame | None = None,
     rng: np.random.Generator | None = None,
@@ -130,32 +131,36 @@ def robustness_table(
 ) -> pd.DataFrame:
     """Robustness curves of estimators, as a table (thesis Figures 3.4 and 3.5).
 
-    ``counts``: the keys, ``world`` ("Main" or "CF"; others are left out) and
+    ``counts``: the keys, ``world`` ("Main" or the one ``turned``; others are left out) and
     `equipoise.studies.satisfaction.accuracy.COUNTS`, in samples: one row for each estimator and world. ``keys``:
-    Columns that identify an estimator. ``step``: Step of the share of dissatisfied samples, which runs from Main's
-    own over its multiples to 1. ``population``: Whole counts, where only a part of the samples was labelled: the
-    keys or some of them, ``world``, ``satisfied`` and ``dissatisfied``. ``rng``: with it, the intervals are those
-    of `sampled_intervals`; without, those of `robustness_curve`. Estimators draw in the order of their keys.
-    Returns: The keys, ``measure, ratio, value, low, high``, sorted by the keys, then by ratio.
+    Columns that identify an estimator. ``turned``: The world whose dissatisfied samples are added. ``step``: Step of
+    the share of dissatisfied samples, which runs from Main's own over the multiples between to 1. ``population``:
+    Whole counts, where only a part of the samples was labelled: the keys or some of them, ``world``, ``satisfied``
+    and ``dissatisfied``. ``rng``: with it, the intervals are those of `sampled_intervals`; without, those of
+    `robustness_curve`. Estimators draw in the order of their keys. Returns: The keys, ``measure, ratio, value, low,
+    high``, sorted by the keys, then by ratio.
     """
     keys = list(keys)
+    if not 0 < step <= 1:
+        raise ValueError(f"the step is above 0 and at most 1, found {step}")
     if population is not None and rng is None:
         raise ValueError("whole counts of a labelled part need a bootstrap: pass rng")
     whole = counts if population is None else counts[[*keys, "world"]].merge(population, how="left")
 
     def three(table: pd.DataFrame, satisfied: str, dissatisfied: str) -> pd.DataFrame:
         wide = table.pivot_table(index=keys, columns="world", values=[satisfied, dissatisfied], aggfunc="first")
-        return wide.reindex(columns=[(satisfied, "Main"), (dissatisfied, "Main"), (dissatisfied, "CF")])
+        return wide.reindex(columns=[(satisfied, "Main"), (dissatisfied, "Main"), (dissatisfied, turned)])
 
     right = three(counts, "correct_satisfied", "correct_dissatisfied")
     if right.isna().to_numpy().any():
-        raise ValueError(f"one row of Main and one of CF wanted for each of {', '.join(keys)}")
+        raise ValueError(f"one row of Main and one of {turned} wanted for each of {', '.join(keys)}")
     curves = {}
     sizes = (three(table, "satisfied", "dissatisfied").to_numpy(dtype=np.float64) for table in (counts, whole))
     for key, correct, size, full in zip(right.index, right.to_numpy(dtype=np.float64), *sizes, strict=True):
         least = full[1] / (full[0] + full[1])
-        multiples = np.arange(np.ceil(least / step), round(1 / step) + 1) * step
-        shares = np.minimum([least, *multiples], 1.0)
+        multiples = np.arange(1, np.ceil(1 / step)) * step
+        between = multiples[(multiples > least + 1e-9) & (multiples < 1 - 1e-9)]
+        shares = np.unique([least, *between, 1.0])
         if rng is None:
             scores = robustness_curve(correct, size, shares)
         else:

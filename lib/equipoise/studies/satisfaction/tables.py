@@ -1,19 +1,20 @@
-"""Tables of chapter 3 that are computed from data: of the rated dialogues and their counterfactuals, of the replica."""
+"""Tables of chapter 3 that are computed from data: of the rated dialogues and swapped responses, of the replica."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import get_args
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_auc_score
 
+from equipoise.arrays import Integers
 from equipoise.statistics import bootstrap_interval
-from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores, score_predictions
-from equipoise.studies.satisfaction.agreement import agreement, jaccard_interval, shared_context_jaccard
+from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores
+from equipoise.studies.satisfaction.agreement import agreement, shared_context_jaccard
 from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_relabelled
-from equipoise.studies.satisfaction.dialogues import Ties, label_of
+from equipoise.studies.satisfaction.dialogues import Ties, label_of, without_dissenters
+from equipoise.studies.satisfaction.redrawn import interval, shared
 from equipoise.studies.satisfaction.robustness import robustness_table
 from equipoise.studies.satisfaction.systems import constant
 
@@ -25,28 +26,31 @@ RUN = ["collection", "run"]
 
 
 def rating_counts(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """Rated rows by rating, for each collection and each rule for ties."""
-    counts = {}
+    """Rated rows by rating, for each collection and each rule that makes one rating of several."""
+    counts: dict[tuple[str, str], Integers] = {}
     for name, part in held.items():
-        ratings = part.dialogues.loc[part.dialogues["speaker"] == "USER", "ratings"].tolist()
-        for rule in get_args(Ties):
-            counts[name, rule] = np.bincount(label_of(ratings, rule), minlength=6)[1:]
+        ratings = part.dialogues[part.dialogues["speaker"] == "USER"].set_index("dialogue")["ratings"]
+        labels = {str(rule): label_of(ratings.tolist(), rule) for rule in get_args(Ties)}
+        labels["four raters"] = label_of(without_dissenters(ratings).tolist())
+        counts |= {(name, rule): np.bincount(found, minlength=6)[1:] for rule, found in labels.items()}
     return pd.DataFrame(counts, index=pd.RangeIndex(1, 6, name="rating"))
 
 
-def label_table(counts: pd.DataFrame, ties: Ties) -> pd.DataFrame:
-    """Table 3.1: ratings by one rule for ties, and as labels."""
-    chosen = counts.xs(ties, axis=1, level=1)
+def label_table(counts: pd.DataFrame, rule: str) -> pd.DataFrame:
+    """Table 3.1: ratings by one rule, and as labels."""
+    if rule not in (rules := counts.columns.unique(level=1)):
+        raise ValueError(f"no rule named {rule!r}; there are {', '.join(rules)}")
+    chosen = counts.xs(rule, axis=1, level=1)
     chosen.loc["Dissatisfaction"] = chosen.loc[[1, 2]].sum()
     chosen.loc["Satisfaction"] = chosen.loc[[3, 4, 5]].sum()
     return chosen.set_axis(chosen.index.map(str)).rename_axis("rating").reset_index()
 
 
 def rule_distances(counts: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """How far each rule for ties is from the printed Table 3.1, in labels that would have to move."""
+    """How far each rule is from the printed Table 3.1, in labels that would have to move."""
     wanted = printed.set_index("rating").loc[counts.index.map(str)].replace(",", "", regex=True).astype(int)
     moved = counts.sub(wanted.set_axis(counts.index), level=0).clip(lower=0).sum().swaplevel()
-    return moved.rename_axis(["ties", "collection"]).reset_index(name="labels that would have to move")
+    return moved.rename_axis(["rule", "collection"]).reset_index(name="labels that would have to move")
 
 
 def part_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
@@ -59,9 +63,9 @@ def part_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=["Satisfaction", "Dissatisfaction", "Total"]).rename_axis("label").reset_index()
 
 
-def counterfactuals(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """Every counterfactual, with its collection."""
-    return pd.concat([part.counterfactual.assign(collection=name) for name, part in held.items()])
+def all_swapped(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Every sample with a swapped response, with its collection."""
+    return pd.concat([part.swapped.assign(collection=name) for name, part in held.items()])
 
 
 def swap_account(swapped: pd.DataFrame) -> pd.DataFrame:
@@ -72,10 +76,10 @@ def swap_account(swapped: pd.DataFrame) -> pd.DataFrame:
     return account.reset_index().replace({"dissatisfied": {True: "to dissatisfied", False: "to satisfied"}})
 
 
-def typical_swaps(swapped: pd.DataFrame) -> pd.DataFrame:
-    """A counterfactual of each direction, at the upper quartile of similarity to its donor."""
-    ordered = swapped.sort_values("similarity", ascending=False, kind="stable")
-    return pd.concat([part.iloc[[len(part) // 4]] for _, part in ordered.groupby("dissatisfied")])
+def shown_swaps(swapped: pd.DataFrame, read: pd.DataFrame) -> pd.DataFrame:
+    """Of each direction the swapped one most like its donor among those that the reader found to flip."""
+    flipped = swapped.merge(read.loc[read["flips"] == "yes", ["collection", "sample"]])
+    return flipped.loc[flipped.groupby("dissatisfied")["similarity"].idxmax()]
 
 
 def relabelled_agreement(rng: np.random.Generator, resamples: int) -> pd.DataFrame:
@@ -127,59 +131,65 @@ def populations(counted: pd.DataFrame) -> pd.DataFrame:
 
 
 def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFrame:
-    """Scores in percent on Main, CF and both, as Table 3.6; counts of a labelled part are scaled up to the whole."""
+    """Scores in percent on Main, swapped and both, as Table 3.6; counts of a part are scaled up to the whole."""
     full = counted[[*RUN, "world"]].merge(population, how="left")
     for label in ("satisfied", "dissatisfied"):
         full[f"correct_{label}"] = counted[f"correct_{label}"] / counted[label] * full[label]
     mixed = full.groupby(RUN)[COUNTS].sum().reset_index().assign(world="Mixed")
     replica = pd.concat([full, mixed], ignore_index=True)
     replica[list(SCORES)] = 100 * binary_scores(*(replica[column] for column in COUNTS))
-    replica["world"] = pd.Categorical(replica["world"], ["Main", "CF", "Mixed"])
+    replica["world"] = pd.Categorical(replica["world"], ["Main", "swapped", "Mixed"])
     return replica.sort_values(["collection", "world", "run"])[["collection", "world", "run", *SCORES]]
 
 
-def _by_estimator(table: pd.DataFrame, keys: list[str], measure: Callable[..., float]) -> pd.Series:
-    """A measure of labels against probabilities, for each estimator but the constant one."""
-    groups = table[table["run"] != "constant"].groupby(keys)[["dissatisfied", "dissatisfaction"]]
-    return groups.apply(lambda part: measure(part["dissatisfied"], part["dissatisfaction"]))
+def area_table(areas: pd.DataFrame) -> pd.DataFrame:
+    """Area under the receiver operating characteristic, with its interval, by estimator and world.
+
+    ``areas``: of `equipoise.studies.satisfaction.redrawn.areas`.
+    """
+    return interval(areas).rename(columns={"value": "AUC"}).reset_index()
 
 
-def ranking_areas(table: pd.DataFrame) -> pd.DataFrame:
-    """Area under the receiver operating characteristic of each estimator but the constant one, by world."""
-    areas = _by_estimator(table, [*RUN, "world"], roc_auc_score)
-    return areas.reset_index(name="AUC").pivot_table(index=RUN, columns="world", values="AUC")
+def on_shared_contexts(tested: pd.DataFrame, run: str = "few-shot") -> pd.DataFrame:
+    """Predictions of every estimator on the contexts that one of them labelled."""
+    return tested.merge(tested.loc[tested["run"] == run, ["collection", "sample", "world"]])
+
+
+def _index(pairs: pd.DataFrame) -> float:
+    return shared_context_jaccard(pairs["Main"], pairs["swapped"])
 
 
 def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
-    """Table 3.7: the Jaccard index of contexts labelled correctly in Main and in CF, with a bootstrap interval."""
+    """Table 3.7: the Jaccard index of contexts labelled correctly in Main and with a swapped response."""
     right = tested.assign(right=tested["predicted"] == tested["dissatisfied"])
     pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right").dropna().astype(bool)
-    rows = []
-    for key, part in pairs.groupby(RUN):
-        both = part["Main"], part["CF"]
-        interval = jaccard_interval(*both, rng, resamples=resamples)
-        rows.append((*key, len(part), shared_context_jaccard(*both), *interval))
-    return pd.DataFrame(rows, columns=[*RUN, "contexts", "JSI", "low", "high"])
+    groups = pairs.groupby(RUN)
+    index = pd.DataFrame({"contexts": groups.size(), "JSI": groups.apply(_index)})
+    counts = shared(tested, rng, resamples)
+    meet, join = (counts.xs(kind, axis=1, level="count") for kind in ("meet", "join"))
+    return index.join(interval(meet / join)[["low", "high"]]).reset_index()
 
 
 def chosen_thresholds(table: pd.DataFrame) -> pd.Series:
     """Threshold of each estimator but the constant one with the best balanced accuracy on the validation part."""
-    return _by_estimator(table[table["world"] == "valid"], RUN, balanced_threshold).rename("threshold")
+    valid = table[(table["world"] == "valid") & (table["run"] != "constant")]
+    groups = valid.groupby(RUN)[["dissatisfied", "dissatisfaction"]]
+    chosen = groups.apply(lambda part: balanced_threshold(part["dissatisfied"], part["dissatisfaction"]))
+    return chosen.rename("threshold")
 
 
-def scores_at(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
-    """Counts and scores of the estimators that have a threshold of their own."""
+def at_thresholds(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
+    """Predictions of the estimators that have a threshold of their own, at that."""
     moved = tested.join(thresholds, on=RUN, how="inner")
-    moved["predicted"] = moved["dissatisfaction"] >= moved["threshold"]
-    return score_predictions(moved, [*RUN, "world"])
+    return moved.assign(predicted=moved["dissatisfaction"] >= moved["threshold"])
 
 
 def calibration(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Accuracy and macro recall on Main and CF at the usual and at the chosen threshold, side by side."""
+    """Accuracy and macro recall on Main and swapped at the usual and at the chosen threshold, side by side."""
     rescue = thresholds.to_frame()
     for cut, scores in by_cut.items():
         wide = scores.pivot_table(index=RUN, columns="world", values=["Acc", "R"])
-        for world in ("Main", "CF"):
+        for world in ("Main", "swapped"):
             rescue[f"{world} Acc, {cut}"], rescue[f"{world} R, {cut}"] = wide["Acc", world], wide["R", world]
     return rescue.reset_index()
 
@@ -189,4 +199,4 @@ def calibration_curves(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]
     runs = ["constant", *thresholds.index.unique("run")]
     drawn = {cut: table[table["run"].isin(runs)] for cut, table in by_cut.items()}
     counts = pd.concat([table.assign(run=table["run"] + f" ({cut})") for cut, table in drawn.items()])
-    return robustness_table(counts, RUN, step=step).query("measure == 'Acc'")
+    return robustness_table(counts, RUN, turned="swapped", step=step).query("measure == 'Acc'")

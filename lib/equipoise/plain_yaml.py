@@ -1,0 +1,81 @@
+"""YAML that is safe to read: plain values, a bounded number of them, none within another without end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+_DEEPEST, _MOST_VALUES, _LONGEST = 20, 8_000, 150_000
+
+
+class Words(yaml.SafeLoader):
+    """Reads every scalar as text, so that a group named No stays one, and refuses a key that comes twice."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - as PyYAML declares it
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """A mapping whose keys are words, each of them once."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key that is not a word", key.start_mark)
+            if key.value in seen:
+                found = f"key {key.value[:60]!r} twice"
+                raise yaml.constructor.ConstructorError(None, None, found, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+class Values(Words):
+    """Reads numbers as everyone writes them, no 010 for eight and no 1:30 for ninety; also true, false and null."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - as PyYAML declares it
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """A whole number in decimal digits."""
+        return int(node.value)
+
+
+_NUMBER = r"[-+]?(\.[0-9]+|[0-9]{1,300}(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+for _kind, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", list("yYnNtTfFoO")),
+    ("int", r"[-+]?[0-9]{1,300}", list("-+0123456789")),
+    ("float", _NUMBER, list("-+0123456789.")),
+):
+    Values.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_pattern})\\Z"), _first)
+Values.add_constructor("tag:yaml.org,2002:int", Values.construct_yaml_int)
+
+
+def _refuse_hostile(text: str) -> None:
+    """Go through the events, which takes bounded memory, before anything is built of them."""
+    if len(text) > _LONGEST:
+        raise yaml.YAMLError(f"{len(text)} characters of YAML; at most {_LONGEST} are read")
+    depth, within = 0, 0  # of the lists and mappings that are open, and of the outermost of them that has a name
+    for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        wrong, tag = "", getattr(event, "tag", None)
+        if isinstance(event, yaml.CollectionEndEvent):
+            within = 0 if depth == within else within
+            depth -= 1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            within = within or (depth if event.anchor else 0)
+        if depth > _DEEPEST:
+            wrong = f"values within values, more than {_DEEPEST} deep"
+        elif number > _MOST_VALUES:
+            wrong = f"more than {_MOST_VALUES} values"
+        elif within and isinstance(event, yaml.AliasEvent):
+            wrong = "an alias within what an anchor names"
+        elif tag not in (None, "!"):
+            wrong = f"the tag {tag[:60]!r}, where only plain values are read"
+        if wrong:
+            raise yaml.constructor.ConstructorError(None, None, wrong, event.start_mark)  # type: ignore[arg-type]
+
+
+def load(text: str, loader: type[Words]) -> Any:
+    """The content of a YAML text; whatever is wrong with it, hostile or not, is a `yaml.YAMLError`."""
+    _refuse_hostile(text)
+    return yaml.load(text, Loader=loader)  # noqa: S506 - a SafeLoader that knows plain values only

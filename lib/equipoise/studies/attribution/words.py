@@ -1,0 +1,120 @@
+"""What the answers of chapter 5 say in sentences, each made of numbers and their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pandas as pd
+
+from equipoise.reports.claims import VERDICTS, Evidence, stated, units_needed, verdict
+from equipoise.reports.printed import printed_table
+from equipoise.studies.attribution.derived import numbers
+from equipoise.studies.attribution.findings import above_chance, chance
+
+NOBODY = "No model here cites better than chance, so nothing is pooled."
+
+
+def _points(found: Evidence) -> str:
+    if found.estimate is None:
+        return "not measured"
+    ends = "" if found.low is None else f" [{found.low:+.1f}, {found.high:+.1f}]"
+    return f"{found.estimate:+.1f} points{ends}"
+
+
+def _reading(found: Evidence, above: str, below: str, unclear: str) -> str:
+    if found.low is None or found.high is None:
+        return unclear
+    return above if found.low > 0 else below if found.high < 0 else unclear
+
+
+def answer(scored: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
+    """What the recorded answers say of the notebook's question."""
+    models = ", ".join(above_chance(scored))
+    if not models:
+        return [NOBODY]
+    mixed, true, placebo, moves = (found[name] for name in ("5.5-human", "5.3-human", "placebo-cab", "placebo-cas"))
+    favours = _reading(mixed, "people are favoured", "language models are favoured", "neither is shown to be favoured")
+    move = _reading(moves, "more than", "less than", "not demonstrably more than")
+    means = [f"{one.printed:+.1f}" for one in (mixed, true) if one.printed is not None]
+    printed = f" The thesis prints means of {' and '.join(means)} for its models." if means else ""
+    return [
+        f"Whether labels of authors bias citations was asked of {models}: CAB is {_points(mixed)} over {mixed.n or 0} "
+        f"questions whose passages have one author, and {_points(true)} over {true.n or 0} whose passages have two, "
+        f"so {favours}.{printed}",
+        f"Between labels that mean nothing CAB is {_points(placebo)}; labels of authors move citations {move} these do "
+        f"(difference of CAS: {_points(moves)}).",
+    ]
+
+
+def left_out(scored: pd.DataFrame) -> str:
+    """Which models cite no better than chance, and so are left out where scores are pooled."""
+    kept = above_chance(scored)
+    weak = [f"{name} ({_points(found)})" for name, found in chance(scored).items() if name not in kept]
+    told = "Pooled are models whose recall exceeds that of as many citations drawn at random, with its interval"
+    return f"{told}; left out: {', '.join(weak)}." if weak else f"{told}; none is left out."
+
+
+def undecided(found: Mapping[str, Evidence]) -> str:
+    """How many of the chapter's sentences the answers decide, and how many questions would decide the others."""
+    known = stated("thesis")
+    own = {name: known.loc[name, "contradicted_if"] for name in found if known.loc[name, "kind"] == "finding"}
+    verdicts = {name: verdict(found[name], edge) for name, edge in own.items()}
+    counts = {one: list(verdicts.values()).count(one) for one in VERDICTS}
+    said = [f"{count} {one.replace('holds', 'hold')}" for one, count in counts.items() if count]
+    printed = [name for name in own if verdicts[name] == "undecided" and found[name].printed is not None]
+    needed = sorted({number for name in printed if (number := units_needed(found[name], own[name]))})
+    told = f"Of the {len(own)} sentences of the chapter held against these answers: {', '.join(said)}."
+    if not needed:
+        return told
+    wanted = f"{needed[0]:,} to {needed[-1]:,}" if len(needed) > 1 else f"{needed[0]:,}"
+    return f"{told} To show the printed effects of the undecided ones four times in five takes {wanted} questions."
+
+
+def reach(table: pd.DataFrame) -> str:
+    """What each number of questions of `replica.reach` can show, beside the largest printed CAB."""
+    printed = [numbers(printed_table(f"thesis/table-{n}"), ["ΔRecall"])["ΔRecall"].max() for n in ("5.3", "5.5")]
+    told = [
+        f"with {row['questions']:,.0f} questions it leaves zero {_from(row['least CAB (bootstrap)'])} by the bootstrap "
+        f"and {_from(row['least CAB (permutation)'])} by the permutation test, and one as large as printed is found in "
+        f"{row['printed CAB found, percent of runs']:.1f} % of runs"
+        for _, row in table.iterrows()
+    ]
+    return f"The largest printed CAB of recall is {max(printed):.1f} points; {'; '.join(told)}."
+
+
+def _from(least: float) -> str:
+    return f"from {least:.1f} points on" if not math.isnan(least) else "never"
+
+
+def lessons(found: Mapping[str, Evidence]) -> list[str]:
+    """What the answers teach of bias, sensitivity and confidence, each by its interval."""
+    if all(one.estimate is None for name, one in found.items() if name != "5.1-every-model-above-chance"):
+        return [NOBODY]
+    mixed, placebo, moves, sure = (found[n] for n in ("5.5-human", "placebo-bias", "placebo-cas", "5.6-confident"))
+    bias = _reading(mixed, "people are favoured", "language models are favoured", "it may be zero")
+    move = _reading(
+        moves,
+        "labels of authors do more than any label does",
+        "labels of authors do less than labels that mean nothing",
+        "it is not shown that citations depend on what the labels say, and not on there being labels",
+    )
+    told = [
+        f"In the mixed mode CAB is {_points(mixed)}, so that {bias}; less that of labels that mean nothing it "
+        f"is {_points(placebo)}.",
+        f"CAS with labels of authors less that with labels that mean nothing is {_points(moves)}: {move}.",
+    ]
+    told.append(f"The numbers of relevant passages are more probable than those of others: {_points(sure)}.")
+    return told
+
+
+def in_print(found: Mapping[str, Evidence]) -> str:
+    """Which of the chapter's sentences its own numbers bear out."""
+    known = stated("thesis")
+    against = [
+        f"{known.loc[name, 'statement']} ({one.said}: {one.estimate:g})"
+        for name, one in found.items()
+        if verdict(one, known.loc[name, "contradicted_if"]) == "contradicted"
+    ]
+    told = f"Of {len(found)} sentences on what is printed, {len(found) - len(against)} hold"
+    return f"{told}; these do not: {'; '.join(against)}." if against else f"{told}."

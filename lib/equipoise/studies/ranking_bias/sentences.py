@@ -1,0 +1,102 @@
+"""Prose of chapter 4 that follows from values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from equipoise import project
+from equipoise.reports.claims import Evidence
+from equipoise.studies.ranking_bias.data import ABOUT
+from equipoise.studies.ranking_bias.tables import Sets
+from equipoise.studies.recording import read_settings
+
+
+def of_collections(sets: Sets) -> list[str]:
+    """What stands for each query set."""
+    return [f"{label} is {ABOUT[held.name]}." for label, held in sets.items()]
+
+
+def of_recorded_rankers() -> list[str]:
+    """What was recorded, and where it lies."""
+    runs = read_settings(project.data("outputs", "ranking_bias", "settings.json"))["runs"]
+    said = "; ".join(f"{name} ({what})" for name, what in runs.items())
+    where = "What they returned is recorded with the models' sha256 in data/outputs/ranking_bias; no model runs here."
+    return [f"{len(runs)} rankers: {said}.", where]
+
+
+def of_ties(tied: pd.DataFrame, tied_scores: str, cutoff: int) -> list[str]:
+    """How many ranks are tied, and what is made of them."""
+    rows = tied[tied["tied ranks"] > 0].sort_values("tied ranks", ascending=False)
+    found = "; ".join(
+        f"{row['tied ranks']} of {row['run']} on {row['queries']}, in {row['queries with ties']} of its "
+        f"{row['number of queries']} lists"
+        for row in rows.to_dict("records")
+    )
+    rule = {
+        "expected": "Every measure below is the mean over all orders of the documents that are tied in a list",
+        "ranked": "Effectiveness breaks ties by document id, descending, and every other measure takes lists as ranked",
+    }
+    return [f"Ranks up to {cutoff} that share their score with another: {found or 'none'}.", f"{rule[tied_scores]}."]
+
+
+def of_moves(ranges: pd.DataFrame) -> list[str]:
+    """Where the ranker that ties move most stands under two orders of ids, by each measure and query set."""
+    said = []
+    for (label, measure), part in ranges.set_index("run").groupby(["queries", "measure"]):
+        ways = part[["ids ascending", "ids descending", "least", "greatest"]]
+        moved = (part["greatest"] - part["least"]).idxmax()
+        if part["greatest"][moved] - part["least"][moved] < 0.0005:
+            continue
+        places = [1 + int((part["mean"].drop(moved) > ways.loc[moved, way]).sum()) for way in ways]
+        said.append(
+            f"{measure} of {moved} on {label} is {ways.loc[moved, 'ids ascending']:.3f} with ties in the order of ids "
+            f"(place {places[0]} of {len(part)}), {ways.loc[moved, 'ids descending']:.3f} in the reverse order "
+            f"(place {places[1]}), and from {ways.loc[moved, 'least']:.3f} (place {places[2]}) to "
+            f"{ways.loc[moved, 'greatest']:.3f} (place {places[3]}) over all orders."
+        )
+    return said or ["The order of ties moves no mean by 0.0005."]
+
+
+def of_two_verdicts(table: pd.DataFrame, sets: Sets, leads: Mapping[str, Evidence]) -> list[str]:
+    """Which ranker each measure calls the fairest; ``leads``: of `claims.another_choice`, by query set."""
+    said = []
+    for label, lead in leads.items():
+        scores, place = table.loc[label, ["NFaiRR", "TExFAIR"]], f"On {label} ({sets[label].name})"
+        neutral, balanced = scores.idxmax()
+        if neutral == balanced:
+            said.append(f"{place} {neutral} is the fairest ranker by both measures.")
+            continue
+        pair = [
+            ", ".join(f"{name} {value:.3f}" for name, value in scores.loc[run].items()) for run in (neutral, balanced)
+        ]
+        said.append(
+            f"{place} {neutral} ({pair[0]}) is fairer than {balanced} ({pair[1]}) by NFaiRR and less fair by TExFAIR; "
+            f"the smaller of the two leads is {_with_interval(lead, 3)}."
+        )
+    return said
+
+
+def of_composition(composition: pd.DataFrame, correlations: Mapping[str, Evidence]) -> list[str]:
+    """What the lists hold beside how strongly the two measures go together."""
+    return [
+        f"On {row['queries']} {row['judged for the query']:.0%} of the documents are judged for the query; "
+        f"{row['leaning']:.0%} lean to one gender, and {row['leaning as their list']:.0%} of these lean as most of "
+        f"their list does; the two measures correlate with r = {_with_interval(correlations[row['queries']], 2)}."
+        for row in composition.to_dict("records")
+    ]
+
+
+def of_correlations(correlations: Mapping[str, Evidence]) -> list[str]:
+    """How strongly the two measures go together, and what is printed."""
+    parts = [
+        f"{_with_interval(found, 2)} on {label}, printed {found.printed:.2f}" for label, found in correlations.items()
+    ]
+    return [f"Over the queries the two measures correlate with r = {'; '.join(parts)} (means over the rankers)."]
+
+
+def _with_interval(found: Evidence, digits: int) -> str:
+    if found.estimate is None or found.low is None or found.high is None:
+        return f"not known ({found.reason})"
+    return f"{found.estimate:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"

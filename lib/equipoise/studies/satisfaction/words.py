@@ -1,0 +1,77 @@
+"""Sentences of the notebook of chapter 3, made from its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pandas as pd
+
+from equipoise.studies.satisfaction.claims import Run, by_collection, few_shot, fine_tuned
+from equipoise.studies.satisfaction.estimates import Ends, Rates
+
+
+def _percent(ends: Ends) -> str:
+    """A share in percent with its interval."""
+    found = ends.evidence("a share")
+    low, high = (float("nan") if end is None else 100 * end for end in (found.low, found.high))
+    return f"{100 * float(found.estimate or 0):.0f}% [{low:.0f}, {high:.0f}]"
+
+
+def _read(shares: pd.DataFrame, form: str, name: str, shown: str) -> str:
+    """A sentence of a row of the table of readings."""
+    return form.format(**shares[(shares["collection"] == name) & (shares["shown"] == shown)].to_dict("records")[0])
+
+
+def of_readings(shares: pd.DataFrame) -> list[str]:
+    """How many of the swapped responses read do not do what their label says."""
+    whole = (
+        "Of {read} swapped responses read, {no} do not turn the user's mind ({share:.0%}, 95% interval {low:.0%} to "
+        "{high:.0%}), and {unclear} are unclear."
+    )
+    each = (
+        "Of the {read} of {collection} that are shown as dissatisfied, {no} do not and {unclear} are unclear: up to "
+        "{at_most:.0%} of such labels may be wrong."
+    )
+    names = [name for name in shares["collection"].unique() if name != "all"]
+    return [_read(shares, whole, "all", "all"), *(_read(shares, each, name, "dissatisfied") for name in names)]
+
+
+def of_chance(left_out: Collection[Run]) -> str:
+    """Which estimators are at chance level."""
+    return f"At chance level on Main: {by_collection(left_out) or 'none'}."
+
+
+def of_constant(counted: pd.DataFrame) -> str:
+    """Which estimators call no sample dissatisfied."""
+    called = counted["correct_dissatisfied"] + counted["satisfied"] - counted["correct_satisfied"]
+    runs = called.groupby([counted["collection"], counted["run"]]).sum()
+    same = by_collection(key for key in runs.index[runs == 0] if key[1] != "constant")
+    return f"Estimators that call no sample of either set dissatisfied, as the constant one: {same or 'none'}."
+
+
+def of_unlabelled(few: int, all_of_them: int) -> str:
+    """How many recorded predictions fit no sample."""
+    return (
+        f"{few} of {all_of_them:,} recorded predictions fit no sample: the few-shot estimator was recorded when "
+        "samples had no last turn, and keeps the contexts that are still samples."
+    )
+
+
+def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collection[Run]) -> list[str]:
+    """What the chapter's question comes to, in the printed numbers and in the replica."""
+    theirs, ours = printed.kept(), rates.kept()
+    wide = theirs.value.columns
+    keep = [_percent(theirs.mean(runs)) for runs in (fine_tuned(wide), few_shot(wide))]
+    tuned = _percent(ours.mean(fine_tuned(ours.value, left_out=left_out)))
+    each = [f"{_percent(ours.mean([run]))} on {run[0]}" for run in few_shot(ours.value)]
+    doubt = (
+        "The replica's intervals hold the doubt about swapped responses: of {read} read, {no} do not turn the user's "
+        "mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
+    )
+    return [
+        f"By the printed numbers, fine-tuned models keep {keep[0]} of their accuracy on Main when all users are "
+        f"dissatisfied, and few-shot models {keep[1]}.",
+        f"In the replica, with small models and swapped responses, fine-tuned estimators keep {tuned} and the few-shot "
+        f"one {' and '.join(each)} (95% intervals in brackets).",
+        _read(shares, doubt, "all", "all"),
+    ]

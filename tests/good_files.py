@@ -1,0 +1,130 @@
+"""A small good file of every format that a command reads, and the commands that read them all."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+TURN = {"record": "turn", "trial": 1, "topic": "T1", "user": "A film?", "breakdown": False, "finish": "stop"}
+RECORD: list[dict[str, Any]] = [
+    {"record": "settings", "endpoint": "http://127.0.0.1:9/v1", "model": "m", "topics": [{"topic": "T1", "kind": "T"}]},
+    TURN | {"turn": 1, "system": "Tenet: https://a/1", "outcome": "o"},
+    TURN | {"turn": 2, "system": "Looper.", "outcome": "x"},
+]
+ANSWER = {
+    "question": "q1",
+    "mode": "Informed",
+    "relevant_author": "Human",
+    "nonrelevant_author": "LLM",
+    "answer": "In Wales [2].",
+    "relevant": [2],
+    "documents": 5,
+    "gold": ["Wales"],
+    "citations": [{"document": 2, "probability": 0.9}],
+    "model": "mine",
+}
+
+
+def lines(*objects: dict[str, Any]) -> str:
+    """JSON Lines."""
+    return "".join(json.dumps(one) + "\n" for one in objects)
+
+
+TEXTS = {
+    "nuggets.csv": (
+        "run,topic,turn,start,end,level,SIZE,KIND,entity\n"
+        "a,T1,1,3,4,2,1 0,1/2 1/2 0,Tenet\n"
+        "a,T1,1,8,8,1,0 1,0 1 0,Looper\n"
+        "a,T1,2,,,0,,,\n"
+        "b,T1,1,2,2,1,.5 .5,0 0 1,Tenet\n"
+    ),
+    "sets.yaml": (
+        "SIZE: {kind: ordinal, groups: [small, large], target: uniform}\n"
+        "KIND: {kind: nominal, groups: [x, y, z], target: [2, 1, 1]}\n"
+    ),
+    "transcript.txt": (
+        "##### T1 mine\n### U1\nA film?\n### S1 o\nTenet\n#L2\n#SIZE: (1,0)\n#KIND: (0,1/2,1/2)\n"
+        "Looper again\n#L1\nwc= 5\n#SIZE: (0,1)\n#KIND: (0,1,0)\n#ENTITY: Looper\n### U2\nMore?\n### S2 x\nNo.\n"
+    ),
+    "conversation.txt": "<T1>\nU:A film?\nS:Here:\nTenet https://a/1\n</T1>\n",
+    "record.jsonl": lines(*RECORD),
+    "topics.csv": (
+        "topic,type,request,format,site\nT1,T,Please list films.,title,\nT2,T,Please list books.,title,a.org\n"
+    ),
+    "a.run": "T1 Q0 d1 1 3.5 x\nT1 Q0 d2 2 2.5 x\nT2 Q0 d3 1 1.5 x\n",
+    "qrels.txt": "T1 0 d1 2\nT1 0 d2 0\nT2 0 d3 1\n",
+    "members.txt": "T1 d1 1 0\nT1 d2 0.5 0.5\nT2 d3 0 1\n",
+    "target.golddistr": "0.5\n0.5\n",
+    "docs.jsonl": lines(
+        {"id": "d1", "text": "he and him"}, {"id": "d2", "text": "she said"}, {"_id": 3, "text": "rain"}
+    ),
+    "docs.tsv": "d1\the and him\nd2\tshe said\nd3\train\n",
+    "terms.csv": "he,m\nhim,m\nshe,f\nher,f\n",
+    "background.run": "T1 Q0 d1 1 9 x\nT1 Q0 d2 2 8 x\nT2 Q0 d2 1 7 x\nT2 Q0 d3 2 6 x\n",
+    "answers.jsonl": lines(
+        ANSWER, ANSWER | {"mode": "CF-informed", "answer": "No [1]."}, ANSWER | {"mode": "Vanilla", "answer": "[3]"}
+    ),
+}
+
+
+def parquet(table: pd.DataFrame) -> bytes:
+    """A table as the bytes of a Parquet file."""
+    file = io.BytesIO()
+    table.to_parquet(file, index=False)
+    return file.getvalue()
+
+
+def frame(name: str) -> pd.DataFrame:
+    """A CSV text of those above as a table of texts."""
+    return pd.read_csv(io.StringIO(TEXTS[name]), dtype="str", keep_default_na=False)
+
+
+RUN = pd.DataFrame({"topic": ["T1", "T1"], "document": ["d1", "d2"], "rank": [1, 2], "score": [2.0, 1.0]})
+FILES: dict[str, bytes] = {name: text.encode() for name, text in TEXTS.items()} | {
+    "nuggets.parquet": parquet(frame("nuggets.csv")),
+    "parts/one.parquet": parquet(frame("nuggets.csv")),
+    "run.parquet": parquet(RUN),
+}
+
+_SETS = ["--attributes", "sets.yaml"]
+_GFR = "score gfr --qrels qrels.txt --membership SIZE=members.txt --target SIZE=target.golddistr --kind SIZE=ordinal"
+_HARVEST = "harvest --topics topics.csv --endpoint http://127.0.0.1:9/v1 --model m --tries 1 -o out.jsonl"
+_BIAS = "score ranking-bias --run a.run --terms terms.csv -o out.csv"
+COMMANDS = {
+    "gfrc": ["score", "gfrc", "nuggets.csv", *_SETS, "-o", "out.csv"],
+    "gfrc2": ["score", "gfrc2", "nuggets.csv", *_SETS, "--clusters", "clusters.csv", "-o", "out.csv"],
+    "gfrc of Parquet": ["score", "gfrc", "nuggets.parquet", *_SETS, "-o", "out.parquet"],
+    "gfrc2 of a folder": ["score", "gfrc2", "parts", *_SETS, "-o", "out"],
+    "nuggets": ["nuggets", "transcript.txt", *_SETS, "-o", "out.csv"],
+    "transcripts": ["transcripts", "conversation.txt", "-o", "out.txt"],
+    "transcripts of a record": ["transcripts", "record.jsonl", "-o", "out.txt"],
+    "harvest": _HARVEST.split(),
+    "gfr": [*_GFR.split(), "--run", "a.run", "-o", "out.csv"],
+    "gfr of Parquet": [*_GFR.split(), "--run", "run.parquet", "-o", "out.csv"],
+    "bias": [*_BIAS.split(), "--documents", "docs.jsonl"],
+    "bias of tabs": [*_BIAS.split(), "--documents", "docs.tsv", "--background", "background.run"],
+    "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
+}
+READ = [
+    *[
+        ("gfrc", "nuggets.csv"),
+        ("gfrc2", "nuggets.csv"),
+        ("gfrc2", "sets.yaml"),
+        ("gfrc of Parquet", "nuggets.parquet"),
+    ],
+    *[("gfrc2 of a folder", "parts/one.parquet"), ("nuggets", "transcript.txt"), ("nuggets", "sets.yaml")],
+    *[("transcripts", "conversation.txt"), ("transcripts of a record", "record.jsonl"), ("harvest", "topics.csv")],
+    *[("gfr", name) for name in ("a.run", "qrels.txt", "members.txt", "target.golddistr")],
+    *[("gfr of Parquet", "run.parquet"), ("bias", "a.run"), ("bias", "docs.jsonl"), ("bias", "terms.csv")],
+    *[("bias of tabs", "docs.tsv"), ("bias of tabs", "background.run"), ("attribution", "answers.jsonl")],
+]
+"""Each command with each file that it reads."""
+
+
+def lay(folder: Path) -> None:
+    """Write every good file into a folder."""
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
