@@ -377,6 +377,12 @@ def test_rank_biased_utility_and_its_range() -> None:
         rank_biased_utility([0], phi=0)
 
 
+def test_users_of_the_hand_worked_list_leave_at_its_ranks() -> None:
+    clusters = gfr_clusters(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE})
+    shares = clusters[clusters["measure"] == "share"]
+    assert dict(zip(shares["rank"], shares["value"], strict=True)) == {1: 3 / 4, 3: 1 / 16}
+
+
 def test_clusters_have_the_options_of_the_table() -> None:
     table, clusters = ({choice.name: choice.value for choice in options_of(of)} for of in (gfr_table, gfr_clusters))
     assert set(table) - set(clusters) == {"absent", "weights", "decimals"}

@@ -108,6 +108,7 @@ def test_one_order_breaks_the_ties_of_both_worlds() -> None:
     tied = one_list([2, 1, 1, 1, 0])
     other = one_list([2, 1, 1, 1, 0], (0, 3, 2, 1, 4))
     assert crbo(tied, other)["value"].iloc[0] < 1
+    assert crbo(tied, other).index.tolist() == [0, 1]
     assert crbo(tied, other, tied_scores="expected")["value"].tolist() == pytest.approx([1, 1])
     # two are tied in one world only: half of the orders agree with the other world
     apart = one_list([3, 2, 1, 0, -1])

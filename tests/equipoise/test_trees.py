@@ -107,7 +107,8 @@ TREE = pd.DataFrame(
     [
         (TREE.assign(probability=[1.0, 0.5, 0.4]), "sum to 0.9"),
         (TREE.assign(probability=[0.5, 0.5, 0.5]), "be 1 for a first round"),
-        (TREE.assign(probability=[1.0, 1.5, -0.5]), "between 0 and 1"),
+        (TREE.assign(probability=[1.0, 1.5, 0.5]), "between 0 and 1"),
+        (TREE.assign(probability=[1.0, 0.5, -0.5]), "between 0 and 1"),
         (TREE.assign(parent=["", "1", "z"]), "no node is the parent of"),
         (TREE.assign(parent=["", "b", "a"]), "sum to 0.5|circle"),
         (TREE.assign(parent=["", "b", "a"], probability=1.0), "2 nodes hang on each other in a circle"),
