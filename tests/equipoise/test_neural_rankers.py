@@ -24,6 +24,7 @@ from equipoise.systems.rankers import (
     late_interaction_scores,
     max_similarity,
     splade_scores,
+    token_vectors,
 )
 
 QUERIES = ["white shark", "rain falls"]
@@ -64,12 +65,16 @@ def test_dense_and_late_interaction_follow_their_formulas_whatever_the_batch(tmp
     cosine = [[mean[q] @ mean[d] for d in DOCUMENTS] for q in QUERIES]
     interaction = [[sum(max(a @ b for b in unit[d]) for a in unit[q]) for d in DOCUMENTS] for q in QUERIES]
     for batch in (1, 3, 32):
-        assert dense_scores(QUERIES, DOCUMENTS, model, batch=batch) == pytest.approx(np.array(cosine), abs=1e-5)
-        scored = late_interaction_scores(QUERIES, DOCUMENTS, model, np.zeros((2, 4)), batch=batch)
+        asked, held = (token_vectors(model, texts, batch=batch) for texts in (QUERIES, DOCUMENTS))
+        assert dense_scores(asked, held) == pytest.approx(np.array(cosine), abs=1e-5)
+        scored = late_interaction_scores(asked, held, np.zeros((2, 4)))
         assert scored == pytest.approx(np.array(interaction), abs=1e-4)
     first = np.array([[1.0, 3.0, 2.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
-    kept = np.isfinite(late_interaction_scores(QUERIES, DOCUMENTS, model, first, depth=2))
+    kept = np.isfinite(late_interaction_scores(asked, held, first, depth=2))
     assert kept.tolist() == [[False, True, True, False], [False, False, True, True]]
+    half = load_model(tmp_path, precision="bfloat16")
+    rough = dense_scores(*(token_vectors(half, texts) for texts in (QUERIES, DOCUMENTS)))
+    assert rough == pytest.approx(np.array(cosine), abs=0.02)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

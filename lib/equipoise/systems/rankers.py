@@ -75,30 +75,23 @@ def _own(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
 def token_vectors(model: Model, texts: Texts, **options: Any) -> list[Floats32]:
     """States of the tokens of each text, shaped (tokens, width), which several scores can share.
 
-    ``model``: an encoder. ``**options``: of `token_states`.
+    ``model``: an encoder. ``**options``: of `token_states`, whose default length is all-MiniLM's own limit.
     """
     return _represented(model, texts, _own, **options)
 
 
-def dense_scores_of(queries: Sequence[Floats32], documents: Sequence[Floats32]) -> Floats:
-    """`dense_scores` of `token_vectors`."""
-    means = (np.stack([tokens.mean(axis=0) for tokens in texts]) for texts in (queries, documents))
-    asked, held = (mean / np.linalg.norm(mean, axis=1, keepdims=True) for mean in means)
-    return (asked @ held.T).astype(np.float64)
-
-
-def dense_scores(queries: Texts, documents: Texts, model: Model, **options: Any) -> Floats:
+def dense_scores(queries: Sequence[Floats32], documents: Sequence[Floats32]) -> Floats:
     r"""Cosine of the mean token states of query and document, such as all-MiniLM was trained for.
 
     .. math:: s(q, d) = \cos\left(\overline{h(q)}, \overline{h(d)}\right)
 
-    ``model``: an encoder. ``**options``: of `token_states`, whose default length is all-MiniLM's own limit. Returns
-    ndarray, shaped (queries, documents), between -1 and 1.
+    ``queries``, ``documents``: of `token_vectors`. Returns ndarray, shaped (queries, documents), between -1 and 1.
 
     Reimers and Gurevych (2019), Sentence-BERT: the dense retrieval of thesis section 4.4.
     """
-    asked, held = (token_vectors(model, texts, **options) for texts in (queries, documents))
-    return dense_scores_of(asked, held)
+    means = (np.stack([tokens.mean(axis=0) for tokens in texts]) for texts in (queries, documents))
+    asked, held = (mean / np.linalg.norm(mean, axis=1, keepdims=True) for mean in means)
+    return (asked @ held.T).astype(np.float64)
 
 
 def _strongest(logits: Floats32, mask: NDArray[np.bool_]) -> list[sparse.csr_array]:
@@ -137,25 +130,17 @@ def max_similarity(query: Floats32, document: Floats32) -> float:
 
 
 def late_interaction_scores(
-    queries: Texts, documents: Texts, model: Model, first_stage: ArrayLike, *, depth: int = 100, **options: Any
+    queries: Sequence[Floats32], documents: Sequence[Floats32], first_stage: ArrayLike, *, depth: int = 100
 ) -> Floats:
     """Re-rank the best documents of a first stage by late interaction.
 
-    ``model``: an encoder. ``first_stage`` (shaped (queries, documents)): scores such as BM25's. ``depth``: candidates
-    of each query; the thesis re-ranks 1000 of millions. ``**options``: of `token_states`.
+    ``queries``, ``documents``: of `token_vectors`. ``first_stage`` (shaped (queries, documents)): scores such as
+    BM25's. ``depth``: candidates of each query; the thesis re-ranks 1000 of millions.
     Returns ndarray, shaped (queries, documents), ``-inf`` for documents that are no candidates.
 
     Khattab and Zaharia (2020). The encoder was not trained for late interaction: it stands for the re-rankers of thesis
     section 4.4, which are cross-encoders.
     """
-    asked, held = (token_vectors(model, texts, **options) for texts in (queries, documents))
-    return late_interaction_scores_of(asked, held, first_stage, depth=depth)
-
-
-def late_interaction_scores_of(
-    queries: Sequence[Floats32], documents: Sequence[Floats32], first_stage: ArrayLike, *, depth: int = 100
-) -> Floats:
-    """`late_interaction_scores` of `token_vectors`."""
     first = np.asarray(first_stage, dtype=np.float64)
     if first.shape != (len(queries), len(documents)):
         raise ValueError(f"the first stage is shaped {first.shape}, wanted {(len(queries), len(documents))}")

@@ -92,7 +92,9 @@ def record_inputs(models: Path | None, sample: design.Sample) -> None:
             raise click.UsageError(f"{', '.join(sample.retrievers)}: --models is wanted")
         dense, splade = load_model(models / "all-minilm-l6-v2"), load_model(models / "splade-tiny-msmarco", "masked-lm")
         weights = {"all-minilm-l6-v2": dense.sha256, "splade-tiny-msmarco": splade.sha256}
-        ranks["all-MiniLM"] = lambda texts, passages: rankers.dense_scores(texts, [*passages.values()], dense)
+        ranks["all-MiniLM"] = lambda texts, passages: rankers.dense_scores(
+            *(rankers.token_vectors(dense, some) for some in (texts, [*passages.values()]))
+        )
         ranks["SPLADE-tiny"] = lambda texts, passages: rankers.splade_scores(texts, [*passages.values()], splade)
     rows, counts = [], {}
     for name in sample.benchmarks:

@@ -80,8 +80,8 @@ def _runs(system: str, queries: pd.DataFrame, texts: pd.DataFrame, models: Path)
         for world in WORLDS:
             lexical, held = rankers.bm25_scores(asked, texts[world]), [vectors[place] for place in places[world]]
             scores[world, "bm25"] = np.where(lexical > 0, lexical, -np.inf)
-            scores[world, "all-minilm"] = rankers.dense_scores_of(questions, held)
-            scores[world, "minilm-maxsim"] = rankers.late_interaction_scores_of(questions, held, lexical)
+            scores[world, "all-minilm"] = rankers.dense_scores(questions, held)
+            scores[world, "minilm-maxsim"] = rankers.late_interaction_scores(questions, held, lexical)
     return pd.concat(
         [rankers.best(found, *ids, run, depth=DEPTH).assign(world=world) for (world, run), found in scores.items()]
     )
