@@ -141,6 +141,8 @@ def test_nuggets_and_scores_that_do_not_belong_are_refused() -> None:
         expected_scores(scores.iloc[[0, 0]], laid)
     with pytest.raises(ValueError, match="is no path of a tree"):
         expected_scores(scores.assign(topic="t"), laid)
+    with pytest.raises(ValueError, match="topic 't/z', which is no path"):
+        expected_scores(scores.assign(topic=["t/z", "t/y"]), laid)
 
 
 def test_reach_of_a_long_conversation() -> None:
