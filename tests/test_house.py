@@ -74,7 +74,7 @@ def test_constraints_pin_every_requirement() -> None:
 
 
 FLOORS = [
-    ["arrays", "problems", "project", "answer_modes", "locks", "plain_yaml", "declare"],
+    ["arrays", "problems", "project", "answer_modes", "plain_yaml", "declare", "locks"],
     ["files", "writing", "divergences"],
     ["attributes", "options", "statistics"],
     ["nuggets"],
@@ -171,8 +171,8 @@ def test_readme_commands_exist() -> None:
 # --- size ---------------------------------------------------------------------------------------------------------
 
 LARGEST_FILE = 400
-LIBRARY_CODE = 7_500
-ALL_CODE = 15_500
+LIBRARY_CODE = 8_000  # outside studies; verdicts (300), refusals and safe writing (850): issues 14 and 15
+ALL_CODE = 17_500  # notebooks count too, so that nothing is won by moving a line from a study into one, or back
 DOCSTRINGS_PER_CODE = 0.55
 
 

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
 
+from equipoise.problems import reason
+
 CSV_DIGITS = "%.12g"
 _ENDING = ".equipoise-part"
 _FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
@@ -134,4 +136,4 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
                 made.replace(target)
             undo.pop_all()
     except OSError as error:
-        raise ValueError(f"cannot write {at}: {error.strerror}; nothing was written") from None
+        raise ValueError(f"cannot write {at}: {reason(error)}; nothing was written") from None

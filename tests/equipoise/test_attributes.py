@@ -38,7 +38,7 @@ def test_attribute_sets_from_yaml(tmp_path: Path) -> None:
         ("A: {kind: nominal, groups: [x, y], target: [-1, 2]}", "non-negative"),
         ("A: {kind: nominal, groups: [x, y], target: [0, 0]}", "not all zero"),
         ("A: {kind: nominal, groups: [x, y], target: [inf, 1]}", "'inf'"),
-        ("A: {kind: nominal, groups: [x, y], target: [1.0e+308, 1.0e+308]}", "finite sum"),
+        ("A: {kind: nominal, groups: [x, y], target: [1.0e+308, 1.0e+308]}", "a sum that is a number"),
         ("A: {kind: nominal, groups: [x, y], target: equal}", "uniform or a list"),
         ("turn: {kind: nominal, groups: [x, y], target: uniform}", "no other column"),
         ("A: {kind: nominal, groups: [x, y], target: uniform}\nA: {}\n", "line 2: found key 'A' twice"),

@@ -155,6 +155,12 @@ def test_a_document_that_is_not_there_is_not_cited_and_counted_apart() -> None:
     assert score_answers(answers.drop(columns="documents"))["precision"].tolist() == [0.5, 0.0, 0.0]
 
 
+def test_documents_of_large_numbers_stay_with_their_answers() -> None:
+    answers = pd.DataFrame({"question": ["a", "b"], "answer": ["[7]", "[50000000]"], "relevant": [(50_000_000,), (3,)]})
+    assert score_answers(answers)["recall"].tolist() == [0.0, 0.0]
+    assert score_answers(answers[::-1])["recall"].tolist() == [0.0, 0.0]
+
+
 def test_other_columns_and_the_order_are_kept_and_the_input_is_left_alone() -> None:
     answers = pd.DataFrame(
         {"question": ["b", "a"], "answer": ["[1]", "x"], "relevant": [[1], [2]], "model": "m", "gold": [None, ["X"]]},

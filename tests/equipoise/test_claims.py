@@ -75,6 +75,7 @@ def test_units_needed_decide_the_printed_effect_four_times_in_five() -> None:
     low = trials.mean(axis=1) - 1.96 * trials.std(axis=1, ddof=1) / math.sqrt(wanted)
     assert (low > 0).mean() == pytest.approx(0.8, abs=0.03)
     assert units_needed(Evidence("a mean", 0.0, -1, 1, n=9), "<= 0") is None
+    assert units_needed(Evidence("a mean", 0.0, -1, 1, n=9, printed=0.1 + 0.2), "<= 0.3") is None  # but for rounding
 
 
 @pytest.mark.parametrize(

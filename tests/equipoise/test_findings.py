@@ -15,13 +15,24 @@ PLACES = re.findall(r"\{(.*?)\}", TEMPLATE)
 NAMES = r"\[[^\]]*\]\([^)]*\)|(?:Tables?|Figures?|chapters?|topic|GFRC|TILDEv|MD)[ ]?[\d.]+|R112|bm25|BM25|QS\d"
 
 
+def pairs(keys: str) -> list[tuple[str, str]]:
+    """Columns and values; a part without "=" belongs to the value before it."""
+    found: list[tuple[str, str]] = []
+    for part in keys.split(",") if keys.strip() else []:
+        key, given, value = part.partition("=")
+        if given:
+            found.append((key.strip(), value))
+        else:
+            found[-1] = (found[-1][0], f"{found[-1][1]},{part}")
+    return [(key, value.strip()) for key, value in found]
+
+
 def source(place: str) -> str:
     """What a place should show."""
     file, keys, column, form = (part.strip() for part in place.split("|"))
     with (REPORTS / file).open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    for pair in filter(None, (pair.strip() for pair in keys.split(","))):
-        key, _, value = pair.partition("=")
+    for key, value in pairs(keys):
         rows = [row for row in rows if row[key] == value]
     if column == "#":
         return str(len(rows))

@@ -157,6 +157,12 @@ def test_weights() -> None:
             score({"utility": numbers, "SIZE": numbers})
 
 
+@pytest.mark.parametrize("weights", [[-1, 2], [[1, 1], [0, 0]], [1e308, 1e308], [np.nan, 1]])
+def test_weights_of_components_are_refused_where_they_are_no_shares(weights: Any) -> None:
+    with pytest.raises(ValueError, match="non-negative and not all 0"):
+        gfr([[0.5, 0.25], [0.5, 0.25]], weights)
+
+
 def test_components_are_rounded_as_the_campaign_does() -> None:
     assert gfr([0.00004999, 0.00005001], decimals=4) == pytest.approx(0.00005)
     assert gfr([0.03125, 0.09375], decimals=4) == pytest.approx((0.0312 + 0.0938) / 2)  # printf: half to even
@@ -375,6 +381,12 @@ def test_rank_biased_utility_and_its_range() -> None:
     np.testing.assert_allclose(rank_biased_utility(np.zeros((2, 3)), phi=0.9), [0.9, 0.81, 0.729])
     with pytest.raises(ValueError, match="phi"):
         rank_biased_utility([0], phi=0)
+
+
+def test_users_of_the_hand_worked_list_leave_at_its_ranks() -> None:
+    clusters = gfr_clusters(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE})
+    shares = clusters[clusters["measure"] == "share"]
+    assert dict(zip(shares["rank"], shares["value"], strict=True)) == {1: 3 / 4, 3: 1 / 16}
 
 
 def test_clusters_have_the_options_of_the_table() -> None:

@@ -246,7 +246,7 @@ def test_gains() -> None:
         ({"nominal": "rnod"}, "jsd, nvd"),
         ({"weights": {"RATINGS": 1}}, "ORIGIN"),
         ({"weights": {"RATINGS": -1, "ORIGIN": 1}}, "non-negative"),
-        ({"weights": {"RATINGS": 1e308, "ORIGIN": 1e308}}, "finite sum"),
+        ({"weights": {"RATINGS": 1e308, "ORIGIN": 1e308}}, "with a sum above 0"),
         ({"alpha": 1.5}, "between 0 and 1"),
         ({"duplicates": "yes"}, "nonrelevant or relevant"),
         ({"gains": "linear"}, "exponential"),

@@ -476,6 +476,14 @@ def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
         score_ranking_bias(once.assign(topic="all"), counts, GENDER)
 
 
+def test_the_cut_off_is_ten_where_none_is_given() -> None:
+    documents, runs = random_collection(4, depth=20)
+    counts = count_terms(documents, GENDER.terms)
+    pd.testing.assert_frame_equal(
+        score_ranking_bias(runs, counts, GENDER), score_ranking_bias(runs, counts, GENDER, cutoffs=[10])
+    )
+
+
 def test_a_target_may_be_given_by_the_names_of_the_groups() -> None:
     documents, runs = random_collection(5)
     counts = count_terms(documents, GENDER.terms)

@@ -2,6 +2,7 @@
 
 from itertools import permutations, product
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import dcg_score
 
+from equipoise.measures import rank_overlap
 from equipoise.measures.effectiveness import effectiveness
 from equipoise.measures.rank_overlap import crbo
 from equipoise.measures.ranking_bias import TermGroups, count_terms, score_ranking_bias
@@ -42,6 +44,7 @@ def test_lists_are_taken_apart_and_long_ones_are_drawn_evenly() -> None:
     first, last = tied_spans(scores)
     assert first.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 2, 3]]
     assert last.tolist() == [[0, 1, 2, 3], [3, 3, 3, 3], [1, 1, 2, 3]]
+    assert len(np.unique(orders_of_ties(first[1:2], last[1:2], 4, most=24, drawn=5)[1], axis=0)) == 24
     own, places = orders_of_ties(first, last, 4, most=23, drawn=4800)
     assert np.bincount(own).tolist() == [1, 4800, 2]
     assert np.unique(places[own == 1], axis=0, return_counts=True)[1] == pytest.approx(200, abs=60)  # 4 deviations
@@ -104,11 +107,17 @@ def test_effectiveness_is_the_mean_over_every_order(scores: list[int], seed: int
         assert values.loc[(run, "nDCG"), "value"] == pytest.approx(theirs)
 
 
-def test_one_order_breaks_the_ties_of_both_worlds() -> None:
+def test_one_order_breaks_the_ties_of_both_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     tied = one_list([2, 1, 1, 1, 0])
     other = one_list([2, 1, 1, 1, 0], (0, 3, 2, 1, 4))
     assert crbo(tied, other)["value"].iloc[0] < 1
+    assert crbo(tied, other).index.tolist() == [0, 1]
     assert crbo(tied, other, tied_scores="expected")["value"].tolist() == pytest.approx([1, 1])
+    with monkeypatch.context() as patched:
+        counted = Mock(return_value=np.ones(1))
+        patched.setattr(rank_overlap, "rbo", counted)
+        crbo(tied, other, tied_scores="expected")
+        assert counted.call_count == 1 + 1000
     # two are tied in one world only: half of the orders agree with the other world
     apart = one_list([3, 2, 1, 0, -1])
     paired = one_list([3, 2, 2, 0, -1])

@@ -107,7 +107,8 @@ TREE = pd.DataFrame(
     [
         (TREE.assign(probability=[1.0, 0.5, 0.4]), "sum to 0.9"),
         (TREE.assign(probability=[0.5, 0.5, 0.5]), "be 1 for a first round"),
-        (TREE.assign(probability=[1.0, 1.5, -0.5]), "between 0 and 1"),
+        (TREE.assign(probability=[1.0, 1.5, 0.5]), "between 0 and 1"),
+        (TREE.assign(probability=[1.0, 0.5, -0.5]), "between 0 and 1"),
         (TREE.assign(parent=["", "1", "z"]), "no node is the parent of"),
         (TREE.assign(parent=["", "b", "a"]), "sum to 0.5|circle"),
         (TREE.assign(parent=["", "b", "a"], probability=1.0), "2 nodes hang on each other in a circle"),
@@ -140,6 +141,8 @@ def test_nuggets_and_scores_that_do_not_belong_are_refused() -> None:
         expected_scores(scores.iloc[[0, 0]], laid)
     with pytest.raises(ValueError, match="is no path of a tree"):
         expected_scores(scores.assign(topic="t"), laid)
+    with pytest.raises(ValueError, match="topic 't/z', which is no path"):
+        expected_scores(scores.assign(topic=["t/z", "t/y"]), laid)
 
 
 def test_reach_of_a_long_conversation() -> None:

@@ -109,7 +109,7 @@ def test_where_the_last_cannot_be_put_in_its_place_the_first_goes_back(there: bo
         second.write_text("old b")
         first.chmod(0o640)
     folder.mkdir()
-    with pytest.raises(ValueError, match=r"cannot write \S*c\.csv: Is a directory; nothing was written"):
+    with pytest.raises(ValueError, match=r"cannot write \S*c\.csv: a folder; nothing was written"):
         write_files({first: "new a", second: "new b", folder: "new c"})
     assert names(tmp_path) == (["a.csv", "b.csv", "c.csv"] if there else ["c.csv"])
     if there:
@@ -135,7 +135,7 @@ def test_a_file_larger_than_is_allowed_leaves_the_old_ones_and_one_sentence(name
     (tmp_path / "a.csv").write_text("old a")
     (tmp_path / name).write_text("old b")
     _, said = python(limited + FULL, tmp_path, name).communicate()
-    assert f"ValueError: cannot write {tmp_path / name}: File too large; nothing was written" in said
+    assert f"ValueError: cannot write {tmp_path / name}: file too large; nothing was written" in said
     assert [(tmp_path / one).read_text() for one in names(tmp_path)] == ["old a", "old b"]
 
 
@@ -149,12 +149,12 @@ def test_a_full_disk_leaves_the_old_files_and_one_sentence(name: str, tmp_path: 
         pytest.skip("no file system can be mounted here: a full disk was not tried")
     script = f'{mount} && ! "{sys.executable}" -c "$2" "$0" "$1" && cat "$0/a.csv" "$0/$1" && ls -A "$0"'
     there, said = start(*own, script, tmp_path, name, FULL).communicate()
-    assert f"ValueError: cannot write {tmp_path / name}: No space left on device; nothing was written" in said
+    assert f"ValueError: cannot write {tmp_path / name}: no space left; nothing was written" in said
     assert there == f"oldolda.csv\n{name}\n"
 
 
 def test_a_folder_that_no_file_can_be_made_in_is_told(tmp_path: Path) -> None:
-    for path, reason in ((tmp_path / "no" / "a.csv", "No such file"), (Path("/proc/a.csv"), "No such file")):
+    for path, reason in ((tmp_path / "no" / "a.csv", "no such file"), (Path("/proc/a.csv"), "no such file")):
         with pytest.raises(ValueError, match=f"cannot write {path}: {reason}"):
             write_files({path: "new"})
 

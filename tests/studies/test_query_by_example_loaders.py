@@ -116,11 +116,11 @@ def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
             "1-background-adju.txt, column adju relevance: found paper 3: 1 in the text, 2.* in JSON",
         ),
         (_change("readable_annotations/2-background-adju.txt", "TITLE: T3", "TITLE: T"), "another text of paper 3"),
-        (lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(), "adju.txt: found No such"),
+        (lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(), "adju.txt: found no such"),
         (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2]"), "paper 4: 0 in the text, nan in JSON"),
         (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2, 7]"), "paper 4: 0 in the text, 7 in JSON"),
         (_change("test-pid2anns-csfcube-background.json", "{", "["), "json, line 1: .* wanted a JSON object"),
-        (lambda folder: (folder / "test-pid2anns-csfcube-method.json").unlink(), "method.json: found No such"),
+        (lambda folder: (folder / "test-pid2anns-csfcube-method.json").unlink(), "method.json: found no such"),
     ],
 )
 def test_csfcube_problems_name_file_line_and_what_was_wanted(

@@ -93,13 +93,13 @@ def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tu
     record.parent.mkdir(parents=True, exist_ok=True)
     if not record.exists():
         record.touch()
+    with record.open("rb") as file:
+        if file.read(2) == GZIP:
+            raise refused(record, "a record packed by gzip", "an unpacked one to go on with")
     data = read_bytes(record)
     if data != (first := _encoded(settings)) and first.startswith(data):  # new, or cut off within its first line
         _write(record, 0, first)
         return []
-    with record.open("rb") as file:
-        if file.read(2) == GZIP:
-            raise refused(record, "a record packed by gzip", "an unpacked one to go on with")
     stated, lines = parse(record)
     refuse_others(record, stated, json.loads(json.dumps(settings)))  # as they are read back: tuples are lists
     rest = parted(record)[1]

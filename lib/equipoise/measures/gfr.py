@@ -333,8 +333,8 @@ def gfr_table(
     counts = (~np.isnan(values)).sum(axis=1, keepdims=True)
     means = ratio(np.nan_to_num(values).sum(axis=1, keepdims=True), counts, np.nan)
     values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
-    places = pd.MultiIndex.from_product([lists.runs, [*lists.topics, ""]], names=["run", "topic"])
-    return tidy_scores(places.to_frame(index=False), dict(zip(scores, values.T, strict=True)))
+    places = pd.DataFrame(product(lists.runs, [*lists.topics, ""]), columns=["run", "topic"])
+    return tidy_scores(places, dict(zip(scores, values.T, strict=True)))
 
 
 @defaults_of(gfr_table)

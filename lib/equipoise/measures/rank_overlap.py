@@ -29,7 +29,7 @@ from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, Tie
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
 _BLOCK = 1 << 17
 
-_ORDERS = 1_000
+_PAIRS = 500
 """Orders of tied documents that are drawn, each with its reverse."""
 
 _RANKED = ("order", "equal")
@@ -65,7 +65,7 @@ def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, n
 def _matches(first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
     """Row and places of every item that both lists of a pair hold; equal items meet in one sort of each row."""
     place = np.arange(first.shape[1])
-    bits = max(len(place) - 1, 1).bit_length()
+    bits = (len(place) - 1).bit_length()
     code = np.concatenate([first, second], axis=1) << (bits + 1) | np.concatenate([place, place | 1 << bits])
     if code.max(initial=0) <= np.iinfo(np.int32).max:
         code = code.astype(np.int32)  # half the bytes sort twice as fast
@@ -278,7 +278,7 @@ def crbo(
     if tied:
         (first, last), (other, end) = map(spans_by_rank, worlds)
         moved = (first < last).any(axis=1) | (other < end).any(axis=1)
-        keys, found = np.random.default_rng(0).random((_ORDERS // 2, len(documents))), []
+        keys, found = np.random.default_rng(0).random((_PAIRS, len(documents))), []
         for key in (*keys, *-keys):
             pair = ((before[moved], first[moved]), (after[moved], other[moved]))
             one, two = (np.take_along_axis(items, np.lexsort((key[items], tie)), 1)[:, :depth] for items, tie in pair)

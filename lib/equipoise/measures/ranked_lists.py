@@ -73,7 +73,8 @@ def lay_out(
     own_topic, own_topics = pd.factorize(runs["topic"], use_na_sentinel=False)
     document, distinct = pd.factorize(runs["document"], use_na_sentinel=False)
     documents = pd.Index(distinct)
-    if not pd.Index((run * len(own_topics) + own_topic) * len(documents) + document).is_unique:
+    shape = (len(names), len(own_topics), len(documents))
+    if not pd.Index(np.ravel_multi_index((run, own_topic, document), shape)).is_unique:
         refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
     if qrels.empty:
         raise ValueError("the qrels judge no document")

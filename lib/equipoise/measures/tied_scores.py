@@ -53,8 +53,8 @@ def orders_of_ties(
     times = np.where(orders <= most, orders, drawn).astype(np.int64)
     own = np.repeat(np.arange(len(first)), times)
     code = ranks(starts(own), len(own)).astype(np.int64)
-    chance = np.random.default_rng(seed).random((max(drawn, 1), width))
-    every, draw = (orders <= most)[own], code % max(drawn, 1)
+    chance = np.random.default_rng(seed).random((drawn, width))
+    every, draw = (orders <= most)[own], code % drawn
     places = np.broadcast_to(np.arange(reach), (len(own), reach)).copy()
     row = np.arange(len(own))
     for rank in range(width):  # Fisher and Yates: each rank takes one of those that are left of its tie

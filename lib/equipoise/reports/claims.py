@@ -125,7 +125,9 @@ def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -
     gap = min(abs(effect - edge) for edge in (allowed.low, allowed.high))
     sides = stats.norm.ppf(0.975)
     error = (high - low) / (2 * sides)
-    return math.ceil(evidence.n * ((sides + stats.norm.ppf(power)) * error / gap) ** 2) if gap and error else None
+    if gap <= 1e-9 * max(1.0, abs(effect)) or not error:
+        return None
+    return math.ceil(evidence.n * ((sides + stats.norm.ppf(power)) * error / gap) ** 2)
 
 
 def stated(paper: str) -> pd.DataFrame:

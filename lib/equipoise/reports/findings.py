@@ -15,6 +15,7 @@ import pandas as pd
 
 from equipoise.reports.shown import markdown_cell
 
+_PAIRS = re.compile(r",(?=[^,=]+=)")  # a value may hold a comma
 PLACE = re.compile(r"\{([^{}|]+)\|([^{}|]*)\|([^{}|]+)\|([^{}|]+)\}")
 
 
@@ -31,7 +32,7 @@ def render(template: str, folders: Sequence[Path]) -> str:
     def cell(found: re.Match[str]) -> str:
         file, keys, column, form = (part.strip() for part in found.groups())
         rows = table(file)
-        for key, value in (pair.strip().split("=", 1) for pair in keys.split(",") if pair.strip()):
+        for key, value in (pair.strip().split("=", 1) for pair in _PAIRS.split(keys) if pair.strip()):
             rows = rows[rows[key] == value]
         if column == "#":
             return format(len(rows), form)

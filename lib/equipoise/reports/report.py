@@ -155,13 +155,11 @@ class Report:
         self._record(name, basis, data, note, files, comparison)
         return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
 
-    def claim(self, name: str, evidence: Evidence | str = "", *old: object) -> Shown:
+    def claim(self, name: str, evidence: Evidence) -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv``, such as ``thesis/2.2-stems``, by the evidence.
 
         The artefact that it rests on has been reported. A variant judges nothing.
         """
-        if not isinstance(evidence, Evidence):  # a claim of the old form, until every notebook has the new one
-            return Shown.text("", "", "")
         paper, _, claim = name.partition("/")
         record = judged(paper, claim, evidence)
         artefact = f"{paper}/{record['artefact']}"

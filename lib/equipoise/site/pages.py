@@ -86,7 +86,9 @@ def reported() -> dict[str, Notebook]:
 
 def _environment() -> jinja2.Environment:
     loader = jinja2.FileSystemLoader(TEMPLATES / "site")
-    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.finalize = lambda value: plain(value) if type(value) is str else value  # markup was clean before
+    return environment
 
 
 def variant(folder: Path) -> Path:
@@ -107,9 +109,7 @@ def pages() -> dict[str, bytes]:
     reports, notebooks = project.root() / "reports", reported()
     if not notebooks:
         return {}
-    loader = jinja2.FileSystemLoader(TEMPLATES / "site")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.finalize = lambda value: plain(value) if type(value) is str else value  # markup was clean before
+    environment = _environment()
     environment.globals |= {
         "letters": LETTERS,
         "meanings": STATUS_MEANINGS,

@@ -42,8 +42,8 @@ def absent(values: Any) -> bool:
 
 
 def document_keys(rows: Integers, numbers: Integers) -> Integers:
-    """One number for a row and a document in it."""
-    return np.asarray(rows * (LARGEST_NUMBER + 1) + numbers)
+    """One number for a row and a document in it, whose number is below `LARGEST_NUMBER`."""
+    return np.asarray(rows * LARGEST_NUMBER + numbers)
 
 
 def shown_and_relevant(answers: pd.DataFrame) -> tuple[Integers, Integers, Integers]:

@@ -71,7 +71,7 @@ def score_attribution(
     parts.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True).assign(run=run)
     whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).astype({"against": "object"})
-    whole = whole.fillna({"against": "", "left_out": 0})
+    whole = whole.fillna({"against": ""})
     return whole.astype({"against": "str", "left_out": "int64", "count": "int64"})
 
 

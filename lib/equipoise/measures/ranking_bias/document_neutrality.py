@@ -119,7 +119,7 @@ def ideal_fairr(
     omega = np.asarray(neutralities, dtype=np.float64)
     # sorted by their negatives, with the documents that are not there last
     losses = -omega if present is None else np.where(present, -omega, np.inf)
-    depth = min(max(cutoffs, default=1), omega.shape[-1])
+    depth = reached(omega, cutoffs, present)[0].shape[-1]
     if depth < omega.shape[-1]:
         losses = np.partition(losses, depth - 1, axis=-1)[..., :depth]
     best = -np.sort(losses, axis=-1)

@@ -81,7 +81,7 @@ class Lattice:
 
         ``steps`` (shaped (n + 1, n)): what utterance u contributes directly behind v; in the last row, at first.
         """
-        sums, squares = np.zeros((2, len(self.after) + 1, len(steps)))  # the last row: where no step leads
+        sums, squares = np.zeros((2, len(self.after), len(steps)))  # the last row, of all, is where no step leads too
         ways, each = np.append(self.ways_from.astype(np.float64), 0.0), np.arange(self.after.shape[1])
         for here in reversed(self.levels[:-1]):
             reached = self.after[here]

@@ -203,7 +203,7 @@ class Structure(ABC):
         left = self.count - len(barred)
         if size > left:
             raise ValueError(f"{size} different orders wanted, but there are only {left}")
-        if left <= LARGEST_INT64:
+        if self._dtype is np.int64:
             ranks: Counts = rng.choice(left, size=size, replace=False).astype(self._dtype)
         else:
             kept: dict[int, None] = {}
