@@ -45,3 +45,9 @@ def test_notebook_sources_hold_no_outputs_and_no_functions(name: str) -> None:
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
     assert code[-1].source.strip() == "report.finish()"
     assert all(parameter.help for parameter in notebook.parameters.values())
+
+
+def test_whose_defaults_a_variant_names() -> None:
+    """The case studies' are the paper's own; elsewhere some are ours, so a variant says no more than "default"."""
+    papers = {name for name, notebook in notebooks.find_notebooks().items() if notebook.defaults == "paper"}
+    assert papers == {"gfrc_time_travel_movies", "gfrc2_iclr_researchers"}

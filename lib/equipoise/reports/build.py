@@ -57,7 +57,7 @@ def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[st
     # read before the run loads any of it: whatever is edited from here on makes the report out of date
     notebook, texts = Notebook.read(Path(source)), provenance.library()
     words = [
-        f"{name} = {value!r} ({'paper' if known.option else 'default'}: {known.default!r})"
+        f"{name} = {value!r} ({notebook.defaults}: {known.default!r})"
         for name, value in parameters.items()
         for known in [notebook.parameters[name]]
     ]

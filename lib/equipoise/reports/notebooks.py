@@ -117,6 +117,11 @@ class Notebook:
         return heading[1].strip() if heading else self.name
 
     @property
+    def defaults(self) -> str:
+        """Whose the defaults of its parameters are: "paper" where its metadata ``equipoise.defaults`` say so."""
+        return str(self.content.metadata.get("equipoise", {}).get("defaults", "default"))
+
+    @property
     def parameters(self) -> dict[str, Parameter]:
         """Parameters by name, from the cell tagged ``parameters``: ``name: type = default  # help``."""
         found: dict[str, Parameter] = {}
