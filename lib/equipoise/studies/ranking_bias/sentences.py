@@ -18,7 +18,7 @@ def of_collections(sets: Sets) -> list[str]:
     return [f"{label} is {ABOUT[held.name]}." for label, held in sets.items()]
 
 
-def of_recorded_rankers(collection: str = "grepbiasir") -> list[str]:
+def of_recorded_rankers(collection: str) -> list[str]:
     """What was recorded on a collection, and where it lies."""
     runs = read_settings(project.data("outputs", "ranking_bias", f"{collection}_settings.json"))["runs"]
     said = "; ".join(f"{name} ({what})" for name, what in runs.items())
