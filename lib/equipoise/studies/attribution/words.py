@@ -30,7 +30,9 @@ def _reading(found: Evidence, above: str, below: str, unclear: str) -> str:
 
 def answer(scored: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
     """What the recorded answers say of the notebook's question."""
-    models = ", ".join(above_chance(scored))
+    models = ", ".join(
+        dict.fromkeys(model.rpartition("/")[2] for model in above_chance(scored))
+    )  # records of one model
     if not models:
         return [NOBODY]
     mixed, true, placebo, moves = (found[name] for name in ("5.5-human", "5.3-human", "placebo-cab", "placebo-cas"))
