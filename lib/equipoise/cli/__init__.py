@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import re
 import sys
 import warnings
@@ -51,6 +52,8 @@ def _in_sentences() -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # click ends quietly: nobody reads on
+        if error.filename is None:
+            sys.stdout = io.StringIO()  # what could not be written is not tried again at the end of the process
         own = str(error) if error.errno is None else f"{error.filename or 'standard output'}: {reason(error)}"
         raise click.UsageError(shortened(plain(own), _LONGEST)) from None
     except UnicodeError:

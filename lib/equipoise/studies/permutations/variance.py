@@ -183,7 +183,9 @@ def anova(
     ]
     rows += [("Error", max(total - fits[-1][0], 0.0), len(values) - fits[-1][1]), ("Total", total, len(values) - 1)]
     sums = pd.DataFrame(rows, columns=["source", "SS", "DF"])
-    return anova_from_sums(sums, len(values), alpha=alpha, against=against)
+    table = anova_from_sums(sums, len(values), alpha=alpha, against=against)
+    # the twelfth digit of a p of 1e-274 is that of the processor that computed its F
+    return table.assign(p=table["p"].map(lambda p: float(f"{p:.9g}")))
 
 
 def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.0005) -> pd.DataFrame:
