@@ -463,3 +463,17 @@ def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
     assert all((made.parent / name).is_file() for name in images + links)
     assert not page.all("script")
     assert "&lt;script&gt;document.title" in made.read_text()
+
+
+def test_claims_are_filtered_without_a_script(browser: Browser) -> None:
+    page = browser.open((SITE / "claims.html").as_uri())
+    shown = (
+        "[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent).map(a => a.className.split(' '))"
+    )
+    everything = page.run(shown)
+    page.run("document.querySelector('#only-undecided').click()")
+    page.run("document.querySelector('#only-finding').click()")
+    left = page.run(shown)
+    assert left == [names for names in everything if {"undecided", "finding"} <= set(names)]
+    assert 0 < len(left) < len(everything)
+    page.close()
