@@ -111,6 +111,8 @@ def test_claims_on_one_weight(values: pd.DataFrame) -> None:
     gain = np.mean([mean(values, name) - part for name, part in parts.items()])
     assert found["2.3-together"].estimate == pytest.approx(gain)
     assert found["2.3-exceptions"].estimate == 2
+    quoted = [found[name].printed for name in ("2.3-tilde-weight", "2.3-v2-weight")]
+    assert quoted == pytest.approx([0.1, 0.55])  # section 2.5.1: 0.1, and the mean of 0.3 to 0.8
 
 
 def test_every_claim_of_the_chapter_is_stated(values: pd.DataFrame) -> None:

@@ -6,16 +6,17 @@ same difference is the mean over its four tasks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, Integers
-from equipoise.reports.claims import Evidence
+from equipoise.reports.claims import Evidence, stated
 from equipoise.statistics import resampled
 from equipoise.studies.query_by_example.systems import SYSTEMS
-from equipoise.studies.query_by_example.tables import BM25_RUN, LEXICAL_ROWS
+from equipoise.studies.query_by_example.tables import BM25_RUN, LEXICAL_ROWS, QUERIES
 
 _BM25 = SYSTEMS[BM25_RUN]
 _UNTRAINED = "the thesis trains on the task's judgements; the stand-ins saw none, and "
@@ -49,6 +50,11 @@ def _printed_means(table: pd.DataFrame) -> pd.Series:
 
 def _printed_cells(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_index("model").filter(like="MAP").map(lambda text: float(text.rstrip("%")) / 100)
+
+
+def _quoted(claim: str) -> float:
+    """Mean of the weights that the thesis names in the sentence of a claim."""
+    return float(np.mean([float(number) for number in re.findall(r"0\.\d", stated("thesis").loc[claim, "quote"])]))
 
 
 def _named(*runs: str) -> list[str]:
@@ -187,8 +193,12 @@ def of_one_weight(
     cells = printed.set_index("model").drop(columns="row").map(lambda text: float(text.rstrip("%")))
     fused, parts = cells.iloc[3:].to_numpy(), np.maximum(cells.iloc[[0]].to_numpy(), cells.iloc[1:3].to_numpy())
     return {
-        "2.3-tilde-weight": _of_papers("weight of BM25 with the highest mean MAP", *best_alpha(names[0]), 0.1),
-        "2.3-v2-weight": _of_papers("weight of BM25 with the highest mean MAP", *best_alpha(names[1]), 0.55),
+        "2.3-tilde-weight": _of_papers(
+            "weight of BM25 with the highest mean MAP", *best_alpha(names[0]), _quoted("2.3-tilde-weight")
+        ),
+        "2.3-v2-weight": _of_papers(
+            "weight of BM25 with the highest mean MAP", *best_alpha(names[1]), _quoted("2.3-v2-weight")
+        ),
         "2.3-together": _of_papers(
             "mean gain in MAP of both interpolations over the better of their parts",
             paper,
@@ -235,7 +245,7 @@ def of_oracle(
             "share of facets for which BM25 alone is best: with TILDEv2 less with TILDE",
             paper,
             lambda n: float(n @ (alphas == 1) @ [-1, 1] / n.sum()),
-            of("queries with optimal alpha 1") / 1000,
+            of("queries with optimal alpha 1") / QUERIES,
         ),
         "2.4-spread": _of_papers(
             "quartile range of the best weights: TILDEv2's less TILDE's",

@@ -31,6 +31,9 @@ CONTEXTUALISED_ROWS = (
 Fusions = Mapping[str, str]
 """What BM25 together with a contextualised ranker is called, and the ranker's column of scores."""
 
+QUERIES = 1000
+"""Queries of a task in SciDocs, about: the thesis prints no exact number."""
+
 LEXICAL_ROWS = tuple(f"{model}_{name}" for model in ("lm", "bm25") for name in ("SA", "STM1", "STM2", "bert", "domain"))
 """Rows of Table 2.2."""
 
@@ -178,7 +181,7 @@ def prediction_table(predictions: pd.DataFrame, best: pd.DataFrame, resamples: i
 # --- printed tables -----------------------------------------------------------------------------------------------
 
 
-def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = 1000) -> pd.DataFrame:
+def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = QUERIES) -> pd.DataFrame:
     """What must hold between the cells of the thesis's Tables 2.1 to 2.4, whatever the data, and how often it does.
 
     ``queries``: of a task in SciDocs, about.
