@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
@@ -58,13 +57,13 @@ def measures_over_cutoffs(axes: Sequence[Sequence[Axes]], curves: pd.DataFrame, 
 def fairness_by_query(
     axes: Sequence[Axes], scores: pd.DataFrame, runs: Sequence[str], titles: Mapping[str, str]
 ) -> None:
-    """Scatter NFaiRR and TExFAIR of each query, a colour for each run, axes for each query set."""
+    """Density of NFaiRR and TExFAIR over the queries of all runs, axes for each query set, r of each run in words."""
     x, y = "NFaiRR", "TExFAIR"
     for ax, (label, title) in zip(axes, titles.items(), strict=True):
-        for number, run in enumerate(runs):
-            part = scores.loc[label, run]
-            ax.scatter(part[x], part[y], s=14, alpha=0.55, label=run, linewidths=0, **_style(number))
-        low = float(np.nanmin(scores.loc[label, [x, y]]))
-        ax.plot([low, 1], [low, 1], color="#888888", linewidth=0.8, zorder=0)
+        shown = scores.loc[label].loc[list(runs), [x, y]].dropna()
+        drawn = ax.hexbin(shown[x], shown[y], gridsize=24, extent=(0, 1, 0, 1), mincnt=1, bins="log", cmap="Blues")
+        ax.plot([0, 1], [0, 1], color="#888888", linewidth=0.8)
+        r = [f"{run}: r = {shown.loc[run].corr().loc[x, y]:.2f}" for run in runs]
+        ax.text(0.03, 0.03, "\n".join(r), transform=ax.transAxes, va="bottom", fontsize=8)
+        ax.figure.colorbar(drawn, ax=ax, label="lists (logarithmic)")
         ax.set(xlabel=x, ylabel=y, title=title)
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
