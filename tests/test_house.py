@@ -117,7 +117,7 @@ def test_studies_import_the_library_and_never_each_other() -> None:
                 continue
             where = f"{path.relative_to(LIBRARY)} imports {name}"
             assert own[0] == "studies", where
-            assert parts[1] in (own[1], "recording"), where
+            assert parts[1] in (own[1], "recording", "config"), where
             assert parts[-1] != "record" or own[-1] == "record.py", f"{where}, a recorder"
 
 

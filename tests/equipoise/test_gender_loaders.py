@@ -282,17 +282,3 @@ def test_the_original_collection_streams_through_ir_datasets(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(registry.DataUnreachable, match="pip install"):
         bias_collections.collection("msmarco-qs2")
-
-
-def test_given_runs_keep_the_queries_of_the_collection(tmp_path: Path) -> None:
-    tiny = bias_collections.BiasCollection("tiny", pd.DataFrame({"query": ["1"]}), pd.DataFrame(), lambda: iter([]))
-    (tmp_path / "c").mkdir()
-    first = written(tmp_path, "bm25", "1 Q0 d1 1 2 x\n2 Q0 d1 1 2 x\n")
-    second = written(tmp_path / "c", "bm25", "1 Q0 d2 1 2 x\n")
-    table = bias_collections.given_runs(tiny, [first], [second])
-    assert table[["world", "run", "topic", "document"]].to_numpy().tolist() == [
-        ["original", "bm25", "1", "d1"],
-        ["counterfactual", "bm25", "1", "d2"],
-    ]
-    with pytest.raises(ValueError, match="no run holds a query of tiny"):
-        bias_collections.given_runs(tiny, [written(tmp_path, "other", "9 Q0 d1 1 2 x\n")], [])

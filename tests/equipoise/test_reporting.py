@@ -15,7 +15,7 @@ from equipoise import project
 from equipoise.files import parse_number
 from equipoise.reports.claims import Evidence
 from equipoise.reports.ledger import STATUSES, Ledger
-from equipoise.reports.printed import artefacts, compare, printed_table
+from equipoise.reports.printed import Printed, artefacts, compare, printed_table
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
 from equipoise.reports.shown import difference_lines, markdown_cell
@@ -245,3 +245,10 @@ def test_cells_that_differ_for_one_reason_are_told_in_one_line() -> None:
     assert [line.count("printed 1") for line in told] == [2, 1]
     assert told[0].startswith("2 cells: 0, R: ")
     assert told[1].endswith("(no reason is known)")
+
+
+def test_a_tolerance_adds_to_the_precision_of_a_printed_number() -> None:
+    cell = Printed.parse("0.1544")
+    assert not cell.agrees(0.1546, "0.1544")
+    assert cell.agrees(0.1564, "0.1544", 0.002)
+    assert not cell.agrees(0.1566, "0.1544", 0.002)

@@ -19,6 +19,7 @@ from equipoise.studies.ranking_bias.substitution import (
     spacy_tagger,
     substitute,
 )
+from plain_tagger import plain_tagger
 
 WORDS = [
     ("he", "she"), ("himself", "herself"), ("man", "woman"), ("men", "women"), ("son", "daughter"), ("king", "queen"),
@@ -33,14 +34,6 @@ def tagger() -> Tagger:
     for package in ("spacy", SPACY_MODEL):
         pytest.importorskip(package, reason=f"{package} is not installed: pip install 'equipoise[models]'")
     return spacy_tagger()
-
-
-def plain_tagger(texts: Iterable[str]) -> Iterator[list[Token]]:
-    """A tagger that knows nothing: words between blanks, every capitalised one a person."""
-    for text in texts:
-        words = text.split(" ")
-        spaces = [" "] * (len(words) - 1) + [""]
-        yield [Token(w, s, "NN", False, w[:1].isupper()) for w, s in zip(words, spaces, strict=True)]
 
 
 def changed(text: str, tagger: Tagger) -> str:

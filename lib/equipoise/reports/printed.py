@@ -61,12 +61,13 @@ class Printed:
         # a whole number is taken at its word: 1 beside 0.6 is no rounding of 0.6
         return cls(float(digits), 0.5 * 10.0**-decimals if decimals else 0.0, decimals)
 
-    def agrees(self, ours: object, text: str) -> bool:
-        """Whether a value of ours is this number at its precision, or else this text."""
+    def agrees(self, ours: object, text: str, tolerance: float = 0.0) -> bool:
+        """Whether a value of ours is this number at its precision and within a tolerance, or else this text."""
         if self.number is None:
             return isinstance(ours, str) and ours.strip() == text.strip()
         value = as_number(ours)
-        return value is not None and abs(value - self.number) <= self.half_unit + 1e-9 * max(1.0, abs(self.number))
+        within = self.half_unit + tolerance + 1e-9 * max(1.0, abs(self.number))
+        return value is not None and abs(value - self.number) <= within
 
 
 def as_number(value: object) -> float | None:
@@ -130,6 +131,7 @@ def compare(
     keys: Sequence[str],
     columns: Sequence[str] | None = None,
     where: Mapping[str, str] | None = None,
+    tolerance: float = 0.0,
 ) -> Comparison:
     """Hold a table against a printed one, cell by cell, at the printed precision.
 
@@ -139,7 +141,8 @@ def compare(
 
     ``ours`` has at least the columns and rows of the printed table ``against``, such as ``gfrc/table-1``; ``keys``
     identify a row in both. ``columns`` are the printed columns, and ``where`` says by a column's text which are the
-    printed rows, to compare where the others cannot be computed or are what ours was computed from.
+    printed rows, to compare where the others cannot be computed or are what ours was computed from. ``tolerance`` is
+    added to the precision of a printed number.
     """
     printed = printed_table(against)
     for column, text in (where or {}).items():
@@ -168,6 +171,6 @@ def compare(
             parsed, number = Printed.parse(text), as_number(value)
             if parsed.number is not None and number is not None:
                 largest = max(largest or 0.0, abs(number - parsed.number))
-            if not parsed.agrees(value, text):
+            if not parsed.agrees(value, text, tolerance):
                 differences.append(Difference(label, column, text, raw(value), reasons.get((label, column), "")))
     return Comparison(against, ours, printed, cells, tuple(differences), largest)

@@ -57,17 +57,17 @@ class Report:
 
     Under `equipoise build` it writes where the build says. In a notebook run by hand it writes to
     ``reports/variants/by-hand/<notebook>``, and so never over the committed report. ``notebook`` is its name, without
-    ending.
+    ending. ``compared``: whether it is compared with what is printed though its parameters are not the usual ones.
     """
 
-    def __init__(self, notebook: str) -> None:
+    def __init__(self, notebook: str, *, compared: bool = False) -> None:
         self.notebook = notebook
         given = os.environ.get(REPORT_FOLDER_VARIABLE)
         self.folder = Path(given or project.root() / "reports" / "variants" / "by-hand" / _slug(notebook))
         if not given:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._variant = os.environ.get(VARIANT_VARIABLE, "")
+        self._variant = "" if compared else os.environ.get(VARIANT_VARIABLE, "")
         self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
@@ -87,6 +87,7 @@ class Report:
         data: str = "",
         note: str = "",
         digits: int = 4,
+        tolerance: float = 0.0,
     ) -> Shown:
         """Save a table, and hold it against the printed one where it is a paper's; both are shown side by side.
 
@@ -95,11 +96,12 @@ class Report:
         ``caption`` is by default the artefact's title, and ``against`` its own printed table. ``columns`` are the printed
         ones to compare, and ``where`` chooses the printed rows by a column's text, where the others cannot be computed
         or are what ours was computed from. ``data`` says in words for the ledger what it was made from, ``note`` what
-        else its reader should know. ``digits`` are the decimals to show where no printed precision is known.
+        else its reader should know. ``digits`` are the decimals to show where no printed precision is known. ``tolerance``
+        is how much farther from the printed number than its precision a cell may lie.
         """
         if against is None and name in self._known.index and basis != "replica":
             against = name
-        comparison = None if against is None or self._variant else compare(ours, against, keys, columns, where)
+        comparison = None if against is None or self._variant else compare(ours, against, keys, columns, where, tolerance)
         if self._variant:
             shown = show_variant(caption or self._title(name), ours, self._published(name), self._variant, digits)
         else:

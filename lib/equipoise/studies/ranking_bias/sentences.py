@@ -6,24 +6,33 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from equipoise import project
 from equipoise.reports.claims import Evidence
-from equipoise.studies.ranking_bias.data import ABOUT
+from equipoise.studies.ranking_bias.study import Study
 from equipoise.studies.ranking_bias.tables import Sets
-from equipoise.studies.recording import read_settings
 
 
 def of_collections(sets: Sets) -> list[str]:
     """What stands for each query set."""
-    return [f"{label} is {ABOUT[held.name]}." for label, held in sets.items()]
+    return [f"{label} is {held.about}." for label, held in sets.items()]
 
 
-def of_recorded_rankers(collection: str) -> list[str]:
-    """What was recorded on a collection, and where it lies."""
-    runs = read_settings(project.data("outputs", "ranking_bias", f"{collection}_settings.json"))["runs"]
-    said = "; ".join(f"{name} ({what})" for name, what in runs.items())
-    where = "What they returned is recorded with the models' sha256 in data/outputs/ranking_bias; no model runs here."
-    return [f"{len(runs)} rankers: {said}.", where]
+def of_rankers(study: Study) -> list[str]:
+    """The rankers of a study, and that none runs here."""
+    said = "; ".join(f"{name} ({ranker.about})" for name, ranker in study.rankers.items())
+    return [f"{len(study.rankers)} rankers: {said}.", "What they returned is recorded; no model runs here."]
+
+
+def of_what_reproduces(study: Study) -> list[str]:
+    """What the numbers stand for."""
+    what = {
+        "replica": "Table 4.1, Figure 4.2 and Table 4.2 are replicas: other collections and other rankers than the "
+        "thesis's",
+        "thesis": "Tables 4.1 and 4.2 are computed on what the config names as the thesis's own data and rankers, and "
+        f"compared with the printed cells, which may lie {study.tolerance:g} off beyond their precision",
+    }
+    first = "Figure 4.1 is drawn from what it prints."
+    last = "The exchanged columns of Table 4.2 follow from the printed cells alone."
+    return [first, f"{what[study.stands_for]}; each claim above says whether it carries over, with its interval.", last]
 
 
 def of_ties(tied: pd.DataFrame, tied_scores: str, cutoff: int) -> list[str]:

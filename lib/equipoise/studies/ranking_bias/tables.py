@@ -18,7 +18,7 @@ from equipoise.nuggets import read_nuggets
 from equipoise.reports.printed import printed_table
 from equipoise.statistics import compare_pairs
 from equipoise.studies.ranking_bias.data import WORLDS, BiasCollection
-from equipoise.studies.recording import read_settings
+from equipoise.studies.ranking_bias.study import Study
 
 Sets = Mapping[str, BiasCollection]
 Counts = Mapping[str, bias.TermCounts]
@@ -171,45 +171,43 @@ def composition(runs: pd.DataFrame, sets: Sets, counts: Counts, groups: bias.Ter
     return _on_each(sets, shares)
 
 
-def _substitution(held: BiasCollection) -> pd.DataFrame:
+def _substitution(study: Study, label: str) -> pd.DataFrame:
     """What became of each gendered term of a recorded collection."""
-    path = project.data("outputs", "ranking_bias", f"{held.name}_substitution.tsv")
+    path = study.file(label, "substitution.tsv")
     return pd.read_csv(path, sep="\t", dtype={"term": "str", "counterpart": "str"}, keep_default_na=False)
 
 
-def _queries_with_substituted_words(held: BiasCollection) -> int:
-    terms = _substitution(held).query("outcome == 'substituted'")["term"]
+def _queries_with_substituted_words(held: BiasCollection, substitution: pd.DataFrame) -> int:
+    terms = substitution.query("outcome == 'substituted'")["term"]
     texts = held.queries[["query", "text"]].itertuples(index=False, name=None)
     return int((bias.count_terms(texts, terms, tokens="word").counts.sum(axis=1) > 0).sum())
 
 
-def substitution_account(sets: Sets) -> pd.DataFrame:
+def substitution_account(study: Study, sets: Sets) -> pd.DataFrame:
     """What the recorder says of the substitution in each collection; shares of what substituting twice restores.
 
     ``queries with such a word``: those that hold a word substituted somewhere in the collection.
     """
     rows = []
     for label, held in sets.items():
-        stated = ("outputs", "ranking_bias", f"{held.name}_settings.json")
-        recorded = project.root().joinpath("data", *stated).is_file()
-        known = read_settings(project.data(*stated))["account"] if recorded else {}
-        row = {"query set": label, "collection": held.name} | known
-        for what in ("words", "documents") if recorded else ():
+        row = {"query set": label, "collection": held.name} | study.settings(label)["account"]
+        for what in ("words", "documents"):
             row[f"{what} restored"] = row[f"{what} restored by substituting twice"] / row[what]
-            row["queries with such a word"] = _queries_with_substituted_words(held)
+        row["queries with such a word"] = _queries_with_substituted_words(held, _substitution(study, label))
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def substituted_terms(sets: Sets, most: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What became of the gendered terms of recorded collections: occurrences in all, and the most frequent terms."""
-    done = _on_each(sets, lambda label: _substitution(sets[label]))
+def substituted_terms(study: Study, most: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What became of the gendered terms of the collections: occurrences in all, and the most frequent terms."""
+    done = _on_each(study.query_sets, lambda label: _substitution(study, label))
     total = done.pivot_table(index="queries", columns="outcome", values="occurrences", aggfunc="sum", fill_value=0)
     return total, done.groupby(["queries", "outcome"]).head(most)
 
 
 def overlaps(runs: pd.DataFrame, sets: Sets, persistence: float, depth: int, tied_scores: Any) -> pd.DataFrame:
-    """CRBO of every query: columns ``queries, run, topic, measure, value``."""
+    """CRBO of every query, of runs in both worlds: columns ``queries, run, topic, measure, value``."""
+    runs = runs[runs.groupby("run")["world"].transform("nunique") == len(WORLDS)]
 
     def overlap(label: str) -> pd.DataFrame:
         before, after = (runs[(runs["world"] == world) & (runs["queries"] == label)] for world in WORLDS)
@@ -221,7 +219,7 @@ def overlaps(runs: pd.DataFrame, sets: Sets, persistence: float, depth: int, tie
 def table_4_2(overlap: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Table 4.2: mean CRBO, among scores by query, beside the fairness of Table 4.1."""
     means = overlap[overlap["measure"] == "CRBO"].groupby(_KEYS)["value"].mean().rename("CRBO")
-    return table[["TExFAIR", "NFaiRR"]].join(means)[["CRBO", "TExFAIR", "NFaiRR"]]
+    return table[["TExFAIR", "NFaiRR"]].join(means, how="inner")[["CRBO", "TExFAIR", "NFaiRR"]]
 
 
 def other_choices(

@@ -1,0 +1,174 @@
+"""What chapter 4 is run on: query sets, rankers and their runs, as a config names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from equipoise import project
+from equipoise.files import read_text
+from equipoise.loaders.documents import stream_documents
+from equipoise.loaders.trec import read_qrels
+from equipoise.problems import Problems, shown
+from equipoise.reports.printed import printed_table
+from equipoise.reports.report import Basis
+from equipoise.studies.config import StandsFor, config_path, read_config
+from equipoise.studies.ranking_bias import data
+from equipoise.studies.ranking_bias.data import BiasCollection
+from equipoise.studies.recording import read_settings
+
+NOTEBOOK = "thesis_ch4_ranking_bias"
+
+
+@dataclass(frozen=True)
+class QuerySet:
+    """A collection of `data.COLLECTIONS` by its name, or one of the reader's own.
+
+    ``queries``: lines of an id, a tab and a text. ``qrels``: of TREC. ``documents``: a file or a name of ir_datasets,
+    as `stream_documents` reads it. ``about``: what it is, in words.
+    """
+
+    collection: str
+    queries: Path | None = None
+    qrels: Path | None = None
+    documents: str = ""
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        own = [self.queries is not None, self.qrels is not None, bool(self.documents), bool(self.about)]
+        if any(own) and not all(own):
+            raise ValueError("a collection of one's own names queries, qrels, documents and what it is about")
+        if not any(own) and self.collection not in data.COLLECTIONS:
+            raise ValueError(
+                f"no collection {self.collection!r}; there are {', '.join(data.COLLECTIONS)}, or one's own"
+            )
+
+    def load(self) -> BiasCollection:
+        """The collection, with a start of a pass over its documents."""
+        if self.queries is None or self.qrels is None:
+            return data.collection(self.collection)
+        queries = _read_queries(self.queries)
+        qrels = read_qrels(self.qrels)
+        judged = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
+        return BiasCollection(self.collection, queries, judged, lambda: stream_documents(self.documents), self.about)
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """A ranker that is run here, by kind, or one whose run files are read.
+
+    ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens after which a text is
+    cut. ``candidates``: documents that late interaction re-ranks. ``runs``: TREC run files, with ``{world}`` and
+    ``{queries}`` in their path; ``recipe``: how to make them. ``worlds``: those it ranks, the original one at least.
+    ``printed``: its row in Table 4.1.
+    """
+
+    kind: Literal["bm25", "splade", "dense", "late interaction", "run files"]
+    about: str
+    model: str = ""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    length: int = 256
+    candidates: int = 100
+    runs: Path | None = None
+    worlds: tuple[str, ...] = data.WORLDS
+    recipe: str = ""
+    printed: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.kind == "run files") != (self.runs is not None):
+            raise ValueError("run files, and no other kind, have runs")
+        if data.WORLDS[0] not in self.worlds or set(self.worlds) - set(data.WORLDS):
+            raise ValueError(f"worlds are {' and '.join(data.WORLDS)}, the first one always")
+        if (self.kind in ("splade", "dense", "late interaction")) != bool(self.model):
+            raise ValueError(f"{self.kind} has {'a model' if self.model == '' else 'no model'}")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A run of chapter 4 (thesis sections 4.4 and 4.5).
+
+    ``baseline``: the ranker that others are tested against. ``depth``: documents of each query that are recorded.
+    ``record``: folder of what was recorded. ``tolerance``: how far a cell may lie from the printed one.
+    """
+
+    stands_for: StandsFor
+    query_sets: dict[str, QuerySet]
+    rankers: dict[str, Ranker]
+    baseline: str
+    record: Path
+    depth: int = 20
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        if set(self.query_sets) != {"QS1", "QS2"}:
+            raise ValueError("the query sets are QS1 and QS2")
+        if self.baseline not in self.rankers:
+            raise ValueError(f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}")
+
+    @classmethod
+    def read(cls, name: str) -> Study:
+        """The study of a config: a name in data/studies/ranking_bias, or a YAML file."""
+        return read_config(config_path("ranking_bias", name), cls)
+
+    @property
+    def basis(self) -> Basis:
+        """Whether its numbers are compared with the printed ones."""
+        return "recomputed" if self.stands_for == "thesis" else "replica"
+
+    @property
+    def figure_basis(self) -> Basis:
+        """The same of a figure, which prints no numbers."""
+        return "derived" if self.stands_for == "thesis" else "replica"
+
+    def compared(self, table: pd.DataFrame, column: str) -> dict[str, Any]:
+        """What `Report.table` takes: a table indexed by query set and run, whose printed rows ``column`` names."""
+        ours, keys = table.reset_index(), ["queries", "run"]
+        if self.stands_for == "thesis":
+            rows = printed_table(f"thesis/table-4.{1 if column == 'method' else 2}")[column]
+            names = {name: ranker.printed for name, ranker in self.rankers.items()}
+            short = {name: row for name in names.values() for row in rows if name and name.split()[0] == row}
+            ours[column] = [short.get(names[run], names[run]) or run for run in ours["run"]]
+            keys = ["queries", column]
+        return {"ours": ours, "keys": keys, "basis": self.basis, "tolerance": self.tolerance}
+
+    def sets(self) -> dict[str, BiasCollection]:
+        """The collection of each query set."""
+        return {label: chosen.load() for label, chosen in self.query_sets.items()}
+
+    def file(self, label: str, what: str) -> Path:
+        """A recorded file of a query set, noted as used."""
+        path = self.record / f"{self.query_sets[label].collection}_{what}"
+        if not path.is_file():
+            raise FileNotFoundError(f"{path.name} is not recorded: equipoise study ranking_bias makes it")
+        if path.is_relative_to(project.root()):
+            project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
+        return path
+
+    def settings(self, label: str) -> dict[str, Any]:
+        """What is stated of the record of a query set."""
+        return read_settings(self.file(label, "settings.json"))
+
+    def runs(self) -> pd.DataFrame:
+        """Recorded runs on every query set, which column ``queries`` names."""
+        frames = {label: data.read_recorded_runs(self.file(label, "runs.tsv.gz")) for label in self.query_sets}
+        runs = pd.concat(frames, names=["queries"]).reset_index("queries")
+        return runs[runs["run"].isin(self.rankers)].reset_index(drop=True)
+
+
+def _read_queries(path: Path) -> pd.DataFrame:
+    problems, rows = Problems(), []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        key, tab, text = line.partition("\t")
+        if line.strip() and not (tab and key.strip() and text.strip()):
+            problems.add(path, number, None, shown(line), "an id, a tab and a text")
+        elif line.strip():
+            rows.append((number, key.strip(), text.strip()))
+    table = pd.DataFrame(rows, columns=["line", "query", "text"])
+    problems.add_repeats(path, table, ["query"], "query", "each query once")
+    if not rows and not problems:
+        problems.add(path, None, None, "no query", "an id, a tab and a text on each line")
+    problems.refuse()
+    return table.drop(columns="line").astype("str")
