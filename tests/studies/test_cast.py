@@ -15,11 +15,12 @@ import pytest
 from equipoise import project
 from equipoise.files import read_columns
 from equipoise.loaders import registry, trec
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import conversations, with_dependencies
 from equipoise.problems import InputError
 from equipoise.reports.printed import printed_table
 from equipoise.studies.permutations import data as cast
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.conversations import conversations, utterance_blocks, with_dependencies
+from equipoise.studies.permutations.tables import utterance_blocks
 
 
 def problems(reader: Callable[[Path], pd.DataFrame], path: Path, content: str) -> list[str]:

@@ -20,10 +20,8 @@ import pandas as pd
 
 from equipoise.files import read_text
 from equipoise.loaders import registry, trec
+from equipoise.orders.class_structures import CLASSES
 from equipoise.problems import InputError, Problem, Problems
-
-# classes of an utterance: self-explanatory, depends on the first topic, depends on a previous topic
-CLASSES = ("SE", "FT", "PT")
 
 # collections of the CAsT 2019 passages: Wikipedia (TREC CAR), the web (MS MARCO), news (Washington Post)
 _SOURCES = ("CAR", "MARCO", "WAPO")
