@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -59,7 +59,7 @@ def orders_for_ranking(
     means = pd.Series(np.mean([scores.mean(axis=0) for scores in every.values()], axis=0), systems)
     ranked = means.sort_values(ascending=False).index
     named = {frozenset(pair): f"{pair[0]} and {pair[1]}" for pair in combinations(systems, 2)}
-    neighbours = [named[frozenset(pair)] for pair in zip(ranked[:-1], ranked[1:], strict=True)]
+    neighbours = [named[frozenset(pair)] for pair in pairwise(ranked)]
     reached = {f"expected Kendall's tau {tau:g}": 2 * chances.mean(axis=1) - 1 >= tau for tau in taus}
     reached["the same ranking, 19 times in 20"] = (1 - chances[neighbours]).sum(axis=1) <= 1 - LIKELY
     rows = []

@@ -64,10 +64,8 @@ def record_rewrites(weights: Path, threads: int) -> None:
     """Record what a language model in a GGUF file makes of each utterance behind each other one."""
     judged, _ = fetch_judged()
     path = project.root().joinpath("data", *rewrites.RECORD)
-    instruction = {"instruction": rewrites.INSTRUCTION, "instruction, sha256": rewrites.digest(rewrites.INSTRUCTION)}
-    settings = settings_of(
-        seed=SEED, models={weights.name: weights}, packages=["xllamacpp"], sampling=GREEDY, **instruction
-    )
+    settings = settings_of(seed=SEED, models={weights.name: weights}, packages=["xllamacpp"], sampling=GREEDY)
+    settings |= {"instruction": rewrites.INSTRUCTION, "instruction, sha256": rewrites.digest(rewrites.INSTRUCTION)}
     held = {
         (line["query"], line["before"]) for line in begin(path, settings, rewrites.KIND, rewrites.FIELDS, rewrites.KEY)
     }

@@ -32,8 +32,8 @@ def order_dependence(exact: pd.DataFrame, scripts: pd.DataFrame, beside: str = "
 
     ``exact``: of `Experiment.exact`, without missing values. ``scripts`` (columns run, topic, value): scores of the
     script. ``beside``: a system whose standard deviation is taken from that of each other one. Returns columns run,
-    script, mean, change (mean minus script) with its low and high, minimum, maximum, sd with its low and high, sd / mean,
-    and, beside a system, the difference with its low and high.
+    script, mean, change (mean minus script) with its ends, minimum, maximum, sd with its ends, sd / mean, and, beside a
+    system, the difference with its ends.
     """
     means, spreads = _wide(exact, "mean"), _wide(exact, "sd")
     script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[means.index]
@@ -53,7 +53,7 @@ def order_dependence(exact: pd.DataFrame, scripts: pd.DataFrame, beside: str = "
 
 
 def steadier(exact: pd.DataFrame, *, relative: bool = False) -> Evidence:
-    """Standard deviation over the orders, of the systems that add the previous utterance as it is, minus the rewriter's.
+    """Standard deviation over the orders of systems that add the previous utterance as it is, minus the rewriter's.
 
     ``relative``: each divided by the mean score of its system over all conversations.
     """

@@ -1,4 +1,4 @@
-"""What a language model makes of an utterance, told the first utterance and the previous one: a rewriter, recorded once.
+"""What a language model makes of an utterance, told the first one and the previous one: a rewriter, recorded once.
 
 The rewriter sees what CU sees, so it is asked once for each pair of utterances of a conversation, whatever the number
 of orders. The first utterance never moves and is kept as it is. The rewrites lie in ``data/outputs/permutations``.

@@ -33,7 +33,7 @@ REWRITERS = {
 
 
 def read_rewritten(path: str | Path) -> pd.Series:
-    """Rewritten utterances by query, from a file of item cast_rewrites, which is separated by tabs and quotes nothing."""
+    """Rewritten utterances by query, from a file of item cast_rewrites: separated by tabs, without quoting."""
     table = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, dtype=str, keep_default_na=False)
     return table.set_index("id")["query"]
 

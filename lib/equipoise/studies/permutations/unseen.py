@@ -113,8 +113,8 @@ def unseen_systems(
             predictions |= predicted(actual[0], np.delete(scores, number, axis=1), wider)
             for name, prediction in predictions.items():
                 needs = NEEDS.get(name, "the script" if name == "the script alone" else _WITH_OTHERS)
-                rows.append({"prediction": name, "needs": needs, "run": run, "topic": topic})
-                rows[-1] |= _errors(prediction, actual)
+                named = {"prediction": name, "needs": needs, "run": run, "topic": topic}
+                rows.append({**named, **_errors(prediction, actual)})
     return pd.DataFrame(rows)
 
 
