@@ -89,11 +89,11 @@ def test_the_interaction_of_180_000_scores(benchmark: Any) -> None:
     assert table["DF"].tolist() == [19, 19_980, 8, 152, 159_840, 179_999]
     small = scores_of(10, 48, 5)  # a size that statsmodels can do: 535 columns of dummies
     formula = "value ~ C(topic) + C(topic):C(permutation) + C(run) + C(topic):C(run)"
-    theirs = best_of(lambda: anova_lm(smf.ols(formula, small).fit(), typ=1), 1)
+    theirs = best_of(lambda: anova_lm(smf.ols(formula, small).fit(), typ=1), 2)
     ours = best_of(lambda: anova(small, "MD1", interaction=True))
     benchmark.extra_info["times as fast as statsmodels, on 2,400 scores"] = theirs / ours
     print(f"\nthe interaction: {theirs / ours:.1f} times as fast as statsmodels on 2,400 scores")
-    assert theirs / ours > 20
+    assert theirs / ours > 50
 
 
 def test_exact_means_against_ten_thousand_samples(benchmark: Any) -> None:
@@ -128,4 +128,4 @@ def test_exact_extremes_against_every_order(benchmark: Any) -> None:
     ratio = best_of(every_order, 5) / benchmark.stats.stats.min
     benchmark.extra_info["times as fast as scoring all 40,320 orders"] = ratio
     print(f"\nexact extremes: {ratio:.1f} times as fast as scoring all 40,320 orders")
-    assert ratio > 10
+    assert ratio > 15

@@ -326,7 +326,9 @@ def test_the_record_holds_the_judged_utterances_and_none_with_another_text() -> 
         pytest.skip(f"needs upstream data: {error}")
     found = read_antecedents(project.data(*RECORD), judged)
     assert found["query"].tolist() == judged["query"].tolist()
-    with pytest.raises(ValueError, match=r"no noun phrases of the text of 31_1, 31_2: .*permutations\.record records"):
+    with pytest.raises(
+        ValueError, match=r"no noun phrases of the text of 31_1, 31_2: .*permutations\.record phrases records"
+    ):
         read_antecedents(project.data(*RECORD), judged.assign(text=judged["text"].mask(judged.index < 2, "What?")))
 
 

@@ -113,14 +113,17 @@ class ClassStructure(Structure):
         with b blocks behind the first, the end of any other block (the opening included) directly precedes a head with
         probability 1 / b. Row v, column u: v is uttered directly before u. Beyond the paper.
         """
-        probability = np.zeros((self.size, self.size))
-        heads = np.array([block[0] for block in self.blocks[1:]], dtype=np.intp)
-        for head, *followers in self.blocks:
-            ends = followers or [head]
-            probability[np.ix_(ends, heads[heads != head])] = 1 / max(len(heads), 1) / len(ends)
-            probability[np.ix_([head, *followers], followers)] = 1 / max(len(followers), 1)
+        followers = np.bincount(self.block)[self.block] - 1
+        same, among = self.block[:, None] == self.block, np.maximum(followers, 1)
+        ends = (self.is_head != (followers > 0))[:, None] & ~same & (self.block > 0)
+        of_heads = ends / max(len(self.blocks) - 1, 1) / among[:, None]
+        probability = np.where(self.is_head, of_heads, same / among)
         np.fill_diagonal(probability, 0.0)
         return probability
+
+    def opening(self) -> Floats:
+        """Probability of each utterance to come first: utterance 0 always does."""
+        return (np.arange(self.size) == 0).astype(np.float64)
 
     def positions(self) -> Floats:
         """Probability of each utterance at each position in a uniformly drawn valid order, in closed form.

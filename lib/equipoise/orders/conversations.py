@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,8 @@ class Conversation:
     """A scripted conversation, its utterances in the order of the script, and its valid orders.
 
     ``antecedents``: of each utterance the phrase that a later pronoun could refer to, and whether it has a pronoun
-    itself; empty where they were not looked for (`read_antecedents`).
+    itself; empty where they were not looked for (`read_antecedents`). ``rewrites``: what a language model makes of an
+    utterance, by the previous and the current one; empty likewise (`read_rewrites`).
     """
 
     topic: str
@@ -26,6 +27,7 @@ class Conversation:
     texts: tuple[str, ...]
     structure: Structure
     antecedents: tuple[tuple[str, bool], ...] = ()
+    rewrites: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not len(self.queries) == len(self.texts) == self.structure.size:

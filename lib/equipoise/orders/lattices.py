@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ Masks = NDArray[np.uint64]
 Counts = NDArray[Any]  # int64 where every count fits, Python integers (dtype object) where not
 
 LARGEST_INT64 = int(np.iinfo(np.int64).max)
+_NUMBERS_AT_ONCE = 1_000_000  # bounds the memory of the search for extremes
 
 
 @cache
@@ -40,13 +41,12 @@ class Lattice:
     """Every set of utterances that can have been uttered, sorted by size, and the steps between them.
 
     ``levels`` holds the bounds of each size; ``after[s, u]`` is the number of the set s with u added, -1 where u may
-    not follow; ``ways_to`` counts the beginnings that utter exactly s, ``ways_from`` the completions.
+    not follow; ``ways_from`` counts the completions, ``ways_to`` the beginnings that utter exactly s.
     """
 
     levels: tuple[slice, ...]
     masks: Masks
     after: NDArray[np.int32]
-    ways_to: Counts
     ways_from: Counts
 
     @classmethod
@@ -67,14 +67,19 @@ class Lattice:
             total += len(level)
         after = np.concatenate([*steps, np.full((1, size), -1, dtype=np.int32)])
         # one place more than there are sets, and last: where no step leads, after has -1
-        ways_to = np.zeros(total + 1, dtype=np.int64 if math.factorial(size) <= LARGEST_INT64 else object)
-        ways_from = ways_to.copy()
-        ways_to[0] = ways_from[-2] = 1
-        for here in levels[:-1]:
-            np.add.at(ways_to, after[here], ways_to[here, None])  # adding u to different sets gives different sets
+        ways_from = np.zeros(total + 1, dtype=np.int64 if math.factorial(size) <= LARGEST_INT64 else object)
+        ways_from[-2] = 1
         for here in reversed(levels[:-1]):
             ways_from[here] = ways_from[after[here]].sum(axis=1)
-        return cls(tuple(levels), np.concatenate(sets), after, ways_to[:-1], ways_from[:-1])
+        return cls(tuple(levels), np.concatenate(sets), after, ways_from[:-1])
+
+    @cached_property
+    def ways_to(self) -> Counts:
+        ways = np.zeros(len(self.after) + 1, dtype=self.ways_from.dtype)  # the last: where no step leads
+        ways[0] = 1
+        for here in self.levels[:-1]:
+            np.add.at(ways, self.after[here], ways[here, None])  # adding u to different sets gives different sets
+        return ways[:-1]
 
     def variance(self, steps: Floats) -> float:
         """Mean square, over all orders, of a sum whose mean is 0.
@@ -83,25 +88,26 @@ class Lattice:
         """
         sums, squares = np.zeros((2, len(self.after), len(steps)))  # the last row, of all, is where no step leads too
         ways, each = np.append(self.ways_from.astype(np.float64), 0.0), np.arange(self.after.shape[1])
+        onward, onward_squares = np.ascontiguousarray(steps.T), np.ascontiguousarray(steps.T**2)
         for here in reversed(self.levels[:-1]):
             reached = self.after[here]
             way, total, square = ways[reached], sums[reached, each], squares[reached, each].sum(axis=1, keepdims=True)
-            sums[here] = total.sum(axis=1, keepdims=True) + way @ steps.T
-            squares[here] = square + 2 * total @ steps.T + way @ (steps**2).T
+            sums[here] = total.sum(axis=1, keepdims=True) + way @ onward
+            squares[here] = square + 2 * total @ onward + way @ onward_squares
         return float(squares[0, -1] / ways[0])
 
     def lowest(self, steps: Floats) -> tuple[float, tuple[int, ...]]:
         """Lowest sum of any order, and the first order, in lexicographic order, that attains it."""
-        size = self.after.shape[1]
-        sums = np.full((len(self.after) + 1, size + 1), np.inf)  # the last row: where no step leads
-        sums[-2], best = 0.0, np.zeros((len(self.after), size + 1), dtype=np.int8)
+        last, size = steps.shape
+        sums = np.full((len(self.after) + 1, last), np.inf)  # the last row: where no step leads
+        sums[-2], each, onward = 0.0, np.arange(size), np.ascontiguousarray(steps.T)
+        rows = max(1, _NUMBERS_AT_ONCE // steps.size)
         for here in reversed(self.levels[:-1]):
-            for u in range(size):
-                candidates = sums[self.after[here, u], u, None] + steps[:, u]
-                better = candidates < sums[here]
-                sums[here][better], best[here][better] = candidates[better], u
+            for start in range(here.start, here.stop, rows):
+                some = slice(start, min(start + rows, here.stop))
+                sums[some] = (sums[self.after[some], each][:, :, None] + onward).min(axis=1)
         state, order = 0, [-1]
         for _ in range(size):
-            order.append(int(best[state, order[-1]]))
+            order.append(int((sums[self.after[state], each] + steps[order[-1]]).argmin()))
             state = self.after[state, order[-1]]
         return float(sums[0, -1]), tuple(order[1:])

@@ -123,6 +123,10 @@ class Structure(ABC):
         counts = np.array([np.dot(self.lattice.ways_to[here], onward[here]) for here in levels], dtype=object)
         return (counts.T / self.count).astype(np.float64)
 
+    def opening(self) -> Floats:
+        """Probability of each utterance to come first: the first column of `positions`."""
+        return (self._onward[0] / self.count).astype(np.float64)
+
     @property
     def _dtype(self) -> type:
         return np.int64 if self.count <= LARGEST_INT64 else object
@@ -233,7 +237,7 @@ class Structure(ABC):
         if pairs.shape != (self.size, self.size) or alone.shape != (self.size,):
             found = f"{pairs.shape} and {alone.shape}"
             raise ValueError(f"scores are shaped ({self.size}, {self.size}) and first ({self.size},), found {found}")
-        adjacency, opening = self.adjacency(), self.positions()[:, 0]
+        adjacency, opening = self.adjacency(), self.opening()
         used, begins = adjacency > 0, opening > 0
         mean = float(adjacency[used] @ pairs[used] + opening[begins] @ alone[begins])
         if math.isnan(mean):

@@ -45,7 +45,7 @@ def read_antecedents(path: Path, utterances: pd.DataFrame) -> pd.DataFrame:
     pairs = list(zip(utterances["query"], utterances["text"], strict=True))
     if absent := [query for query, text in pairs if known.get(query, {}).get("text") != digest(text)]:
         names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
-        recorder = "python -m equipoise.studies.permutations.record records them (it needs spaCy)"
+        recorder = "python -m equipoise.studies.permutations.record phrases records them (it needs spaCy)"
         raise ValueError(f"{path} has no noun phrases of the text of {names}: {recorder}")
     found = [antecedent(text, known[query]) for query, text in pairs]
     return utterances.assign(phrase=[phrase for phrase, _ in found], anaphoric=[anaphoric for _, anaphoric in found])

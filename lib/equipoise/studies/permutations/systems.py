@@ -4,7 +4,7 @@ An utterance of a conversation is rewritten with what was uttered before it, so 
 conversation. How much of the order a system sees is its *context*:
 
 - ``none``: the utterance alone, or with the first one, which never moves (BM25, DLM, RM3, FU);
-- ``previous``: the directly preceding utterance (CU, LP, RM3p);
+- ``previous``: the directly preceding utterance (CU, LP, RM3p, Rewriter);
 - ``antecedent``: the nearest earlier utterance that names something (Antecedent);
 - ``everything``: the whole chain of earlier rankings (RM3s).
 
@@ -53,13 +53,16 @@ SYSTEMS: Mapping[str, System] = {
     "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
     "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
 }
+# beyond the paper: the utterance as a language model rewrites it, told the first one and the previous one
+REWRITER = "Rewriter"
+_KNOWN: Mapping[str, System] = {**SYSTEMS, REWRITER: System("previous", "language model")}
 
 
 def context_of(system: str) -> str:
     """What the ranking of a system depends on."""
-    if system not in SYSTEMS:
-        raise ValueError(f"no system named {system!r}; there are {', '.join(SYSTEMS)}")
-    return SYSTEMS[system].context
+    if system not in _KNOWN:
+        raise ValueError(f"no system named {system!r}; there are {', '.join(_KNOWN)}")
+    return _KNOWN[system].context
 
 
 def chosen_systems(antecedent: bool, *, depending: bool = False) -> list[str]:
@@ -185,6 +188,11 @@ def context_rankings(
         phrases, anaphoric = map(np.array, zip(*conversation.antecedents, strict=True))
         queries = now + collection.queries([*phrases, ""])[np.where(anaphoric[current], before, size)]
         provides = ~anaphoric & (phrases != "")
+    elif system == REWRITER:
+        if not conversation.rewrites:
+            raise ValueError(f"{REWRITER} needs the rewrites of the utterances: read_rewrites reads them")
+        pairs = zip(before.tolist(), current.tolist(), strict=True)
+        queries = collection.queries([conversation.rewrites.get(pair, conversation.texts[pair[1]]) for pair in pairs])
     else:
         queries = now
     if system == "DLM":

@@ -1,0 +1,84 @@
+"""Does a rewriter make the order matter less? How much systems vary over the orders, side by side, with intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from equipoise.arrays import Floats, Integers
+from equipoise.reports.claims import Evidence
+from equipoise.statistics import resampled
+from equipoise.studies.permutations.systems import REWRITER
+
+_SEED = 16  # of every bootstrap, as in claims
+_RESAMPLES = 1999
+
+
+def _interval(values: Floats) -> tuple[float, float, float]:
+    """Mean over conversations and the ends of its interval."""
+
+    def of_those(places: Integers) -> float:
+        return float(values[places].mean())
+
+    return resampled(of_those, len(values), np.random.default_rng(_SEED), resamples=_RESAMPLES)
+
+
+def _wide(exact: pd.DataFrame, column: str) -> pd.DataFrame:
+    return exact.pivot_table(index="topic", columns="run", values=column, sort=False)
+
+
+def order_dependence(exact: pd.DataFrame, scripts: pd.DataFrame, beside: str = "") -> pd.DataFrame:
+    """How much each system varies over all valid orders, means over conversations.
+
+    ``exact``: of `Experiment.exact`, without missing values. ``scripts`` (columns run, topic, value): scores of the
+    script. ``beside``: a system whose standard deviation is taken from that of each other one. Returns columns run,
+    script, mean, change (mean minus script) with its ends, minimum, maximum, sd with its ends, sd / mean, and, beside a
+    system, the difference with its ends.
+    """
+    means, spreads = _wide(exact, "mean"), _wide(exact, "sd")
+    script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[means.index]
+    rows = []
+    for run in means:
+        change = _interval((means[run] - script[run]).to_numpy())
+        sd = _interval(spreads[run].to_numpy())
+        found = {"run": run, "script": script[run].mean(), "mean": means[run].mean()}
+        found |= dict(zip(["change", "change low", "change high"], change, strict=True))
+        found |= {end: _wide(exact, end)[run].mean() for end in ("minimum", "maximum")}
+        found |= dict(zip(["sd", "sd low", "sd high"], sd, strict=True)) | {"sd / mean": sd[0] / found["mean"]}
+        if beside:
+            more = _interval((spreads[run] - spreads[beside]).to_numpy())
+            found |= dict(zip(["more than the rewriter", "more, low", "more, high"], more, strict=True))
+        rows.append(found)
+    return pd.DataFrame(rows)
+
+
+def steadier(exact: pd.DataFrame, *, relative: bool = False) -> Evidence:
+    """Standard deviation over the orders of systems that add the previous utterance as it is, minus the rewriter's.
+
+    ``relative``: each divided by the mean score of its system over all conversations.
+    """
+    spreads, plain = _wide(exact, "sd"), ["CU", "LP", "RM3p"]
+    if relative:
+        spreads = spreads / _wide(exact, "mean").mean()
+    gain = (spreads[plain].mean(axis=1) - spreads[REWRITER]).to_numpy()
+    said = "standard deviation over the orders, mean of CU, LP and RM3p minus that of the rewriter"
+    said += ", each as a share of its mean score" if relative else ""
+    return Evidence(said, *_interval(gain), n=len(gain))
+
+
+def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str) -> Evidence:
+    """Mean over all valid orders minus the script, mean of the systems."""
+    means = _wide(exact, "mean")
+    script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[
+        means.index, means.columns
+    ]
+    change = (means - script).mean(axis=1).to_numpy()
+    return Evidence(said, *_interval(change), n=len(change))
+
+
+def coverage(found: pd.DataFrame, prediction: str) -> Evidence:
+    """Share of all orders within the bands that a prediction gives, of `unseen_systems`."""
+    part = found[found["prediction"] == prediction]
+    shares = part.groupby("topic", sort=False)["coverage"].mean().to_numpy()
+    said = f"share of the valid orders within the band predicted by {prediction}, each system left out once"
+    return Evidence(said, *_interval(shares), n=len(shares))
