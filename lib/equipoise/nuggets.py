@@ -53,6 +53,13 @@ class NuggetTable:
         return len(self.conversation)
 
     @property
+    def turns_held(self) -> Integers:
+        """Highest number of a turn of each conversation, shaped (conversations,)."""
+        highest = np.zeros(len(self.conversations), dtype=np.int64)
+        np.maximum.at(highest, self.conversation, self.turn)
+        return highest
+
+    @property
     def names(self) -> NDArray[np.object_]:
         """What each row names, empty where it names nothing; shaped (rows,)."""
         names = np.array([*self.entities, ""], dtype=object)
