@@ -40,7 +40,7 @@ def _values(path: str | Path, problems: Problems) -> list[tuple[int | None, Any]
     text = read_text(path)
     with suppress(ValueError):
         whole = json_value(text)
-        return [(None, value) for value in (whole if isinstance(whole, list) and not is_messages(whole) else [whole])]
+        return [(None, one) for one in whole] if isinstance(whole, list) and not is_messages(whole) else [(1, whole)]
     values: list[tuple[int | None, Any]] = []
     for number, line in enumerate(text.split("\n"), start=1):
         try:
