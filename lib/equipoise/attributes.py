@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import product
+from math import prod
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from equipoise.arrays import Floats, normalised
 from equipoise.files import parse_number, read_yaml
-from equipoise.problems import InputError, Problem, shown, together
+from equipoise.problems import InputError, Problem, listed, shown, together
 
 CORE_COLUMNS = ("run", "topic", "turn", "start", "end", "level")
 """Columns of a nugget table that no attribute set may be named after."""
 
+_MOST_GROUPS = 1000
 _ROUNDING = 1e-6 * (1 + 1e-6)
 
 
@@ -25,13 +28,15 @@ class AttributeSet:
     """Groups over which fairness is asked for, and the distribution that would be fair.
 
     There are at least two groups, which an ordinal set names in their order. ``target`` takes any non-negative numbers,
-    one for each group, and holds them normalised to sum to one, read-only.
+    one for each group, and holds them normalised to sum to one, read-only. ``parts`` names the sets whose product it
+    is: its groups are their combinations, the last set's changing fastest.
     """
 
     name: str
     kind: Literal["ordinal", "nominal"]
     groups: tuple[str, ...]
     target: Floats
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in ("ordinal", "nominal"):
@@ -55,7 +60,7 @@ class AttributeSet:
         if isinstance(target, str) and target != "uniform":
             raise ValueError(f"attribute set {self.name}: target {target!r} is neither uniform nor a list of numbers")
         numbers = np.ones(len(self.groups)) if isinstance(target, str) else np.asarray(target, dtype=np.float64)
-        return AttributeSet(self.name, self.kind, self.groups, numbers)
+        return replace(self, target=numbers)
 
     @property
     def wanted(self) -> str:
@@ -78,7 +83,9 @@ def read_attributes(path: str | Path) -> dict[str, AttributeSet]:
     """Attribute sets from a YAML file, in its order.
 
     The file maps the name of each set to ``kind`` (ordinal or nominal), ``groups`` (a list of names) and ``target``
-    (``uniform``, or a list of non-negative numbers, which are normalised).
+    (``uniform``, or a list of non-negative numbers, which are normalised). A product set has ``product`` (the names of
+    other sets) instead of kind and groups, and a target if it is not the product of theirs. It is nominal whatever its
+    parts are: their combinations have no one order, as a step in one part is no step in another.
     """
     return attribute_sets(read_yaml(path), str(path))
 
@@ -96,8 +103,32 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
     """
     if not isinstance(content, Mapping) or not content:
         raise InputError([Problem(name, None, None, shown(content), "attribute sets by name")])
-    sets = together(partial(_attribute_set, str(label), entry, name) for label, entry in content.items())
-    return {attribute.name: attribute for attribute in sets}
+    products = {str(label) for label, entry in content.items() if isinstance(entry, Mapping) and "product" in entry}
+    named = [(str(label), entry) for label, entry in content.items()]
+    plain = together(partial(_attribute_set, label, entry, name) for label, entry in named if label not in products)
+    sets = {attribute.name: attribute for attribute in plain}
+    made = together(partial(_product_set, label, entry, name, sets) for label, entry in named if label in products)
+    sets |= {attribute.name: attribute for attribute in made}
+    return {label: sets[label] for label, _ in named}
+
+
+def crossed(vectors: Sequence[Floats]) -> Floats:
+    """Products of shares over groups, shaped (..., groups) each: shares over the combinations of their groups."""
+    return reduce(lambda one, other: (one[..., :, None] * other[..., None, :]).reshape(*one.shape[:-1], -1), vectors)
+
+
+def _product_set(label: str, entry: Mapping[str, Any], name: str, sets: Mapping[str, AttributeSet]) -> AttributeSet:
+    parts = entry["product"]
+    known = isinstance(parts, list) and all(isinstance(part, str) and part in sets for part in parts)
+    if not known or len(parts) < 2 or len(set(parts)) < len(parts) or not set(entry) <= {"product", "target"}:
+        wanted = f"product: two or more of {listed(sets)}, each once; perhaps a target; no other key"
+        raise InputError([Problem(name, None, label, shown(entry), wanted)])
+    if (count := prod(len(sets[part].groups) for part in parts)) > _MOST_GROUPS:
+        raise InputError([Problem(name, None, label, f"{count} combinations of groups", f"at most {_MOST_GROUPS}")])
+    groups = [" x ".join(each) for each in product(*(sets[part].groups for part in parts))]
+    target = entry.get("target", crossed([sets[part].target for part in parts]).tolist())
+    made = _attribute_set(label, {"kind": "nominal", "groups": groups, "target": target}, name)
+    return replace(made, parts=tuple(parts))
 
 
 def _attribute_set(label: str, entry: object, name: str) -> AttributeSet:

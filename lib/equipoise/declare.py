@@ -139,6 +139,8 @@ def _fit(value: Any, hint: Any) -> Any:
             return float(value) if hint is float else value
         except OverflowError:
             raise _MisfitError from None
+    if origin is Callable:
+        _need(callable(value))
     if origin in (list, Sequence):
         items = value.tolist() if hasattr(value, "tolist") else value  # of an array
         _need(isinstance(items, (list, tuple, range)))
@@ -162,6 +164,8 @@ def described(hint: Any) -> str:
         return " or ".join(dict.fromkeys(described(arm) for arm in arms if arm is not type(None)))
     if origin is Literal:
         return ("one of " if len(arms) > 1 else "") + ", ".join(map(str, arms))
+    if origin is Callable:
+        return "a function"
     if origin in (list, Sequence):
         return f"a list, each {described(arms[0])}"
     if origin in (dict, Mapping):

@@ -3,7 +3,9 @@
 Columns are ``run, topic, turn, start, end, level``, perhaps ``entity``, and one for each attribute set with the
 membership probabilities separated by spaces, fractions allowed. ``turn`` counts system turns from 1; ``start`` and
 ``end`` are word positions in the whole conversation, the first word being 1, end inclusive. A row of level 0 with empty
-positions says that the turn has no relevant nugget. Every problem of a file is reported in one `InputError`.
+positions says that the turn has no relevant nugget. A product set needs no column: where it has none, or an empty
+field, the memberships of its parts are multiplied, as if the groups of a nugget were independent. Every problem of a
+file is reported in one `InputError`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from equipoise.arrays import Booleans, Floats, Integers, starts
-from equipoise.attributes import CORE_COLUMNS, AttributeSet
+from equipoise.attributes import CORE_COLUMNS, AttributeSet, crossed
 from equipoise.files import Source, parse_number, read_source
 from equipoise.problems import shown
 
@@ -51,6 +53,13 @@ class NuggetTable:
 
     def __len__(self) -> int:
         return len(self.conversation)
+
+    @property
+    def turns_held(self) -> Integers:
+        """Highest number of a turn of each conversation, shaped (conversations,)."""
+        highest = np.zeros(len(self.conversations), dtype=np.int64)
+        np.maximum.at(highest, self.conversation, self.turn)
+        return highest
 
     @property
     def names(self) -> NDArray[np.object_]:
@@ -106,7 +115,8 @@ def _nuggets(source: Source, attributes: Mapping[str, AttributeSet], select: Seq
     if unknown := [name for name in chosen if name not in attributes]:
         raise ValueError(f"no attribute set {', '.join(unknown)}; there are {', '.join(attributes)}")
     known = f" (attribute sets: {', '.join(attributes)})"
-    source.check_header((*CORE_COLUMNS, *chosen), ("entity", *(n for n in attributes if n not in chosen)), known)
+    wanted = list(dict.fromkeys(part for name in chosen for part in attributes[name].parts or (name,)))
+    source.check_header((*CORE_COLUMNS, *wanted), ("entity", *(n for n in attributes if n not in wanted)), known)
     if not set(CORE_COLUMNS) <= set(source.columns):
         source.problems.refuse()
 
@@ -114,16 +124,21 @@ def _nuggets(source: Source, attributes: Mapping[str, AttributeSet], select: Seq
     rows["conversation"] = rows.groupby(_CONVERSATION, sort=False).ngroup()
     for column, least, empty in (("turn", 1, None), ("start", 1, 0), ("end", 1, 0), ("level", 0, None)):
         rows[column] = _integers(source, column, least, empty)
-    needed, there = rows["level"].to_numpy() > 0, [name for name in chosen if name in source.columns]
-    memberships = {name: _memberships(source, attributes[name], needed) for name in there}
+    needed, there = rows["level"].to_numpy() > 0, [n for n in attributes if n in {*wanted, *chosen} & {*source.columns}]
+    memberships = {name: _memberships(source, attributes[name], needed & (name in wanted)) for name in there}
     _check_positions(source, rows)
     source.problems.refuse()
+    for name in chosen:
+        if parts := attributes[name].parts:
+            made = crossed([memberships[part] for part in parts])
+            given = memberships.get(name, np.zeros_like(made))
+            memberships[name] = np.where(given.any(axis=1, keepdims=True), given, made)
 
     order = np.argsort(rows["conversation"].to_numpy(), kind="stable")
     columns: dict[str, Any] = {
         name: rows[name].to_numpy()[order] for name in ("conversation", "turn", "start", "end", "level")
     }
-    columns["memberships"] = {name: array[order] for name, array in memberships.items()}
+    columns["memberships"] = {name: memberships[name][order] for name in chosen}
     if "entity" in source.columns:
         texts = source.columns["entity"].map(lambda value: np.nan if _is_empty(value) else str(value).strip())
         codes, names = pd.factorize(texts)  # -1 where there is none

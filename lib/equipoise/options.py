@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from equipoise.declare import Option, option_of
@@ -85,6 +85,30 @@ Duplicates = Annotated[
 Weights = Annotated[
     Mapping[str, float],
     Option("Weight of each part by name.  [equal]", least=0, shares=True, form="NAME:number,...", parse=read_pairs),
+]
+StopModel = Annotated[
+    Literal["words", "anywhere", "nuggets", "gain", "geometric", "turns"] | Callable[..., Any],
+    Option(
+        "Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves at any word from it to the next;"
+        " equal shares; ERR's shares by gain; 1/L of who is left at its last word; who leaves at the ends of turns."
+    ),
+]
+Utility = Annotated[
+    Literal["gnp", "gains", "words"] | Callable[..., Any],
+    Option("Utility for users who leave: GNP; the gains so far over L; 1 over the words read."),
+]
+Unserved = Annotated[
+    Mapping[str, float],
+    Option(
+        "Value, by part, for users who leave without a relevant nugget: utility, or an attribute set.  [0]",
+        least=0,
+        most=1,
+        form="NAME:number,...",
+        parse=read_pairs,
+    ),
+]
+BeyondPatience = Annotated[
+    Literal["counted", "ignored"], Option("Nuggets that end beyond L, in GF: counted, as in the papers, or ignored.")
 ]
 AskingOn = Annotated[
     float, Option("p, that a user asks on after a round: the persistence is a probability.", least=0, most=1)

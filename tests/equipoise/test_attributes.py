@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from equipoise.attributes import AttributeSet, read_attributes
+from equipoise.attributes import AttributeSet, crossed, read_attributes
 from equipoise.problems import InputError
 
 
@@ -49,6 +51,55 @@ def test_attribute_sets_from_yaml(tmp_path: Path) -> None:
 def test_refuses_bad_attribute_sets(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_attributes(write(tmp_path, text))
+
+
+PARTS = (
+    "P: {kind: nominal, groups: [he, she], target: [1, 3]}\nH: {kind: ordinal, groups: [a, b, c], target: uniform}\n"
+)
+
+
+def test_a_product_set_has_every_combination_and_is_nominal(tmp_path: Path) -> None:
+    sets = read_attributes(write(tmp_path, "P x H: {product: [P, H]}\n" + PARTS))
+    both = sets["P x H"]
+    assert list(sets) == ["P x H", "P", "H"]
+    assert (both.kind, both.parts) == ("nominal", ("P", "H"))
+    assert both.groups == ("he x a", "he x b", "he x c", "she x a", "she x b", "she x c")
+    assert both.target == pytest.approx([1 / 12] * 3 + [1 / 4] * 3)
+    assert both.with_target("uniform").parts == ("P", "H")
+    own = read_attributes(write(tmp_path, PARTS + "B: {product: [H, P], target: [1, 0, 1, 0, 1, 1]}\n"))["B"]
+    assert own.groups[:2] == ("a x he", "a x she")
+    assert own.target.tolist() == [0.25, 0, 0.25, 0, 0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("X: {product: [P]}", "two or more of P, H, each once"),
+        ("X: {product: [P, P]}", "each once"),
+        ("X: {product: [P, Q]}", "two or more of P, H"),
+        ("X: {product: P}", "two or more of P, H"),
+        ("X: {product: [P, [H]]}", "two or more of P, H"),
+        ("X: {product: [P, H], kind: nominal}", "no other key"),
+        ("X: {product: [P, H], target: [1, 2]}", "2 numbers in a target for 6 groups"),
+        ("X: {product: [P, H]}\nY: {product: [X, P]}", "two or more of P, H"),
+        (
+            f"A: {{kind: nominal, groups: {[f'{n}' for n in range(300)]}, target: uniform}}\nX: {{product: [A, P, H]}}",
+            "1800 combinations",
+        ),
+    ],
+)
+def test_refuses_bad_product_sets(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_attributes(write(tmp_path, PARTS + text))
+
+
+@given(st.lists(st.lists(st.floats(0.01, 1), min_size=2, max_size=4), min_size=2, max_size=3))
+def test_crossed_shares_keep_the_shares_of_their_parts(parts: list[list[float]]) -> None:
+    vectors = [np.array([part, part[::-1]]) / sum(part) for part in parts]
+    shares = crossed(vectors).reshape(2, *map(len, parts))
+    for axis, vector in enumerate(vectors):
+        others = tuple(place + 1 for place in range(len(parts)) if place != axis)
+        np.testing.assert_allclose(shares.sum(axis=others), vector, rtol=1e-12)
 
 
 def test_another_target() -> None:

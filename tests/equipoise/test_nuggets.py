@@ -192,3 +192,26 @@ def test_a_written_table_reads_back(given_table: Any) -> None:
         np.testing.assert_array_equal(getattr(back, column), getattr(nuggets, column))
     for name, array in nuggets.memberships.items():
         np.testing.assert_array_equal(back.memberships[name], array)
+
+
+def test_memberships_of_a_product_set_are_multiplied_or_given() -> None:
+    sets = attribute_sets(
+        {
+            "P": {"kind": "nominal", "groups": ["he", "she"], "target": "uniform"},
+            "O": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"},
+            "P x O": {"product": ["P", "O"]},
+        }
+    )
+    rows = pd.DataFrame({"run": "r", "topic": "t", "turn": 1, "start": [1, 2], "end": [1, 2], "level": 2})
+    rows = rows.assign(P=["1/2 1/2", "1 0"], O=["1/4 3/4", "0 1"])
+    multiplied = nugget_table(rows, sets).memberships["P x O"]
+    assert multiplied.tolist() == [[0.125, 0.375, 0.125, 0.375], [0, 1, 0, 0]]
+    given = nugget_table(rows.assign(**{"P x O": ["1/4 1/4 0 1/2", ""]}), sets)
+    assert given.memberships["P x O"].tolist() == [[0.25, 0.25, 0, 0.5], [0, 1, 0, 0]]
+    alone = nugget_table(rows, sets, ["P x O"])
+    assert list(alone.memberships) == ["P x O"]
+    np.testing.assert_array_equal(alone.memberships["P x O"], multiplied)
+    with pytest.raises(InputError, match="column O: found no such column"):
+        nugget_table(rows.drop(columns="O"), sets)
+    with pytest.raises(InputError, match="4 probabilities that sum to 1"):
+        nugget_table(rows.assign(**{"P x O": ["1/4 1/4", ""]}), sets)

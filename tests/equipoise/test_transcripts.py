@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise import project
-from equipoise.attributes import AttributeSet, read_attributes
+from equipoise.attributes import AttributeSet, attribute_sets, read_attributes
 from equipoise.loaders.fairweb_conversations import parse_fairweb, read_fairweb
 from equipoise.loaders.transcripts import (
     Annotation,
@@ -308,3 +308,12 @@ def test_every_position_of_the_printed_org_run_is_what_we_count() -> None:
         boundaries[boundaries["run"] == "ORG-CS-D-MN-1"].reset_index(drop=True),
         check_dtype=False,
     )
+
+
+def test_a_product_set_needs_no_line_of_its_own() -> None:
+    plain = {"P": {"kind": "nominal", "groups": ["he", "she"], "target": "uniform"}}
+    plain["O"] = plain["P"] | {"groups": ["x", "y"]}
+    sets = attribute_sets({**plain, "P x O": {"product": ["P", "O"]}})
+    text = "##### T1\n### U1\nA name?\n### S1\nAda\n#L2\n#P: (0, 1)\n#O: (1/2, 1/2)\n"
+    frame = nugget_frame(parse_transcripts(text, "mine", sets), sets)
+    assert nugget_table(frame, sets).memberships["P x O"].tolist() == [[0, 0, 0.5, 0.5]]

@@ -11,6 +11,7 @@ import click
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import CLUSTERS, FOLDER, SCORES, refuse_outputs
 from equipoise.cli.shared import CLUSTER, FILE, takes_output, write
+from equipoise.declare import options_of
 
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
 
@@ -71,11 +72,7 @@ def score_gfrc(
         write({output: gfrc(*found, **options)})
 
 
-@score.command(
-    "gfrc2",
-    cls=DeclaredCommand,
-    declared=[Declared(GFRC2), Declared(GFRC, only=("gains", "max_level"), defaults={"gains": "exponential"})],
-)
+@score.command("gfrc2", cls=DeclaredCommand, declared=[Declared(GFRC2)])
 @_conversations
 @click.option("--clusters", type=FILE, help="CSV file for the user clusters.")
 @click.option("--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does.")
@@ -95,19 +92,19 @@ def score_gfrc2(
     refuse_outputs(outputs, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc2 import gfrc2, user_clusters
 
-    others = {name: options.pop(name) for name in ("gains", "max_level")}
     if nuggets.is_dir() and (clusters is not None or compare):
         raise click.UsageError(f"{nuggets} is a folder, which is scored without --clusters and --compare")
     if not (found := _table("gfrc2", options, nuggets, attributes, select, output, cluster)):
         return
     tables = {output: gfrc2(*found, **options)}
     if clusters is not None:
-        tables[clusters] = user_clusters(*found, **options)
+        tables[clusters] = user_clusters(*found, **{name: options[name] for name in options if name != "unserved"})
     if compare:
         import pandas as pd
 
         from equipoise.measures.gfrc import gfrc
 
-        others |= {name: value for name, value in options.items() if name != "weights"}
+        shared = {choice.name for choice in options_of(gfrc)} - {"weights"}
+        others = {name: value for name, value in options.items() if name in shared}
         tables[output] = pd.concat([tables[output], gfrc(*found, **others)], ignore_index=True)
     write(tables)

@@ -216,8 +216,8 @@ class _Reader:
             self.wrong(number, "WORDS", repr(length), f"1 to {words}, the words of its line")
             length = "1"
         entity = " ".join(found.pop("ENTITY", (0, ""))[1].split())
-        for name in self.attributes:
-            if level and name not in found:
+        for name, attribute in self.attributes.items():
+            if level and name not in found and not attribute.parts:
                 self.wrong(line.number, name, "no memberships", f"#{name}: (...) behind a relevant entity")
         memberships = {name: self.memberships(name, *found[name]) for name in found}
         return Line(line.text, Annotation(level, int(length), entity, memberships))

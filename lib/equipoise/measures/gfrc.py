@@ -139,6 +139,14 @@ def relevance(
     return total * 2 / (patience + (-1 if position_weight == "zero-based-own-normaliser" else 1))
 
 
+def _counted(
+    nuggets: NuggetTable, duplicates: Duplicates, beyond: options.BeyondPatience, patience: float
+) -> NDArray[np.intp]:
+    """Rows of the relevant nuggets that count in GF."""
+    relevant = nuggets.relevant(duplicates)
+    return np.flatnonzero(relevant & (nuggets.end <= patience) if beyond == "ignored" else relevant)
+
+
 def _turn_fairness(
     nuggets: NuggetTable,
     rows: NDArray[np.intp],
@@ -177,6 +185,7 @@ def gfrc(
     weights: options.Weights | None = None,
     alpha: options.Alpha | None = None,
     duplicates: Duplicates = "nonrelevant",
+    beyond_patience: options.BeyondPatience = "counted",
 ) -> pd.DataFrame:
     r"""R, GF and GFRC of every conversation.
 
@@ -230,7 +239,7 @@ def gfrc(
     shares = weight_shares(weights, list(attributes))
 
     count = len(nuggets.conversations)
-    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    rows = _counted(nuggets, duplicates, beyond_patience, patience)
     conversation, turn, end = nuggets.conversation[rows], nuggets.turn[rows], nuggets.end[rows]
     gain = gain_values(nuggets.level[rows], gains, max_level)
     r = relevance(end, gain, conversation, count, patience, position_weight)
@@ -242,9 +251,7 @@ def gfrc(
     of_turn = conversation[first]
     empty = np.zeros(count)
     if empty_turns == "uniform":
-        highest = np.zeros(count, dtype=np.int64)
-        np.maximum.at(highest, nuggets.conversation, nuggets.turn)
-        empty = (highest - np.bincount(of_turn, minlength=count)).astype(np.float64)
+        empty = (nuggets.turns_held - np.bincount(of_turn, minlength=count)).astype(np.float64)
     normaliser = np.bincount(of_turn, weights=weight, minlength=count) + empty
 
     fairness: dict[tuple[str, str], Floats] = {}
@@ -268,12 +275,14 @@ def turns(
     ordinal: Ordinal,
     nominal: Nominal,
     duplicates: Duplicates,
+    patience: Patience,
+    beyond_patience: options.BeyondPatience,
 ) -> pd.DataFrame:
     """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
     Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and ``DistrSim SET``.
     """
-    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    rows = _counted(nuggets, duplicates, beyond_patience, patience)
     table = nuggets.places(rows[starts(nuggets.conversation[rows], nuggets.turn[rows])])
     for attribute in attributes.values():
         fairness = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)

@@ -18,13 +18,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Floats, cumulative_sums, ranks, starts
+from equipoise import options
+from equipoise.arrays import Floats, cumulative_sums, ranks, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.declare import defaults_of
 from equipoise.measures.gfrc import declared
 from equipoise.measures.group_fairness import UTILITY, fairness_columns, similarity, tidy_scores, weight_shares
+from equipoise.measures.stop_models import UTILITIES, Model, Places, leaving
 from equipoise.nuggets import NuggetTable
-from equipoise.options import Duplicates, Nominal, Ordinal, Patience, Weights
+from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, Weights
+from equipoise.problems import listed
 
 
 @declared("GNP", sources=("gfrc2",))
@@ -69,28 +72,26 @@ def graded_nugget_precision(
     return graded, other, graded / (other + graded)
 
 
-def _clusters(
-    nuggets: NuggetTable, patience: Patience, duplicates: Duplicates
-) -> tuple[NDArray[np.intp], NDArray[np.intp], dict[str, Floats]]:
-    """Rows of the relevant nuggets, the first of each conversation, and what users have had who leave there."""
-    rows = np.flatnonzero(nuggets.relevant(duplicates))
-    end, first = nuggets.end[rows], starts(nuggets.conversation[rows])
-    graded, other, precision = graded_nugget_precision(nuggets.start[rows], end, nuggets.level[rows], first)
-    probability = np.where(end <= patience, 1 / patience, 0.0)
-    return rows, first, {"probability": probability, "GWCrel": graded, "WCnonrel": other, "GNP": precision}
+def _clusters(at: Places, stop_model: str | Model, utility: str | Model) -> dict[str, Floats]:
+    """How many leave at each relevant nugget, and the utility of what they have had."""
+    nuggets, rows = at.nuggets, at.rows
+    graded, other, precision = graded_nugget_precision(
+        nuggets.start[rows], nuggets.end[rows], nuggets.level[rows], at.first
+    )
+    had = {"probability": leaving(at, stop_model), "GWCrel": graded, "WCnonrel": other, "GNP": precision}
+    if utility == "gnp":
+        return had
+    given = UTILITIES[utility](at) if isinstance(utility, str) else np.asarray(utility(at), dtype=np.float64)
+    if given.shape != rows.shape or not ((given >= 0) & (given <= 1)).all():
+        raise ValueError(f"a utility gives {len(rows)} numbers from 0 to 1 here, one for each nugget")
+    return {**had, UTILITY: given}
 
 
-def _fairness(
-    membership: Floats,
-    rows: NDArray[np.intp],
-    first: NDArray[np.intp],
-    attribute: AttributeSet,
-    ordinal: Ordinal,
-    nominal: Nominal,
-) -> tuple[Floats, Floats]:
+def _fairness(at: Places, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal) -> tuple[Floats, Floats]:
     """Mean membership of the nuggets so far (gfrc2 Eq. 18) at each cluster, and its DistrSim."""
-    achieved = cumulative_sums(membership if len(rows) == len(membership) else membership[rows], first)
-    achieved /= (ranks(first, len(achieved)) + 1)[:, None]
+    membership, rows = at.nuggets.memberships[attribute.name], at.rows
+    achieved = cumulative_sums(membership if len(rows) == len(membership) else membership[rows], at.first)
+    achieved /= (ranks(at.first, len(achieved)) + 1)[:, None]
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
 
@@ -104,10 +105,18 @@ def gfrc2(
     nominal: Nominal = "jsd",
     weights: Weights | None = None,
     duplicates: Duplicates = "nonrelevant",
+    stop_model: options.StopModel = "words",
+    utility: options.Utility = "gnp",
+    unserved: options.Unserved | None = None,
+    gains: Gains = "exponential",
+    max_level: MaxLevel = 2,
 ) -> pd.DataFrame:
     r"""EGNP, EGF and GFRC2 of every conversation: the expected utility, group fairness and experience.
 
     .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a relevant nugget ends}
+
+    Other stop models and utilities are those of `equipoise.measures.stop_models`, or functions of its `Places`. The
+    gains serve them; words and GNP need none.
 
     Parameters
     ----------
@@ -118,12 +127,13 @@ def gfrc2(
     Returns
     -------
     DataFrame, columns run, topic, attribute, measure, value
-        Measures EGNP, EGF per attribute set, GFRC2; each between 0 and 1, and 0 without relevant nuggets.
+        Measures EGNP (EU with another utility), EGF per attribute set, GFRC2; each between 0 and 1. Whoever leaves
+        without a relevant nugget adds 0, or what ``unserved`` says; `factors` shows how many do.
 
     Raises
     ------
     ValueError
-        If an option is not one of its choices, or a weight is missing.
+        If an option is not one of its choices, or a weight is missing; if what a stop model or utility gives is none.
 
     Notes
     -----
@@ -143,18 +153,24 @@ def gfrc2(
     3  COPWA-CS-QD-MN-2  R112             GFRC2  0.002677
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
-    rows, first, had = _clusters(nuggets, patience, duplicates)
-    conversation, count = nuggets.conversation[rows], len(nuggets.conversations)
+    if unknown := set(unserved or {}) - set(shares):
+        raise ValueError(f"unserved names {listed(unknown)}; there are {listed(shares)}")
+    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
+    had = _clusters(at, stop_model, utility)
+    conversation, count = nuggets.conversation[at.rows], len(nuggets.conversations)
 
-    def expected(values: Floats) -> Floats:
+    def expected(values: Floats, part: str) -> Floats:
         mass = had["probability"] * values
-        return np.bincount(conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
+        sums = np.bincount(conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
+        if unserved and unserved.get(part):
+            sums += unserved[part] * (1 - np.bincount(conversation, weights=had["probability"], minlength=count))
+        return sums
 
-    scores = {("", "EGNP"): expected(had["GNP"])}
-    total = shares[UTILITY] * scores["", "EGNP"]
+    name = "EGNP" if utility == "gnp" else "EU"
+    scores = {("", name): expected(had.get(UTILITY, had["GNP"]), UTILITY)}
+    total = shares[UTILITY] * scores["", name]
     for name, attribute in attributes.items():
-        fairness = _fairness(nuggets.memberships[name], rows, first, attribute, ordinal, nominal)[1]
-        scores[name, "EGF"] = expected(fairness)
+        scores[name, "EGF"] = expected(_fairness(at, attribute, ordinal, nominal)[1], name)
         total += shares[name] * scores[name, "EGF"]
     return tidy_scores(nuggets.conversations, {**scores, ("", "GFRC2"): total})
 
@@ -169,21 +185,48 @@ def user_clusters(
     nominal: Nominal,
     weights: Weights | None,
     duplicates: Duplicates,
+    stop_model: options.StopModel,
+    utility: options.Utility,
+    gains: Gains,
+    max_level: MaxLevel,
 ) -> pd.DataFrame:
     r"""The user clusters of every conversation, as in gfrc2's Tables 1 and 2.
 
     .. math:: Experience(uc) = w_0\, GNP(uc) + \sum_m w_m\, GF^m(uc)
 
     One leaves at each relevant nugget. Columns are run, topic, turn, wc (the word position where it leaves),
-    probability, GWCrel, WCnonrel, GNP, then ``D SET group`` of each group and ``DistrSim SET`` for each attribute set,
-    and Experience. gfrc2 Eqs. 12 to 18.
+    probability, GWCrel, WCnonrel, GNP, utility where it is another, then ``D SET group`` of each group and ``DistrSim
+    SET`` for each attribute set, and Experience. gfrc2 Eqs. 12 to 18.
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
-    rows, first, had = _clusters(nuggets, patience, duplicates)
-    table = nuggets.places(rows).assign(wc=nuggets.end[rows], **had)
-    experience = shares[UTILITY] * had["GNP"]
+    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
+    had = _clusters(at, stop_model, utility)
+    table = nuggets.places(at.rows).assign(wc=nuggets.end[at.rows], **had)
+    experience = shares[UTILITY] * had.get(UTILITY, had["GNP"])
     for name, attribute in attributes.items():
-        achieved, similarities = _fairness(nuggets.memberships[name], rows, first, attribute, ordinal, nominal)
+        achieved, similarities = _fairness(at, attribute, ordinal, nominal)
         table = table.assign(**fairness_columns(attribute, achieved, similarities))
         experience += shares[name] * similarities
     return table.assign(Experience=experience)
+
+
+def factors(clusters: pd.DataFrame) -> pd.DataFrame:
+    r"""The two factors of an expected utility or EGF: how many leave at a relevant nugget, and what they have had.
+
+    .. math:: E[V] = \Bigl(\sum_{uc} Prob(uc)\Bigr) \cdot \frac{\sum_{uc} Prob(uc) V(uc)}{\sum_{uc} Prob(uc)}
+
+    ``clusters`` are those of `user_clusters`. Columns are run, topic, part (utility, or the attribute set), served (the
+    share of users that leaves at a nugget; the others leave with nothing), mean (of what those have; NaN where nobody
+    does) and expected, their product. A conversation without relevant nuggets has no clusters, and no row.
+    """
+    columns = {UTILITY: UTILITY if UTILITY in clusters else "GNP"}
+    columns |= {name.removeprefix("DistrSim "): name for name in clusters if name.startswith("DistrSim ")}
+    tables = []
+    for part, column in columns.items():
+        products = clusters[["run", "topic"]].assign(
+            part=part, served=clusters["probability"], expected=clusters["probability"] * clusters[column]
+        )
+        tables.append(products.groupby(["run", "topic", "part"], sort=False, as_index=False).sum())
+    table = pd.concat(tables, ignore_index=True)
+    table.insert(4, "mean", ratio(table["expected"], table["served"], np.nan))
+    return table

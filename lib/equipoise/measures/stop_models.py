@@ -1,0 +1,137 @@
+r"""Where the users of a conversation leave, and the utility of what they have read: what GFRC2 leaves open.
+
+A stop model takes the `Places` of many conversations at once and returns the share of the users that leaves at each;
+the shares of a conversation sum to 1 at most, and the rest leaves without any relevant nugget. With :math:`wc_k` the
+last word of relevant nugget k, L the patience, T the number of turns, :math:`t_k` the turn and :math:`g_k` the gain:
+
+.. math::
+    p_k &= 1 / L & \text{words: the paper's} \\
+    p_k &= (\min(wc_{k+1}, L + 1) - wc_k) / L & \text{anywhere} \\
+    p_k &= 1 / n & \text{nuggets} \\
+    p_k &= g_k \prod_{j < k} (1 - g_j) & \text{gain: as ERR} \\
+    p_k &= (1 - 1 / L)^{wc_k - 1} / L & \text{geometric} \\
+    p_k &= (t_{k+1} - t_k) / T & \text{turns}
+
+Each is 0 for nuggets that end beyond L, which nobody reads; but in ``geometric`` L is the mean of what users read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.arrays import Floats, cumulative_sums, ratio, starts
+from equipoise.measures.gfrc import gain_values
+from equipoise.nuggets import NuggetTable
+from equipoise.options import Gains
+
+
+@dataclass(frozen=True)
+class Places:
+    """The relevant nuggets of conversations, where users may leave: rows of a nugget table.
+
+    ``patience`` is L, ``gains`` and ``max_level`` are as in `gain_values`.
+    """
+
+    nuggets: NuggetTable
+    rows: NDArray[np.intp]
+    patience: float
+    gains: Gains
+    max_level: int
+
+    @cached_property
+    def first(self) -> NDArray[np.intp]:
+        """Place of the first nugget of each conversation that has any."""
+        return starts(self.nuggets.conversation[self.rows])
+
+    @property
+    def end(self) -> Floats:
+        """Position of the last word of each nugget, shaped (places,)."""
+        return self.nuggets.end[self.rows].astype(np.float64)
+
+    @property
+    def read(self) -> NDArray[np.bool_]:
+        """Which nuggets end within the patience, shaped (places,)."""
+        return self.nuggets.end[self.rows] <= self.patience
+
+    @property
+    def gain(self) -> Floats:
+        """Gain of each nugget, shaped (places,)."""
+        return gain_values(self.nuggets.level[self.rows], self.gains, self.max_level)
+
+    def of_each(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The value of its conversation for each place; ``values`` are in the order of ``first``."""
+        return np.repeat(values, np.diff(self.first, append=len(self.rows)))
+
+    def to_next(self, values: Floats, last: Floats | float) -> Floats:
+        """From the value of each place to that of the next of its conversation; from the last one to ``last``."""
+        after, final = np.roll(values, -1), np.append(self.first, len(values))[1:] - 1
+        after[final] = np.broadcast_to(last, values.shape)[final]
+        return after - values
+
+
+Model = Callable[[Places], Floats]
+"""From the places of many conversations to a number for each: a stop model, or a utility."""
+
+
+def _by_gain(at: Places) -> Floats:
+    leave = np.where(at.read, at.gain, 0.0)
+    with np.errstate(divide="ignore"):
+        stay = np.exp(cumulative_sums(np.log1p(-leave), at.first))
+    before = np.append(1.0, stay[:-1])[: len(stay)]
+    before[at.first] = 1.0
+    return leave * before
+
+
+def _by_turn(at: Places) -> Floats:
+    held = at.of_each(at.nuggets.turns_held[at.nuggets.conversation[at.rows[at.first]]])
+    turn = np.where(at.read, at.nuggets.turn[at.rows], held + 1)
+    return at.to_next(turn.astype(np.float64), held + 1.0) / held
+
+
+def _by_nugget(at: Places) -> Floats:
+    read = at.read.astype(np.float64)
+    return ratio(read, at.of_each(np.add.reduceat(read, at.first)) if len(read) else read, 0.0)
+
+
+def _anywhere(at: Places) -> Floats:
+    return at.to_next(np.minimum(at.end, at.patience + 1), at.patience + 1) / at.patience
+
+
+STOP_MODELS: Mapping[str, Model] = MappingProxyType(
+    {
+        "words": lambda at: np.where(at.read, 1 / at.patience, 0.0),
+        "anywhere": _anywhere,
+        "nuggets": _by_nugget,
+        "gain": _by_gain,
+        "geometric": lambda at: np.power(1 - 1 / at.patience, at.end - 1) / at.patience,
+        "turns": _by_turn,
+    }
+)
+"""Stop models by name."""
+
+UTILITIES: Mapping[str, Model] = MappingProxyType(
+    {
+        "gains": lambda at: cumulative_sums(at.gain, at.first) / at.patience,
+        "words": lambda at: 1 / at.end,
+    }
+)
+"""Utilities by name beside GNP: gains so far over L, and one over the words read."""
+
+
+def leaving(at: Places, model: str | Model) -> Floats:
+    """Share of the users of its conversation that leaves at each place; what a function gives is checked."""
+    if isinstance(model, str):
+        return STOP_MODELS[model](at)
+    shares = np.asarray(model(at), dtype=np.float64)
+    if shares.shape != at.rows.shape or not (shares >= 0).all():
+        raise ValueError(f"a stop model gives {len(at.rows)} non-negative shares here, one for each nugget")
+    if len(shares) and (total := np.add.reduceat(shares, at.first)).max() > 1 + 1e-9:
+        raise ValueError(f"a stop model whose shares sum to {total.max():.6g} in a conversation; at most 1")
+    return shares
