@@ -119,6 +119,12 @@ Alpha = Annotated[float, Option("Share of R in GFRC.  [the mean of R and every G
 # --- conversations with a chat system -----------------------------------------------------------------------------
 
 Trials = Annotated[int, Option("How often all topics are gone through.", least=1)]
+Rounds = Annotated[int, Option("Rounds of each conversation, unless it breaks down.", least=1)]
+Session = Annotated[
+    Literal["topic", "trial"],
+    Option("What is held in one session: one topic, or all of a trial, where an earlier one can leak into a later."),
+]
+Parallel = Annotated[int, Option("Sessions held at a time.", least=1, most=1000)]
 Temperature = Annotated[float, Option("Temperature of the sampling.", least=0)]
 TopP = Annotated[float, Option("Share of the probability that sampling keeps, the nucleus.", above=0, most=1)]
 MaxTokens = Annotated[int, Option("Longest answer.", least=1)]

@@ -66,6 +66,70 @@ def test_each_answer_leads_to_its_second_turn(tmp_path: Path, serve: Callable[..
     assert table["type"].unique().tolist() == ["T"]
 
 
+def test_as_many_rounds_as_are_asked_for(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    server = serve(says(USEFUL), says(USELESS), says(USEFUL), says(USELESS), says(REFUSAL))
+    record = tmp_path / "r.jsonl"
+    assert harvest(TOPICS, endpoint(server), record, trials=1, rounds=3) == 5
+    users = [request["messages"][-1]["content"] for request in server.requests]
+    assert users[1:3] == ["Can you name a few more?", 'Adhere to the output format I specified:\n"Format: title, URL"']
+    assert [turn["seed"] for turn in turns_of(record)] == [0, 1, 2, 3, 4]
+    table = read_harvest(record)
+    assert table["turn"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert "".join(table["outcome"]) == "oxoxx-"
+
+
+def test_in_one_session_every_topic_sees_those_before(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    script = [says(USEFUL), says(USELESS), says(REFUSAL), says(USEFUL)]
+    server, record = serve(*script), tmp_path / "r.jsonl"
+    harvest(TOPICS, endpoint(server), record, trials=2, session="trial")
+    seen = [[message["content"] for message in request["messages"]] for request in server.requests]
+    assert [len(messages) for messages in seen] == [1, 3, 5, 1, 3, 5, 7]  # the second topic of trial 1 breaks down
+    assert seen[2] == [*seen[1], USELESS, "Please list books.\nFormat: title, URL"]
+    # it goes on with what an interrupted session had said
+    record.write_bytes(b"".join(record.read_bytes().splitlines(keepends=True)[:3]))
+    harvest(TOPICS, endpoint(server), record, trials=1, session="trial")
+    assert [message["content"] for message in server.requests[7]["messages"]] == seen[2]
+
+
+def test_many_at_a_time_record_what_one_at_a_time_does(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    topics = [Topic(f"T{number}", "T", "Please list films.", "title, URL") for number in range(7)]
+    for parallel in (1, 5):
+        record = tmp_path / f"{parallel}.jsonl"
+        asked = harvest(topics, endpoint(serve(says(USEFUL)), timeout=5), record, trials=3, parallel=parallel)
+        assert asked == 42
+    one, five = (read_harvest(tmp_path / f"{parallel}.jsonl", "r") for parallel in (1, 5))
+    assert one.equals(five)
+    seeds = [
+        {(t["trial"], t["topic"], t["turn"]): t["seed"] for t in turns_of(tmp_path / f"{p}.jsonl")} for p in (1, 5)
+    ]
+    assert seeds[0] == seeds[1]
+    assert sorted(seeds[0].values()) == list(range(42))
+
+
+def test_many_at_a_time_give_up_too(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    topics = [Topic(f"T{number}", "T", "Please list films.", "title, URL") for number in range(30)]
+    server = serve(fails(401, b"no"))
+    with pytest.raises(HarvestError, match="Given up after failures in a row"):
+        harvest(topics, endpoint(server), tmp_path / "r.jsonl", trials=4, parallel=2)
+    assert len(server.requests) <= 3 + 2 * 2
+
+
+def test_a_record_that_states_no_rounds_is_one_of_two(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    server, record = serve(says(USEFUL)), tmp_path / "r.jsonl"
+    harvest(TOPICS, endpoint(server), record, trials=1)
+    stated = record.read_bytes()
+    record.write_bytes(stated.replace(b', "rounds": 2', b"").replace(b', "session": "topic"', b""))
+    assert record.read_bytes() != stated
+    assert parse_record(record)[0]["rounds"] == 2
+    assert harvest(TOPICS, endpoint(server), record, trials=2) == 4  # it is gone on with
+    record.write_bytes(stated.replace(b'"rounds": 2', b'"rounds": 1'))
+    with pytest.raises(InputError, match="no good value for turn"):
+        parse_record(record)
+    record.write_bytes(stated.replace(b'"rounds": 2', b'"rounds": "2"'))
+    with pytest.raises(InputError, match="line 1, column rounds"):
+        parse_record(record)
+
+
 def test_every_setting_is_recorded(tmp_path: Path, serve: Callable[..., Server]) -> None:
     server = serve(says(USEFUL))
     sampling = Sampling(temperature=0.3, top_p=0.5, max_tokens=9, seed=100, system="Be brief.")
@@ -326,7 +390,7 @@ def test_numbers_out_of_range_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="tries must be"):
             Endpoint("http://127.0.0.1/v1", "tiny", **change)
     for topics, trials in (([], 1), (TOPICS, 0), ([TOPICS[0], TOPICS[0]], 1)):
-        with pytest.raises(ValueError, match="at least one trial and one topic"):
+        with pytest.raises(ValueError, match="at least one trial, one round and one topic"):
             harvest(topics, Endpoint("http://127.0.0.1/v1", "tiny"), tmp_path / "r.jsonl", trials=trials)
 
 

@@ -51,10 +51,13 @@ def harvest(
     transcripts: Any,
     force: bool,
     trials: int,
+    rounds: int,
+    session: Any,
+    parallel: int,
     note: str,
     **given: Any,
 ) -> None:
-    """Hold two-round conversations about TOPICS with a chat system, and record them.
+    """Hold conversations about TOPICS with a chat system, by the two-round protocol or in more rounds; record them.
 
     Run it again with the same record to go on after an interruption. A file that is no record of the same settings is
     never written over, nor is a transcript that is there: conversations that it lacks are added at its end.
@@ -67,8 +70,9 @@ def harvest(
     from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
 
     server = Endpoint(endpoint, model, **{name: given.pop(name) for name in ENDPOINT})
-    shown = partial(tqdm, unit="conversation", file=sys.stderr)
-    settings: dict[str, Any] = {"trials": trials, "sampling": Sampling(**given), "note": note, "progress": shown}
+    shown = partial(tqdm, unit="session", file=sys.stderr)
+    settings: dict[str, Any] = {"trials": trials, "rounds": rounds, "session": session, "parallel": parallel}
+    settings |= {"sampling": Sampling(**given), "note": note, "progress": shown}
     try:
         asked = harvesting.harvest(harvesting.read_topics(topics), server, output, **settings)
     except harvesting.HarvestError as error:

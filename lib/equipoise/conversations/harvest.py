@@ -20,19 +20,22 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from equipoise.conversations import records
-from equipoise.conversations.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
+from equipoise.conversations.endpoint import Answer, Endpoint, EndpointError, Sampling, ask_patiently, connect
 from equipoise.conversations.keys import tells
 from equipoise.files import read_columns
 from equipoise.loaders.recorded_conversations import parse_record
 from equipoise.loaders.transcripts import is_word
-from equipoise.options import Note, Trials
+from equipoise.options import Note, Parallel, Rounds, Session, Trials
 from equipoise.problems import Problems, shown
 
 REFUSALS = (
@@ -44,6 +47,9 @@ REFUSALS = (
     r"\b(?:don't|do not) have (?:the necessary )?(?:access|information|ability|abilities)",
 )
 """Wordings (regular expressions, case ignored) by which a system declines a request."""
+
+Held = Sequence[tuple[int, int]]
+"""The conversations of a session: the trial and the number of the topic of each."""
 
 _URL = re.compile(r"(?:https?://|\bwww\.)([^\s/<>()\[\]\"'?#]+)[^\s<>()\[\]\"']*", re.IGNORECASE)
 _WORDS = re.compile(r"\w{2,}")
@@ -143,76 +149,125 @@ def read_topics(path: str | Path) -> list[Topic]:
     return [Topic(*(str(field).strip() for field in row)) for row in table.itertuples(index=False)]
 
 
+@dataclass
+class _Harvest:
+    """What the conversations of one harvest share, however many are held at a time."""
+
+    topics: Sequence[Topic]
+    rounds: int
+    sampling: Sampling
+    protocol: Protocol
+    ask: Callable[[Sampling, Sequence[Mapping[str, str]]], tuple[Answer, list[str]]]
+    record: Path
+    done: dict[tuple[int, str, int], dict[str, Any]]
+    pause: Callable[[], None]
+    asked: int = 0
+    failures: list[str] = field(default_factory=list)
+    in_a_row: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def session(self, held: Sequence[tuple[int, int]]) -> None:
+        """Hold conversations, each a trial and the number of a topic, one behind the other in one session."""
+        messages = [{"role": "system", "content": self.sampling.system}] if self.sampling.system else []
+        for trial, number in held:
+            turn, mark = 1, ""
+            try:
+                while turn <= self.rounds:
+                    line = self._turn(trial, number, turn, mark, messages)
+                    if line["breakdown"]:
+                        break
+                    turn, mark = turn + 1, line["outcome"]
+            except EndpointError as error:
+                with self.lock:
+                    self.failures.append(f"topic {self.topics[number].topic}, trial {trial}, turn {turn}: {error}")
+                    self.in_a_row += 1
+                return
+
+    def _turn(self, trial: int, number: int, turn: int, mark: str, messages: list[dict[str, str]]) -> dict[str, Any]:
+        """One round, asked now or recorded before; it is added to the messages."""
+        topic, place = self.topics[number], len(self.topics) * (trial - 1) + number
+        user = self.protocol.user_turn(topic, mark)
+        messages.append({"role": "user", "content": user})
+        if (line := self.done.get((trial, topic.topic, turn))) is None:
+            if self.asked:
+                self.pause()
+            own = replace(self.sampling, seed=self.sampling.seed + self.rounds * place + turn - 1)
+            answer, mishaps = self.ask(own, messages)
+            judgement = judge_answer(answer.text, topic.site, self.protocol.refusals)
+            line = {"record": "turn", "trial": trial, "topic": topic.topic, "turn": turn, "user": user}
+            line |= {"system": answer.text, "outcome": judgement.mark, "breakdown": judgement.breakdown}
+            line |= {name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")}
+            line |= {"seed": own.seed, "mishaps": mishaps, **answer.tokens}
+            with self.lock:
+                records.append(self.record, line)
+                self.asked += 1
+        with self.lock:
+            self.in_a_row = 0
+        messages.append({"role": "assistant", "content": line["system"]})
+        return line
+
+
 def harvest(
     topics: Sequence[Topic],
     endpoint: Endpoint,
     record: Path,
     *,
     trials: Trials = 2,
+    rounds: Rounds = 2,
+    session: Session = "topic",
+    parallel: Parallel = 1,
     sampling: Sampling | None = None,
     protocol: Protocol | None = None,
     note: Note = "",
     give_up: int = 3,
-    progress: Callable[[Iterable[tuple[int, int]]], Iterable[tuple[int, int]]] = iter,
+    progress: Callable[[Iterable[Held]], Iterable[Held]] = iter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Hold the two-round conversation of every topic, in the topics' order, and that as often as there are trials.
+    """Hold a conversation of so many rounds about every topic, in the topics' order, and that as often as trials.
 
     What the record holds already is not asked again. The answer in turn u to topic number i (from 0) in trial t (from
-    1) has the seed ``sampling.seed + 2 (len(topics) (t - 1) + i) + u - 1``. ``note``: a remark kept with the settings,
-    for example the sha256 of a local model or the day of a web service. ``give_up``: after so many failed conversations
-    in a row nothing more is asked. ``progress``: wraps the iterator over (trial, topic number), for a progress bar.
+    1) has the seed ``sampling.seed + rounds (len(topics) (t - 1) + i) + u - 1``. ``note``: a remark kept with the
+    settings, for example the sha256 of a local model or the day of a web service. ``give_up``: after so many failed
+    sessions in a row nothing more is asked. ``progress``: wraps the iterator over the sessions, for a progress bar.
     ``sleep``: waits so many seconds. Returns: how many turns were asked now.
 
     gfrc, section 4: the topics in their order, then all of them again, so that order and trial are not confounded.
     """
     sampling, protocol = sampling or Sampling(), protocol or Protocol()
-    if not topics or len({topic.topic for topic in topics}) < len(topics) or trials < 1:
-        raise ValueError("a harvest needs at least one trial and one topic, and no topic twice")
+    if not topics or len({topic.topic for topic in topics}) < len(topics) or min(trials, rounds, parallel) < 1:
+        raise ValueError("a harvest needs at least one trial, one round and one topic, and no topic twice")
     if strange := [topic.topic for topic in topics if not is_word(topic.topic)]:
         raise ValueError(f"the id of a topic is one word of letters that can be seen; found {shown(strange[0])}")
     settings: dict[str, Any] = {"record": "settings", "endpoint": endpoint.url, "model": endpoint.model, "note": note}
     settings |= {"sampling": asdict(sampling), "protocol": asdict(protocol), "topics": [asdict(t) for t in topics]}
+    settings |= {"rounds": rounds, "session": session}
     if tells(endpoint.key, stated := json.dumps(settings, ensure_ascii=False)):
         raise ValueError("the settings of this harvest have the key in them, and would be recorded")
     if re.search("[\ud800-\udfff]", stated):
         raise ValueError("the settings of this harvest have half a surrogate pair in them, which no server can be sent")
-    asked, failures, in_a_row = 0, list[str](), 0
-    with connect() as client, records.held(record):
-        held = records.resume(record, settings, parse_record)
-        done = {(line["trial"], line["topic"], line["turn"]): line for line in held}
-        for trial, number in progress([(t, i) for t in range(1, trials + 1) for i in range(len(topics))]):
-            topic, mark = topics[number], ""
-            messages = [{"role": "system", "content": sampling.system}] if sampling.system else []
-            for turn in (1, 2):
-                user = protocol.user_turn(topic, mark)
-                messages.append({"role": "user", "content": user})
-                line = done.get((trial, topic.topic, turn))
-                if line is None:
-                    if asked and endpoint.pause:
-                        sleep(endpoint.pause)
-                    own = replace(sampling, seed=sampling.seed + 2 * (len(topics) * (trial - 1) + number) + turn - 1)
-                    try:
-                        answer, mishaps = ask_patiently(client, endpoint, own, messages, sleep=sleep)
-                    except EndpointError as error:
-                        failures.append(f"topic {topic.topic}, trial {trial}, turn {turn}: {error}")
-                        in_a_row += 1
-                        break
-                    judgement = judge_answer(answer.text, topic.site, protocol.refusals)
-                    line = {"record": "turn", "trial": trial, "topic": topic.topic, "turn": turn, "user": user}
-                    line |= {"system": answer.text, "outcome": judgement.mark, "breakdown": judgement.breakdown}
-                    line |= {name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")}
-                    line |= {"seed": own.seed, "mishaps": mishaps, **answer.tokens}
-                    records.append(record, line)
-                    asked += 1
-                in_a_row, mark = 0, line["outcome"]
-                messages.append({"role": "assistant", "content": line["system"]})
-                if line["breakdown"]:
-                    break
-            if in_a_row >= give_up:
+    all_of_trials = [[(trial, number) for number in range(len(topics))] for trial in range(1, trials + 1)]
+    sessions = all_of_trials if session == "trial" else [[held] for trial in all_of_trials for held in trial]
+    with connect() as client, records.held(record), ExitStack() as last:
+        lines = records.resume(record, settings, parse_record)
+        harvested = _Harvest(
+            topics,
+            rounds,
+            sampling,
+            protocol,
+            lambda own, messages: ask_patiently(client, endpoint, own, messages, sleep=sleep),
+            record,
+            {(line["trial"], line["topic"], line["turn"]): line for line in lines},
+            (lambda: sleep(endpoint.pause)) if endpoint.pause else (lambda: None),
+        )
+        pool = ThreadPoolExecutor(parallel)
+        last.callback(pool.shutdown, cancel_futures=True)
+        ended = map(harvested.session, sessions) if parallel == 1 else pool.map(harvested.session, sessions)
+        for _ in zip(progress(sessions), ended, strict=False):
+            if harvested.in_a_row >= give_up:
                 break
-    if failures:
-        end = "All other conversations are complete." if in_a_row < give_up else "Given up after failures in a row."
+    if failures := harvested.failures:
+        given_up = harvested.in_a_row >= give_up
+        end = "Given up after failures in a row." if given_up else "All other conversations are complete."
         listed = "\n  ".join([f"{len(failures)} conversations lack an answer:", *failures])
         raise HarvestError(f"{listed}\n{end} Harvest again into {record}.")
-    return asked
+    return harvested.asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from equipoise.problems import InputError, Problem, Problems, shown
 
 _NAMES = ("trial", "topic", "turn", "user", "system", "outcome", "breakdown", "finish")
 _FIELDS: Mapping[str, type] = dict.fromkeys(_NAMES, str) | {"trial": int, "turn": int, "breakdown": bool}
-_ALLOWED: Mapping[str, Container[Any]] = {"trial": range(1, 10**9), "turn": (1, 2), "outcome": ("o", "x")}
+_ALLOWED: Mapping[str, Container[Any]] = {"trial": range(1, 10**9), "outcome": ("o", "x")}
+_UNSTATED: Mapping[str, Any] = {"rounds": 2, "session": "topic"}
+"""How conversations were held of which a record does not say it: as once all were."""
 _NOT_HELD = {"user": "", "system": "", "outcome": "-", "finish": ""}
 
 
@@ -26,10 +29,16 @@ def parse_record(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]
     if not isinstance(topics, list) or not all(isinstance(t, dict) and isinstance(t.get("topic"), str) for t in topics):
         problems.add(path, 1, "topics", shown(topics), "a list of topics: a record of equipoise harvest")
         topics = []
+    settings = {**_UNSTATED, **settings} if settings else settings
+    rounds = settings.get("rounds", 0)
+    if settings and (type(rounds) is not int or not 1 <= rounds <= 10**6):
+        problems.add(path, 1, "rounds", shown(rounds), "how many rounds a conversation has at most")
+        rounds = 0
+    allowed = {**_ALLOWED, "turn": range(1, rounds + 1)}
     names, turns = {topic["topic"] for topic in topics}, dict[tuple[int, str, int], dict[str, Any]]()
     for number, line in lines:
         wrong = [name for name, kind in _FIELDS.items() if type(line.get(name)) is not kind]
-        wrong = wrong or [name for name, allowed in _ALLOWED.items() if line[name] not in allowed]
+        wrong = wrong or [name for name, values in allowed.items() if line[name] not in values]
         if wrong:
             found = f"no good value for {', '.join(wrong)}"
             problems.add(path, number, None, found, f"the fields {', '.join(_FIELDS)}")
@@ -48,7 +57,7 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
     """Turns of a record: run, type, topic, turn, user, system, outcome, finish, in the order of trials and topics.
 
     ``run`` is the system's name, by default that of the file without its ending; trial 2 of ``qwen`` is the run
-    ``qwen-2``. A first turn that ended its conversation is followed by a second with outcome ``-`` and empty texts.
+    ``qwen-2``. A turn that ended its conversation is followed by others with outcome ``-`` and empty texts.
     Conversations that are not complete are left out.
     """
     settings, turns = parse_record(path)
@@ -56,12 +65,13 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
     rows: list[list[Any]] = []
     for trial in sorted({turn["trial"] for turn in turns}):
         for topic in settings["topics"]:
-            first, second = (held.get((trial, topic["topic"], number)) for number in (1, 2))
-            if first is None or (second is None and not first["breakdown"]):
+            said = [held.get((trial, topic["topic"], number + 1)) for number in range(settings["rounds"])]
+            asked = [turn for turn in takewhile(bool, said) if turn]
+            if not asked or (len(asked) < len(said) and not asked[-1]["breakdown"]):
                 continue
             about = [f"{run_of(path) if run is None else run}-{trial}", topic.get("kind", ""), topic["topic"]]
-            for number, said in ((1, first), (2, second or _NOT_HELD)):
-                rows.append([*about, number, *(said[field] for field in _NOT_HELD)])
+            for number, turn in enumerate(said, start=1):
+                rows.append([*about, number, *((turn or _NOT_HELD)[field] for field in _NOT_HELD)])
     if not rows:
         raise InputError([Problem(str(path), None, None, "no complete conversation", "harvest again to complete it")])
     table = pd.DataFrame(rows, columns=["run", "type", "topic", "turn", *_NOT_HELD])
