@@ -109,7 +109,8 @@ def test_differences_are_marked_and_explained(report: Report) -> None:
     table = ours("gfrc/table-2", ["run", "turn"])
     table.loc[2, "DistrSim RATINGS"] = 0.578417
     shown = report.table("gfrc/table-2", table, ["run", "turn"])
-    assert shown.formats["text/html"].count("≠") == 2
+    assert shown.formats["text/html"].count("≠ 0.5784</mark><br><small>printed 0.5785</small>") == 1
+    assert shown.formats["text/html"].count("≠") == 1
     assert "0.5784 (printed 0.5785)" in shown.formats["text/markdown"]
     assert "after rounding them" in shown.formats["text/plain"]
     assert "45 of 46 printed cells agree" in shown.formats["text/plain"]
@@ -252,3 +253,17 @@ def test_a_tolerance_adds_to_the_precision_of_a_printed_number() -> None:
     assert not cell.agrees(0.1546, "0.1544")
     assert cell.agrees(0.1564, "0.1544", 0.002)
     assert not cell.agrees(0.1566, "0.1544", 0.002)
+
+
+def test_a_table_is_set_as_people_read_it(report: Report) -> None:
+    table = pd.DataFrame(
+        {"run": ["x", "y"], "MAP": [0.5, 0.25], "MAP better than": ["b", ""], "cited_all": [3.0, 12.0]}
+    )
+    shown = report.table("set", table)
+    head, body = shown.formats["text/html"].split("<tbody>")
+    assert re.findall("<th>(.*?)</th>", head) == ["run", "MAP", "cited all"]
+    cells = ["<td>x</td>", '<td class="number">0.5000<sup>b</sup></td>', '<td class="number">3</td>']
+    assert body.startswith(f"<tr>{''.join(cells)}</tr>")
+    assert shown.formats["text/markdown"].splitlines()[-2:] == ["| x | 0.5000 b | 3 |", "| y | 0.2500 | 12 |"]
+    saved = pd.read_csv(report.folder / "tables" / "set.csv")
+    assert saved.columns.tolist() == table.columns.tolist()

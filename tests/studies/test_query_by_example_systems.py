@@ -17,7 +17,7 @@ from scipy.stats import ttest_rel
 from equipoise.studies.query_by_example import figures as example_plots
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.interpolation import alpha_bounds
-from equipoise.studies.query_by_example.letters import BETTER_THAN, lettered
+from equipoise.studies.query_by_example.letters import lettered
 from equipoise.studies.query_by_example.self_supervision import hard_negatives, reciprocal_ranks, training_papers
 from equipoise.studies.query_by_example.systems import BM25, SYSTEMS, lexical_scores, read_scores
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
@@ -215,8 +215,8 @@ def test_letters_are_pairwise_t_tests_with_bonferroni(values: pd.DataFrame, fami
                 and wide[run].mean() > wide[other].mean()
                 and ttest_rel(wide[run], wide[other]).pvalue * comparisons < 0.05
             ]
-            assert table.loc[run, f"{task} {measure} {BETTER_THAN}"] == "".join(beaten)
-    assert (table[f"all AP {BETTER_THAN}"] == ["b", "", "ab"]).all()
+            assert table.loc[run, f"{task} {measure} better than"] == "".join(beaten)
+    assert (table["all AP better than"] == ["b", "", "ab"]).all()
 
 
 def test_letters_need_known_systems(values: pd.DataFrame) -> None:

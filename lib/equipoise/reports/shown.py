@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,10 @@ from equipoise.problems import plain
 from equipoise.reports.printed import Comparison
 from equipoise.reports.claims import as_words
 from equipoise.reports.printed import PRINTED_FRACTION, Printed, as_number, raw
+
+
+MARKS = " better than"
+"""End of the name of a column that marks another, whose name comes before it, by letters."""
 
 
 def markdown_cell(text: object) -> str:
@@ -38,18 +42,42 @@ def markdown_list(notes: Iterable[str]) -> str:
     return "".join(f"- {markdown_cell(note)}\n" for note in notes)
 
 
-def html_table(
-    title: str, header: Iterable[object], rows: Iterable[Iterable[object]], marked: Collection[tuple[int, int]] = ()
-) -> str:
-    """An HTML table under a caption, some cells marked as different; every cell is escaped."""
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in header)
-    body = []
-    for row, cells in enumerate(rows):
-        texts = [html.escape(str(cell)) for cell in cells]
-        shown = [f"<mark>≠ {text}</mark>" if (row, column) in marked else text for column, text in enumerate(texts)]
-        body.append(f"<tr>{''.join(f'<td>{text}</td>' for text in shown)}</tr>")
-    caption = f"<caption>{html.escape(title)}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table to look at.
+
+    ``mark``: set small and raised behind it. ``printed``: what the paper prints instead. ``number``: set to the right.
+    """
+
+    text: str
+    mark: str = ""
+    printed: str = ""
+    number: bool = False
+
+    def as_html(self) -> str:
+        """Its HTML, all of it escaped."""
+        text, mark, printed = (html.escape(part) for part in (self.text, self.mark, self.printed))
+        text += f"<sup>{mark}</sup>" if mark else ""
+        text = f"<mark>≠ {text}</mark><br><small>printed {printed}</small>" if printed else text
+        return f'<td class="number">{text}</td>' if self.number else f"<td>{text}</td>"
+
+    def as_text(self) -> str:
+        """Its words."""
+        return " ".join(filter(None, [self.text, self.mark, self.printed and f"(printed {self.printed})"]))
+
+
+def html_table(title: str, header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """An HTML table under a caption, if it has one; every cell is escaped."""
+    head = "".join(f"<th>{html.escape(_words(name))}</th>" for name in header)
+    cells = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in rows]
+    body = "".join(f"<tr>{''.join(cell.as_html() for cell in row)}</tr>" for row in cells)
+    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _words(name: object) -> str:
+    """A column's name as words: relevant_citations is no word."""
+    return str(name).replace("_", " ")
 
 
 def html_list(notes: Sequence[str]) -> str:
@@ -85,7 +113,11 @@ def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | Non
 
 
 def _whole(column: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(column) and bool((column.dropna() % 1 == 0).all())
+    """Whether a column counts something, beyond yes and no."""
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return False
+    known = column.dropna()
+    return bool((known % 1 == 0).all() and (known.abs() > 1).any())
 
 
 def _cell(value: object, decimals: int | None) -> str:
@@ -108,28 +140,42 @@ def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
     ]
 
 
+def _cells(
+    table: pd.DataFrame, printed: Mapping[str, Iterable[str]], digits: int, differing: Mapping[tuple[int, int], str]
+) -> tuple[list[str], list[list[Cell]]]:
+    """Header and cells of a table; a column of marks stands raised behind the column that they belong to."""
+    marks = {str(name).removesuffix(MARKS): name for name in table.columns if str(name).endswith(MARKS)}
+    marks = {name: column for name, column in marks.items() if name in table}
+    columns, parts = [name for name in table.columns if name not in marks.values()], []
+    for name in columns:
+        column, place = table[name], table.columns.get_loc(name)
+        decimals = None if name not in printed and _whole(column) else _decimals(printed.get(name, ()), column, digits)
+        behind = table[marks[name]] if name in marks else [""] * len(table)
+        number = pd.api.types.is_numeric_dtype(column) or decimals is not None
+        found = enumerate(zip(column, behind, strict=True))
+        parts.append(
+            [Cell(_cell(value, decimals), raw(mark), differing.get((row, place), ""), number) for row, (value, mark) in found]
+        )
+    return [_words(name) for name in columns], [list(row) for row in zip(*parts, strict=True)]
+
+
 def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int) -> Shown:
-    """A table, beside the printed one where they are compared, differing cells marked."""
+    """A table; where it is compared with a printed one, a cell that differs is marked, the printed one beneath it."""
     table, printed = (ours, {}) if comparison is None else (comparison.ours, comparison.printed)
-    columns = list(table.columns)
-    decimals = [_decimals(printed.get(name, ()), table[name], digits) for name in columns]
-    texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
-    title, verdict, notes, tables = markdown_cell(caption), "", list[str](), html_table("Computed", columns, texts)
+    title, verdict, notes, differing = markdown_cell(caption), "", list[str](), {}
     if comparison is not None:
-        theirs, differences = comparison.printed.to_numpy().tolist(), comparison.differences
-        marked = {(table.index.get_loc(d.row), columns.index(d.column)) for d in differences}
-        tables = html_table("Computed", columns, texts, marked)
-        tables += html_table(f"Printed ({comparison.against})", columns, theirs, marked)
-        equal = comparison.cells - len(differences)
+        differing = {
+            (table.index.get_loc(d.row), table.columns.get_loc(d.column)): d.printed for d in comparison.differences
+        }
+        equal = comparison.cells - len(differing)
         verdict = f"{equal} of {comparison.cells} printed cells agree at the printed precision."
-        title, notes = f"{title}. {verdict}", difference_lines(map(asdict, differences))
-        for row, column in marked:
-            texts[row][column] += f" (printed {theirs[row][column]})"
+        title, notes = f"{title}. {verdict}", difference_lines(map(asdict, comparison.differences))
+    columns, cells = _cells(table, printed, digits, differing)
     page = (
         f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b> {verdict}</p>'
-        f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start; overflow-x: auto">'
-        f"{tables}</div>{html_list(notes)}</div>"
+        f'<div style="overflow-x: auto">{html_table("", columns, cells)}</div>{html_list(notes)}</div>'
     )
+    texts = [[cell.as_text() for cell in row] for row in cells]
     markdown = f"{title}\n\n{markdown_table(columns, texts)}" + ("\n" + markdown_list(notes) if notes else "")
     return Shown.text("\n".join([f"{caption}. {verdict}".strip(), *notes]), markdown, page)
 
@@ -139,10 +185,10 @@ def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None,
     tables = {variant: ours} | ({} if default is None else {"as published": default})
     page, markdown = "", f"{markdown_cell(caption)}\n"
     for title, table in tables.items():
-        decimals = [None if _whole(table[name]) else _decimals((), table[name], digits) for name in table.columns]
-        texts = [list(map(_cell, row, decimals)) for row in table.itertuples(index=False, name=None)]
-        page += html_table(title, list(table.columns), texts)
-        markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(list(table.columns), texts)}"
+        columns, cells = _cells(table, {}, digits, {})
+        page += html_table(title, columns, cells)
+        texts = [[cell.as_text() for cell in row] for row in cells]
+        markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(columns, texts)}"
     page = f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto">{page}</div>'
     page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p>{page}</div>'
     return Shown.text(f"{caption}, {variant}", markdown, page)

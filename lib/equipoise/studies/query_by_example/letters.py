@@ -9,11 +9,9 @@ from typing import Literal
 
 import pandas as pd
 
+from equipoise.reports.shown import MARKS
 from equipoise.statistics import compare_pairs
 from equipoise.studies.query_by_example.data import chosen
-
-BETTER_THAN = "better than"
-"""End of the name of a column of letters."""
 
 
 def lettered(
@@ -45,5 +43,5 @@ def lettered(
         better, worse = found["a"].where(ahead, found["b"]), found["b"].where(ahead, found["a"])
         marks = worse.map(letters).sort_values().groupby(better).agg("".join)
         table[f"{task} {measure}"] = table["run"].map(part.groupby("run")["value"].mean())
-        table[f"{task} {measure} {BETTER_THAN}"] = table["run"].map(marks).fillna("")
+        table[f"{task} {measure}{MARKS}"] = table["run"].map(marks).fillna("")
     return table
