@@ -83,22 +83,23 @@ def permute(topics: Path, classes: Any, dependencies: Any, qrels: Any, output: P
     permuted.write_permuted(output, plan, found, used, progress=shown)
 
 
-def _figures(tables: Any, measure: str) -> dict[str, Any]:
-    """Figures 1 and 2 of the tables that hold their values, by name."""
+def _write_figures(tables: Any, measure: str, folder: Path) -> None:
+    """Figures 1 and 2 of the tables that hold their values."""
     import matplotlib.pyplot as plt
     import numpy as np
 
-    from equipoise.plots import use_style
+    from equipoise.plots import save_svg, use_style
     from equipoise.plots.orders import preference_panels, spread_of_conversations
 
     use_style()
-    width = max(6.0, tables["conversations"]["topic"].nunique() / 2)
-    figures = {"figure-1": plt.figure(figsize=(width, 4.2))}
+    figures = {"figure-1": plt.figure(figsize=(max(6.0, tables["conversations"]["topic"].nunique() / 2), 4.2))}
     spread_of_conversations(figures["figure-1"].subplots(), tables["figure-1"], measure)
     if "figure-2" in tables:
-        wins, panels = tables["figure-2"], np.random.default_rng(0)
-        figures["figure-2"] = preference_panels(wins, list(tables["table-2"]["run"]), PANELS, panels)
-    return figures
+        runs, rng = list(tables["table-2"]["run"]), np.random.default_rng(0)
+        figures["figure-2"] = preference_panels(tables["figure-2"], runs, PANELS, rng)
+    for name, figure in figures.items():
+        save_svg(figure, folder / f"{name}.svg", CAPTIONS[name])
+        plt.close(figure)
 
 
 @score.command("orders", cls=DeclaredCommand, declared=[Declared("equipoise.orders.scored.score_inputs")])
@@ -135,14 +136,11 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, measure: st
     if len(values) < len(runs):
         raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
     made = scored.tables(scored.scored_conversations(plan, inputs, pd.DataFrame(values)), list(values))
-    from equipoise.plots import save_svg
-
-    figures = _figures(made, measure)
     with new_folder(output) as target:
         for name, table in made.items():
             write_csv(table, target / f"{name}.csv")
-        for name, drawn in figures.items():
-            save_svg(drawn, target / f"{name}.svg", CAPTIONS[name])
+        _write_figures(made, measure, target)
     for row in made["table-2"].to_dict("records"):
+        ends = "" if row["how"] == "exact" else f"{row['low']:.4f} to {row['high']:.4f}, "
         told = f"script {row['original']:.4f}, mean of all orders {row['mean of all']:.4f}"
-        click.echo(f"{row['run']}: {told}, {row['low']:.4f} to {row['high']:.4f} ({row['how']})", err=True)
+        click.echo(f"{row['run']}: {told} ({ends}{row['how']})", err=True)
