@@ -69,7 +69,14 @@ def with_dependencies(made: Sequence[Conversation], dependencies: pd.DataFrame) 
             problems.append(f"{query} on {before}")
     if problems:
         raise ValueError(f"no dependency within a conversation at hand: {', '.join(problems)}")
-    return [replace(one, structure=GraphStructure(one.structure.size, edges[one.topic])) for one in made]
+    return [replace(one, structure=_graph(one, edges[one.topic])) for one in made]
+
+
+def _graph(one: Conversation, edges: list[tuple[int, int]]) -> GraphStructure:
+    try:
+        return GraphStructure(one.structure.size, edges)
+    except ValueError as error:
+        raise ValueError(f"topic {one.topic}: {error}") from None
 
 
 def sampled_orders(made: Sequence[Conversation], size: int, seed: int) -> dict[str, Orders]:

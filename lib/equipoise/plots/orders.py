@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise.plots import COLOURS
+from equipoise.plots import COLOURS, literal
 
 SCRIPT_MARK: dict[str, Any] = {"marker": "D", "color": "#F0C808", "markeredgecolor": "black"}
 SCRIPT_MARK |= {"markeredgewidth": 0.8, "linestyle": "none"}
@@ -26,7 +26,8 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
     samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in script.index]
     line, box = {"color": COLOURS[0]}, {"facecolor": COLOURS[5], "edgecolor": COLOURS[0]}
     styles: dict[str, Any] = {"whiskerprops": line, "capprops": line, "medianprops": {"color": "black"}}
-    ax.boxplot(samples, tick_labels=script.index, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)
+    names = list(map(literal, script.index))
+    ax.boxplot(samples, tick_labels=names, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)
     ax.plot(range(1, len(script) + 1), script, label="order of the script", zorder=5, **SCRIPT_MARK)
     ax.set(xlabel="Conversation", ylabel=f"Mean {measure} over systems")
     ax.legend()
@@ -38,6 +39,7 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
 
     ``table``: of `equipoise.measures.orders.preference`. ``runs``: systems, in the order of the rows and columns.
     """
+    names = list(map(literal, runs))
     for ax, (topic, part) in zip(axes, table.groupby("topic", sort=False), strict=True):
         wins = part.pivot_table(index="a", columns="b", values="wins").reindex(index=runs, columns=runs)
         values = wins.to_numpy(dtype=np.float64) * 100
@@ -45,9 +47,9 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
         for row, column in np.argwhere(np.isfinite(values)):
             style: dict[str, Any] = {"color": "white" if values[row, column] < 55 else "black", "fontsize": 8}
             ax.text(column, row, f"{values[row, column]:.0f}", ha="center", va="center", **style)
-        ax.set_title(f"Conversation {topic}", fontsize=10)
-        ax.set_xticks(range(len(runs)), runs, rotation=45, ha="right", fontsize=8)
-        ax.set_yticks(range(len(runs)), runs, fontsize=8)
+        ax.set_title(f"Conversation {literal(topic)}", fontsize=10)
+        ax.set_xticks(range(len(runs)), names, rotation=45, ha="right", fontsize=8)
+        ax.set_yticks(range(len(runs)), names, fontsize=8)
         ax.grid(visible=False)
     return axes
 
