@@ -47,8 +47,8 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run the recorder with a model that counts, in a folder of its own."""
     model, weights = Model(), tmp_path / "weights.gguf"
     weights.write_bytes(b"weights")
-    monkeypatch.setattr(record.project, "root", lambda: tmp_path)
-    monkeypatch.setattr(record.project, "used_files", dict)
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    monkeypatch.setattr(project, "used_files", dict)
     monkeypatch.setattr(record, "fetch_judged", lambda: (JUDGED, None))
     monkeypatch.setattr(record, "load_server", lambda *_args, **_options: model)
     monkeypatch.setattr("equipoise.studies.recording.version", lambda _name: "1.0")
