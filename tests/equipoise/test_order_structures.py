@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from equipoise.orders import lattices
 from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.structures import GraphStructure, Structure
 
@@ -119,6 +120,19 @@ def assert_range(structure: Structure, pairs: Any, first: Any) -> None:
         assert bound == pytest.approx(extreme, abs=1e-12)
         assert structure.is_valid([order]).all()
         assert totals[int(structure.rank([order])[0])] == pytest.approx(bound, abs=1e-12)
+
+
+def test_extremes_are_the_same_some_sets_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    structure = GraphStructure(8, [(1, 2), (3, 4), (3, 5)], fixed_first=False)
+    pairs = np.random.default_rng(1).integers(0, 3, (8, 8)).astype(float)  # with ties
+    whole = structure.score_range(pairs)
+    monkeypatch.setattr(lattices, "_NUMBERS_AT_ONCE", 500)
+    assert structure.score_range(pairs) == whole
+    orders = structure.orders()
+    totals = pairs[orders[:, :-1], orders[:, 1:]].sum(axis=1)
+    assert whole.worst == tuple(orders[totals.argmin()].tolist())  # the first of those that attain it
+    assert whole.best == tuple(orders[totals.argmax()].tolist())
+    np.testing.assert_allclose(structure.opening(), structure.positions()[:, 0])
 
 
 def test_pairs_that_never_meet_may_lack_a_score() -> None:

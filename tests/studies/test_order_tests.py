@@ -19,7 +19,6 @@ from equipoise.studies.permutations.order_tests import (
     shared_by_systems,
     variance_components,
 )
-from equipoise.studies.permutations.unseen import unseen_systems
 from random_scores import random_scores
 
 STRUCTURES = {
@@ -130,24 +129,3 @@ def test_what_systems_share_is_one_where_they_are_alike_and_none_where_they_are_
     table: Any = variance_components(anova(noisy, "MD1", interaction=True), 30, 4).set_index("component")["variance"]
     nested = table["permutation(topic)"]
     assert shared_by_systems(noisy, rng)[0] == pytest.approx(nested / (nested + table["residual"]))
-
-
-def test_a_system_that_moves_as_the_others_do_is_predicted_exactly_and_another_is_not() -> None:
-    rng = np.random.default_rng(8)
-    moves = rng.uniform(0.3, 0.5, size=(200, 1))
-    every = {"1": moves + np.array([0.0, 0.05, 0.1]), "2": moves[:60] + np.array([0.2, 0.0, 0.1])}
-    table = unseen_systems(every, ["a", "b", "c"]).set_index(["prediction", "run"])
-    for name in ("mean change of the others", "every change of the others"):
-        assert table.loc[name, ["mean error", "sd error", "distance"]].to_numpy() == pytest.approx(0, abs=1e-12)
-        assert table.loc[name, "coverage"].to_numpy() == pytest.approx(0.9, abs=0.02)
-    alone = table.loc["the script alone"]
-    gap = [abs(scores[0, 0] - scores[:, 0].mean()) for scores in every.values()]
-    assert alone.loc["a", "mean error"] == pytest.approx(np.mean(gap))
-    assert alone.loc["a", "sd error"] == pytest.approx(np.mean([scores[:, 0].std() for scores in every.values()]))
-    every["1"][:, 2] = rng.uniform(0, 1, size=200)
-    turned = unseen_systems(every, ["a", "b", "c"]).set_index(["prediction", "run"])
-    assert turned.loc[("every change of the others", "c"), "coverage"] < 0.7
-    changes = np.delete(every["1"], 2, axis=1) - np.delete(every["1"], 2, axis=1)[0]
-    pool = np.clip(every["1"][0, 2] + changes, 0, 1).ravel()
-    both = [stats.wasserstein_distance(every["1"][:, 2], pool), 0.0]
-    assert turned.loc[("every change of the others", "c"), "distance"] == pytest.approx(np.mean(both))

@@ -168,17 +168,19 @@ def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
         {"run": ["A", "A", "B", "B", "C", "C"], "topic": ["1", "2"] * 3, "orders": 24, "sd": [0.1, 0.1, 0.05, 0, 0, 0]}
     ).assign(mean=0.5, minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5], maximum=[0.9, 0.5, 0.6, 0.5, 0.5 + 1e-16, 0.5 + 2e-16])
     needed = tables.orders_needed(exact[exact["run"] != "C"], [0.1])
-    stability = pd.DataFrame({"permutations": [1, 5, 9], "same": [0.5, 0.96, 1.0]})
-    chance = Evidence("share", 0.3, 0.2, 0.4)
-    first, second, third = sentences.answer(exact, needed, stability, chance, "nDCG@3")
-    assert "a range of 20% of it (B) to 80% (A)" in first
-    assert "; C do not see" not in first
-    assert "C does not see the order" in first
-    assert "30% [20%, 40%]" in second
-    assert third.startswith("5 orders of each conversation give the ranking of exact means in 95 % of draws")
-    assert "within 0.1," in third
-    unsettled = sentences.answer(exact, needed, stability.iloc[:1], chance, "nDCG@3")[2]
-    assert unsettled.startswith("Even 1 orders of each conversation do not fix the ranking")
+    ranking = pd.DataFrame({"wanted": ["tau", "same"], "orders": [3, 14]})
+    evidence = {"chance": Evidence("share", 0.3, 0.2, 0.4), "unseen": Evidence("share", 0.92, 0.9, 0.94)}
+    for low, high, word in [(0.01, 0.03, "less"), (-0.03, -0.01, "more"), (-0.01, 0.01, "neither less nor more")]:
+        evidence["rewriter"] = Evidence("sd", (low + high) / 2, low, high)
+        said = sentences.answer(exact, needed, ranking, evidence, "nDCG@3")
+        assert f"moves {word}" in said[3]
+        assert f"[{low:.3f}, {high:.3f}]" in said[3]
+    assert "over 20% [0%, 40%] of it (B) to 80% [20%, 140%] of it (A)" in said[0]
+    assert "; C does not see the order" in said[0]
+    assert "30% [20%, 40%]" in said[1]
+    assert said[2].startswith("14 orders of each conversation rank the systems as all orders do, and ")
+    assert "within 0.1, both 19 times in 20" in said[2]
+    assert said[4].startswith("Of a system that was run on the script alone, 92% [90%, 94%] of the orders")
 
 
 def test_sampled_ranges_are_said_as_shares() -> None:

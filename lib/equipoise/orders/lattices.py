@@ -41,7 +41,7 @@ class Lattice:
     """Every set of utterances that can have been uttered, sorted by size, and the steps between them.
 
     ``levels`` holds the bounds of each size; ``after[s, u]`` is the number of the set s with u added, -1 where u may
-    not follow; ``ways_from`` counts the completions, ``ways_to`` the beginnings that utter exactly s.
+    not follow; ``ways_from`` counts the completions of s.
     """
 
     levels: tuple[slice, ...]
@@ -75,6 +75,7 @@ class Lattice:
 
     @cached_property
     def ways_to(self) -> Counts:
+        """How many beginnings utter exactly each set."""
         ways = np.zeros(len(self.after) + 1, dtype=self.ways_from.dtype)  # the last: where no step leads
         ways[0] = 1
         for here in self.levels[:-1]:

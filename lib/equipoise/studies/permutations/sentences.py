@@ -7,36 +7,45 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from equipoise.reports.claims import Evidence
+from equipoise.studies.permutations.spreads import relative_range
 
 _EQUAL = 1e-12
 
 
+def _estimate(found: Evidence, form: str) -> str:
+    return f"{found.estimate:{form}} [{found.low:{form}}, {found.high:{form}}]"
+
+
 def answer(
-    exact: pd.DataFrame, needed: pd.DataFrame, stability: pd.DataFrame, chance: Evidence, measure: str
+    exact: pd.DataFrame, needed: pd.DataFrame, ranking: pd.DataFrame, evidence: Mapping[str, Evidence], measure: str
 ) -> list[str]:
-    """How far the order of a script is an accident, for which systems, and with how many orders one would know."""
-    moving = needed.sort_values("range / mean", ascending=False)
-    most, least = moving.iloc[0], moving.iloc[-1]
+    """How far the order of a script is an accident, for which systems, and with how many orders one would know.
+
+    ``exact``: of `Experiment.exact`. ``ranking``: of `orders_for_ranking`. ``evidence``: that on the claims, by
+    ``chance`` (the script against drawn orders), ``rewriter`` (what it saves of the spread), ``unseen`` (coverage).
+    """
+    moving = needed.sort_values("range / mean", ascending=False)["run"]
+    reach = [f"{_estimate(relative_range(exact, run), '.0%')} of it ({run})" for run in moving.iloc[[-1, 0]]]
     fixed = [
         run for run, part in exact.groupby("run", sort=False) if (part["maximum"] - part["minimum"]).max() < _EQUAL
     ]
-    enough = stability.loc[stability["same"] >= 0.95, "permutations"]
     margin = next(name for name in needed if str(name).startswith("orders for"))
-    if len(enough):
-        ranked = f"{enough.min()} orders of each conversation give the ranking of exact means in 95 % of draws"
-    else:
-        ranked = f"even {stability['permutations'].max()} orders of each conversation do not fix the ranking"
     blind = " and ".join([", ".join(fixed[:-1]), fixed[-1]] if len(fixed) > 1 else fixed)
     blind += " do not see the order" if len(fixed) > 1 else " does not see the order"
-    within = str(margin).removeprefix("orders for +-")
+    gain = evidence["rewriter"]
+    steadier = "less" if (gain.low or 0) > 0 else "more" if (gain.high or 0) < 0 else "neither less nor more, surely,"
     return [
-        f"On the replica, over all valid orders of {exact['topic'].nunique()} conversations, the mean {measure} of a "
-        f"system can be moved over a range of {least['range / mean']:.0%} of it ({least['run']}) to "
-        f"{most['range / mean']:.0%} ({most['run']}) by the choice of orders; {blind}.",
-        f"The script is one order among many: {chance.estimate:.0%} [{chance.low:.0%}, {chance.high:.0%}] of orders "
-        "drawn at random score higher, averaged over conversations and systems.",
-        f"{ranked[0].upper()}{ranked[1:]}, and {needed[margin].min()} to {needed[margin].max()} of each give a "
-        f"system's mean over all orders within {within}, 19 times in 20.",
+        f"On the replica, over all valid orders of {exact['topic'].nunique()} conversations, the choice of orders "
+        f"moves the mean {measure} of a system over {reach[0]} to {reach[1]}; {blind}.",
+        f"The script is one order among many: {_estimate(evidence['chance'], '.0%')} of orders drawn at random score "
+        "higher, averaged over conversations and systems.",
+        f"{ranking.iloc[-1, 1]} orders of each conversation rank the systems as all orders do, and "
+        f"{needed[margin].min()} to {needed[margin].max()} give the mean of a system within "
+        f"{str(margin).removeprefix('orders for +-')}, both 19 times in 20.",
+        f"A language model that rewrites the utterances moves {steadier} with the order than systems that add the "
+        f"previous utterance (standard deviations differ by {_estimate(gain, '.3f')}).",
+        f"Of a system that was run on the script alone, {_estimate(evidence['unseen'], '.0%')} of the orders lie in a "
+        "calibrated band that is meant to hold 90%.",
     ]
 
 

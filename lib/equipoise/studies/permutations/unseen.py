@@ -16,10 +16,11 @@ from scipy import stats
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import resampled
 from equipoise.studies.permutations.bootstraps import NEEDS, Observed, bootstrapped
+from equipoise.studies.permutations.experiment import Experiment
 
 LEVEL = 0.9  # share of the orders that a band is to hold
 _ROUNDING = 1e-12
-_CALIBRATED = "every change of the others, calibrated"
+CALIBRATED = "every change of the others, calibrated"
 _WITH_OTHERS = "the script, all orders of others"
 
 
@@ -72,7 +73,7 @@ def predicted(script: float, others: Floats, wider: float) -> dict[str, Predicti
         "the script alone": _banded(np.array([script])),
         "mean change of the others": _banded(np.clip(script + changes.mean(axis=1), 0, 1)),
         "every change of the others": pooled,
-        _CALIBRATED: Prediction(pooled.scores, max(0.0, pooled.low - wider), min(1.0, pooled.high + wider)),
+        CALIBRATED: Prediction(pooled.scores, max(0.0, pooled.low - wider), min(1.0, pooled.high + wider)),
     }
 
 
@@ -144,13 +145,21 @@ def by_system(found: pd.DataFrame) -> pd.DataFrame:
     return found.drop(columns=["needs", "topic"]).groupby(["prediction", "run"], sort=False).mean().reset_index()
 
 
-def predicted_means(scripts: Mapping[str, Mapping[str, float]], every: Mapping[str, Floats]) -> pd.DataFrame:
+def script_means(experiment: Experiment, rewritten: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, float]]:
+    """Score of each conversation, in the order of the script, of BM25 for rewritten utterances by query, by run."""
+    tables = {run: experiment.fixed_scores(texts) for run, texts in rewritten.items()}
+    return {run: table.groupby("topic")["value"].mean().to_dict() for run, table in tables.items()}
+
+
+def predicted_means(
+    scripts: Mapping[str, Mapping[str, float]], every: Mapping[str, Floats], fixed: Sequence[str] = ()
+) -> pd.DataFrame:
     """Mean over all orders of systems that were run on the script alone, and where `LEVEL` of the orders are to lie.
 
     ``scripts``: score of each conversation in the order of the script, by run. ``every``: of `Experiment.every`, of
-    the known systems. Returns columns run, script, mean, low, high (of the mean: by no more was the prediction of any
-    of the K known systems off, each left out once; a new one is so in K cases of K + 1), band low, band high (means
-    over conversations).
+    the known systems. ``fixed``: runs that are the same in every order. Returns columns run, script, mean, low, high
+    (of the mean: by no more was the prediction of any of the K known systems off, each left out once; a new one is
+    within in K cases of K + 1), band low, band high (means over conversations).
     """
 
     def moved(run: Mapping[str, float], others: Mapping[str, Floats]) -> float:
@@ -164,8 +173,12 @@ def predicted_means(scripts: Mapping[str, Mapping[str, float]], every: Mapping[s
     wider, reach = widening(every), max(errors)
     rows = []
     for run, script in scripts.items():
-        bands = [predicted(script[topic], scores, wider)[_CALIBRATED] for topic, scores in every.items()]
+        whole = float(np.mean([script[topic] for topic in every]))
+        if run in fixed:
+            rows.append((run, *[whole] * 6))
+            continue
+        bands = [predicted(script[topic], scores, wider)[CALIBRATED] for topic, scores in every.items()]
         mean = moved(script, every)
         ends = np.mean([[band.low, band.high] for band in bands], axis=0)
-        rows.append((run, np.mean([script[topic] for topic in every]), mean, mean - reach, mean + reach, *ends))
+        rows.append((run, whole, mean, mean - reach, mean + reach, *ends))
     return pd.DataFrame(rows, columns=["run", "script", "mean", "low", "high", "band low", "band high"])

@@ -1,4 +1,4 @@
-"""Does a rewriter make the order matter less? How much systems vary over the orders, side by side, with intervals."""
+"""How much systems vary over the orders, side by side and with intervals; what a rewriter changes of it."""
 
 from __future__ import annotations
 
@@ -50,6 +50,19 @@ def order_dependence(exact: pd.DataFrame, scripts: pd.DataFrame, beside: str = "
             found |= dict(zip(["more than the rewriter", "more, low", "more, high"], more, strict=True))
         rows.append(found)
     return pd.DataFrame(rows)
+
+
+def relative_range(exact: pd.DataFrame, run: str) -> Evidence:
+    """How far the choice of orders moves the mean score of a system, as a share of its mean over all orders."""
+    part = exact[exact["run"] == run]
+    ends = np.column_stack([part["maximum"] - part["minimum"], part["mean"]])
+
+    def of_those(places: Integers) -> float:
+        reach, mean = ends[places].mean(axis=0)
+        return float(reach / mean)
+
+    found = resampled(of_those, len(ends), np.random.default_rng(_SEED), resamples=_RESAMPLES)
+    return Evidence(f"range of {run} over all valid orders, as a share of its mean", *found, n=len(ends))
 
 
 def steadier(exact: pd.DataFrame, *, relative: bool = False) -> Evidence:
