@@ -11,11 +11,13 @@ from typing import Any
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.outputs import SCORES, refuse_outputs
+from equipoise.cli.outputs import DRAWING, SCORES, refuse_outputs
 from equipoise.cli.score import score
 from equipoise.cli.shared import CLUSTER, FILE, named, takes_output, write
+from equipoise.cli.tables import axes, check_figure, drawn
+from equipoise.problems import plain
 
-BIAS = "equipoise.measures.ranking_bias"
+BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
 
 
 @score.command(
@@ -42,7 +44,7 @@ BIAS = "equipoise.measures.ranking_bias"
 def score_ranking_bias(
     runs: Any, documents: str, terms: Path, background: str, output: Any, force: bool, tokens: Any, **options: Any
 ) -> None:
-    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic and on average (topic all)."""
+    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic, and their means with an empty topic."""
     refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
     from tqdm import tqdm
 
@@ -126,22 +128,38 @@ def score_gfr(
 
 
 @score.command(
-    "attribution", cls=DeclaredCommand, declared=[Declared("equipoise.measures.attribution.score_attribution")]
+    "attribution",
+    cls=DeclaredCommand,
+    declared=[Declared(f"{ATTRIBUTION}.score_attribution"), Declared(f"{ATTRIBUTION}.verdicts", only=("difference",))],
 )
 @click.argument("answers", type=FILE)
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
+@click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
-def score_attribution(answers: Path, output: Any, force: bool, **options: Any) -> None:
+def score_attribution(answers: Path, output: Any, force: bool, figure: Any, difference: float, **options: Any) -> None:
     """Precision and recall of the citations in ANSWERS, a .jsonl file, and how they change with the authors named.
 
     A line holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
     nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were shown), gold
     (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. CAS compares Informed with Vanilla,
-    CAB compares Informed with CF-informed; AC is the mean probability of citations.
+    CAB compares Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard error,
+    say of each CAB whether its interval decides it, and else how many questions would.
     """
-    refuse_outputs({"-o": (output, SCORES)}, [answers], force=force)
+    check_figure(figure)
+    refuse_outputs({"-o": (output, SCORES), "--figure": (figure, DRAWING)}, [answers], force=force)
     from equipoise.files import stem
     from equipoise.loaders.answers import read_answers
     from equipoise.measures import attribution
 
-    write({output: attribution.score_attribution(read_answers(answers), run=stem(answers), **options)})
+    scores = attribution.score_attribution(read_answers(answers), run=stem(answers), **options)
+    told = {"by": options["by"], "favoured": options["favoured"], "level": options["level"]}
+    figures = {}
+    if figure is not None:
+        from equipoise.plots.comparisons import attribution_bias
+
+        rows = attribution.bias_rows(scores, options["by"])
+        _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
+        figures[figure] = drawn(attribution_bias(ax, rows, options["favoured"], difference), figure, "CAB")
+    write({output: scores, **figures})
+    for sentence in attribution.verdicts(scores, difference=difference, **told):
+        click.echo(plain(sentence), err=True)
