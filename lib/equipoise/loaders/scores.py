@@ -41,6 +41,14 @@ def _numbers(table: pd.DataFrame, path: Path, problems: Problems) -> pd.DataFram
     return table.assign(value=np.array(values, dtype=np.float64))
 
 
+def _has_header(path: Path) -> bool:
+    """Whether a file is a table with names of columns: a measure of ir_measures may have commas too."""
+    if is_parquet(path):
+        return True
+    first = read_text(path).lstrip().partition("\n")[0]
+    return bool({"topic", "measure", "value"} & {name.strip(' "\r') for name in first.split(",")})
+
+
 def _with_header(path: Path, problems: Problems) -> pd.DataFrame:
     source = read_source(path)
     names = {old: new for old, new in _OTHER_NAMES.items() if new not in source.columns.columns}
@@ -78,9 +86,8 @@ def _without_header(path: Path, problems: Problems) -> pd.DataFrame:
         order = ["measure", "topic"] if of_trec_eval else ["topic", "measure"]
         table = table.rename(columns=dict(zip(names, order, strict=False)))
         tags = table.loc[table["measure"] == "runid", "value"]
-        table = table[(table["topic"] != _MEAN) & (table["measure"] != "runid")]
-        table = table.assign(run=tags.iloc[0] if len(tags) else stem(path))
-    return _numbers(table.assign(attribute=""), path, problems)
+        table = table[table["measure"] != "runid"].assign(run=tags.iloc[0] if len(tags) else stem(path))
+    return _numbers(table[table["topic"] != _MEAN].assign(attribute=""), path, problems)
 
 
 def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
@@ -92,10 +99,7 @@ def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
     for path in map(Path, paths):
         with problems.collecting():
             own = Problems()
-            if is_parquet(path) or "," in read_text(path).lstrip().partition("\n")[0]:
-                table = _with_header(path, own)
-            else:
-                table = _without_header(path, own)
+            table = _with_header(path, own) if _has_header(path) else _without_header(path, own)
             own.refuse()
             if (named := table["topic"] == _MEAN).any():
                 warnings.warn(f"{path}: {int(named.sum())} rows of a topic 'all' are taken for means", Note, 1)
