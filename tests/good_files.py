@@ -77,6 +77,9 @@ TEXTS = {
     ),
     "b.run": "7-0_1 Q0 d1 1 1 x\n7-1_2 Q0 d2 1 2 x\n7-2_2 Q0 d1 1 2 x\n7-3_2 Q0 d3 1 2 x\n7-4_2 Q0 d2 1 2 x\n",
     "background.run": "T1 Q0 d1 1 9 x\nT1 Q0 d2 2 8 x\nT2 Q0 d2 1 7 x\nT2 Q0 d3 2 6 x\n",
+    "scores.csv": "run,topic,measure,value\na,T1,M,0.5\na,T2,M,0.25\nb,T1,M,1\nb,T2,M,0\n",
+    "alpha.tsv": "T1\tM\t0.5\nT2\tM\t0.25\nall\tM\t0.375\n",
+    "beta.txt": "M  \tT1\t1\nM  \tT2\t0\nrunid\tall\tbeta\n",
     "answers.jsonl": lines(
         ANSWER, ANSWER | {"mode": "CF-informed", "answer": "No [1]."}, ANSWER | {"mode": "Vanilla", "answer": "[3]"}
     ),
@@ -134,6 +137,8 @@ COMMANDS = {
     ],
     "permute lines": ["permute", "--topics", "ids.tsv", "--dependencies", "needs.csv", "-o", "out"],
     "orders": ["score", "orders", "permuted", "--run", "b.run", "--qrels", "asked.txt", "-o", "out"],
+    "compare": ["compare", "scores.csv", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
+    "compare of others": ["compare", "alpha.tsv", "beta.txt", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
 }
 READ = [
@@ -152,6 +157,7 @@ READ = [
     *[("permute lines", name) for name in ("ids.tsv", "needs.csv")],
     *[("orders", f"permuted/{name}") for name in ("settings.json", "classes.csv", "orders.csv")],
     *[("orders", name) for name in ("b.run", "asked.txt")],
+    *[("compare", "scores.csv"), ("compare of others", "alpha.tsv"), ("compare of others", "beta.txt")],
 ]
 """Each command with each file that it reads."""
 

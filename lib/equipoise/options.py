@@ -236,9 +236,7 @@ MeanIntervals = Annotated[
     Literal["marginal", "simultaneous"],
     Option("Intervals of means: each covers its own at the level, or all together do (Bonferroni over the runs)."),
 ]
-Difference = Annotated[
-    float, Option("Smallest difference worth finding: between the best and the worst of the systems.", above=0)
-]
+Difference = Annotated[float, Option("Smallest difference worth finding, in the unit of the scores.", above=0)]
 Power = Annotated[float, Option("Chance to find that difference.", above=0, below=1)]
 Systems = Annotated[int, Option("How many systems will be compared.  [as many as there are]", least=2, most=10_000)]
 WithinSystems = Annotated[

@@ -17,6 +17,7 @@ from equipoise.problems import need_columns
 
 _MODES = (*AUTHORS_OF, "mode", "against", "measure")
 _FOUND = ("value", "low", "high", "t", "p_t", "p_permutation", "count", "left_out")
+_TESTS = ["t", "p_t", "p_permutation"]
 
 
 @checked
@@ -46,8 +47,9 @@ def score_attribution(
     out_of_range, repeated, malformed (totals), each with the number of answers behind it as ``count``; AC-relevant and
     AC-nonrelevant, with the citations counted, and as ``left_out`` those without a probability; AC-difference between
     them, with Welch's test. Of a mode against another: CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the
-    questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. NaN where a column
-    does not apply.
+    questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. A mean
+    of absolute differences is above 0 as soon as one answer changes: CAS has no test. NaN where a column does not
+    apply.
 
     thesis, section 5.3.3.
 
@@ -71,6 +73,7 @@ def score_attribution(
     if "citations" in answers.columns and answers["citations"].notna().any():
         keys, cited = [*by, *AUTHORS_OF, "mode"], citation_rows(answers.assign(mode=named_modes(answers)))
         parts.append(_confidence_rows(attribution_confidence(cited, keys), keys))
+    bias[_TESTS] = bias[_TESTS].mask(bias["quantity"] == "CAS")
     parts.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True).assign(run=run)
     whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).astype({"against": "object"})
