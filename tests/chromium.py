@@ -126,8 +126,8 @@ class Page:
         return answer["result"].get("value")
 
     def press(self, key: str, *, shift: bool = False) -> None:
-        """Press and release Tab or Enter."""
-        code = {"Tab": 9, "Enter": 13}[key]
+        """Press and release Tab, Enter or an arrow."""
+        code = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}[key]
         known = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
         self.call("Input.dispatchKeyEvent", type="keyDown", text="\r" if key == "Enter" else "", **known)
         self.call("Input.dispatchKeyEvent", type="keyUp", **known)

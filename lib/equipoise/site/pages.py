@@ -26,6 +26,7 @@ from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook
 from equipoise.reports.provenance import MANIFEST, read_manifest
 from equipoise.reports.staging import move, staging
+from equipoise.site import explore
 from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
 
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
@@ -111,6 +112,7 @@ def pages() -> dict[str, bytes]:
         return {}
     environment = _environment()
     environment.globals |= {
+        "explored": ["explore"] if explore.REPORT in notebooks else [],
         "letters": LETTERS,
         "meanings": STATUS_MEANINGS,
         "notebooks": notebooks,
@@ -152,6 +154,8 @@ def pages() -> dict[str, bytes]:
     measures = catalogue.MEASURES
     cited = [(key, references[key]) for key in references if any(key in measure.sources for measure in measures)]
     render("measures", "measures", "Measures", measures=measures, references=cited)
+    if explore.REPORT in notebooks and (grid := explore.values()):
+        render("explore", "explore", "Explore", report=explore.REPORT, **grid)
     render("performance", "performance", "Performance", topics=_performance())
     render("reliability", "reliability", "Reliability", topics=_promises())
     described = (project.root() / "data" / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,44 @@
+"use strict";
+// Looks up the scores of the chosen settings and moves the marks; every number comes from the report.
+(() => {
+  const data = JSON.parse(document.getElementById("lookup").textContent);
+  const form = document.getElementById("settings");
+  const settings = ["patience", "gains", "target", "stop"];
+  const at = id => document.getElementById(id);
+
+  function show() {
+    const topic = form.elements.topic.value, grid = data.topics[topic];
+    for (const name of Object.keys(data.topics)) at(`about-${name}`).hidden = name !== topic;
+    const place = settings.reduce((sum, name, i) => sum * grid.sizes[i] + Number(form.elements[name].value), 0);
+    const count = grid.sizes.reduce((product, size) => product * size, 1);
+    const words = grid.patience[form.elements.patience.value];
+    const told = grid.runs.map((run, r) => {
+      const row = grid.values[r * count + place];
+      grid.scores.forEach((score, s) => {
+        at(`${topic}-${r}-${s}`).textContent = row[s].toFixed(data.decimals);
+        at(`${topic}-mark-${r}-${s}`).setAttribute("transform", `translate(${data.width * row[s]} 0)`);
+      });
+      return `${run}: ` + grid.scores.map((score, s) => [score, s]).filter(([score]) => /^(R|GF|GFRC|GFRC2)$/.test(score))
+        .map(([score, s]) => `${score} ${row[s].toFixed(data.decimals)}`).join(", ");
+    });
+    const limit = Math.min(words / grid.longest, 1) * data.width;
+    at(`${topic}-limit`).setAttribute("transform", `translate(${limit} 0)`);
+    at(`${topic}-words`).textContent = `L = ${words}` + (words > grid.longest ? " (beyond the end)" : "");
+    for (const nugget of document.querySelectorAll(`#about-${topic} .nugget`))
+      nugget.classList.toggle("beyond", Number(nugget.dataset.end) > words);
+    at("words").textContent = `${words} words`;
+    form.elements.patience.setAttribute("aria-valuetext", `${words} words`);
+    at("told").textContent = told.join(". ") + ".";
+  }
+
+  function settle() { // a topic is first shown with the settings of its paper
+    data.topics[form.elements.topic.value].paper.forEach((choice, i) => { form.elements[settings[i]].value = choice; });
+  }
+
+  form.addEventListener("input", event => { if (event.target.name === "topic") settle(); show(); });
+  form.addEventListener("submit", event => { event.preventDefault(); settle(); show(); });
+  form.querySelector("fieldset").disabled = false;
+  at("off").hidden = true;
+  settle();
+  show();
+})();
