@@ -132,6 +132,15 @@ Absent = Annotated[
     Literal["zero", "omitted"],
     Option("Topics of the qrels that a run lacks: scored 0, or without row and share in the mean."),
 ]
+LeastSeen = Annotated[
+    float,
+    Option(
+        "Share that must have been seen, of ranked documents with judgement, membership or text, or of answers with a "
+        "readable citation: below it there is a warning; where nothing was seen, nothing is scored.",
+        least=0,
+        most=1,
+    ),
+]
 Phi = Annotated[
     float, Option("Share of the value that is left at the next rank; the campaign has 0.99.", above=0, most=1)
 ]
@@ -220,13 +229,13 @@ Background = Annotated[
 ]
 Missing = Annotated[
     Literal["neutral", "refuse"],
-    Option("A document that the collection lacks: one without representative terms, with a warning, or an error."),
+    Option("A document that the collection lacks: one without representative terms, or an error."),
 ]
 Tokens = Annotated[
-    Literal["space", "whitespace", "word"],
+    Literal["word", "whitespace", "space"],
     Option(
-        "How a text falls into terms: between blanks, as in the public program (for tokenised texts); at any white "
-        "space; or runs of letters and digits (for raw text)."
+        "How a text falls into terms: runs of letters and digits (for raw text); at any white space; or between "
+        "blanks, as in the public program (for tokenised texts, for it leaves 'He,' whole)."
     ),
 ]
 AttributeName = Annotated[str, Option("Name of the attribute set, for the column attribute.")]

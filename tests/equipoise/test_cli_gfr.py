@@ -60,7 +60,7 @@ def test_score_gfr_writes_a_tidy_table(files: Path) -> None:
     result = run(*gfr_arguments(files, "-o", files / "out.csv"))
     assert result.exit_code == 0, result.output
     table = pd.read_csv(files / "out.csv", keep_default_na=False)
-    assert list(table.columns) == ["run", "topic", "attribute", "measure", "value"]
+    assert list(table.columns) == ["run", "topic", "attribute", "measure", "value", "seen"]
     assert set(table["topic"]) == {"t1", ""}
     measures = {"ERR", "iRBU", "GF-NMD", "GF-RNOD", "GFR-ERR+NMD", "GFR-ERR+RNOD", "GFR-iRBU+NMD", "GFR-iRBU+RNOD"}
     assert set(table["measure"]) == measures

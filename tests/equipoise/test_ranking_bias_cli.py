@@ -49,7 +49,7 @@ def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
     assert result.exit_code == 0, result.output
     expected = library(cutoffs=[1, 3], background="own")  # of one run, its lists are that
     ours = read(result.stdout)
-    assert ours.columns.tolist() == ["run", "topic", "attribute", "measure", "value"]
+    assert ours.columns.tolist() == ["run", "topic", "attribute", "measure", "value", "seen"]
     pd.testing.assert_frame_equal(ours, expected, check_dtype=False)
     assert {"NFaiRR@3", "FaiRR@3", "TED@3", "TExFAIR@3", "ARB@3"} <= set(ours["measure"])
 
@@ -92,7 +92,7 @@ def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[s
     result = called(files)
     assert result.exit_code == 0
     assert "robin in more than one group" in result.stderr
-    assert "1 documents of the runs are not in the collection, such as d9" in result.stderr
+    assert "seen: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
     refused = called(files, "--missing", "refuse")
     assert refused.exit_code == 2
     assert "d9" in refused.stderr

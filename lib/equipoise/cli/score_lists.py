@@ -13,7 +13,7 @@ import click
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import SCORES, refuse_outputs
 from equipoise.cli.score import score
-from equipoise.cli.shared import CLUSTER, FILE, named, takes_output, write
+from equipoise.cli.shared import CLUSTER, FILE, named, takes_output, tells_what_was_seen, write
 
 BIAS = "equipoise.measures.ranking_bias"
 
@@ -63,15 +63,19 @@ def score_ranking_bias(
     needed = stream if background == "collection" else (row for row in stream if row[0] in held)
     counts = ranking_bias.count_terms(needed, groups.terms, tokens=tokens)
     options["background"] = background if whole else rest[0]
-    write({output: ranking_bias.score_ranking_bias(lists, counts, groups, **options)})
+    with tells_what_was_seen(options["least_seen"]):
+        table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
+    write({output: table})
 
 
 def _score_run(run: Path, arguments: dict[str, Any]) -> Any:
-    """Score one run; a run is a task, so that its scores do not depend on what else is scored."""
+    """Score one run, and what was seen of it; a run is a task, so that its scores hang on nothing else."""
+    from equipoise.coverage import gathered
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table
 
-    return gfr_table(read_run(run), **arguments)
+    with gathered() as seen:
+        return gfr_table(read_run(run), **arguments), seen
 
 
 @score.command("gfr", cls=DeclaredCommand, declared=[Declared("equipoise.measures.gfr.gfr_table")])
@@ -98,6 +102,7 @@ def score_gfr(
     refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values()], force=force)
     import pandas as pd
 
+    from equipoise.coverage import judge
     from equipoise.loaders.fairweb import read_memberships, read_target
     from equipoise.loaders.trec import read_qrels
     from equipoise.parquet_folders import cluster as connect
@@ -120,9 +125,10 @@ def score_gfr(
     options["qrels"], *groups = together(reads)
     options["attributes"] = {attribute.name: attribute for attribute, _ in groups}
     options["memberships"] = {attribute.name: table for attribute, table in groups}
-    with connect(cluster) as executor:
-        tables = run_each(_score_run, [(file, options) for file in files], executor, "run")
-    write({output: pd.concat(tables, ignore_index=True)})
+    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
+        scored = run_each(_score_run, [(file, options) for file in files], executor, "run")
+        judge(one for _, seen in scored for one in seen)
+    write({output: pd.concat([table for table, _ in scored], ignore_index=True)})
 
 
 @score.command(
@@ -144,4 +150,6 @@ def score_attribution(answers: Path, output: Any, force: bool, **options: Any) -
     from equipoise.loaders.answers import read_answers
     from equipoise.measures import attribution
 
-    write({output: attribution.score_attribution(read_answers(answers), run=stem(answers), **options)})
+    with tells_what_was_seen(options["least_seen"]):
+        table = attribution.score_attribution(read_answers(answers), run=stem(answers), **options)
+    write({output: table})

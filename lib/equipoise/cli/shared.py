@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,19 @@ def write(tables: Mapping[Path | None, Any]) -> None:
         text = io.StringIO()
         write_csv(tables[None], text)
         sys.stdout.write(plain(text.getvalue()) if sys.stdout.isatty() else text.getvalue())
+
+
+@contextmanager
+def tells_what_was_seen(least: float) -> Iterator[None]:
+    """Say on standard error what the measures within saw, and judge it."""
+    from equipoise import coverage
+    from equipoise.problems import plain
+
+    with coverage.gathered() as seen:
+        yield
+    for line in coverage.summaries(seen):
+        click.echo(f"seen: {plain(line)}", err=True)
+    coverage.judge(seen, least)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

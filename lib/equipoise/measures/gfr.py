@@ -32,11 +32,23 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import judge
 from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import distribution_similarity
 from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
-from equipoise.measures.ranked_lists import RankedLists, lay_out
-from equipoise.options import Absent, Cutoff, Decimals, LevelGains, Order, Phi, Unjudged, Unrepresented, Weights
+from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
+from equipoise.options import (
+    Absent,
+    Cutoff,
+    Decimals,
+    LeastSeen,
+    LevelGains,
+    Order,
+    Phi,
+    Unjudged,
+    Unrepresented,
+    Weights,
+)
 
 Decay = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
@@ -217,22 +229,26 @@ def _experiences(
     unrepresented: str,
     utilities: Mapping[str, Utility],
     similarities: Mapping[str, Sequence[str]],
-) -> tuple[Floats, dict[tuple[str, str], Floats]]:
-    """How many leave at each rank, and their utilities and DistrSim by attribute set and name, NaN for other topics."""
+) -> tuple[Floats, dict[tuple[str, str], Floats], dict[str, Coverage]]:
+    """How many leave at each rank, their utilities and DistrSim by attribute set and name, NaN for other topics.
+
+    Then, by attribute set, of how many documents there is a membership, and with an empty name a judgement.
+    """
     if set(memberships) != set(attributes):
         raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(attributes)}: the same are needed")
     if lacking := {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
     had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
+    covered = {"": lists.judged}
     for name, attribute in attributes.items():
-        topics, members, represented = lists.members(memberships[name], attribute)
+        topics, members, represented, covered[name] = lists.members(memberships[name], attribute)
         reached = achieved_distributions(members, represented if unrepresented == "ignored" else None)
         for divergence in similarities[attribute.kind]:
             similar = np.full(leave.shape, np.nan)
             similar[:, topics] = _similarities(leave[:, topics] > 0, reached, attribute.target, divergence)
             had[name, divergence.upper()] = similar
-    return leave, had
+    return leave, had, covered
 
 
 @_measure(
@@ -258,6 +274,7 @@ def gfr_table(
     similarities: Mapping[str, Sequence[str]] = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
     weights: Weights | None = None,
     decimals: Decimals | None = None,
+    least_seen: LeastSeen = 0.5,
 ) -> pd.DataFrame:
     """The expected utility, expected DistrSim of each attribute set, and their combinations, per topic and in the mean.
 
@@ -285,11 +302,15 @@ def gfr_table(
 
     Returns
     -------
-    DataFrame, columns run, topic, attribute, measure, value
-        Runs in their order, topics in ascending order and then "" for the mean over the topics.
+    DataFrame, columns run, topic, attribute, measure, value, seen
+        Runs in their order, topics in ascending order and then "" for the mean over the topics. ``seen``: the share of
+        the ranked documents, up to the cut-off, with the judgement or membership that the value rests on, of the parts
+        of GFR the least; NaN where none is ranked.
 
     Raises
     ------
+    InputError
+        If no ranked document of a run has a judgement, or a membership in an attribute set, or no topic a list.
     ValueError
         If a document comes twice in a list, in the qrels or in memberships; a level has no gain; memberships and
         attribute sets are not the same or do not fit.
@@ -306,27 +327,31 @@ def gfr_table(
     >>> size = AttributeSet("SIZE", "ordinal", ("small", "large"), [1, 1])
     >>> scores = gfr_table(run, qrels, {"SIZE": pages}, {"SIZE": size})
     >>> scores[scores["topic"] == "t"].round(4)
-      run topic attribute        measure   value
-    0   r     t                      ERR  0.7500
-    1   r     t                     iRBU  0.7425
-    2   r     t      SIZE         GF-NMD  0.3750
-    3   r     t      SIZE        GF-RNOD  0.3750
-    4   r     t              GFR-ERR+NMD  0.5625
-    5   r     t             GFR-ERR+RNOD  0.5625
-    6   r     t             GFR-iRBU+NMD  0.5588
-    7   r     t            GFR-iRBU+RNOD  0.5588
+      run topic attribute        measure   value  seen
+    0   r     t                      ERR  0.7500   0.5
+    1   r     t                     iRBU  0.7425   0.5
+    2   r     t      SIZE         GF-NMD  0.3750   0.5
+    3   r     t      SIZE        GF-RNOD  0.3750   0.5
+    4   r     t              GFR-ERR+NMD  0.5625   0.5
+    5   r     t             GFR-ERR+RNOD  0.5625   0.5
+    6   r     t             GFR-iRBU+NMD  0.5588   0.5
+    7   r     t            GFR-iRBU+RNOD  0.5588   0.5
     """
     wanted = each_weight(weights, [UTILITY, *attributes])
     lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    leave, had, covered = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    judge((one for coverage in covered.values() for one in coverage.seen), least_seen)
     expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
     scores = {(name, f"GF-{of}" if name else of): values for (name, of), values in expected.items()}
+    shares = {name: coverage.shares for name, coverage in covered.items()}
+    seen = {key: shares[key[0]] for key in scores}
     kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in attributes.values())]
     for name, *chosen in product(utilities, *(similarities[kind] for kind in kinds)):
         by_kind = dict(zip(kinds, (divergence.upper() for divergence in chosen), strict=True))
         parts = np.stack([expected["", name], *(expected[a, by_kind[attributes[a].kind]] for a in attributes)], axis=-1)
         weigh = np.where(np.isnan(parts), 0.0, wanted)
         scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(np.nan_to_num(parts), weigh, decimals)
+    least = np.fmin.reduce(list(shares.values()))
     values = np.stack(list(scores.values()), axis=-1)
     if absent == "omitted":
         values[~lists.present] = np.nan
@@ -334,7 +359,8 @@ def gfr_table(
     means = ratio(np.nan_to_num(values).sum(axis=1, keepdims=True), counts, np.nan)
     values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
     places = pd.DataFrame(product(lists.runs, [*lists.topics, ""]), columns=["run", "topic"])
-    return tidy_scores(places, dict(zip(scores, values.T, strict=True)))
+    shown = {key: seen.get(key, least).ravel() for key in scores}
+    return tidy_scores(places, dict(zip(scores, values.T, strict=True)), shown)
 
 
 @defaults_of(gfr_table)
@@ -360,7 +386,7 @@ def gfr_clusters(
     of `gfr_table` is the sum of share times value over the ranks. The terms of gfrc Eq. 1.
     """
     lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    leave, had, _ = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
     shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
     at = np.nonzero(leave > 0)
     places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})

@@ -91,7 +91,7 @@ class TermCounts:
 
 @checked
 def count_terms(
-    documents: Iterable[tuple[str, str]], terms: Iterable[str], *, tokens: Tokens = "space", batch: int = 8192
+    documents: Iterable[tuple[str, str]], terms: Iterable[str], *, tokens: Tokens = "word", batch: int = 8192
 ) -> TermCounts:
     """Count the given terms in a stream of documents, in memory bounded by one batch of texts and the counts.
 
