@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,7 @@ from equipoise.options import (
     Unrepresented,
     Weights,
 )
+from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
 
 Decay = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
@@ -234,8 +236,6 @@ def _experiences(
 
     Then, by attribute set, of how many documents there is a membership, and with an empty name a judgement.
     """
-    if set(memberships) != set(attributes):
-        raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(attributes)}: the same are needed")
     if lacking := {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
@@ -258,10 +258,10 @@ def _experiences(
     r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
 )
 def gfr_table(
-    runs: pd.DataFrame,
-    qrels: pd.DataFrame,
-    memberships: Mapping[str, pd.DataFrame] = MappingProxyType({}),
-    attributes: Mapping[str, AttributeSet] = MappingProxyType({}),
+    runs: Any,
+    qrels: Any,
+    memberships: Any = MappingProxyType({}),
+    attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
     gains: LevelGains = MappingProxyType({1: 1.0, 2: 3.0}),
     cutoff: Cutoff = 20,
@@ -285,13 +285,14 @@ def gfr_table(
     Parameters
     ----------
     runs : DataFrame, columns run, topic, document, rank, score
-        Ranked lists, the rows of a list in file order. Topics that have no qrels are left out.
+        Ranked lists, the rows of a list in file order; or whatever `equipoise.tidy_runs` takes. Topics that have no
+        qrels are left out.
     qrels : DataFrame, columns topic, document, level
-        Relevance levels; every topic in it is scored.
+        Relevance levels; every topic in it is scored. Or whatever `equipoise.tidy_qrels` takes.
     memberships : mapping of str to DataFrame, columns topic, document and one per group
-        By the name of the attribute set.
+        By the name of the attribute set; without topic, for all topics. Or whatever `equipoise.tidy_memberships` takes.
     attributes : mapping of str to AttributeSet
-        By name, for the same names.
+        By name, for the same names; the groups found in the memberships, nominal and wanted alike, where none are given.
     decay : callable, optional
         Gains shaped (..., ranks) to the share of the users that leaves at each rank; the default is `stopping` with the
         largest gain.
@@ -337,18 +338,19 @@ def gfr_table(
     6   r     t             GFR-iRBU+NMD  0.5588   0.5
     7   r     t            GFR-iRBU+RNOD  0.5588   0.5
     """
-    wanted = each_weight(weights, [UTILITY, *attributes])
-    lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave, had, covered = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    members, sets = tidy_sets(memberships, attributes)
+    wanted = each_weight(weights, [UTILITY, *sets])
+    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
+    leave, had, covered = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
     judge((one for coverage in covered.values() for one in coverage.seen), least_seen)
     expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
     scores = {(name, f"GF-{of}" if name else of): values for (name, of), values in expected.items()}
     shares = {name: coverage.shares for name, coverage in covered.items()}
     seen = {key: shares[key[0]] for key in scores}
-    kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in attributes.values())]
+    kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in sets.values())]
     for name, *chosen in product(utilities, *(similarities[kind] for kind in kinds)):
         by_kind = dict(zip(kinds, (divergence.upper() for divergence in chosen), strict=True))
-        parts = np.stack([expected["", name], *(expected[a, by_kind[attributes[a].kind]] for a in attributes)], axis=-1)
+        parts = np.stack([expected["", name], *(expected[a, by_kind[sets[a].kind]] for a in sets)], axis=-1)
         weigh = np.where(np.isnan(parts), 0.0, wanted)
         scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(np.nan_to_num(parts), weigh, decimals)
     least = np.fmin.reduce(list(shares.values()))
@@ -365,10 +367,10 @@ def gfr_table(
 
 @defaults_of(gfr_table)
 def gfr_clusters(
-    runs: pd.DataFrame,
-    qrels: pd.DataFrame,
-    memberships: Mapping[str, pd.DataFrame] = MappingProxyType({}),
-    attributes: Mapping[str, AttributeSet] = MappingProxyType({}),
+    runs: Any,
+    qrels: Any,
+    memberships: Any = MappingProxyType({}),
+    attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
     gains: LevelGains,
     cutoff: Cutoff,
@@ -385,8 +387,9 @@ def gfr_clusters(
     leaves measure "share", each utility by name, and "DistrSim-JSD" and the like with their attribute set. A score
     of `gfr_table` is the sum of share times value over the ranks. The terms of gfrc Eq. 1.
     """
-    lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave, had, _ = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    members, sets = tidy_sets(memberships, attributes)
+    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
+    leave, had, _ = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
     shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
     at = np.nonzero(leave > 0)
     places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})

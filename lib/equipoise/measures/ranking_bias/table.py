@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +15,10 @@ from equipoise.declare import checked
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, sums_at, with_means
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
 from equipoise.measures.ranking_bias.group_balance import SIZES, arb, divergences, expected_divergences, fairness
-from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
+from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups, count_terms
 from equipoise.measures.tied_scores import mean_of_ties
-from equipoise.problems import listed, need_columns, refuse_twice
+from equipoise.problems import listed, refuse_twice
+from equipoise.tidy import tidy_runs
 
 
 def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
@@ -60,9 +62,9 @@ def _shares(keys: pd.DataFrame, held: Booleans, present: Booleans, cutoffs: Sequ
 
 @checked
 def score_ranking_bias(
-    runs: pd.DataFrame,
-    counts: TermCounts,
-    groups: TermGroups,
+    runs: Any,
+    counts: TermCounts | Mapping[str, str],
+    groups: TermGroups | Mapping[str, str],
     *,
     cutoffs: options.Cutoffs = (10,),
     target: options.Target | None = None,
@@ -82,7 +84,8 @@ def score_ranking_bias(
 ) -> pd.DataFrame:
     """Every measure of this package for every run, topic and cut-off (thesis Eqs. 4.1 to 4.13).
 
-    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best; and ``score`` where
+    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best, or whatever
+    `equipoise.tidy_runs` takes; ``counts`` may be texts by id, ``groups`` the group of each term. ``score`` where
     means over the orders of ties are wanted: exact for FaiRR and ARB, which are sums over ranks; of TED in all orders,
     up to 20,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
     ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero.
@@ -104,7 +107,9 @@ def score_ranking_bias(
     2     1   FaiRR@2  0.631
     3   all   FaiRR@2  0.631
     """
-    need_columns(runs, ["run", "topic", "document", "rank"])
+    runs = tidy_runs(runs)
+    groups = groups if isinstance(groups, TermGroups) else TermGroups.from_pairs(groups.items())
+    counts = counts if isinstance(counts, TermCounts) else count_terms(counts.items(), groups.terms)
     if runs.empty:
         raise ValueError("the runs hold no document")
     if (runs["topic"] == "all").any():
