@@ -150,7 +150,9 @@ def _by_group(held: Any, what: str) -> pd.DataFrame:
     return pd.DataFrame({"document": list(held), "group": list(held.values())})
 
 
-def tidy_memberships(held: Any, name: str, attribute: AttributeSet | None = None) -> tuple[pd.DataFrame, AttributeSet]:
+def tidy_memberships(
+    held: Any, name: str, attribute: AttributeSet | None = None, file: str = ""
+) -> tuple[pd.DataFrame, AttributeSet]:
     """Group memberships as columns document, a share for each group, and topic where they hold for one topic only.
 
     ``held``: the group of each document, or the shares of groups; a document named with several groups belongs to each
@@ -162,7 +164,7 @@ def tidy_memberships(held: Any, name: str, attribute: AttributeSet | None = None
     0       d1    1.0    0.0
     1       d2    0.0    1.0
     """
-    what = f"the memberships in {name}"
+    what = file or f"the memberships in {name}"
     table = _by_group(held, what)
     taken = _taken(table, ("topic", "group", "share")) | _columns(table, ("document",), what)
     ids = {column: _ids(table[taken[column]], what, column) for column in ("topic", "document") if column in taken}
@@ -170,7 +172,7 @@ def tidy_memberships(held: Any, name: str, attribute: AttributeSet | None = None
     if attribute is not None and set(attribute.groups) <= set(map(str, table.columns)):
         groups = list(attribute.groups)
     elif "group" in taken:
-        return _shares_of_groups(table, ids, taken, name, attribute)
+        return _shares_of_groups(table, ids, taken, name, attribute, what)
     elif attribute is not None or len(others) < 2:
         wanted = listed(attribute.groups) if attribute is not None else "each group"
         raise _wrong(what, f"columns {listed(table.columns)}", f"also group, or columns for {wanted}")
@@ -193,8 +195,9 @@ def _shares_of_groups(
     taken: Mapping[str, str],
     name: str,
     attribute: AttributeSet | None,
+    what: str,
 ) -> tuple[pd.DataFrame, AttributeSet]:
-    what, group = f"the memberships in {name}", _ids(table[taken["group"]], f"the memberships in {name}", "group")
+    group = _ids(table[taken["group"]], what, "group")
     groups = list(attribute.groups) if attribute else sorted(group.unique())
     if unknown := sorted(set(group) - set(groups)):
         raise _wrong(what, f"group {listed(unknown)}", f"one of {listed(groups)}")
@@ -217,13 +220,11 @@ def _shares_of_groups(
 def tidy_sets(memberships: Any, attributes: Any) -> tuple[dict[str, pd.DataFrame], dict[str, AttributeSet]]:
     """Memberships and attribute sets by name; ``memberships`` by the name of a set, or of one set called ``group``.
 
-    ``attributes``: `AttributeSet` by name, or what `attribute_sets` takes; without any they are made of the groups found.
+    ``attributes``: `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups found.
     """
     plain = {name: entry for name, entry in attributes.items() if not isinstance(entry, AttributeSet)}
     sets = {**attributes, **(attribute_sets(plain) if plain else {})}
-    if not isinstance(memberships, Mapping) or (
-        memberships and not set(memberships) & set(sets) and _is_one(memberships)
-    ):
+    if not isinstance(memberships, Mapping) or (memberships and not set(memberships) & set(sets) and _one(memberships)):
         memberships = {next(iter(sets)) if len(sets) == 1 else "group": memberships}
     if absent := [name for name in sets if name not in memberships]:
         raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(sets)}: none for {listed(absent)}")

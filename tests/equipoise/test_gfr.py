@@ -186,7 +186,7 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ({"memberships": {"SIZE": pd.concat([HAND_SIZE, HAND_SIZE])}}, "the memberships in SIZE have a document twice"),
         (
             {"memberships": {"SIZE": HAND_SIZE.drop(columns="large")}},
-            "wanted also group, or columns for small, medium, large",
+            "wanted also group, or columns for small, middle, large",
         ),
         ({"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}}, "no topic of the qrels has memberships in SIZE"),
         ({"memberships": {}}, "the same are needed"),

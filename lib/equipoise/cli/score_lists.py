@@ -48,12 +48,13 @@ def score_ranking_bias(
 
     from equipoise.loaders.documents import stream_documents
     from equipoise.loaders.gender_terms import read_terms
-    from equipoise.loaders.trec import read_run, read_runs
+    from equipoise.loaders.held_files import read_named_runs
+    from equipoise.loaders.trec import read_run
     from equipoise.measures import ranking_bias
     from equipoise.problems import Note, listed, together
 
     whole = background in ("collection", "own")
-    reads: list[Any] = [partial(read_terms, terms), partial(read_runs, runs)]
+    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, runs)]
     pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
@@ -68,22 +69,31 @@ def score_ranking_bias(
     write({output: table})
 
 
-def _score_run(run: Path, arguments: dict[str, Any]) -> Any:
+def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
     """Score one run, and what was seen of it; a run is a task, so that its scores hang on nothing else."""
     from equipoise.coverage import gathered
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table
 
     with gathered() as seen:
-        return gfr_table(read_run(run), **arguments), seen
+        return gfr_table(read_run(run, name), **arguments), seen
 
 
 @score.command("gfr", cls=DeclaredCommand, declared=[Declared("equipoise.measures.gfr.gfr_table")])
 @click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of Parquet; repeatable.")
-@click.option("--qrels", required=True, type=FILE, help="Relevance judgements, TREC or NTCIR.")
+@click.option("--qrels", required=True, type=FILE, help="Judgements, a TREC or NTCIR file or a name of ir_datasets.")
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
-@click.option("--target", "targets", multiple=True, metavar="NAME=FILE", help="Target distribution; repeatable.")
-@click.option("--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME=FILE|group:number,...",
+    help="Target distribution, a file or numbers; repeatable.  [uniform]",
+)
+@click.option(
+    "--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.  [nominal]"
+)
+@click.option("--attributes", type=FILE, help="Attribute sets, a YAML file, instead of --target and --kind.")
 @takes_output
 @CLUSTER
 def score_gfr(
@@ -92,6 +102,7 @@ def score_gfr(
     memberships: Any,
     targets: Any,
     kinds: Any,
+    attributes: Any,
     output: Any,
     force: bool,
     cluster: Any,
@@ -99,34 +110,33 @@ def score_gfr(
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
     members, aims, sorts = named(memberships, "--membership"), named(targets, "--target"), named(kinds, "--kind")
-    refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values()], force=force)
+    refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values(), attributes], force=force)
     import pandas as pd
 
+    from equipoise.attributes import read_attributes
     from equipoise.coverage import judge
-    from equipoise.loaders.fairweb import read_memberships, read_target
-    from equipoise.loaders.trec import read_qrels
+    from equipoise.loaders.held_files import read_groups, read_judgements, run_names
     from equipoise.parquet_folders import cluster as connect
     from equipoise.parquet_folders import parts, run_each
-    from equipoise.problems import together
+    from equipoise.problems import plain, together
 
-    if not set(members) == set(aims) == set(sorts):
-        raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
+    if alone := sorted((set(aims) | set(sorts)) - set(members)):
+        raise click.UsageError(f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
     files = [file for run in runs for file in ([run / name for name in parts(run)] if run.is_dir() else [run])]
-    if len({file.name for file in files}) < len(files):
-        raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
-
-    def read_groups(name: str) -> Any:
-        attribute = read_target(aims[name], name, sorts[name])  # type: ignore[arg-type]
-        return attribute, read_memberships(members[name], attribute)
-
-    reads: list[Any] = [partial(read_qrels, qrels), *(partial(read_groups, name) for name in aims)]
-    options["qrels"], *groups = together(reads)
-    options["attributes"] = {attribute.name: attribute for attribute, _ in groups}
-    options["memberships"] = {attribute.name: table for attribute, table in groups}
+    sets = read_attributes(attributes) if attributes else {}
+    reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
+    for name, path in members.items():
+        reads.append(partial(read_groups, path, name, sorts.get(name, "nominal"), aims.get(name, ""), sets))
+    names, options["qrels"], *groups = together(reads)
+    options["attributes"] = {attribute.name: attribute for _, attribute in groups}
+    options["memberships"] = {attribute.name: table for table, attribute in groups}
+    for attribute in options["attributes"].values():
+        click.echo(plain(f"seen: {attribute}"), err=True)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        scored = run_each(_score_run, [(file, options) for file in files], executor, "run")
+        tasks = [(file, name, options) for file, name in zip(files, names, strict=True)]
+        scored = run_each(_score_run, tasks, executor, "run")
         judge(one for _, seen in scored for one in seen)
     write({output: pd.concat([table for table, _ in scored], ignore_index=True)})
 

@@ -292,7 +292,7 @@ def gfr_table(
     memberships : mapping of str to DataFrame, columns topic, document and one per group
         By the name of the attribute set; without topic, for all topics. Or whatever `equipoise.tidy_memberships` takes.
     attributes : mapping of str to AttributeSet
-        By name, for the same names; the groups found in the memberships, nominal and wanted alike, where none are given.
+        By name, for the same names; without any, the groups found in the memberships, nominal and wanted alike.
     decay : callable, optional
         Gains shaped (..., ranks) to the share of the users that leaves at each rank; the default is `stopping` with the
         largest gain.
