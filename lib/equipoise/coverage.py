@@ -21,6 +21,8 @@ _gathering: ContextVar[list[Seen] | None] = ContextVar("gathering", default=None
 class Unseen(Note):
     """A measure saw less of its input than the least share that was asked for."""
 
+    label = "warning"
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -103,7 +105,7 @@ def summaries(seen: Iterable[Seen]) -> list[str]:
     for (items, needed), some in kinds.items():
         whole = Seen("", items, needed, sum(one.found for one in some), sum(one.whole for one in some))
         worst = min(some, key=lambda one: one.share)
-        apart = f"; least in {worst.place}, {worst.found:,} of {worst.whole:,}" if len(some) > 1 else ""
+        apart = f"; least in {worst.place}, {worst.found:,} of {worst.whole:,}" if worst.share < whole.share else ""
         without = f"; not for {listed(worst.lacking)}" if worst.lacking and worst.found < worst.whole else ""
         lines.append(f"{whole}{apart}{without}")
     return lines

@@ -87,17 +87,8 @@ def read_groups(
         else:
             attribute = read_target(target, name, kind)
     if attribute is None and kind == "ordinal" and table:
-        raise InputError(
-            [
-                Problem(
-                    str(path),
-                    None,
-                    name,
-                    "ordinal groups in no order",
-                    f"--target {name}=low:1,middle:1,high:1 with it",
-                )
-            ]
-        )
+        wanted = f"their order with the target, such as {name}=low:1,middle:1,high:1"
+        raise InputError([Problem(str(path), None, name, "ordinal groups in no order", wanted)])
     if not table:
         count = len(first.split()) - 2
         attribute = attribute or AttributeSet(name, kind, _numbered(count), np.ones(max(count, 0)))
