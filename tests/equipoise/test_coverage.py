@@ -68,7 +68,7 @@ def bias(*more: str) -> Result:
             bias,
             ["a text for none of 10 ranked documents, such as d1", "doc1, doc2, doc3"],
         ),
-        ("terms", ("he", "xhe"), bias, ["for none of 4 terms, such as him", "f 0 of 2, m 0 of 2"]),
+        ("docs.jsonl", ("e", "_"), bias, ["for none of 4 terms, such as he, her, him", "f 0 of 2, m 0 of 2"]),
     ],
 )
 def test_what_a_measure_sees_nothing_of_is_refused(
@@ -77,11 +77,14 @@ def test_what_a_measure_sees_nothing_of_is_refused(
     before = score("-o", "out.csv")
     assert before.exit_code == 0, before.output
     (files / "out.csv").unlink()
-    text = FILES[file].replace("document,group", "HEADER").replace(*change).replace("HEADER", "document,group")
-    (files / file).write_text(text.replace("him", "xxx") if file == "terms" else text)
+    if file == "size.csv":
+        text = "document,group\n" + FILES[file].partition("\n")[2].replace(*change)
+    else:
+        text = FILES[file].replace(*change).replace('"t_xt"', '"text"')
+    (files / file).write_text(text)
     result = score("-o", "out.csv", "--least-seen", "0")
     assert result.exit_code == 2
-    assert all(part in result.stderr for part in said if part != "such as him"), result.stderr
+    assert all(part in result.stderr for part in said), result.stderr
     assert not (files / "out.csv").exists()
 
 
@@ -131,7 +134,7 @@ def test_below_the_least_share_ids_stand_side_by_side(files: Path) -> None:
 
 
 def test_the_share_stands_beside_each_value_and_is_judged_at_k_of_ir_measures() -> None:
-    draw = random.Random(0)
+    draw = random.Random(0)  # noqa: S311 - no secret hangs on it
     run = {f"q{q}": {f"d{n}": draw.random() for n in range(30)} for q in range(4)}
     qrels = {
         topic: {name: draw.randrange(3) for name in ranked if draw.random() < 0.6} for topic, ranked in run.items()
@@ -143,7 +146,7 @@ def test_the_share_stands_beside_each_value_and_is_judged_at_k_of_ir_measures() 
     assert shares[""] == pytest.approx(sum(expected.values()) / 4)
 
 
-def test_the_share_of_a_sum_is_the_least_of_its_parts_and_of_a_cut_off_its_own(files: Path) -> None:
+def test_the_share_of_a_sum_is_the_least_of_its_parts_and_of_a_cut_off_its_own() -> None:
     sizes = {"d1": "large", "d2": "small", "d3": "small"}
     run, qrels = {"t": {f"d{n}": 9.0 - n for n in range(1, 6)}}, {"t": {"d1": 1, "d2": 0, "d3": 0, "d4": 2}}
     seen = gfr_table(run, qrels, {"SIZE": sizes}).query("topic == 't'").set_index("measure")["seen"]
@@ -190,7 +193,8 @@ def test_a_header_of_the_terms_is_no_group(files: Path) -> None:
     assert "n 0 of 1" in bias().stderr
 
 
-def test_raw_text_is_counted_by_words(files: Path) -> None:
+@pytest.mark.usefixtures("files")
+def test_raw_text_is_counted_by_words() -> None:
     by_word, by_blank = bias("--cutoff", "1"), bias("--cutoff", "1", "--tokens", "space")
     assert "m 1 of 2" in by_word.stderr
     assert "m 0 of 2" in by_blank.stderr  # '"He,' and 'he.' are no words of the list
