@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
@@ -80,3 +83,85 @@ def ratio(part: ArrayLike, whole: ArrayLike, otherwise: float) -> Floats:
     """Divide, with a value for any division by zero."""
     over, under = np.broadcast_arrays(np.asarray(part, dtype=np.float64), whole)
     return np.divide(over, under, out=np.full(over.shape, otherwise), where=under != 0)
+
+
+def all_differ(numbers: NDArray[Any]) -> bool:
+    """Whether each number is there once."""
+    ordered = np.sort(numbers)
+    return not (ordered[1:] == ordered[:-1]).any()
+
+
+def numbered(values: pd.Series) -> tuple[Integers, pd.Index]:
+    """The number of each value among the distinct ones, in the order in which they come."""
+    codes, distinct = pd.factorize(values, use_na_sentinel=False)
+    return codes.astype(np.int64, copy=False), pd.Index(distinct)
+
+
+def text_bytes(texts: Any) -> tuple[NDArray[np.uint8], Integers]:
+    """The bytes of texts of Arrow, eight more behind them, and where each text begins and the last ends."""
+    whole = pc.fill_null(pa.array(texts).cast(pa.large_string()), "")
+    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    _, offsets, data = whole.buffers()
+    bounds = np.frombuffer(offsets, np.int64, len(whole) + 1, 8 * whole.offset)
+    held = np.zeros(bounds[-1] - bounds[0] + 8, dtype=np.uint8)
+    if data is not None:
+        held[:-8] = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+    return held, bounds - bounds[0]
+
+
+_BLOCK = 1 << 15
+_BYTES = (np.uint64(1) << (8 * np.arange(8, dtype=np.uint64))) - np.uint64(1)
+_KEPT = np.append(_BYTES, ~np.uint64(0))  # masks of the first 0 to 8 bytes of a word
+
+
+def words_at(held: NDArray[np.uint8], begin: Integers, size: Integers) -> NDArray[np.uint64]:
+    """Up to eight bytes from each place as one number, zeros behind the ``size`` of them that count."""
+    words: NDArray[np.uint64] = np.ndarray(len(held) - 7, "<u8", held, strides=(1,))[begin]
+    words &= _KEPT[np.clip(size, 0, 8)]
+    return words
+
+
+def _fingerprints(texts: pd.Series) -> NDArray[np.uint64]:
+    """A number for each text, equal for equal texts, and for others next to never."""
+    held, bounds = text_bytes(texts)
+    found = np.empty(len(bounds) - 1, dtype=np.uint64)
+    reach = min(int(np.diff(bounds).max(initial=0)), 64)  # the same for all, so that equal texts stay equal
+    for first in range(0, len(found), _BLOCK):  # what is worked on stays in the processor's cache
+        begin = bounds[first : first + _BLOCK + 1]
+        left = np.diff(begin)
+        mixed = left.astype(np.uint64)
+        for step in range(0, reach, 8):
+            mixed ^= words_at(held, np.minimum(begin[:-1] + step, len(held) - 8), left - step)
+            mixed *= np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        found[first : first + _BLOCK] = mixed
+    return found
+
+
+def each_once(*columns: pd.Series) -> bool:
+    """Whether no two rows agree in every column."""
+    mixed = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        mixed *= np.uint64(0xD6E8FEB86659FD93)
+        mixed += _fingerprints(column) if column.dtype == "str" else numbered(column)[0].astype(np.uint64)
+    if all_differ(mixed):
+        return True
+    row = np.zeros(len(mixed), dtype=np.int64)
+    for column in columns:  # the same, and no chance: they are compared letter by letter
+        codes, others = numbered(column)
+        row = numbered(pd.Series(row * len(others) + codes))[0]
+    return all_differ(row)
+
+
+def places(values: pd.Series, index: pd.Index) -> Integers:
+    """Place of each value in an index that has each once, -1 where it is not there; texts make no objects."""
+    if not (values.dtype == index.dtype == "str"):
+        codes, distinct = numbered(values)
+        return index.get_indexer(distinct)[codes].astype(np.int64)
+    found = pc.index_in(pa.array(values), value_set=pa.array(index))
+    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def as_strings(text: str, rows: int) -> pd.Series:
+    """One text in every row, without an object for each."""
+    return pa.chunked_array([pa.repeat(pa.scalar(text, pa.large_string()), rows)]).to_pandas().astype("str")

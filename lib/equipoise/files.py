@@ -31,11 +31,11 @@ import yaml
 from equipoise import plain_yaml
 from equipoise.problems import InputError, Note, Problem, Problems, listed, reason, shown
 
-GZIP = b"\x1f\x8b"
+GZIP, BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
 _SMALL, _PACKED, _LARGEST = 2**26, 200, 2**31
 """Bytes that any file may have, bytes for each that gzip packed, and bytes of what has no size: a pipe."""
 _MOST_COLUMNS = 10_000
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _FRACTION = re.compile(r"[+-]?\d{1,18}/\d{1,18}")
 
 
@@ -84,7 +84,10 @@ def opened(path: str | Path) -> Iterator[tuple[Any, int]]:
 def read_bytes(path: str | Path) -> bytes:
     """The bytes of a file, unpacked where gzip made it."""
     with opened(path) as (file, most):
-        content: bytes = file.read(most + 1) if most < sys.maxsize - 1 else file.read()
+        if most == sys.maxsize - 1:
+            file.raw.seek(0)
+            return bytes(file.raw.readall())  # what was peeked at would be copied before the rest
+        content: bytes = file.read(most + 1)
     if len(content) > most:
         raise refused(path, f"more than {most} bytes", "a smaller file")
     return content

@@ -173,6 +173,10 @@ def need_columns(table: Any, columns: Iterable[str]) -> None:
 
 def refuse_twice(table: Any, columns: list[str], what: str) -> None:
     """Refuse a table in which rows agree in the columns; ``what`` names it: "the qrels judge a document"."""
+    from equipoise.arrays import each_once  # with pandas, which the help of a command does without
+
+    if each_once(*(table[name] for name in columns)):
+        return
     repeated = table.duplicated(columns)
     if repeated.any():
         first = table.loc[repeated, columns].iloc[0]

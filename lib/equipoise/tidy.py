@@ -226,8 +226,8 @@ def tidy_sets(memberships: Any, attributes: Any) -> tuple[dict[str, pd.DataFrame
     sets = {**attributes, **(attribute_sets(plain) if plain else {})}
     if not isinstance(memberships, Mapping) or (memberships and not set(memberships) & set(sets) and _one(memberships)):
         memberships = {next(iter(sets)) if len(sets) == 1 else "group": memberships}
-    if absent := [name for name in sets if name not in memberships]:
-        raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(sets)}: none for {listed(absent)}")
+    if sets and set(memberships) != set(sets):
+        raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(sets)}: the same are needed")
     found = {name: tidy_memberships(held, name, sets.get(name)) for name, held in memberships.items()}
     return {name: table for name, (table, _) in found.items()}, {name: own for name, (_, own) in found.items()}
 

@@ -16,8 +16,15 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import parse_number, refused
-from equipoise.loaders.trec import text_lines, text_table
+from equipoise.files import parse_number, read_bytes, refused
+from equipoise.loaders.white_space import (
+    one_blank,
+    quick_columns,
+    quick_frame,
+    quick_numbers,
+    text_lines,
+    text_table,
+)
 from equipoise.problems import Problems, shown
 
 _TOLERANCE = 1e-5
@@ -43,7 +50,7 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
     name no groups: they are ``group 1`` and so on.
     """
     problems, numbers = Problems(), []
-    for line, columns in zip(*text_lines(path), strict=True):
+    for line, columns in zip(*text_lines(read_bytes(path), path), strict=True):
         try:
             (text,) = columns.as_py()
             numbers.append(parse_number(text))
@@ -64,9 +71,32 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
     The file has a line ``topic document p1 p2 ...`` for each document, with the groups in their order, or is a .gz of
     that; the probabilities are taken as they stand.
     """
+    content = read_bytes(path)
+    table = _quick_memberships(content, list(attribute.groups))
+    return _slow_memberships(content, path, attribute) if table is None else table
+
+
+def _quick_memberships(content: bytes, groups: list[str]) -> pd.DataFrame | None:
+    """Memberships in which all is in order; None where something may not be."""
+    lines, names = one_blank(content), [str(place) for place in range(2 + len(groups))]
+    table = quick_columns(lines, names) if lines else None
+    if table is None or not table.num_rows:
+        return None
+    numbers = [quick_numbers(column) for column in table.columns[2:]]
+    vectors = [own for own in numbers if own is not None and (own >= 0).all() and (own <= 1).all()]
+    if len(vectors) < len(groups) or (np.abs(sum(vectors) - np.float64(1)) > _TOLERANCE).any():
+        return None
+    ids = quick_frame(table.select(names[:2]).rename_columns(["topic", "document"]), ["topic", "document"])
+    return ids if ids is None else ids.assign(**dict(zip(groups, vectors, strict=True)))
+
+
+def _slow_memberships(content: bytes, path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
+    """Memberships in which something is unusual or wrong, which is told by its line."""
     problems, groups, vectors = Problems(), list(attribute.groups), []
     wanted = f"topic, document, {len(groups)} probabilities ({', '.join(groups)})"
-    table = text_table(text_lines(path), ["topic", "document", *groups], wanted, path, problems, attribute.name)
+    table = text_table(
+        text_lines(content, path), ["topic", "document", *groups], wanted, path, problems, attribute.name
+    )
     for line, texts in zip(table["line"], table[groups].to_numpy().tolist(), strict=True):
         try:
             vectors.append([_probability(text) for text in texts])

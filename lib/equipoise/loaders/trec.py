@@ -9,53 +9,33 @@ is unpacked. Columns are separated by white space.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from equipoise.arrays import Floats, Integers
-from equipoise.files import is_parquet, read_source, read_text, unpacked_name
-from equipoise.problems import Problems, shown
+from equipoise.arrays import Floats, as_strings
+from equipoise.files import is_parquet, read_bytes, read_source, unpacked_name
+from equipoise.loaders.white_space import (
+    first_line,
+    note_values,
+    one_blank,
+    quick_columns,
+    quick_frame,
+    quick_numbers,
+    text_lines,
+    text_table,
+)
+from equipoise.problems import Problems
 
 _INTEGER = r"[+-]?[0-9]{1,9}"
-_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
-
-
-def text_lines(path: str | Path) -> tuple[Integers, Any]:
-    """Numbers of the lines of a text file, plain or .gz, that are not blank, and an Arrow list of columns for each."""
-    lines = pc.utf8_trim_whitespace(pa.array(read_text(path).split("\n"), pa.large_string()))
-    numbers = np.flatnonzero(pc.not_equal(lines, ""))
-    return numbers + 1, pc.utf8_split_whitespace(lines.take(numbers))
-
-
-def text_table(
-    lines: tuple[Integers, Any],
-    names: Sequence[str],
-    wanted: str,
-    file: object,
-    problems: Problems,
-    column: str | None = None,
-) -> pd.DataFrame:
-    """Lines as a table of texts with their numbers in the column ``line``; collects those of another length."""
-    numbers, fields = lines
-    widths = pc.list_value_length(fields).to_numpy()
-    good = widths == len(names)
-    for number, width in zip(numbers[~good], widths[~good], strict=True):
-        problems.add(file, int(number), column, f"{width} columns", wanted)
-    fields = fields.filter(pa.array(good))
-    texts = {name: pc.list_element(fields, index).to_pandas() for index, name in enumerate(names)}
-    return pd.DataFrame(texts).astype("str").assign(line=numbers[good])
-
-
-def note_values(rows: pd.DataFrame, column: str, wanted: str, file: object, problems: Problems) -> None:
-    """Collect lines whose value in a column is not what is wanted."""
-    for line, value in rows[["line", column]].itertuples(index=False):
-        problems.add(file, int(line), column, shown(value), wanted)
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_LEVEL = "L?-?[0-9]{1,4}"
+_THREE, _FOUR = ["topic", "document", "level"], ["topic", "iteration", "document", "level"]
+_COLUMNS = ["topic", "Q0", "document", "rank", "score", "tag"]
 
 
 def _numbers(values: pd.Series, pattern: str) -> Floats:
@@ -65,45 +45,8 @@ def _numbers(values: pd.Series, pattern: str) -> Floats:
     return values.where(values.str.fullmatch(pattern), "nan").to_numpy(dtype=np.float64)
 
 
-def _text_run(file: Path, problems: Problems) -> pd.DataFrame:
-    numbers, fields = text_lines(file)
-    opening = fields[0].as_py() if len(fields) else [""]
-    if opening[0].startswith("<SYSDESC>"):
-        if not opening[-1].endswith("</SYSDESC>"):
-            problems.add(file, int(numbers[0]), None, "<SYSDESC> without its end", "</SYSDESC> on the same line")
-        numbers, fields = numbers[1:], fields[1:]
-    names = ["topic", "Q0", "document", "rank", "score", "tag"]
-    table = text_table((numbers, fields), names, f"six: {' '.join(names)}", file, problems)
-    first = table["tag"].iloc[0] if len(table) else ""
-    note_values(table[table["tag"] != first], "tag", f"{first!r}, as in the first line", file, problems)
-    return table
-
-
-def _parquet_run(file: Path, problems: Problems) -> pd.DataFrame:
-    table = read_source(file).columns
-    for name in pd.Index(["topic", "document", "rank", "score"]).difference(table.columns):
-        problems.add(file, None, name, "no such column", "the column")
-    problems.refuse()
-    table = table.assign(line=np.arange(1, len(table) + 1))
-    for name in ("topic", "document"):
-        single = table[name].map(lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes))
-        note_values(table[~single], name, "an id", file, problems)
-    problems.refuse()
-    return table
-
-
-def _name(file: Path) -> str:
-    return re.sub(r"\.parquet\Z", "", unpacked_name(file), flags=re.IGNORECASE)
-
-
-def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
-    """Read a run: a table with the columns run, topic, document, rank and score, in file order.
-
-    ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``. The tag in the last
-    column is not used, for files of different runs often share it. ``rank`` is the stated one.
-    """
-    file, problems = Path(path), Problems()
-    table = _parquet_run(file, problems) if is_parquet(file) else _text_run(file, problems)
+def _sound(table: pd.DataFrame, file: Path, problems: Problems) -> pd.DataFrame:
+    """The columns of a run that hold what they should."""
     rank, score = _numbers(table["rank"], _INTEGER), _numbers(table["score"], _NUMBER)
     for column, wrong, wanted in (
         ("topic", table["topic"].isna(), "an id"),
@@ -116,9 +59,72 @@ def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
     if table.empty and not problems:
         problems.add(file, None, None, "no ranked document", "topic Q0 document rank score tag")
     problems.refuse()
-    ids = {column: table[column].astype("str") for column in ("topic", "document")}
-    run = pd.DataFrame({"run": _name(file) if name is None else name, **ids})
-    return run.astype("str").assign(rank=rank.astype(np.int64), score=score)
+    return table[["topic", "document"]].astype("str").assign(rank=rank.astype(np.int64), score=score)
+
+
+def _quick_run(content: bytes) -> pd.DataFrame | None:
+    """A run in which all is in order; None where something may not be."""
+    lines = one_blank(content)
+    if lines is None:
+        return None
+    described = lines.startswith(b"<SYSDESC>")
+    if described and not first_line(lines).rstrip().endswith(b"</SYSDESC>"):
+        return None
+    table = quick_columns(lines, _COLUMNS, int(described))
+    if table is None or not table.num_rows or pc.count_distinct(table["tag"]).as_py() > 1:
+        return None
+    rank, score = table["rank"], quick_numbers(table["score"])
+    if score is None or not pc.all(pc.ascii_is_decimal(rank)).as_py() or pc.max(pc.binary_length(rank)).as_py() > 9:
+        return None
+    return quick_frame(table, ["topic", "document"], rank=pc.cast(rank, pa.int64()).to_numpy(), score=score)
+
+
+def _text_run(content: bytes, file: Path) -> pd.DataFrame:
+    table = _quick_run(content)
+    return _slow_run(content, file) if table is None else table
+
+
+def _slow_run(content: bytes, file: Path) -> pd.DataFrame:
+    """A run in which something is unusual or wrong, which is told by its line."""
+    problems, (numbers, fields) = Problems(), text_lines(content, file)
+    opening = fields[0].as_py() if len(fields) else [""]
+    if opening[0].startswith("<SYSDESC>"):
+        if not opening[-1].endswith("</SYSDESC>"):
+            problems.add(file, int(numbers[0]), None, "<SYSDESC> without its end", "</SYSDESC> on the same line")
+        numbers, fields = numbers[1:], fields[1:]
+    table = text_table((numbers, fields), _COLUMNS, f"six: {' '.join(_COLUMNS)}", file, problems)
+    first = table["tag"].iloc[0] if len(table) else ""
+    note_values(table[table["tag"] != first], "tag", f"{first!r}, as in the first line", file, problems)
+    return _sound(table, file, problems)
+
+
+def _parquet_run(file: Path) -> pd.DataFrame:
+    table, problems = read_source(file).columns, Problems()
+    for name in pd.Index(["topic", "document", "rank", "score"]).difference(table.columns):
+        problems.add(file, None, name, "no such column", "the column")
+    problems.refuse()
+    table = table.assign(line=np.arange(1, len(table) + 1))
+    for name in (name for name in ("topic", "document") if table[name].dtype == object):
+        single = table[name].map(lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes))
+        note_values(table[~single], name, "an id", file, problems)
+    problems.refuse()
+    return _sound(table, file, problems)
+
+
+def _name(file: Path) -> str:
+    return re.sub(r"\.parquet\Z", "", unpacked_name(file), flags=re.IGNORECASE)
+
+
+def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
+    """Read a run: a table with the columns run, topic, document, rank and score, in file order.
+
+    ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``. The tag in the last
+    column is not used, for files of different runs often share it. ``rank`` is the stated one.
+    """
+    file, called = Path(path), _name(Path(path)) if name is None else name
+    table = _parquet_run(file) if is_parquet(file) else _text_run(read_bytes(file), file)
+    table.insert(0, "run", as_strings(called, len(table)))
+    return table
 
 
 def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
@@ -143,11 +149,33 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     The file has four columns (TREC) or three (NTCIR), or is a .gz of that. ``L2`` and ``2`` are level 2; levels below 0
     (spam, in some TREC tracks) are level 0.
     """
-    problems, lines = Problems(), text_lines(path)
+    content = read_bytes(path)
+    table = _quick_qrels(content)
+    return _slow_qrels(content, path) if table is None else table
+
+
+def _quick_qrels(content: bytes) -> pd.DataFrame | None:
+    """Judgements in which all is in order; None where something may not be."""
+    lines = one_blank(content)
+    names = {3: _THREE, 4: _FOUR}.get(len(first_line(lines).split()) if lines else 0)
+    table = quick_columns(lines, names) if lines and names else None
+    if table is None or not table.num_rows:
+        return None
+    coded = table["level"].dictionary_encode().combine_chunks()
+    kinds = coded.dictionary.to_pylist()
+    if not all(re.fullmatch(_LEVEL, kind) for kind in kinds):
+        return None
+    levels = np.array([max(0, int(kind.removeprefix("L"))) for kind in kinds], dtype=np.int64)
+    return quick_frame(table, ["topic", "document"], level=levels[coded.indices.to_numpy()])
+
+
+def _slow_qrels(content: bytes, path: str | Path) -> pd.DataFrame:
+    """Judgements in which something is unusual or wrong, which is told by its line."""
+    problems, lines = Problems(), text_lines(content, path)
     four = next((len(columns) == 4 for columns in lines[1] if len(columns) in (3, 4)), False)
-    names = ["topic", *(["iteration"] if four else []), "document", "level"]
+    names = _FOUR if four else _THREE
     table = text_table(lines, names, f"{len(names)}, as in the lines before", path, problems)
-    good = table["level"].str.fullmatch("L?-?[0-9]{1,4}")
+    good = table["level"].str.fullmatch(_LEVEL)
     note_values(table[~good], "level", "a level such as L2 or 2", path, problems)
     wanted = "each document once in the judgements of a topic"
     problems.add_repeats(path, table[good], ["document", "topic"], "document", wanted)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio
+from equipoise.arrays import Booleans, Floats, Integers, normalised, numbered, places, ranks, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, of_runs
 from equipoise.declare import checked
@@ -102,31 +102,31 @@ def _coverage(
     return Coverage(some, every, of_runs(needed, runs, some.sum(axis=1), every.sum(axis=1), lacking, have, documents))
 
 
-def _codes(values: pd.Series, index: pd.Index[Any]) -> Integers:
-    """Position of each value in the index, -1 where it is not there; each distinct value is looked up once."""
-    codes, distinct = pd.factorize(values, use_na_sentinel=False)
-    return index.get_indexer(pd.Index(distinct))[codes].astype(np.int64)
-
-
-def _row_of(table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any], numbers: pd.Series) -> Integers:
+def _row_of(table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any], numbers: Any) -> Integers:
     """Row of the table that has each number of topic and document, -1 where none has."""
-    topic, document = _codes(table["topic"], topics), _codes(table["document"], documents)
+    topic, document = places(table["topic"], topics), places(table["document"], documents)
     known = np.flatnonzero((topic >= 0) & (document >= 0))
     at = pd.Index(topic[known] * len(documents) + document[known]).get_indexer(pd.Index(numbers))
     return np.append(known, -1)[at].astype(np.int64)
+
+
+def _in_lists(lists: Integers, cutoff: int) -> tuple[Integers, Integers]:
+    """Rows of the first ranks of each list, list by list, and those ranks, from 0; ``lists`` has the list of each."""
+    at = np.arange(len(lists))
+    if (lists[1:] < lists[:-1]).any():
+        at = np.argsort(lists, kind="stable")
+    rank = ranks(starts(lists[at]), len(at))
+    first = rank < cutoff
+    return at[first], rank[first]
 
 
 def lay_out(
     runs: pd.DataFrame, qrels: pd.DataFrame, gains: Mapping[int, float], cutoff: int, order: str, unjudged: str
 ) -> RankedLists:
     """Lay runs (columns run, topic, document, rank, score) and qrels (topic, document, level) out in arrays."""
-    run, names = pd.factorize(runs["run"], use_na_sentinel=False)
-    own_topic, own_topics = pd.factorize(runs["topic"], use_na_sentinel=False)
-    document, distinct = pd.factorize(runs["document"], use_na_sentinel=False)
-    documents = pd.Index(distinct)
-    shape = (len(names), len(own_topics), len(documents))
-    if not pd.Index(np.ravel_multi_index((run, own_topic, document), shape)).is_unique:
-        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
+    run, names = numbered(runs["run"])
+    own_topic, own_topics = numbered(runs["topic"])
+    refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
     if qrels.empty:
         raise ValueError("the qrels judge no document")
     refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
@@ -134,30 +134,35 @@ def lay_out(
     if unknown := sorted(set(qrels["level"].unique().tolist()) - set(of_level)):
         raise ValueError(f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(of_level)}")
     topics = pd.Index(sorted(qrels["topic"].unique().tolist()))
-    topic = topics.get_indexer(pd.Index(own_topics))[own_topic]
-    rows = pd.DataFrame({"run": run, "topic": topic, "number": topic * len(documents) + document})
-    judgement = _row_of(qrels, topics, documents, rows["number"])
-    rows["judged"] = judgement >= 0
-    rows["gain"] = np.append(qrels["level"].map(of_level).to_numpy(dtype=np.float64), of_level[0])[judgement]
+    topic = topics.get_indexer(own_topics)[own_topic]
     kept = topic >= 0
     present = np.zeros((len(names), len(topics)), dtype=np.bool_)
     present[run[kept], topic[kept]] = True
+    row = np.flatnonzero(kept)
+    if order == "rank":
+        row = row[np.argsort(runs["rank"].to_numpy()[row], kind="stable")]
+    if order != "score" and unjudged != "removed":
+        row = row[_in_lists(run[row] * len(topics) + topic[row], cutoff)[0]]  # nobody reads the rest
+    document, documents = numbered(runs["document"].iloc[row])
+    number = topic[row] * len(documents) + document
     if order == "score":
-        sequence = np.lexsort((-documents.argsort().argsort()[document], -runs["score"].to_numpy()))
-    else:
-        sequence = np.argsort(runs["rank"], kind="stable") if order == "rank" else np.arange(len(rows))
-    rows = rows.iloc[sequence[kept[sequence]]]
-    rows = rows.assign(rank=rows.groupby(["run", "topic"], sort=False).cumcount())
-    whole = rows[rows["rank"] < cutoff]
-    judged = _coverage(
-        "a judgement", names, len(topics), documents, whole, whole["judged"].to_numpy(), qrels["document"]
-    )
+        best = np.lexsort((-documents.argsort().argsort()[document], -runs["score"].to_numpy()[row]))
+        row, number = row[best], number[best]
+
+    def first_ranks() -> pd.DataFrame:
+        at, rank = _in_lists(run[row] * len(topics) + topic[row], cutoff)
+        return pd.DataFrame({"run": run[row[at]], "topic": topic[row[at]], "rank": rank, "number": number[at]})
+
+    rows = first_ranks()
+    judgement = _row_of(qrels, topics, documents, rows["number"])
+    judged = _coverage("a judgement", names, len(topics), documents, rows, judgement >= 0, qrels["document"])
     if unjudged == "removed":
-        rows = rows[rows["judged"]]
-        rows = rows.assign(rank=rows.groupby(["run", "topic"], sort=False).cumcount())
-        whole = rows[rows["rank"] < cutoff]
-    rows = whole
-    held = [
+        those = _row_of(qrels, topics, documents, number) >= 0
+        row, number = row[those], number[those]
+        rows = first_ranks()
+        judgement = _row_of(qrels, topics, documents, rows["number"])
+    rows["gain"] = np.append(qrels["level"].map(of_level).to_numpy(dtype=np.float64), of_level[0])[judgement]
+    lists = [
         Seen(
             f"run {name}",
             "topics of the qrels",
@@ -165,7 +170,7 @@ def lay_out(
             int(there.sum()),
             len(topics),
             first(topics[~there]),
-            first(pd.Index(own_topics).difference(topics, sort=False)),
+            first(own_topics.difference(topics, sort=False)),
         )
         for name, there in zip(names, present, strict=True)
     ]
@@ -179,7 +184,7 @@ def lay_out(
         present,
         max(of_level.values()),
         rows,
-        replace(judged, seen=held + judged.seen),
+        replace(judged, seen=lists + judged.seen),
     )
 
 
@@ -188,7 +193,7 @@ def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf)
 
     One row for each run and topic, in their order, and one column for each rank up to ``depth``, best first.
     """
-    return _laid_by_rank(runs, documents.get_indexer(pd.Index(runs["document"], dtype="str")), depth)
+    return _laid_by_rank(runs, places(runs["document"], documents), depth)
 
 
 def spans_by_rank(runs: pd.DataFrame) -> tuple[Integers, Integers]:
