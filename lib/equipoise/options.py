@@ -159,6 +159,14 @@ PermutationNumbers = Annotated[Sequence[int], Option("Numbers of permutations of
 Repeats = Annotated[int, Option("Draws for each number of permutations.", least=1)]
 # --- answers ------------------------------------------------------------------------------------------------------
 
+CitationStyle = Annotated[
+    str,
+    Option(
+        "How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, ¹, (1), or by an expression of "
+        "RE2 whose first group is the number; auto takes the style that most answers have.",
+        form="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
+    ),
+]
 OutOfRange = Annotated[
     Literal["ignored", "wrong"],
     Option("A number that names no document: no citation, as for the thesis's authors, or a wrong one."),

@@ -280,7 +280,8 @@ def test_the_csv_is_the_library_s_table(tmp_path: Path) -> None:
     result = called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "wrong")
     assert result.exit_code == 0, result.output
     options: dict[str, Any] = {"level": 0.9, "resamples": 99, "out_of_range": "wrong"}
-    expected = score_attribution(read_answers(path), ["model"], run="mine", seed=5, **options)
+    assert "note: citations are read as bracket in 36 of 36 answers" in result.stderr
+    expected = score_attribution(read_answers(path), ["model"], run="mine", seed=5, citation_style="bracket", **options)
     ours = read(result.stdout)
     assert ours.columns.tolist() == expected.columns.tolist()
     assert ours["measure"].tolist() == expected["measure"].tolist()

@@ -17,6 +17,7 @@ from equipoise.cli.shared import FILE, FORCE, takes_output, write
 
 ENDPOINT = ("key_variable", "timeout", "tries", "pause")
 ASKED = "equipoise.conversations.endpoint"
+FORMS = ["fairweb", "harvest", "openai", "sharegpt", "wildchat", "mtrag", "ikat", "ikat-run"]
 
 
 def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
@@ -83,22 +84,24 @@ def harvest(
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
+@click.option("--from", "form", type=click.Choice(["auto", *FORMS]), default="auto", help="Format of the files.")
+@click.option("--topics", type=FILE, help="Topics with the user's utterances, for an iKAT run.")
+@click.option("--run", "name", help="What the run is called.  [as the file says, or by its name]")
 @FORCE
-def write_transcripts(files: tuple[Path, ...], marks: Any, output: Path, force: bool) -> None:
-    """Write FILES, FairWeb conversation runs or harvest records (.jsonl), as transcripts to annotate.
+def write_transcripts(
+    files: tuple[Path, ...], form: str, topics: Any, name: Any, marks: Any, output: Path, force: bool
+) -> None:
+    """Write conversations in FILES as transcripts to annotate.
 
-    Transcripts that are there are left as they are: conversations that they lack are added behind them.
+    FILES are of OpenAI messages, ShareGPT, WildChat, MTRAG or TREC iKAT (JSON, JSON Lines, Parquet), FairWeb
+    conversation runs, or harvest records (.jsonl). Transcripts that are there are left as they are: conversations that
+    they lack are added behind them.
     """
-    refuse_outputs({"-o": (output, TRANSCRIPT)}, files, force=force)
-    from equipoise.files import unpacked_name
-    from equipoise.loaders.fairweb_conversations import read_fairweb
-    from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
+    refuse_outputs({"-o": (output, TRANSCRIPT)}, [*files, topics], force=force)
+    from equipoise.loaders.any_conversations import read_conversations
     from equipoise.problems import together
 
-    def read(file: Path) -> Any:
-        recorded = unpacked_name(file).lower().endswith(".jsonl")
-        return harvest_transcripts(read_harvest(file)) if recorded else read_fairweb(file, marks=marks)
-
+    read = partial(read_conversations, form=form, topics=topics, run=name, marks=marks)
     found = list(chain(*together(partial(read, file) for file in files)))
     _add(output, found, force)
 

@@ -142,24 +142,33 @@ def score_gfr(
 
 
 @score.command(
-    "attribution", cls=DeclaredCommand, declared=[Declared("equipoise.measures.attribution.score_attribution")]
+    "attribution",
+    cls=DeclaredCommand,
+    declared=[
+        Declared("equipoise.measures.attribution.score_attribution", flags={"citation_style": "--citations"}),
+    ],
 )
-@click.argument("answers", type=FILE)
+@click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
+@click.option("--qrels", type=FILE, help="Which documents are relevant, for files of TREC and ALCE.")
+@click.option("--authors", nargs=2, default=("", ""), metavar="RELEVANT OTHER", help="Authors, for such files.")
 @takes_output
-def score_attribution(answers: Path, output: Any, force: bool, **options: Any) -> None:
-    """Precision and recall of the citations in ANSWERS, a .jsonl file, and how they change with the authors named.
+def score_attribution(
+    answers: tuple[str, ...], qrels: Any, authors: Any, output: Any, force: bool, **options: Any
+) -> None:
+    """Precision and recall of the citations in answers, and how they change with the authors named.
 
-    A line holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
-    nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were shown), gold
-    (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. CAS compares Informed with Vanilla,
-    CAB compares Informed with CF-informed; AC is the mean probability of citations.
+    A line of a .jsonl file holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y),
+    relevant_author, nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were
+    shown), gold (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. Files of TREC (RAG,
+    RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each (Informed=run.jsonl; Vanilla unless stated). CAS
+    compares Informed with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations.
     """
-    refuse_outputs({"-o": (output, SCORES)}, [answers], force=force)
-    from equipoise.files import stem
-    from equipoise.loaders.answers import read_answers
+    from equipoise.loaders.rag_answers import paths, read_answer_files, run_name
     from equipoise.measures import attribution
 
+    refuse_outputs({"-o": (output, SCORES)}, [*paths(answers), qrels], force=force)
+    table = read_answer_files(answers, qrels, authors)
     with tells_what_was_seen(options["least_seen"]):
-        table = attribution.score_attribution(read_answers(answers), run=stem(answers), **options)
-    write({output: table})
+        scores = attribution.score_attribution(table, run=run_name(answers), **options)
+    write({output: scores})

@@ -10,9 +10,20 @@ from equipoise.answer_modes import in_order
 from equipoise.coverage import Seen, first, judge
 from equipoise.declare import checked
 from equipoise.measures.attribution.bias import AUTHORS_OF, bias_table, each_answer_once, named_modes
+from equipoise.measures.attribution.citation_styles import read_style
 from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
 from equipoise.measures.attribution.quality import MEANS, TOTALS, score_answers
-from equipoise.options import CitationMarks, Favoured, LeastSeen, Level, Match, OutOfRange, Resamples, Seed
+from equipoise.options import (
+    CitationMarks,
+    CitationStyle,
+    Favoured,
+    LeastSeen,
+    Level,
+    Match,
+    OutOfRange,
+    Resamples,
+    Seed,
+)
 from equipoise.problems import need_columns
 
 _MODES = (*AUTHORS_OF, "mode", "against", "measure")
@@ -25,6 +36,7 @@ def score_attribution(
     by: Sequence[str] = (),
     *,
     run: str = "",
+    citation_style: CitationStyle = "auto",
     favoured: Favoured = "Human",
     out_of_range: OutOfRange = "ignored",
     match: Match = "substring",
@@ -53,7 +65,7 @@ def score_attribution(
 
     >>> modes = {"question": [*"aabb"], "mode": ["Vanilla", "Informed"] * 2, "answer": ["[1]", "[2]"] * 2}
     >>> answers = pd.DataFrame(modes).assign(relevant=[(1,)] * 4, relevant_author="Human", nonrelevant_author="LLM")
-    >>> scores = score_attribution(answers).set_index(["mode", "measure"])
+    >>> scores = score_attribution(answers, citation_style="bracket").set_index(["mode", "measure"])
     >>> scores.loc[[("Vanilla", "recall"), ("Informed", "CAS-recall")], ["against", "value", "count"]]
                          against  value  count
     mode     measure
@@ -63,7 +75,8 @@ def score_attribution(
     taken = sorted({*by} & {"run", *_MODES, *_FOUND, "question", "answer", "relevant", "citations", "gold"})
     if taken:
         raise ValueError(f"by lists further columns to group by, of other names than {', '.join(taken)}")
-    need_columns(answers, by)
+    need_columns(answers, [*by, "question", "answer"])
+    answers = read_style(answers, citation_style)
     scored = score_answers(answers, out_of_range=out_of_range, match=match, citation_marks=citation_marks)
     judge(_citations_seen(scored, by), least_seen)
     bias = bias_table(scored, by, favoured=favoured, level=level, resamples=resamples, seed=seed)

@@ -1,0 +1,87 @@
+"""JSON objects of a file that others have made: JSON Lines, one JSON value, or the rows of a Parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equipoise.files import is_parquet, json_value, read_source, read_text
+from equipoise.loaders.documents import MOST_PROBLEMS
+from equipoise.problems import Problems, listed, shown
+
+
+@dataclass(frozen=True)
+class Item:
+    """An object of a file, and its place there: a line, or a number in a list."""
+
+    content: dict[str, Any]
+    path: str | Path
+    line: int | None
+    number: int
+
+    def wrong(self, problems: Problems, within: str, found: str, wanted: str) -> None:
+        """Collect a problem of the object; ``within`` is what of it is meant, or nothing."""
+        place = "" if self.line else f"item {self.number}"
+        problems.add(self.path, self.line, ", ".join(filter(None, (place, within))) or None, found, wanted)
+
+
+def is_messages(value: Any) -> bool:
+    """Whether a value is one conversation: a list of objects that say who says what."""
+    return isinstance(value, list) and any(isinstance(one, dict) and {"role", "content"} <= one.keys() for one in value)
+
+
+def _values(path: str | Path, problems: Problems) -> list[tuple[int | None, Any]]:
+    """The values of a file with their lines."""
+    if is_parquet(path):
+        return [(None, _plain(row)) for row in read_source(path).columns.to_dict("records")]
+    text = read_text(path)
+    with suppress(ValueError):
+        whole = json_value(text)
+        return [(None, one) for one in whole] if isinstance(whole, list) and not is_messages(whole) else [(1, whole)]
+    values: list[tuple[int | None, Any]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            values += [(number, json_value(line))] if line.strip() else []
+        except ValueError as error:
+            problems.add(path, number, None, str(error), "a JSON object a line, or one JSON value")
+        if len(problems) >= MOST_PROBLEMS or (problems and not values):
+            break
+    return values
+
+
+def read_objects(path: str | Path) -> list[Item]:
+    """The objects of a file, at least one; a JSON list is that of its objects, a list of messages one with them."""
+    problems, items = Problems(), list[Item]()
+    for number, (line, value) in enumerate(_values(path, problems), start=1):
+        content = {"messages": value} if is_messages(value) else value
+        item = Item(content if isinstance(content, dict) else {}, path, line, number)
+        if isinstance(content, dict):
+            items.append(item)
+        else:
+            item.wrong(problems, "", shown(value), "a JSON object")
+    if not items and not problems:
+        problems.add(path, None, None, "an empty list", "at least one JSON object")
+    problems.refuse()
+    return items
+
+
+def _plain(value: Any) -> Any:
+    """A value of a Parquet file without arrays."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [*map(_plain, value)] if getattr(value, "ndim", 0) else value
+
+
+def recognise(item: Item, known: Mapping[str, Callable[[dict[str, Any]], Any]], wanted: Sequence[str] = ()) -> str:
+    """The one format of which an object has the marks; more than one, or none, is refused."""
+    found = [name for name, has in known.items() if has(item.content)]
+    if len(found) == 1:
+        return found[0]
+    problems, doubt = Problems(), f", which may be {' or '.join(found)}" if found else ""
+    keys = f"an object with {listed(map(shown, item.content)) or 'nothing'}{doubt}"
+    item.wrong(problems, "", keys, f"{', '.join((*known, *wanted))}; name it with --from")
+    problems.refuse()
+    return ""

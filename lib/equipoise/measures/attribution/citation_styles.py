@@ -1,0 +1,131 @@
+"""Citations as systems write them, put into the square brackets that the measures read.
+
+Styles beside the thesis's own: ``(1)``, ``¹`` or ``<sup>1</sup>``, ``[^1]``, ``【1†source】``, ``[doc 1]``,
+``<cite>1</cite>``, or a regular expression. A number may be a list, or a range, as in brackets. What looks like a mark
+and is none stays text: a year in parentheses (no more than three digits cite), ``10³``, ``km²``, the footnote itself
+(``[^1]: ...``), ``【4:0†file】``, which numbers no document. Neighbouring superscripts are one number: ¹² is 12.
+
+The patterns are matched in a time linear in the text: ours by possessive repetition, a user's by RE2.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from collections.abc import Sequence
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from equipoise.measures.attribution.brackets import citations
+from equipoise.problems import Note, listed
+
+_N = r"[0-9]{1,3}+(?:\s*+[-–—]\s*+[0-9]{1,3}+)?+"
+_LIST = rf"(\s*+{_N}(?:\s*+(?:[,;、，；&]|and\b)\s*+{_N})*+\s*+)"
+_WORD = r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|cit(?:e|ation)|context|result|snippet|text)s?"
+_NAMED = rf"(?:{_WORD}[\s._:-]*+|\#){_N}"
+_UP = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_NO_POWER = r"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{3}))(?<!\b[A-Za-z])(?<!\b(?:km|cm|mm|dm|ft|mi|in|yd|mc))"
+_TAG = r"(?:cite|citation|ref|reference|source|doc|document)"
+STYLES = {
+    "bracket": re.compile(r"(?!)"),  # as it is
+    "footnote": re.compile(rf"(?m)^[ ]{{0,3}}\[\^[^\[\]]*+\]:|\[\^{_LIST}\]"),
+    "lenticular": re.compile(rf"[【［]{_LIST}(?:[†‡|][^【［】］]{{0,300}}+)?+[】］]"),
+    "doc": re.compile(
+        rf"(?i)[\[(（【](\s*+{_NAMED}(?:\s*+(?:[,;、，；&]|and\b)\s*+(?:{_NAMED}|{_N}))*+\s*+)(?:[:†|][^\[\]()【】]*+)?+[\])）】]"
+    ),
+    "tag": re.compile(
+        rf"(?i)<{_TAG}\b[^<>]*+>\s*+[\[(]?+{_LIST}[\])]?+\s*+</{_TAG}>"
+        rf"|<{_TAG}\s[^<>=]*+=\s*+[\"']?+{_LIST}[\"']?+[^<>]*+>"
+    ),
+    "superscript": re.compile(
+        rf"(?i){_NO_POWER}([{_UP}]++(?:[,˒⸴⁻–-][{_UP}]++)*+)|<sup>\s*+[\[(]?+{_LIST}[\])]?+\s*+</sup>"
+    ),
+    "paren": re.compile(rf"[(（]{_LIST}[)）]"),
+}
+"""Each style and its marks, of which a group holds the numbers; the least mistakable first."""
+
+_NUMBER = re.compile(r"[0-9]++(?:\s*+[-–—]\s*+[0-9]++)?+")
+_PLAIN = str.maketrans("[]", "()")
+_MARKED = re.compile("\x02([^\x02\x03]*+)\x03")
+
+
+def _bracketed(text: str, marks: re.Pattern[str]) -> str:
+    """The text with its marks in square brackets, and nothing else."""
+    parts, end = list[str](), 0
+    for mark in marks.finditer(text):
+        if not (content := next(filter(None, mark.groups()), "")):
+            continue  # what only looks like a mark
+        found = _NUMBER.findall(unicodedata.normalize("NFKC", content).replace("−", "-"))
+        parts += [text[end : mark.start()].translate(_PLAIN), f"[{', '.join(found) or '?0'}]"]
+        end = mark.end()
+    return "".join((*parts, text[end:].translate(_PLAIN)))
+
+
+def in_brackets(texts: Sequence[str], style: str) -> list[str]:
+    r"""The texts with the citations of a style in square brackets; other brackets become parentheses.
+
+    ``style``: one of `STYLES`, or a regular expression (RE2) whose first group, or else the whole, holds the numbers; a
+    match without any number is a malformed citation.
+
+    >>> in_brackets(["In Wales (1, 3), in (2015) [sic]."], "paren"), in_brackets(["See #3."], r"#(\d+)")
+    (['In Wales [1, 3], in (2015) (sic).'], ['See [3].'])
+    """
+    if style == "bracket":
+        return list(texts)
+    if style in STYLES:
+        return [_bracketed(text, STYLES[style]) for text in texts]
+    if style.replace("-", "").isalpha():
+        raise ValueError(f"citations is {style!r}; wanted auto, {', '.join(STYLES)}, or a regular expression")
+    clean = pa.array([text.translate({2: None, 3: None}) for text in texts], pa.large_string())
+    try:
+        marked = _replaced(clean, style)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"citations is no regular expression of RE2 that matches a mark: {error}"[:300]) from None
+    return [_bracketed(text, _MARKED) for text in marked]
+
+
+def _replaced(texts: pa.Array, pattern: str) -> list[str]:
+    if pc.any(pc.match_substring_regex(pa.array([""]), pattern=pattern)).as_py():
+        raise pa.ArrowInvalid("it matches an empty text")
+    try:
+        marked = pc.replace_substring_regex(texts, pattern=pattern, replacement="\x02\\1\x03")
+    except pa.ArrowInvalid as error:
+        if "Rewrite schema" not in str(error):
+            raise
+        marked = pc.replace_substring_regex(texts, pattern=pattern, replacement="\x02\\0\x03")
+    return list(map(str, marked.to_pylist()))
+
+
+def read_style(answers: pd.DataFrame, style: str) -> pd.DataFrame:
+    """Answers with their citations in square brackets, whatever style they are written in; says what was read.
+
+    ``style``: as in `in_brackets`, or ``auto``: the first of `STYLES` that is read in at least half as many answers as
+    the one that is read in most. Answers of which not one has a citation that can be read are refused.
+    """
+    texts = answers["answer"].tolist()
+    shown = answers["documents"].tolist() if "documents" in answers.columns else [None] * len(answers)
+
+    def read(name: str) -> tuple[list[str], list[bool], int]:
+        written = in_brackets(texts, name)
+        found = [citations(text, number) for text, number in zip(written, shown, strict=True)]
+        return written, [bool(one.cited or one.out_of_range) for one in found], sum(bool(one.cited) for one in found)
+
+    tried = {name: read(name) for name in (STYLES if style == "auto" else [style])}
+    most = max(count for *_, count in tried.values())
+    chosen = next(name for name, (*_, count) in tried.items() if 2 * count >= most)
+    written, readable, _ = tried[chosen]
+    if not any(readable):
+        found = f"none of the {len(answers)} answers has a citation that can be read as {style}"
+        raise ValueError(f"{found}; wanted one of the styles {', '.join(STYLES)}, or a regular expression")
+    unread = answers.loc[[not one for one in readable], "question"]
+    others = [f"{name} in {count}" for name, (*_, count) in tried.items() if count and name != chosen]
+    said = f"citations are read as {chosen} in {sum(readable)} of {len(answers)} answers"
+    if style != "auto" and not len(unread):
+        return answers.assign(answer=written)
+    said += f" (there are also {', '.join(others)})" if others else ""
+    said += f"; {len(unread)} have none, such as those to {listed(dict.fromkeys(unread), 3)}" if len(unread) else ""
+    warnings.warn(said, Note, stacklevel=3)
+    return answers.assign(answer=written)
