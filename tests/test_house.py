@@ -80,7 +80,7 @@ FLOORS = [
     ["nuggets"],
     ["conversations", "loaders"],
     ["measures"],
-    ["systems", "parquet_folders", "catalogue", "plots"],
+    ["systems", "parquet_folders", "catalogue", "plots", "ir"],
     ["reports"],
     ["scaffold", "site"],
     ["studies"],

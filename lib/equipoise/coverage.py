@@ -82,7 +82,7 @@ def judge(seen: Iterable[Seen], least: float = 0.5) -> None:
                 None,
                 None,
                 f"{one.needed} for none of {one.whole:,} {one.items}, such as {listed(one.lacking)}",
-                f"the same ids on both sides; the other has {listed(one.known) or 'none'}",
+                f"the same ids on both sides; the other has {listed(one.known)}" if one.known else "one at least",
             )
             for one in blind
         )

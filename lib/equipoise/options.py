@@ -188,6 +188,32 @@ Resamples = Annotated[
 ]
 Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
 
+# --- comparing systems --------------------------------------------------------------------------------------------
+
+PairedTest = Annotated[
+    Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
+    Option("Test of the differences: randomised Tukey HSD, of all pairs of systems at once, or of one pair at a time."),
+]
+Correction = Annotated[
+    Literal["bonferroni", "holm", "none"],
+    Option("Correction of p over the comparisons of a table; Tukey's test has it built in and takes no other."),
+]
+Unpaired = Annotated[
+    Literal["refuse", "drop"],
+    Option("Topics for which a run has no row or no number: refused, or left out for all runs."),
+]
+MeanIntervals = Annotated[
+    Literal["marginal", "simultaneous"],
+    Option("Intervals of means: each covers its own at the level, or all together do (Bonferroni over the runs)."),
+]
+Difference = Annotated[float, Option("Smallest difference worth finding, in the unit of the scores.", above=0)]
+Power = Annotated[float, Option("Chance to find that difference.", above=0, below=1)]
+Systems = Annotated[int, Option("How many systems will be compared.  [as many as there are]", least=2, most=10_000)]
+WithinSystems = Annotated[
+    Literal["one-way", "two-way"],
+    Option("Variance of a system's scores over topics: whole, or without what all systems share of a topic."),
+]
+
 # --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------------------------
 
 Cutoffs = Annotated[

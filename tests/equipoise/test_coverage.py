@@ -91,7 +91,7 @@ def test_what_a_measure_sees_nothing_of_is_refused(
 def test_answers_without_a_readable_citation_are_refused() -> None:
     answers = pd.DataFrame({"question": [*"aabb"], "mode": ["Informed", "CF-informed"] * 2, "answer": "So it is."})
     answers = answers.assign(relevant=[(1,)] * 4, relevant_author="Human", nonrelevant_author="LLM")
-    with pytest.raises(InputError, match="none of 4 answers"):
+    with pytest.raises(ValueError, match="none of the 4 answers"):
         score_attribution(answers)
 
 

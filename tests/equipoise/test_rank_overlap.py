@@ -247,7 +247,7 @@ def test_crbo_pairs_lists_by_run_and_topic_and_cuts_them() -> None:
     value = table.set_index("topic")["value"]
     assert value["t1"] == pytest.approx(one("ab", "ba"))
     assert value["t2"] == pytest.approx(1)
-    assert value["all"] == pytest.approx((value["t1"] + 1) / 2)
+    assert value[""] == pytest.approx((value["t1"] + 1) / 2)
     assert set(table["measure"]) == {"CRBO(p=0.9)@2"}
     assert set(table["attribute"]) == {"gender"}
 

@@ -425,9 +425,9 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed: in
             )
             assert value[run, topic, f"TED@{k}"] == pytest.approx(1 - value[run, topic, f"TExFAIR@{k}"])
             assert value[run, topic, f"ARB@{k}"] == pytest.approx(plain_arb(listed, ("f", "m"), k), abs=1e-9)
-    topics = table[table["topic"] != "all"]
+    topics = table[table["topic"] != ""]
     means = topics.groupby(["run", "measure"])["value"].mean()
-    assert value.xs("all", level="topic").sort_index().to_numpy() == pytest.approx(means.sort_index().to_numpy())
+    assert value.xs("", level="topic").sort_index().to_numpy() == pytest.approx(means.sort_index().to_numpy())
     assert list(table.columns) == ["run", "topic", "attribute", "measure", "value", "seen"]
 
 
@@ -499,10 +499,10 @@ def test_an_undefined_topic_is_not_averaged_away() -> None:
     counts = count_terms([("d1", "he and him"), ("d2", "rain")], GENDER.terms)
     runs = pd.DataFrame({"run": "r", "topic": ["1", "2"], "document": ["d1", "d2"], "rank": 1})
     table = score_ranking_bias(runs, counts, GENDER, background="own", cutoffs=[1])
-    mean = table[(table["measure"] == "NFaiRR@1") & (table["topic"] == "all")]["value"].item()
+    mean = table[(table["measure"] == "NFaiRR@1") & (table["topic"] == "")]["value"].item()
     assert math.isnan(mean)
     chosen = score_ranking_bias(runs, counts, GENDER, background="own", cutoffs=[1], undefined=0.0)
-    assert chosen[(chosen["measure"] == "NFaiRR@1") & (chosen["topic"] == "all")]["value"].item() == pytest.approx(0.5)
+    assert chosen[(chosen["measure"] == "NFaiRR@1") & (chosen["topic"] == "")]["value"].item() == pytest.approx(0.5)
 
 
 def test_scores_do_not_depend_on_the_order_of_rows_or_of_the_collection() -> None:

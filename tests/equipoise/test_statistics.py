@@ -62,7 +62,7 @@ def test_the_randomisation_test_agrees_with_every_exchange() -> None:
 
 def test_pairs_refuse_what_cannot_be_paired() -> None:
     scores = random_scores(9, [1] * 4, 3)
-    with pytest.raises(ValueError, match="1 scores are missing or not finite; the first: run m0, topic t0"):
+    with pytest.raises(ValueError, match="1 scores are missing or not finite: run m0 lacks topic t0"):
         compare_pairs(scores.iloc[1:])
     with pytest.raises(ValueError, match="scored twice"):
         compare_pairs(pd.concat([scores, scores.iloc[:1]]))

@@ -60,7 +60,7 @@ def test_ranges_over_ties_are_those_of_every_order_written_out(cutoff: int) -> N
         assert row["ids descending"] == pytest.approx(np.mean([one[-1] for one in scores]))
         assert np.ptp(found.loc[("s", measure), ["least", "mean", "greatest"]]) == 0
     expected = tables.fairness(RUNS, COUNTS, GROUPS, cutoffs=[cutoff], tied_scores="expected")
-    expected = expected[expected["topic"] == "all"].set_index(["run", "measure"])["value"]
+    expected = expected[expected["topic"] == ""].set_index(["run", "measure"])["value"]
     for (run, measure), row in found.iterrows():
         assert row["mean"] == pytest.approx(expected[run, f"{measure}@{cutoff}"])
     tied = ties.tied_ranks(RUNS, cutoff).set_index("run")

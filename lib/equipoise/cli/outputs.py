@@ -54,6 +54,7 @@ SCORES = table("table of scores", ("measure", "value"))
 CLUSTERS = table("table of user clusters", ("wc", "probability", "Experience"))
 NUGGETS = table("nugget table", ("run", "topic", "turn", "start", "end", "level"))
 TRANSCRIPT = Kind("transcript", _is_transcript)
+DRAWING = Kind("figure", lambda path: path.suffix.lower() in (".svg", ".png", ".pdf"))
 ANY = Kind("file", lambda _: True)  # it is looked into by who writes it
 FOLDER = Kind("new folder", lambda _: False)
 

@@ -11,11 +11,13 @@ from typing import Any
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.outputs import SCORES, refuse_outputs
+from equipoise.cli.outputs import DRAWING, SCORES, refuse_outputs
 from equipoise.cli.score import score
 from equipoise.cli.shared import CLUSTER, FILE, named, takes_output, tells_what_was_seen, write
+from equipoise.cli.tables import axes, check_figure, drawn
+from equipoise.problems import plain
 
-BIAS = "equipoise.measures.ranking_bias"
+BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
 
 
 @score.command(
@@ -42,7 +44,7 @@ BIAS = "equipoise.measures.ranking_bias"
 def score_ranking_bias(
     runs: Any, documents: str, terms: Path, background: str, output: Any, force: bool, tokens: Any, **options: Any
 ) -> None:
-    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic and on average (topic all)."""
+    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic, and their means with an empty topic."""
     refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
     from tqdm import tqdm
 
@@ -118,7 +120,7 @@ def score_gfr(
     from equipoise.loaders.held_files import read_groups, read_judgements, run_names
     from equipoise.parquet_folders import cluster as connect
     from equipoise.parquet_folders import parts, run_each
-    from equipoise.problems import plain, together
+    from equipoise.problems import together
 
     if alone := sorted((set(aims) | set(sorts)) - set(members)):
         raise click.UsageError(f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}")
@@ -145,16 +147,25 @@ def score_gfr(
     "attribution",
     cls=DeclaredCommand,
     declared=[
-        Declared("equipoise.measures.attribution.score_attribution", flags={"citation_style": "--citations"}),
+        Declared(f"{ATTRIBUTION}.score_attribution", flags={"citation_style": "--citations"}),
+        Declared(f"{ATTRIBUTION}.verdicts", only=("difference",)),
     ],
 )
 @click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
 @click.option("--qrels", type=FILE, help="Which documents are relevant, for files of TREC and ALCE.")
 @click.option("--authors", nargs=2, default=("", ""), metavar="RELEVANT OTHER", help="Authors, for such files.")
+@click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
 def score_attribution(
-    answers: tuple[str, ...], qrels: Any, authors: Any, output: Any, force: bool, **options: Any
+    answers: tuple[str, ...],
+    qrels: Any,
+    authors: Any,
+    output: Any,
+    force: bool,
+    figure: Any,
+    difference: float,
+    **options: Any,
 ) -> None:
     """Precision and recall of the citations in answers, and how they change with the authors named.
 
@@ -162,13 +173,25 @@ def score_attribution(
     relevant_author, nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were
     shown), gold (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. Files of TREC (RAG,
     RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each (Informed=run.jsonl; Vanilla unless stated). CAS
-    compares Informed with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations.
+    compares Informed with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations. The
+    last lines, on standard error, say of each CAB whether its interval decides it, and else how many questions would.
     """
+    check_figure(figure)
     from equipoise.loaders.rag_answers import paths, read_answer_files, run_name
     from equipoise.measures import attribution
 
-    refuse_outputs({"-o": (output, SCORES)}, [*paths(answers), qrels], force=force)
+    refuse_outputs({"-o": (output, SCORES), "--figure": (figure, DRAWING)}, [*paths(answers), qrels], force=force)
     table = read_answer_files(answers, qrels, authors)
     with tells_what_was_seen(options["least_seen"]):
         scores = attribution.score_attribution(table, run=run_name(answers), **options)
-    write({output: scores})
+    told = {"by": options["by"], "favoured": options["favoured"], "level": options["level"]}
+    figures = {}
+    if figure is not None:
+        from equipoise.plots.comparisons import attribution_bias
+
+        rows = attribution.bias_rows(scores, options["by"])
+        _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
+        figures[figure] = drawn(attribution_bias(ax, rows, options["favoured"], difference), figure, "CAB")
+    write({output: scores, **figures})
+    for sentence in attribution.verdicts(scores, difference=difference, **told):
+        click.echo(plain(sentence), err=True)

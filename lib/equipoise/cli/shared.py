@@ -23,7 +23,7 @@ def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def write(tables: Mapping[Path | None, Any]) -> None:
-    """Write every table to its file, all or none, and the one without a file to the standard output."""
+    """Write every table or figure to its file, all or none, and the one without a file to the standard output."""
     from equipoise.problems import plain
     from equipoise.writing import write_csv, write_files
 

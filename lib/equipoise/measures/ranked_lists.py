@@ -210,10 +210,10 @@ def _laid_by_rank(runs: pd.DataFrame, values: NDArray[Any], depth: float = np.in
 
 
 def with_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Scores by run and topic, and below them as topic ``all`` their means; one undefined topic makes one undefined."""
+    """Scores by run and topic, and below them their means, without a topic; one undefined topic makes one undefined."""
     undefined = table[columns].isna().groupby(table["run"]).any()
     means = table.groupby("run")[columns].mean().mask(undefined).reset_index()
-    return pd.concat([table, means.assign(topic="all")], ignore_index=True)
+    return pd.concat([table, means.assign(topic="")], ignore_index=True)
 
 
 @checked

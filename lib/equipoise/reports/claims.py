@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from scipy import stats
 
 from equipoise import project
 from equipoise.files import read_columns
+from equipoise.statistics import units_to_decide
 
 KINDS = {
     "finding": "the paper's own words",
@@ -123,11 +123,9 @@ def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -
     effect = evidence.estimate if evidence.printed is None else evidence.printed
     allowed = Allowed.parse(contradicted_if)
     gap = min(abs(effect - edge) for edge in (allowed.low, allowed.high))
-    sides = stats.norm.ppf(0.975)
-    error = (high - low) / (2 * sides)
-    if gap <= 1e-9 * max(1.0, abs(effect)) or not error:
+    if gap <= 1e-9 * max(1.0, abs(effect)) or high == low:
         return None
-    return math.ceil(evidence.n * ((sides + stats.norm.ppf(power)) * error / gap) ** 2)
+    return units_to_decide(evidence.n, low, high, gap, power=power)
 
 
 def stated(paper: str) -> pd.DataFrame:

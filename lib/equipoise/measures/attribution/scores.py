@@ -28,6 +28,7 @@ from equipoise.problems import need_columns
 
 _MODES = (*AUTHORS_OF, "mode", "against", "measure")
 _FOUND = ("value", "low", "high", "t", "p_t", "p_permutation", "count", "left_out")
+_TESTS = ["t", "p_t", "p_permutation"]
 
 
 @checked
@@ -58,8 +59,9 @@ def score_attribution(
     out_of_range, repeated, malformed (totals), each with the number of answers behind it as ``count``; AC-relevant and
     AC-nonrelevant, with the citations counted, and as ``left_out`` those without a probability; AC-difference between
     them, with Welch's test. Of a mode against another: CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the
-    questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. NaN where a column
-    does not apply. InputError where no answer of a group has a citation that can be read.
+    questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. A mean
+    of absolute differences is above 0 as soon as one answer changes: CAS has no test. NaN where a column does not
+    apply. InputError where no answer of a group has a citation that can be read.
 
     thesis, section 5.3.3.
 
@@ -84,6 +86,7 @@ def score_attribution(
     if "citations" in answers.columns and answers["citations"].notna().any():
         keys, cited = [*by, *AUTHORS_OF, "mode"], citation_rows(answers.assign(mode=named_modes(answers)))
         parts.append(_confidence_rows(attribution_confidence(cited, keys), keys))
+    bias[_TESTS] = bias[_TESTS].mask(bias["quantity"] == "CAS")
     parts.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
     whole = pd.concat([part for part in parts if len(part)], ignore_index=True).assign(run=run)
     whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).astype({"against": "object"})
@@ -98,7 +101,7 @@ def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:
         Seen(
             " ".join(map(str, name)) or "the answers",
             "answers",
-            "a citation that can be read, as [1]",
+            "a citation that can be read",
             int((own["uncited"] == 0).sum()),
             len(own),
             first(own.loc[own["uncited"] > 0, "question"]),

@@ -90,8 +90,8 @@ def score_ranking_bias(
     up to 20,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
     ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero.
     Returns columns ``run, topic, attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
-    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k`` and ``ARB@k``. Topic ``all`` is the
-    mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the first k documents that have
+    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k`` and ``ARB@k``. An empty topic is
+    the mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the first k documents that have
     a text. Raises InputError where no ranked document of a run has one, or no term occurs in any text.
 
     Examples
@@ -103,9 +103,9 @@ def score_ranking_bias(
     >>> score_ranking_bias(run, counts, groups, cutoffs=[2])[["topic", "measure", "value"]].round(3).head(4)
       topic   measure  value
     0     1  NFaiRR@2  0.631
-    1   all  NFaiRR@2  0.631
+    1        NFaiRR@2  0.631
     2     1   FaiRR@2  0.631
-    3   all   FaiRR@2  0.631
+    3         FaiRR@2  0.631
     """
     runs = tidy_runs(runs)
     groups = groups if isinstance(groups, TermGroups) else TermGroups.from_pairs(groups.items())
@@ -113,7 +113,7 @@ def score_ranking_bias(
     if runs.empty:
         raise ValueError("the runs hold no document")
     if (runs["topic"] == "all").any():
-        raise ValueError("a topic is called 'all', the name of the mean over the topics")
+        raise ValueError("a topic is called 'all', as other programs name the mean over the topics")
     refuse_twice(runs, ["run", "topic", "document"], "the runs list a document")
     if isinstance(target, Mapping):
         if set(target) != set(groups.groups):

@@ -108,7 +108,7 @@ def cutoff_sensitivity(fair: pd.DataFrame, labels: Iterable[str], cutoffs: Seque
 
     A change is the largest less the smallest mean over the queries, averaged over rankers and query sets (Figure 4.2).
     """
-    topics, names = fair[fair["topic"] != "all"], ("TExFAIR(proportional=False)", "TExFAIR", "NFaiRR")
+    topics, names = fair[fair["topic"] != ""], ("TExFAIR(proportional=False)", "TExFAIR", "NFaiRR")
     sets = [
         np.stack([[_by_run(topics, label, f"{name}@{k}").to_numpy() for k in cutoffs] for name in names]).transpose(
             2, 0, 1, 3

@@ -101,7 +101,7 @@ def by_query(runs: pd.DataFrame, sets: Sets, fair: pd.DataFrame, cutoff: int, ti
         ).rename(columns={"query": "topic"})
 
     names = {f"{measure}@{cutoff}": measure for measure in ("NFaiRR", "TExFAIR", "TExFAIR(proportional=False)")}
-    chosen = fair.assign(measure=fair["measure"].map(names)).query("topic != 'all'").dropna(subset="measure")
+    chosen = fair.assign(measure=fair["measure"].map(names)).query("topic != ''").dropna(subset="measure")
     return pd.concat([_on_each(sets, effective), chosen], ignore_index=True)
 
 
@@ -136,7 +136,7 @@ def table_4_1(topics: pd.DataFrame, order: Sequence[str], baseline: str, alpha: 
 
 def over_cutoffs(fair: pd.DataFrame, cutoffs: Sequence[int], order: Sequence[str]) -> pd.DataFrame:
     """Figure 4.2: mean TExFAIR, TExFAIR without proportionality and NFaiRR at each cut-off."""
-    means = fair[fair["topic"] == "all"].copy()
+    means = fair[fair["topic"] == ""].copy()
     means[["measure", "cutoff"]] = means["measure"].str.rsplit("@", n=1, expand=True)
     means["cutoff"] = means["cutoff"].astype(int)
     shown = ["TExFAIR", "TExFAIR(proportional=False)", "NFaiRR"]
@@ -213,7 +213,7 @@ def overlaps(runs: pd.DataFrame, sets: Sets, persistence: float, depth: int, tie
 
     def overlap(label: str) -> pd.DataFrame:
         before, after = (runs[(runs["world"] == world) & (runs["queries"] == label)] for world in WORLDS)
-        return crbo(before, after, persistence, depth=depth, tied_scores=tied_scores).query("topic != 'all'")
+        return crbo(before, after, persistence, depth=depth, tied_scores=tied_scores).query("topic != ''")
 
     return _on_each(sets, overlap).drop(columns="attribute").assign(measure="CRBO")
 
@@ -232,7 +232,7 @@ def other_choices(
     ``choices``: the arguments of `fairness` by name.
     """
     scored = {choice: fairness(runs, counts, cutoffs=[cutoff], **options) for choice, options in choices.items()}
-    means = pd.concat(scored, names=["choice"]).query("topic == 'all'")
+    means = pd.concat(scored, names=["choice"]).query("topic == ''")
     means = means[means["measure"].isin([f"NFaiRR@{cutoff}", f"TExFAIR@{cutoff}"])]
     table = means.pivot_table(index=["queries", "measure", "choice"], columns="run", values="value")[list(order)]
     usual = table.xs(next(iter(choices)), level="choice")

@@ -1,0 +1,348 @@
+"""Guards comparisons of systems and measures: SciPy, statsmodels, printed examples, plain loops and simulation."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.formula.api import ols
+from statsmodels.stats.power import FTestAnovaPower
+
+from equipoise import project
+from equipoise.problems import Note
+from equipoise.statistics import (
+    compare_pairs,
+    compare_systems,
+    correlations,
+    discriminative_power,
+    leaderboard,
+    power_of_anova,
+    share_significant,
+    topic_set_size,
+    topics_needed,
+    units_to_decide,
+)
+from equipoise.statistics.agreement_of_measures import kendall, top_weighted_tau
+from equipoise.statistics.pairs import largest_differences, residual_variance
+from random_scores import random_scores
+
+REFERENCES = project.root() / "tests" / "references"
+
+
+def sakai() -> pd.DataFrame:
+    wide = pd.read_csv(REFERENCES / "sakai_table_5.1.csv", dtype={"topic": str})
+    return wide.melt("topic", var_name="run", value_name="value")
+
+
+def tidy(values: Any, measure: str = "M", attribute: str = "") -> pd.DataFrame:
+    table = pd.DataFrame(np.asarray(values, dtype=float)).rename_axis("topic").rename_axis(columns="run")
+    long = table.stack().rename("value").reset_index()  # noqa: PD013
+    names = {"run": "r" + long["run"].astype(str), "topic": "t" + long["topic"].astype(str)}
+    return long.assign(**names, measure=measure, attribute=attribute)
+
+
+# --- tests of differences -----------------------------------------------------------------------------------------
+
+
+def test_effects_and_t_are_those_of_the_book() -> None:
+    printed = pd.read_csv(REFERENCES / "sakai_effects.csv")
+    tukey = compare_pairs(sakai(), test="tukey", resamples=99, rng=np.random.default_rng(0))
+    assert tukey[["a", "b"]].to_numpy().tolist() == printed[["a", "b"]].to_numpy().tolist()
+    np.testing.assert_allclose(tukey["effect"], printed["tukey_effect"], atol=5e-5)
+    wide = sakai().pivot_table(index="topic", columns="run", values="value").to_numpy()
+    np.testing.assert_allclose(residual_variance(wide), printed["residual_variance"], atol=5e-5)
+    t = compare_pairs(sakai()).iloc[0]
+    np.testing.assert_allclose(
+        t[["statistic", "p", "effect"]].astype(float), printed.iloc[0, 2:5].astype(float), atol=5e-4
+    )
+
+
+def test_residual_variance_is_that_of_statsmodels() -> None:
+    scores = random_scores(1, [1] * 7, 4)
+    wide = scores.pivot_table(index="topic", columns="run", values="value").to_numpy()
+    fitted = ols("value ~ C(topic) + C(run)", scores).fit()
+    assert residual_variance(wide) == pytest.approx(fitted.mse_resid)
+
+
+def test_randomised_tukey_agrees_with_every_exchange() -> None:
+    """Hand-made: all (3!)^4 ways for three systems to change places over four topics."""
+    values = np.random.default_rng(2).normal(size=(4, 3)).round(2)
+    every = [np.ptp(np.mean(rows, axis=0)) for rows in itertools.product(*map(itertools.permutations, values.tolist()))]
+    assert len(every) == 6**4
+    found = compare_pairs(tidy(values), test="tukey", resamples=20_000, rng=np.random.default_rng(0))
+    for row in found.itertuples():
+        exact = np.mean(np.array(every) >= abs(row.difference) - 1e-12)
+        assert row.p == pytest.approx(exact, abs=0.012)
+        assert row.p_corrected == row.p
+
+
+def test_randomised_tukey_agrees_with_a_permutation_test_of_scipy() -> None:
+    values = np.random.default_rng(3).normal(size=(5, 3)) + np.array([0, 0.5, 1.5])
+    whole = stats.permutation_test(
+        tuple(values.T),
+        lambda *runs: np.ptp(np.mean(runs, axis=-1)),
+        permutation_type="samples",
+        vectorized=False,
+        alternative="greater",
+    )
+    found = compare_pairs(tidy(values), test="tukey", resamples=20_000, rng=np.random.default_rng(1))
+    widest = found.loc[found["difference"].abs().idxmax()]
+    assert widest["p"] == pytest.approx(whole.pvalue, abs=0.012)
+
+
+def test_tukey_of_two_systems_is_the_permutation_test() -> None:
+    scores = random_scores(4, [1] * 9, 2)
+    exact = compare_pairs(scores, test="permutation", rng=np.random.default_rng(0))
+    drawn = compare_pairs(scores, test="tukey", resamples=20_000, rng=np.random.default_rng(0))
+    assert drawn["p"][0] == pytest.approx(exact["p"][0], abs=0.012)
+    assert drawn["difference"][0] == pytest.approx(exact["difference"][0])
+
+
+def test_tukey_of_many_topics_nears_its_normal_form() -> None:
+    values = np.random.default_rng(5).normal(size=(400, 4)) + np.array([0, 0, 0.1, 0.25])
+    found = compare_pairs(tidy(values), test="tukey", resamples=4000, rng=np.random.default_rng(0))
+    studentised = np.abs(found["difference"]) / np.sqrt(residual_variance(values) / 400)
+    normal = stats.studentized_range.sf(studentised, 4, 3 * 399)
+    np.testing.assert_allclose(found["p"], normal, atol=0.03)
+
+
+@pytest.mark.parametrize("test", ["tukey", "bootstrap"])
+def test_intervals_say_what_the_test_says(test: Any) -> None:
+    """An interval leaves 0 out where p is at most 1 - level; and nothing is drawn apart for one baseline."""
+    values = np.random.default_rng(6).normal(size=(12, 6)) + np.linspace(0, 2, 6)
+    options: Any = {"test": test, "resamples": 499, "level": 0.9, "correction": "none"}
+    found = compare_pairs(tidy(values), rng=np.random.default_rng(0), **options)
+    apart = (found["low"] > 0) | (found["high"] < 0)
+    assert 0 < apart.sum() < len(found)
+    assert apart.tolist() == (found["p"] <= 0.1 + 1e-9).tolist()
+    one = compare_pairs(tidy(values), baseline="r0", rng=np.random.default_rng(0), **options)
+    assert one["difference"].tolist() == pytest.approx((-found["difference"][:5]).tolist())
+    if test == "tukey":
+        assert one["p"].tolist() == found["p"][:5].tolist()
+
+
+def test_wilcoxon_and_holm_agree_with_scipy_and_statsmodels() -> None:
+    scores = random_scores(7, [1] * 12, 3)
+    wide = scores.pivot_table(index="topic", columns="run", values="value")
+    for row in compare_pairs(scores, test="wilcoxon", correction="holm").itertuples():
+        theirs = stats.wilcoxon(wide[str(row.a)], wide[str(row.b)])
+        assert (row.statistic, row.p) == pytest.approx((theirs.statistic, theirs.pvalue))
+    same = compare_pairs(tidy([[1, 1], [2, 2], [4, 4]]), test="wilcoxon").iloc[0]
+    assert (same["p"], same["difference"]) == (1, 0)
+
+
+def test_the_bootstrap_test_is_near_t_and_calm_where_nothing_moves() -> None:
+    values = np.random.default_rng(8).normal(size=(60, 2)) + np.array([0, 0.3])
+    t = compare_pairs(tidy(values)).iloc[0]
+    drawn = compare_pairs(tidy(values), test="bootstrap", rng=np.random.default_rng(0)).iloc[0]
+    assert drawn[["p", "low", "high"]].tolist() == pytest.approx(t[["p", "low", "high"]].tolist(), abs=0.05)
+    same = compare_pairs(
+        tidy([[1, 1.1], [2, 2.1], [4, 4.1]]), test="bootstrap", resamples=99, rng=np.random.default_rng(0)
+    )
+    assert same["p"].tolist() == [0.01]
+    equal = compare_pairs(tidy([[1, 1], [2, 2], [4, 4]]), test="bootstrap", resamples=99, rng=np.random.default_rng(0))
+    assert equal[["p", "low", "high"]].to_numpy().tolist() == [[1, 0, 0]]
+
+
+def test_no_test_finds_more_than_its_level_where_there_is_nothing() -> None:
+    """Five equal systems, 300 times: the share of studies in which tukey finds any difference."""
+    rng = np.random.default_rng(9)
+    found = 0
+    for _ in range(300):
+        values = rng.exponential(size=(15, 5)) + rng.normal(size=(15, 1))
+        drawn = largest_differences(values, rng, 199)
+        found += (drawn >= np.ptp(values.mean(axis=0))).mean() <= 0.05
+    assert 0.02 < found / 300 < 0.09
+
+
+# --- topics -------------------------------------------------------------------------------------------------------
+
+
+def test_a_mean_is_no_topic_and_what_lacks_is_named() -> None:
+    scores = random_scores(10, [1] * 4, 3)
+    means = scores.groupby("run", as_index=False)["value"].mean()
+    for empty in ("", None):
+        pd.testing.assert_frame_equal(
+            compare_pairs(pd.concat([scores, means.assign(topic=empty)])), compare_pairs(scores)
+        )
+    holes = scores.iloc[1:].copy()
+    holes.iloc[-1, -1] = np.nan
+    with pytest.raises(
+        ValueError, match=r"^2 scores .*: run m0 lacks topic t0; run m2 has no number for topic t3; score"
+    ):
+        compare_pairs(holes)
+    with pytest.warns(Note, match="compared over the 2 topics that all have"):
+        kept = compare_pairs(holes, unpaired="drop")
+    pd.testing.assert_frame_equal(kept, compare_pairs(scores[scores["topic"].isin(["t1", "t2"])]))
+
+
+# --- leaderboards -------------------------------------------------------------------------------------------------
+
+
+def test_intervals_of_means_agree_with_scipy() -> None:
+    scores = sakai()
+    board, joint = leaderboard(scores), leaderboard(scores, mean_intervals="simultaneous")
+    assert board["run"].tolist() == ["a", "b", "c"]
+    for (_, row), (_, wider) in zip(board.iterrows(), joint.iterrows(), strict=True):
+        values = scores.loc[scores["run"] == row["run"], "value"]
+        for found, level in ((row, 0.95), (wider, 1 - 0.05 / 3)):
+            expected = stats.ttest_1samp(values, 0).confidence_interval(level)
+            assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:
+    rng = np.random.default_rng(11)
+    parts = [
+        tidy(rng.normal(size=(20, 3)) + np.array([0, 0, shift]), "GF", name) for name, shift in (("A", 3), ("B", 0))
+    ]
+    scores = pd.concat([*parts, tidy(rng.normal(size=(20, 3)), "R")], ignore_index=True)
+    found = compare_systems(scores, "GF", ["attribute"], resamples=999)
+    assert found.leaderboard["attribute"].tolist() == ["A"] * 3 + ["B"] * 3
+    assert found.leaderboard["better_than"].tolist() == ["r0 r1", "", "", "", "", ""]
+    alone = compare_systems(parts[1], "GF", resamples=999)
+    pd.testing.assert_frame_equal(
+        found.comparisons[found.comparisons["attribute"] == "B"].drop(columns="attribute").reset_index(drop=True),
+        alone.comparisons,
+    )
+    best = found.topics[found.topics["attribute"] == "A"]
+    assert sorted(set(best["run"])) == ["r0", "r1"]
+    assert (best["value"] - best["difference"]).tolist() == pytest.approx(best["against"].tolist())
+    assert len(compare_systems(scores, "R", baseline="r0").comparisons) == 2
+    with pytest.raises(ValueError, match="GF has scores of A, B: compare them by attribute"):
+        compare_systems(scores, "GF")
+    with pytest.raises(ValueError, match="no scores of MAP; there are GF, R"):
+        compare_systems(scores, "MAP")
+    with pytest.raises(ValueError, match="name one measure of GF, R"):
+        compare_systems(scores)
+
+
+# --- measures -----------------------------------------------------------------------------------------------------
+
+
+def test_kendall_agrees_with_scipy_ties_and_all() -> None:
+    rng = np.random.default_rng(12)
+    a, b = rng.integers(0, 5, size=(2, 30, 7)).astype(float)
+    expected = [stats.kendalltau(x, y).statistic for x, y in zip(a, b, strict=True)]
+    np.testing.assert_allclose(kendall(a, b), expected)
+    assert np.isnan(kendall([1, 1, 1], [1, 2, 3]))
+
+
+def plain_tau_ap(ranked: list[str], truth: list[str]) -> float:
+    total = 0.0
+    for place in range(1, len(ranked)):
+        above = [one for one in ranked[:place] if truth.index(one) < truth.index(ranked[place])]
+        total += len(above) / place
+    return 2 * total / (len(ranked) - 1) - 1
+
+
+def test_tau_ap_is_its_definition_and_a_case_by_hand() -> None:
+    """By hand: abcd against bacd has C = 0, 2, 3, so 2 (0 + 1 + 1) / 3 - 1 = 1/3 both ways."""
+    assert top_weighted_tau([4, 3, 2, 1], [3, 4, 2, 1]) == pytest.approx(1 / 3)
+    rng = np.random.default_rng(13)
+    a, b = rng.normal(size=(2, 8))
+    names = [*"abcdefgh"]
+    orders = [[name for _, name in sorted(zip(-values, names, strict=True))] for values in (a, b)]
+    expected = (plain_tau_ap(*orders) + plain_tau_ap(*orders[::-1])) / 2
+    assert top_weighted_tau(a, b) == pytest.approx(expected)
+    assert np.isnan(top_weighted_tau([1, 1, 2], [1, 2, 3]))
+
+
+def test_correlations_agree_with_a_bootstrap_of_scipy() -> None:
+    rng = np.random.default_rng(14)
+    systems = np.linspace(0, 1, 6)
+    first = rng.normal(size=(15, 6)) + systems
+    second = first + rng.normal(size=(15, 6))
+    found = correlations(pd.concat([tidy(first, "A"), tidy(second, "B")]), resamples=4000).iloc[0]
+    means = first.mean(axis=0), second.mean(axis=0)
+    assert found["tau"] == pytest.approx(stats.kendalltau(*means).statistic)
+    theirs = stats.bootstrap(
+        (np.arange(15),),
+        lambda drawn: stats.kendalltau(first[drawn].mean(axis=0), second[drawn].mean(axis=0)).statistic,
+        vectorized=False,
+        n_resamples=1500,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    assert (found["low"], found["high"]) == pytest.approx((theirs.low, max(theirs.high, found["tau"])), abs=0.14)
+    assert (found["systems"], found["topics"]) == (6, 15)
+    with pytest.raises(ValueError, match="two measures or more"):
+        correlations(tidy(first))
+    with pytest.raises(ValueError, match="topic t0 is scored by some measures only"):
+        correlations(pd.concat([tidy(first, "A"), tidy(second, "B").query("topic != 't0'")]))
+
+
+def test_discriminative_power_is_counted_from_the_p_of_every_pair() -> None:
+    rng = np.random.default_rng(15)
+    systems = np.linspace(0, 2, 6)
+    noise = rng.normal(size=(20, 6))
+    scores = pd.concat([tidy(noise + systems, "sharp"), tidy(3 * noise + systems, "blunt")])
+    curves = discriminative_power(scores, resamples=999)
+    table = share_significant(curves).set_index("measure")
+    assert table.index[0] == "sharp"
+    for name, part in scores.groupby("measure"):
+        pairs = compare_pairs(part, test="tukey", resamples=999, rng=np.random.default_rng(0))
+        assert table.loc[name, "significant"] == (pairs["p"] <= 0.05).sum()
+        curve = curves[curves["measure"] == name]
+        assert curve["p"].tolist() == sorted(pairs["p"], reverse=True)
+        assert curve["place"].tolist() == list(range(1, 16))
+    assert table.loc["sharp", "share"] > table.loc["blunt", "share"]
+
+
+# --- how many topics ----------------------------------------------------------------------------------------------
+
+
+def test_designs_are_those_that_others_print() -> None:
+    """Their f^2 is the mean square of the effects over the variance: D^2 / (2 m) with the rest in the middle."""
+    for row in pd.read_csv(REFERENCES / "anova_designs.csv").itertuples():
+        case: Any = row
+        difference = np.sqrt(2 * case.systems * case.squared_effect)
+        assert topics_needed(case.systems, 1.0, difference, level=case.level, power=case.power) == case.topics
+        decimals = len(str(case.reached).partition(".")[2])
+        reached = power_of_anova(case.power_at, case.systems, 1.0, difference, level=case.level)
+        assert round(float(reached), decimals) == case.reached
+
+
+def test_power_agrees_with_statsmodels() -> None:
+    for topics, systems, variance, difference, level in ((50, 10, 0.05, 0.1, 0.95), (200, 3, 0.2, 0.08, 0.99)):
+        theirs = FTestAnovaPower().power(
+            np.sqrt(difference**2 / (2 * systems * variance)), topics * systems, 1 - level, k_groups=systems
+        )
+        assert power_of_anova(topics, systems, variance, difference, level=level) == pytest.approx(theirs, rel=1e-6)
+
+
+def test_power_is_what_simulated_studies_reach() -> None:
+    rng, systems, variance, difference = np.random.default_rng(16), 5, 0.04, 0.1
+    topics = topics_needed(systems, variance, difference)
+    effects = np.array([difference / 2, 0, 0, 0, -difference / 2])
+    drawn = rng.normal(scale=np.sqrt(variance), size=(2000, topics, systems)) + effects
+    p = np.array([stats.f_oneway(*study.T).pvalue for study in drawn])
+    assert (p < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_topic_set_size_takes_the_variance_within_systems() -> None:
+    scores = random_scores(17, [1] * 30, 4).assign(measure="M")
+    wide = scores.pivot_table(index="topic", columns="run", values="value")
+    found = topic_set_size(scores, difference=0.5, resamples=199).iloc[0]
+    one_way = ols("value ~ C(run)", scores).fit().mse_resid
+    assert found["variance"] == pytest.approx(one_way)
+    assert found["low"] < found["variance"] < found["high"]
+    assert found["needed"] == topics_needed(4, one_way, 0.5)
+    assert found["needed_low"] <= found["needed"] <= found["needed_high"]
+    enough, short = (power_of_anova(found["needed"] - less, 4, one_way, 0.5) for less in (0, 1))
+    assert short < 0.8 <= enough
+    assert found["power_now"] == pytest.approx(power_of_anova(30, 4, one_way, 0.5))
+    paired = topic_set_size(scores, difference=0.5, within_systems="two-way", systems=2, resamples=199).iloc[0]
+    assert paired["variance"] == pytest.approx(residual_variance(wide.to_numpy()))
+    assert paired["needed"] == topics_needed(2, residual_variance(wide.to_numpy()), 0.5)
+    still = topic_set_size(tidy(np.ones((4, 3))), resamples=99).iloc[0]
+    assert (still["variance"], still["needed"], still["power_now"]) == (0, 2, 1)
+
+
+def test_units_to_decide_shrink_the_interval_to_the_gap() -> None:
+    needed = units_to_decide(60, -0.05, 0.13, 0.05)
+    error = 0.18 / 2 / stats.norm.ppf(0.975) * np.sqrt(60 / needed)
+    assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.005)
