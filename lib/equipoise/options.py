@@ -41,6 +41,14 @@ def _read_gains(text: str) -> dict[int, float] | str:
     return text if text == "exponential" else read_levels(text)
 
 
+def _read_similarities(text: str) -> dict[str, list[str]]:
+    pairs = [part.partition(":") for part in text.split(",")]
+    found = {kind.strip(): [name.strip() for name in names.split("+")] for kind, _, names in pairs}
+    if len(found) < len(pairs) or not set(found) <= {"nominal", "ordinal"}:
+        raise ValueError(f"divergences are nominal:jsd+nvd,ordinal:rnod, each kind once; found {text!r}")
+    return found
+
+
 def _read_cutoffs(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts):
@@ -76,8 +84,13 @@ EmptyTurns = Annotated[
 TurnWeight = Annotated[
     Literal["uniform", "largest-nugget"], Option("PW of a turn: 1, or the largest weight of its nuggets.")
 ]
-Ordinal = Annotated[Literal["nmd", "rnod"], Option("Divergence for ordinal groups.")]
-Nominal = Annotated[Literal["jsd", "nvd"], Option("Divergence for nominal groups.")]
+Ordinal = Annotated[
+    Literal["rnod", "nmd", "jsd", "nvd"],
+    Option("Divergence for ordinal groups; jsd and nvd are blind to their order."),
+]
+Nominal = Annotated[
+    Literal["jsd", "nvd"], Option("Divergence for nominal groups, which have no order that one could hang on.")
+]
 Duplicates = Annotated[
     Literal["nonrelevant", "relevant"],
     Option("What naming an entity again within a conversation is, nonrelevant or relevant; needs a column entity."),
@@ -140,6 +153,14 @@ LeastSeen = Annotated[
         least=0,
         most=1,
     ),
+]
+Similarities = Annotated[
+    Mapping[str, Sequence[Literal["rnod", "nmd", "jsd", "nvd"]]],
+    Option("Divergences for each kind of groups.", form="kind:name+name,...", parse=_read_similarities),
+]
+ByGroup = Annotated[
+    bool,
+    Option("Add what each group has: the part of the utility that its documents bring, or its exposure."),
 ]
 Phi = Annotated[
     float, Option("Share of the value that is left at the next rank; the campaign has 0.99.", above=0, most=1)

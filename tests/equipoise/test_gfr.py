@@ -196,8 +196,9 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ({"unjudged": "kept"}, "unjudged is .*; wanted one of"),
         ({"unrepresented": "skipped"}, "unrepresented is .*; wanted one of"),
         ({"absent": "nan"}, "absent is .*; wanted one of"),
-        ({"similarities": {"ordinal": ("euclid",)}}, "no divergence named 'euclid'"),
+        ({"similarities": {"ordinal": ("euclid",)}}, "similarities is .*euclid.*; wanted"),
         ({"similarities": {"nominal": ("jsd",)}}, "no divergence is given for ordinal"),
+        ({"similarities": {"nominal": ("nmd",), "ordinal": ("nmd",)}}, "nmd would hang on the order of nominal groups"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], complaint: str) -> None:
@@ -402,7 +403,7 @@ def test_users_of_the_hand_worked_list_leave_at_its_ranks() -> None:
 
 def test_clusters_have_the_options_of_the_table() -> None:
     table, clusters = ({choice.name: choice.value for choice in options_of(of)} for of in (gfr_table, gfr_clusters))
-    assert set(table) - set(clusters) == {"absent", "weights", "decimals", "least_seen"}
+    assert set(table) - set(clusters) == {"absent", "weights", "decimals", "least_seen", "by_group"}
     assert clusters == {name: table[name] for name in clusters}
     with pytest.raises(ValueError, match="cutoff is 0"):
         gfr_clusters(HAND_RUN, HAND_QRELS, cutoff=0)

@@ -10,7 +10,7 @@ import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import CLUSTERS, FOLDER, SCORES, refuse_outputs
-from equipoise.cli.shared import CLUSTER, FILE, takes_output, write
+from equipoise.cli.shared import CLUSTER, FILE, INTERVALS, MEANS, ends_of_means, samples, takes_output, write
 
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
 
@@ -33,6 +33,17 @@ def _conversations(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def _told(nuggets: Any) -> Any:
+    """The nugget table, once it is said what it has; a conversation without relevant nuggets is one that failed."""
+    import pandas as pd
+
+    turns = pd.DataFrame({"conversation": nuggets.conversation, "turn": nuggets.turn, "relevant": nuggets.level > 0})
+    useful = turns.groupby(["conversation", "turn"])["relevant"].any()
+    told = f"{turns['relevant'].sum():,} relevant nuggets in {useful.sum():,} of {len(useful):,} turns"
+    click.echo(f"seen: {told} of {len(nuggets.conversations):,} conversations", err=True)
+    return nuggets
+
+
 def _table(
     measure: Any, options: Any, nuggets: Path, attributes: Path, select: Any, output: Any, cluster: Any
 ) -> tuple[Any, Any] | None:
@@ -47,7 +58,7 @@ def _table(
     if not nuggets.is_dir():
         if cluster is not None:
             raise click.UsageError(f"--cluster scores a folder of Parquet files; {nuggets} is one file")
-        return read_nuggets(nuggets, sets, list(chosen)), chosen
+        return _told(read_nuggets(nuggets, sets, list(chosen))), chosen
     if output is None:
         raise click.UsageError(f"{nuggets} is a folder of partitions; name a folder to make with --output")
     from equipoise import parquet_folders
@@ -58,7 +69,19 @@ def _table(
     return None
 
 
-@score.command("gfrc", cls=DeclaredCommand, declared=[Declared(GFRC)])
+def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
+    if options["intervals"] and nuggets.is_dir():
+        raise click.UsageError(f"{nuggets} is a folder, whose scores are never together: no --intervals")
+    return ends_of_means(options)
+
+
+@score.command(
+    "gfrc",
+    cls=DeclaredCommand,
+    declared=[Declared(GFRC), Declared(MEANS)],
+    epilog=samples("NUGGETS", "--attributes"),
+)
+@INTERVALS
 @_conversations
 def score_gfrc(
     nuggets: Path, attributes: Path, select: Any, output: Any, force: bool, cluster: Any, **options: Any
@@ -67,15 +90,22 @@ def score_gfrc(
     refuse_outputs({"-o": (output, FOLDER if nuggets.is_dir() else SCORES)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
 
+    with_ends = _ends(nuggets, options)
     if found := _table("gfrc", options, nuggets, attributes, select, output, cluster):
-        write({output: gfrc(*found, **options)})
+        write({output: with_ends(gfrc(*found, **options))})
 
 
 @score.command(
     "gfrc2",
     cls=DeclaredCommand,
-    declared=[Declared(GFRC2), Declared(GFRC, only=("gains", "max_level"), defaults={"gains": "exponential"})],
+    declared=[
+        Declared(GFRC2),
+        Declared(GFRC, only=("gains", "max_level"), defaults={"gains": "exponential"}),
+        Declared(MEANS),
+    ],
+    epilog=samples("NUGGETS", "--attributes"),
 )
+@INTERVALS
 @_conversations
 @click.option("--clusters", type=FILE, help="CSV file for the user clusters.")
 @click.option("--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does.")
@@ -98,6 +128,7 @@ def score_gfrc2(
     others = {name: options.pop(name) for name in ("gains", "max_level")}
     if nuggets.is_dir() and (clusters is not None or compare):
         raise click.UsageError(f"{nuggets} is a folder, which is scored without --clusters and --compare")
+    with_ends = _ends(nuggets, options)
     if not (found := _table("gfrc2", options, nuggets, attributes, select, output, cluster)):
         return
     tables = {output: gfrc2(*found, **options)}
@@ -110,4 +141,4 @@ def score_gfrc2(
 
         others |= {name: value for name, value in options.items() if name != "weights"}
         tables[output] = pd.concat([tables[output], gfrc(*found, **others)], ignore_index=True)
-    write(tables)
+    write(tables | {output: with_ends(tables[output])})

@@ -13,11 +13,23 @@ import click
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import DRAWING, SCORES, refuse_outputs
 from equipoise.cli.score import score
-from equipoise.cli.shared import CLUSTER, FILE, named, takes_output, tells_what_was_seen, write
+from equipoise.cli.shared import (
+    CLUSTER,
+    FILE,
+    INTERVALS,
+    MEANS,
+    ends_of_means,
+    named,
+    samples,
+    takes_output,
+    tells_what_was_seen,
+    write,
+)
 from equipoise.cli.tables import axes, check_figure, drawn
 from equipoise.problems import plain
 
 BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
+GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
 
 
 @score.command(
@@ -26,8 +38,11 @@ BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attri
     declared=[
         Declared(f"{BIAS}.score_ranking_bias", without=("background", "undefined"), flags={"cutoffs": "--cutoff"}),
         Declared(f"{BIAS}.count_terms"),
+        Declared(MEANS),
     ],
+    epilog=samples("--run", "--documents", "--terms"),
 )
+@INTERVALS
 @click.option("--run", "runs", multiple=True, required=True, type=FILE, help="A run; repeat it.")
 @click.option(
     "--documents",
@@ -66,9 +81,10 @@ def score_ranking_bias(
     needed = stream if background == "collection" else (row for row in stream if row[0] in held)
     counts = ranking_bias.count_terms(needed, groups.terms, tokens=tokens)
     options["background"] = background if whole else rest[0]
+    with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
-    write({output: table})
+    write({output: with_ends(table)})
 
 
 def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
@@ -81,7 +97,15 @@ def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
         return gfr_table(read_run(run, name), **arguments), seen
 
 
-@score.command("gfr", cls=DeclaredCommand, declared=[Declared("equipoise.measures.gfr.gfr_table")])
+@score.command(
+    "gfr",
+    cls=DeclaredCommand,
+    declared=[GFR, Declared(MEANS)],
+    epilog=samples(
+        "--run", "--qrels", "--membership NAME=", "--membership, by shares", "--target NAME=", "--attributes"
+    ),
+)
+@INTERVALS
 @click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of Parquet; repeatable.")
 @click.option("--qrels", required=True, type=FILE, help="Judgements, a TREC or NTCIR file or a name of ir_datasets.")
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
@@ -136,11 +160,12 @@ def score_gfr(
     options["memberships"] = {attribute.name: table for table, attribute in groups}
     for attribute in options["attributes"].values():
         click.echo(plain(f"seen: {attribute}"), err=True)
+    with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
         tasks = [(file, name, options) for file, name in zip(files, names, strict=True)]
         scored = run_each(_score_run, tasks, executor, "run")
         judge(one for _, seen in scored for one in seen)
-    write({output: pd.concat([table for table, _ in scored], ignore_index=True)})
+    write({output: with_ends(pd.concat([table for table, _ in scored], ignore_index=True))})
 
 
 @score.command(
@@ -150,6 +175,7 @@ def score_gfr(
         Declared(f"{ATTRIBUTION}.score_attribution", flags={"citation_style": "--citations"}),
         Declared(f"{ATTRIBUTION}.verdicts", only=("difference",)),
     ],
+    epilog=samples("FILE"),
 )
 @click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")

@@ -35,17 +35,19 @@ from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import judge
 from equipoise.declare import checked, defaults_of, measure
-from equipoise.divergences import distribution_similarity
+from equipoise.divergences import DIVERGENCES, distribution_similarity
 from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
 from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
 from equipoise.options import (
     Absent,
+    ByGroup,
     Cutoff,
     Decimals,
     LeastSeen,
     LevelGains,
     Order,
     Phi,
+    Similarities,
     Unjudged,
     Unrepresented,
     Weights,
@@ -231,6 +233,7 @@ def _experiences(
     unrepresented: str,
     utilities: Mapping[str, Utility],
     similarities: Mapping[str, Sequence[str]],
+    by_group: bool = False,
 ) -> tuple[Floats, dict[tuple[str, str], Floats], dict[str, Coverage]]:
     """How many leave at each rank, their utilities and DistrSim by attribute set and name, NaN for other topics.
 
@@ -238,6 +241,8 @@ def _experiences(
     """
     if lacking := {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
+    if ordered := [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]:
+        raise ValueError(f"{', '.join(ordered)} would hang on the order of nominal groups; take jsd or nvd")
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
     had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
     covered = {"": lists.judged}
@@ -248,6 +253,10 @@ def _experiences(
             similar = np.full(leave.shape, np.nan)
             similar[:, topics] = _similarities(leave[:, topics] > 0, reached, attribute.target, divergence)
             had[name, divergence.upper()] = similar
+        for utility, group in product(utilities, attribute.groups if by_group else ()):
+            own = np.full(leave.shape, np.nan)
+            own[:, topics] = had["", utility][:, topics] * members[..., attribute.groups.index(group)]
+            had[name, f"{utility}(group={group})"] = own
     return leave, had, covered
 
 
@@ -271,7 +280,8 @@ def gfr_table(
     absent: Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: Mapping[str, Sequence[str]] = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    similarities: Similarities = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    by_group: ByGroup = False,
     weights: Weights | None = None,
     decimals: Decimals | None = None,
     least_seen: LeastSeen = 0.5,
@@ -281,6 +291,7 @@ def gfr_table(
     An attribute set applies to the topics that its memberships name. Every combination takes one divergence for the
     nominal and one for the ordinal attribute sets: ``GFR-iRBU+JSD+RNOD`` is the mean of iRBU, of GF-JSD of each nominal
     and of GF-RNOD of each ordinal attribute set of the topic. ``GFR-iRBU`` without any attribute set is NCU.
+    ``ERR(group=large)`` is the part of ERR that the documents of a group bring; of a set's groups they sum to ERR.
 
     Parameters
     ----------
@@ -298,8 +309,6 @@ def gfr_table(
         largest gain.
     utilities : mapping of str to callable
         Utilities by the name of their measure.
-    similarities : mapping of str to sequence of str
-        Divergences for "nominal" and for "ordinal" attribute sets.
 
     Returns
     -------
@@ -341,10 +350,10 @@ def gfr_table(
     members, sets = tidy_sets(memberships, attributes)
     wanted = each_weight(weights, [UTILITY, *sets])
     lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
-    leave, had, covered = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
+    leave, had, covered = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities, by_group)
     judge((one for coverage in covered.values() for one in coverage.seen), least_seen)
     expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
-    scores = {(name, f"GF-{of}" if name else of): values for (name, of), values in expected.items()}
+    scores = {(name, f"GF-{of}" if name and "(" not in of else of): values for (name, of), values in expected.items()}
     shares = {name: coverage.shares for name, coverage in covered.items()}
     seen = {key: shares[key[0]] for key in scores}
     kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in sets.values())]
@@ -379,7 +388,7 @@ def gfr_clusters(
     unrepresented: Unrepresented,
     decay: Decay | None,
     utilities: Mapping[str, Utility],
-    similarities: Mapping[str, Sequence[str]],
+    similarities: Similarities,
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 

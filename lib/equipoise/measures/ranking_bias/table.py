@@ -12,7 +12,7 @@ from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, ratio
 from equipoise.coverage import Seen, first, judge, of_runs
 from equipoise.declare import checked
-from equipoise.measures.ranked_lists import by_rank, spans_by_rank, sums_at, with_means
+from equipoise.measures.ranked_lists import by_rank, spans_by_rank, sums_at, term_exposure, with_means
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
 from equipoise.measures.ranking_bias.group_balance import SIZES, arb, divergences, expected_divergences, fairness
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups, count_terms
@@ -79,6 +79,7 @@ def score_ranking_bias(
     against: options.Against = 0,
     missing: options.Missing = "neutral",
     tied_scores: options.TiedScores = "ranked",
+    by_group: options.ByGroup = False,
     undefined: options.Undefined = np.nan,
     least_seen: options.LeastSeen = 0.5,
 ) -> pd.DataFrame:
@@ -90,9 +91,10 @@ def score_ranking_bias(
     up to 20,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
     ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero.
     Returns columns ``run, topic, attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
-    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k`` and ``ARB@k``. An empty topic is
-    the mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the first k documents that have
-    a text. Raises InputError where no ranked document of a run has one, or no term occurs in any text.
+    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``, ``ARB@k``, and with ``by_group``
+    ``TermExposure(group=f)@k``. An empty topic is
+    the mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the first k documents
+    with a text. Raises InputError where no ranked document of a run has one, or no term occurs in any text.
 
     Examples
     --------
@@ -165,6 +167,10 @@ def score_ranking_bias(
         "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
         "ARB": arb(leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present),
     }
+    if by_group:
+        shared = mean_of_ties(shown / np.maximum(lengths[rows], 1)[..., np.newaxis], *spans) if tied else shown
+        exposure = term_exposure(shared, np.ones(rows.shape) if tied else lengths[rows], cutoffs, present=present)
+        scores |= {f"TermExposure(group={name})": exposure[..., at] for at, name in enumerate(groups.groups)}
     names = [f"{name}@{k}" for name in scores for k in cutoffs]
     wide = pd.concat([keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1)
     table = with_means(wide, names).assign(attribute=attribute).melt([*keys, "attribute"], names, "measure", "value")
