@@ -32,10 +32,14 @@ _FRONT_DOOR = {
     "measures.ranking_bias": "TermGroups arb awrf count_terms fairr nfairr score_ranking_bias ted texfair",
     "measures.trees": "conversation_trees expected_scores leaving_trees",
     "nuggets": "NuggetTable nugget_table read_nuggets",
+    "coverage": "Unseen",
     "problems": "InputError Problem",
     "statistics": "bootstrap_interval compare_pairs corrected",
+    "tidy": "tidy_memberships tidy_qrels tidy_runs",
 }
 _MODULE_OF = {name: module for module, names in _FRONT_DOOR.items() for name in names.split()}
+_TABLES = {"gfr": "gfr_table"}  # here a measure's name is its function of tables, as gfrc and gfrc2 are
+_MODULE_OF |= {name: _MODULE_OF[table] for name, table in _TABLES.items()}
 
 __all__ = sorted(_MODULE_OF)
 
@@ -43,7 +47,7 @@ __all__ = sorted(_MODULE_OF)
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
-    found: object = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), name)
+    found: object = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), _TABLES.get(name, name))
     globals()[name] = found
     return found
 

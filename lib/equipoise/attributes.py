@@ -62,6 +62,10 @@ class AttributeSet:
         numbers = np.ones(len(self.groups)) if isinstance(target, str) else np.asarray(target, dtype=np.float64)
         return replace(self, target=numbers)
 
+    def __str__(self) -> str:
+        shares = ", ".join(f"{name} {share:.3g}" for name, share in zip(self.groups, self.target, strict=True))
+        return f"{self.name}, {self.kind}, wanted {shares}"
+
     @property
     def wanted(self) -> str:
         """What the memberships of a nugget must be, in words."""

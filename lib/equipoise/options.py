@@ -41,6 +41,14 @@ def _read_gains(text: str) -> dict[int, float] | str:
     return text if text == "exponential" else read_levels(text)
 
 
+def _read_similarities(text: str) -> dict[str, list[str]]:
+    pairs = [part.partition(":") for part in text.split(",")]
+    found = {kind.strip(): [name.strip() for name in names.split("+")] for kind, _, names in pairs}
+    if len(found) < len(pairs) or not set(found) <= {"nominal", "ordinal"}:
+        raise ValueError(f"divergences are nominal:jsd+nvd,ordinal:rnod, each kind once; found {text!r}")
+    return found
+
+
 def _read_cutoffs(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts):
@@ -87,8 +95,13 @@ EmptyTurns = Annotated[
 TurnWeight = Annotated[
     Literal["uniform", "largest-nugget"], Option("PW of a turn: 1, or the largest weight of its nuggets.")
 ]
-Ordinal = Annotated[Literal["nmd", "rnod"], Option("Divergence for ordinal groups.")]
-Nominal = Annotated[Literal["jsd", "nvd"], Option("Divergence for nominal groups.")]
+Ordinal = Annotated[
+    Literal["rnod", "nmd", "jsd", "nvd"],
+    Option("Divergence for ordinal groups; jsd and nvd are blind to their order."),
+]
+Nominal = Annotated[
+    Literal["jsd", "nvd"], Option("Divergence for nominal groups, which have no order that one could hang on.")
+]
 Duplicates = Annotated[
     Literal["nonrelevant", "relevant"],
     Option("What naming an entity again within a conversation is, nonrelevant or relevant; needs a column entity."),
@@ -172,6 +185,23 @@ Unrepresented = Annotated[
 Absent = Annotated[
     Literal["zero", "omitted"],
     Option("Topics of the qrels that a run lacks: scored 0, or without row and share in the mean."),
+]
+LeastSeen = Annotated[
+    float,
+    Option(
+        "Share that must have been seen, of ranked documents with judgement, membership or text, or of answers with a "
+        "readable citation: below it there is a warning; where nothing was seen, nothing is scored.",
+        least=0,
+        most=1,
+    ),
+]
+Similarities = Annotated[
+    Mapping[str, Sequence[Literal["rnod", "nmd", "jsd", "nvd"]]],
+    Option("Divergences for each kind of groups.", form="kind:name+name,...", parse=_read_similarities),
+]
+ByGroup = Annotated[
+    bool,
+    Option("Add what each group has: the part of the utility that its documents bring, or its exposure."),
 ]
 Phi = Annotated[
     float, Option("Share of the value that is left at the next rank; the campaign has 0.99.", above=0, most=1)
@@ -304,13 +334,13 @@ Background = Annotated[
 ]
 Missing = Annotated[
     Literal["neutral", "refuse"],
-    Option("A document that the collection lacks: one without representative terms, with a warning, or an error."),
+    Option("A document that the collection lacks: one without representative terms, or an error."),
 ]
 Tokens = Annotated[
-    Literal["space", "whitespace", "word"],
+    Literal["word", "whitespace", "space"],
     Option(
-        "How a text falls into terms: between blanks, as in the public program (for tokenised texts); at any white "
-        "space; or runs of letters and digits (for raw text)."
+        "How a text falls into terms: runs of letters and digits (for raw text); at any white space; or between "
+        "blanks, as in the public program (for tokenised texts, for it leaves 'He,' whole)."
     ),
 ]
 AttributeName = Annotated[str, Option("Name of the attribute set, for the column attribute.")]

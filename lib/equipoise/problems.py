@@ -33,7 +33,9 @@ _REASONS = {
 
 
 class Note(UserWarning):
-    """Something about the input that its owner should know; a command says it once."""
+    """Something about the input that its owner should know; a command says it once, behind its label."""
+
+    label = "note"
 
 
 def plain(text: object) -> str:

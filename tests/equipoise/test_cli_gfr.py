@@ -60,7 +60,7 @@ def test_score_gfr_writes_a_tidy_table(files: Path) -> None:
     result = run(*gfr_arguments(files, "-o", files / "out.csv"))
     assert result.exit_code == 0, result.output
     table = pd.read_csv(files / "out.csv", keep_default_na=False)
-    assert list(table.columns) == ["run", "topic", "attribute", "measure", "value"]
+    assert list(table.columns) == ["run", "topic", "attribute", "measure", "value", "seen"]
     assert set(table["topic"]) == {"t1", ""}
     measures = {"ERR", "iRBU", "GF-NMD", "GF-RNOD", "GFR-ERR+NMD", "GFR-ERR+RNOD", "GFR-iRBU+NMD", "GFR-iRBU+RNOD"}
     assert set(table["measure"]) == measures
@@ -69,8 +69,9 @@ def test_score_gfr_writes_a_tidy_table(files: Path) -> None:
     assert err["r2"] == pytest.approx(1 / 4 / 3)
     assert run(*gfr_arguments(files, "-o", files / "out.parquet")).exit_code == 0
     np.testing.assert_allclose(pd.read_parquet(files / "out.parquet")["value"], table["value"], rtol=1e-11)
+    (files / "r2").write_text(RUN)  # a run none of whose first two documents is judged would be refused
     cut = run(*gfr_arguments(files, "--cutoff", "2", "--gains", "1:1,2:1"))
-    assert "r1,t1,,ERR,0.5\n" in cut.output
+    assert "r1,t1,,ERR,0.5,0.5\n" in cut.output
 
 
 def test_a_run_scores_the_same_alone_and_among_others(files: Path) -> None:

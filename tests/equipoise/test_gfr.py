@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from equipoise.arrays import Floats
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import gathered
 from equipoise.declare import options_of
 from equipoise.divergences import jsd, nmd, nvd, rnod
 from equipoise.measures.gfr import (
@@ -99,14 +100,14 @@ def test_order_of_a_list_is_a_choice() -> None:
     )
     qrels = pd.DataFrame({"topic": "t", "document": ["a"], "level": [1]})
     found = {
-        order: value(gfr_table(run, qrels, order=order, gains={1: 1}), "t", "ERR")
+        order: value(gfr_table(run, qrels, order=order, gains={1: 1}, least_seen=0), "t", "ERR")
         for order in ("file", "score", "rank")
     }
     # a stands second in the file, second by score (b is the later id of two with the same score), third by rank
     assert found == {"file": 0.5 / 2, "score": 0.5 / 2, "rank": pytest.approx(0.5 / 3)}
     tied = run.assign(score=[0.0, 2.0, 2.0], document=["x", "b", "a"])
     both = qrels.assign(document=["b"])
-    assert value(gfr_table(tied, both, order="score", gains={1: 1}), "t", "ERR") == 0.5
+    assert value(gfr_table(tied, both, order="score", gains={1: 1}, least_seen=0), "t", "ERR") == 0.5
 
 
 def test_cutoff() -> None:
@@ -183,7 +184,10 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ),
         ({"qrels": pd.concat([HAND_QRELS, HAND_QRELS.iloc[[0]]])}, "the qrels judge a document twice"),
         ({"memberships": {"SIZE": pd.concat([HAND_SIZE, HAND_SIZE])}}, "the memberships in SIZE have a document twice"),
-        ({"memberships": {"SIZE": HAND_SIZE.drop(columns="large")}}, "no column for group large"),
+        (
+            {"memberships": {"SIZE": HAND_SIZE.drop(columns="large")}},
+            "wanted also group, or columns for small, middle, large",
+        ),
         ({"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}}, "no topic of the qrels has memberships in SIZE"),
         ({"memberships": {}}, "the same are needed"),
         ({"gains": {1: 1}}, "no gain for level 2"),
@@ -192,8 +196,9 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ({"unjudged": "kept"}, "unjudged is .*; wanted one of"),
         ({"unrepresented": "skipped"}, "unrepresented is .*; wanted one of"),
         ({"absent": "nan"}, "absent is .*; wanted one of"),
-        ({"similarities": {"ordinal": ("euclid",)}}, "no divergence named 'euclid'"),
+        ({"similarities": {"ordinal": ("euclid",)}}, "similarities is .*euclid.*; wanted"),
         ({"similarities": {"nominal": ("jsd",)}}, "no divergence is given for ordinal"),
+        ({"similarities": {"nominal": ("nmd",), "ordinal": ("nmd",)}}, "nmd would hang on the order of nominal groups"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], complaint: str) -> None:
@@ -259,15 +264,17 @@ def test_agrees_with_a_plain_loop(
     collection: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, Floats], cutoff: int
 ) -> None:
     runs, qrels, memberships, target = collection
-    functions = {"nmd": nmd, "rnod": rnod, "jsd": jsd, "nvd": nvd}
-    table = gfr_table(
-        runs,
-        qrels,
-        {"SIZE": memberships},
-        {"SIZE": AttributeSet("SIZE", "ordinal", SIZE.groups, target)},
-        cutoff=cutoff,
-        similarities={"ordinal": tuple(functions)},
-    ).set_index(["run", "topic", "attribute", "measure"])["value"]
+    functions: dict[Any, Any] = {"nmd": nmd, "rnod": rnod, "jsd": jsd, "nvd": nvd}
+    with gathered():
+        whole = gfr_table(
+            runs,
+            qrels,
+            {"SIZE": memberships},
+            {"SIZE": AttributeSet("SIZE", "ordinal", SIZE.groups, target)},
+            cutoff=cutoff,
+            similarities={"ordinal": tuple(functions)},
+        ).set_index(["run", "topic", "attribute", "measure"])
+    table, share = whole["value"], whole["seen"]
     for run, topic in itertools.product(["r1", "r2"], sorted(set(qrels["topic"]))):
         rows = runs[(runs["run"] == run) & (runs["topic"] == topic)]
         level = {d: int(x) for t, d, x in qrels.itertuples(index=False) if t == topic}
@@ -276,8 +283,11 @@ def test_agrees_with_a_plain_loop(
             plain = plain_scores(list(rows["document"])[:cutoff], level, members, target, function)
             assert table[run, topic, "", "ERR"] == pytest.approx(plain["ERR"], abs=1e-12)
             assert table[run, topic, "", "iRBU"] == pytest.approx(plain["iRBU"], abs=1e-12)
+            listed = list(rows["document"])[:cutoff]
+            assert share[run, topic, "", "ERR"] == pytest.approx(np.mean([d in level for d in listed]))
             if members:
                 assert table[run, topic, "SIZE", f"GF-{name.upper()}"] == pytest.approx(plain["GF"], abs=1e-9)
+                assert share[run, topic, "SIZE", f"GF-{name.upper()}"] == np.mean([d in members for d in listed])
             else:
                 assert (run, topic, "SIZE", f"GF-{name.upper()}") not in table.index
 
@@ -290,7 +300,8 @@ def test_bounds_and_clusters(collection: tuple[pd.DataFrame, pd.DataFrame, pd.Da
         "memberships": {"SIZE": memberships},
         "attributes": {"SIZE": AttributeSet("SIZE", "ordinal", SIZE.groups, target)},
     }
-    table = gfr_table(runs, qrels, **fixed)
+    with gathered():
+        table = gfr_table(runs, qrels, **fixed)
     assert table["value"].between(0, 1).all()
     # a score is the sum over the groups of users of share times experience
     clusters = gfr_clusters(runs, qrels, **fixed)
@@ -373,6 +384,7 @@ def test_average_precision_as_ncu_is_that_of_trec_eval(seed: int) -> None:
             cutoff=25,
             decay=lambda gains, base=base: (gains > 0) / base,  # type: ignore[misc]
             utilities={"AP": precision},
+            least_seen=0,
         )
         assert value(table, str(topic), "AP") == pytest.approx(expected[str(topic)], abs=1e-9)
 
@@ -391,7 +403,7 @@ def test_users_of_the_hand_worked_list_leave_at_its_ranks() -> None:
 
 def test_clusters_have_the_options_of_the_table() -> None:
     table, clusters = ({choice.name: choice.value for choice in options_of(of)} for of in (gfr_table, gfr_clusters))
-    assert set(table) - set(clusters) == {"absent", "weights", "decimals"}
+    assert set(table) - set(clusters) == {"absent", "weights", "decimals", "least_seen", "by_group"}
     assert clusters == {name: table[name] for name in clusters}
     with pytest.raises(ValueError, match="cutoff is 0"):
         gfr_clusters(HAND_RUN, HAND_QRELS, cutoff=0)

@@ -213,7 +213,7 @@ def test_toy_set_by_hand(toy: Pack) -> None:
     Users leave at rank 1 (3/4) and 4 (1/4 * 1/4). HINDEX (ordinal, uniform target): (1,0,0,0) at rank 1; at rank 4
     the mean of (1,0,0,0), uniform, uniform and (0,0,0,1), (3/8, 1/8, 1/8, 3/8). GENDER: (1,0,0), (5/12, 2/12, 5/12).
     """
-    table = gfr_table(toy.runs, toy.qrels, toy.memberships, toy.attributes)
+    table = gfr_table(toy.runs, toy.qrels, toy.memberships, toy.attributes, least_seen=0.4)
     scores = table[(table["run"] == "toyrun1") & (table["topic"] == "P001")].set_index(["attribute", "measure"])[
         "value"
     ]

@@ -13,7 +13,7 @@ from equipoise.cli import main
 from equipoise.measures.ranking_bias import TermGroups, count_terms, score_ranking_bias
 
 DOCUMENTS = {"d1": "he and him", "d2": "she said her thing to him", "d3": "rain falls", "d4": "she and she"}
-RUN = "q1 Q0 d1 1 3 x\nq1 Q0 d2 2 2 x\nq1 Q0 d3 3 1 x\nq2 Q0 d3 1 9 x\nq2 Q0 d4 2 8 x\n"
+RUN = "q1 Q0 d1 1 3 bm25\nq1 Q0 d2 2 2 bm25\nq1 Q0 d3 3 1 bm25\nq2 Q0 d3 1 9 bm25\nq2 Q0 d4 2 8 bm25\n"
 TERMS = "he,m\nhim,m\nshe,f\nher,f\n"
 
 
@@ -49,7 +49,7 @@ def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
     assert result.exit_code == 0, result.output
     expected = library(cutoffs=[1, 3], background="own")  # of one run, its lists are that
     ours = read(result.stdout)
-    assert ours.columns.tolist() == ["run", "topic", "attribute", "measure", "value"]
+    assert ours.columns.tolist() == ["run", "topic", "attribute", "measure", "value", "seen"]
     pd.testing.assert_frame_equal(ours, expected, check_dtype=False)
     assert {"NFaiRR@3", "FaiRR@3", "TED@3", "TExFAIR@3", "ARB@3"} <= set(ours["measure"])
 
@@ -62,7 +62,7 @@ def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Pat
     pd.testing.assert_frame_equal(read(out.read_text()), expected, check_dtype=False)
     assert result.stdout == ""
     pool = tmp_path / "pool"
-    pool.write_text("q1 Q0 d3 1 1 x\nq2 Q0 d4 1 1 x\n")
+    pool.write_text("q1 Q0 d3 1 1 bm25\nq2 Q0 d4 1 1 bm25\n")
     by_run = read(called(files, "--background", str(pool), "--cutoff", "2").stdout)
     table = pd.DataFrame({"topic": ["q1", "q2"], "document": ["d3", "d4"]})
     pd.testing.assert_frame_equal(by_run, library(cutoffs=[2], background=table), check_dtype=False)
@@ -77,7 +77,7 @@ def test_documents_may_be_json_lines(files: dict[str, Path], tmp_path: Path) -> 
 
 def test_every_bad_file_is_told_at_once_and_nothing_is_written(files: dict[str, Path], tmp_path: Path) -> None:
     files["terms"].write_text("")
-    files["run"].write_text("q1 Q0 d1 1 3 x\nq1 Q0 d1 2 2 x\n")
+    files["run"].write_text("q1 Q0 d1 1 3 bm25\nq1 Q0 d1 2 2 bm25\n")
     out = tmp_path / "scores.csv"
     result = called(files, "-o", str(out))
     assert result.exit_code == 2
@@ -88,11 +88,11 @@ def test_every_bad_file_is_told_at_once_and_nothing_is_written(files: dict[str, 
 
 def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[str, Path]) -> None:
     files["terms"].write_text(TERMS + "robin,m\nRobin,f\n")
-    files["run"].write_text(RUN + "q2 Q0 d9 3 1 x\n")
+    files["run"].write_text(RUN + "q2 Q0 d9 3 1 bm25\n")
     result = called(files)
     assert result.exit_code == 0
     assert "robin in more than one group" in result.stderr
-    assert "1 documents of the runs are not in the collection, such as d9" in result.stderr
+    assert "seen: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
     refused = called(files, "--missing", "refuse")
     assert refused.exit_code == 2
     assert "d9" in refused.stderr

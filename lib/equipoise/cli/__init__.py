@@ -76,7 +76,7 @@ def _notes_once() -> Iterator[None]:
         note = shortened(plain(message), _LONGEST)
         if note not in said:
             said.add(note)
-            click.echo(f"note: {note}", err=True)
+            click.echo(f"{getattr(message, 'label', 'note')}: {note}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Note)

@@ -11,7 +11,7 @@ import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import DRAWING, SCORES, Kind, refuse_outputs
-from equipoise.cli.shared import FILE, FORCE
+from equipoise.cli.shared import FILE, FORCE, samples
 from equipoise.cli.tables import FORMATS, axes, check_figure, drawn, together
 
 STATISTICS = "equipoise.statistics"
@@ -53,7 +53,7 @@ def _give(tables: Mapping[str, Any], form: str, output: Path | None, figures: Ma
         sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
 
 
-@click.command(cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.compare_systems")])
+@click.command(cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.compare_systems")], epilog=samples("SCORES"))
 @_takes(figure=True)
 @click.option("--measure", help="Measure to compare by.  [the only one there is]")
 @click.option("--attribute", help="Rows of this attribute set only.")
@@ -116,7 +116,7 @@ def _told(name: str, found: Any, options: Mapping[str, Any]) -> str:
     return f"test {options['test']}, p {correction}; marginal {percent} intervals; effect is Cohen's d of the pairs"
 
 
-@click.command(cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.correlations")])
+@click.command(cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.correlations")], epilog=samples("SCORES"))
 @_takes(figure=True)
 @_MEASURES
 def correlate(scores: Any, output: Any, force: bool, form: str, figure: Any, **options: Any) -> None:
@@ -139,6 +139,7 @@ def correlate(scores: Any, output: Any, force: bool, form: str, figure: Any, **o
     "discriminative-power",
     cls=DeclaredCommand,
     declared=[Declared(f"{STATISTICS}.discriminative_power"), Declared(f"{STATISTICS}.share_significant")],
+    epilog=samples("SCORES"),
 )
 @_takes(figure=True)
 @_MEASURES
@@ -164,7 +165,9 @@ def discriminate(
     _give({f"Pairs of runs that differ significantly (p <= {1 - level:.3g})": table}, form, output, figures)
 
 
-@click.command("topic-set-size", cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.topic_set_size")])
+@click.command(
+    "topic-set-size", cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.topic_set_size")], epilog=samples("SCORES")
+)
 @_takes(figure=False)
 @_MEASURES
 def size(scores: Any, output: Any, force: bool, form: str, **options: Any) -> None:

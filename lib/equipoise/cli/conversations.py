@@ -13,7 +13,7 @@ import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import ANY, NUGGETS, TRANSCRIPT, refuse_outputs
-from equipoise.cli.shared import FILE, FORCE, takes_output, write
+from equipoise.cli.shared import FILE, FORCE, samples, takes_output, write
 
 ENDPOINT = ("key_variable", "timeout", "tries", "pause")
 ASKED = "equipoise.conversations.endpoint"
@@ -36,6 +36,7 @@ def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
         Declared(f"{ASKED}.Sampling"),
         Declared(f"{ASKED}.Endpoint", only=ENDPOINT),
     ],
+    epilog=samples("--topics"),
 )
 @click.option("--topics", required=True, type=FILE, help="CSV: topic,type,request,format,site.")
 @click.option("--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint.")
@@ -84,7 +85,10 @@ def harvest(
 
 
 @click.command(
-    "transcripts", cls=DeclaredCommand, declared=[Declared("equipoise.loaders.fairweb_conversations.read_fairweb")]
+    "transcripts",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.loaders.fairweb_conversations.read_fairweb")],
+    epilog=samples("FILES"),
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
@@ -110,7 +114,11 @@ def write_transcripts(
     _add(output, found, force)
 
 
-@click.command(cls=DeclaredCommand, declared=[Declared("equipoise.loaders.annotation_exports.read_export")])
+@click.command(
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.loaders.annotation_exports.read_export")],
+    epilog=samples("TRANSCRIPTS", "--attributes"),
+)
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
 @click.option(

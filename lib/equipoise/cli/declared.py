@@ -37,7 +37,8 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 def _text(value: Any) -> str | None:
     """A default as a command line would write it."""
     if isinstance(value, Mapping):
-        return ",".join(f"{name}:{number!r}" for name, number in value.items())
+        parts = {name: "+".join(one) if isinstance(one, tuple) else repr(one) for name, one in value.items()}
+        return ",".join(f"{name}:{part}" for name, part in parts.items())
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return None if value is None else str(value)
@@ -67,7 +68,10 @@ class Declared:
                 continue
             default = _text(self.defaults.get(choice.name, choice.value))
             names = [choice.name, f"--{choice.name.replace('_', '-')}", *filter(None, [self.flags.get(choice.name)])]
-            found.append(click.Option(names, type=OptionValue(choice), default=default, help=option.help))
+            if choice.value is False:
+                found.append(click.Option(names, is_flag=True, help=option.help))
+            else:
+                found.append(click.Option(names, type=OptionValue(choice), default=default, help=option.help))
         return found
 
 

@@ -10,7 +10,7 @@ import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import CLUSTERS, FOLDER, SCORES, refuse_outputs
-from equipoise.cli.shared import CLUSTER, FILE, takes_output, write
+from equipoise.cli.shared import CLUSTER, FILE, INTERVALS, MEANS, ends_of_means, samples, takes_output, write
 from equipoise.declare import options_of
 
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
@@ -34,6 +34,17 @@ def _conversations(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def _told(nuggets: Any) -> Any:
+    """The nugget table, once it is said what it has; a conversation without relevant nuggets is one that failed."""
+    import pandas as pd
+
+    turns = pd.DataFrame({"conversation": nuggets.conversation, "turn": nuggets.turn, "relevant": nuggets.level > 0})
+    useful = turns.groupby(["conversation", "turn"])["relevant"].any()
+    told = f"{turns['relevant'].sum():,} relevant nuggets in {useful.sum():,} of {len(useful):,} turns"
+    click.echo(f"seen: {told} of {len(nuggets.conversations):,} conversations", err=True)
+    return nuggets
+
+
 def _table(
     measure: Any, options: Any, nuggets: Path, attributes: Path, select: Any, output: Any, cluster: Any
 ) -> tuple[Any, Any] | None:
@@ -48,7 +59,7 @@ def _table(
     if not nuggets.is_dir():
         if cluster is not None:
             raise click.UsageError(f"--cluster scores a folder of Parquet files; {nuggets} is one file")
-        return read_nuggets(nuggets, sets, list(chosen)), chosen
+        return _told(read_nuggets(nuggets, sets, list(chosen))), chosen
     if output is None:
         raise click.UsageError(f"{nuggets} is a folder of partitions; name a folder to make with --output")
     from equipoise import parquet_folders
@@ -59,7 +70,19 @@ def _table(
     return None
 
 
-@score.command("gfrc", cls=DeclaredCommand, declared=[Declared(GFRC)])
+def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
+    if options["intervals"] and nuggets.is_dir():
+        raise click.UsageError(f"{nuggets} is a folder, whose scores are never together: no --intervals")
+    return ends_of_means(options)
+
+
+@score.command(
+    "gfrc",
+    cls=DeclaredCommand,
+    declared=[Declared(GFRC), Declared(MEANS)],
+    epilog=samples("NUGGETS", "--attributes"),
+)
+@INTERVALS
 @_conversations
 def score_gfrc(
     nuggets: Path, attributes: Path, select: Any, output: Any, force: bool, cluster: Any, **options: Any
@@ -68,11 +91,18 @@ def score_gfrc(
     refuse_outputs({"-o": (output, FOLDER if nuggets.is_dir() else SCORES)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
 
+    with_ends = _ends(nuggets, options)
     if found := _table("gfrc", options, nuggets, attributes, select, output, cluster):
-        write({output: gfrc(*found, **options)})
+        write({output: with_ends(gfrc(*found, **options))})
 
 
-@score.command("gfrc2", cls=DeclaredCommand, declared=[Declared(GFRC2)])
+@score.command(
+    "gfrc2",
+    cls=DeclaredCommand,
+    declared=[Declared(GFRC2), Declared(MEANS)],
+    epilog=samples("NUGGETS", "--attributes"),
+)
+@INTERVALS
 @_conversations
 @click.option("--clusters", type=FILE, help="CSV file for the user clusters.")
 @click.option("--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does.")
@@ -94,6 +124,7 @@ def score_gfrc2(
 
     if nuggets.is_dir() and (clusters is not None or compare):
         raise click.UsageError(f"{nuggets} is a folder, which is scored without --clusters and --compare")
+    with_ends = _ends(nuggets, options)
     if not (found := _table("gfrc2", options, nuggets, attributes, select, output, cluster)):
         return
     tables = {output: gfrc2(*found, **options)}
@@ -107,4 +138,4 @@ def score_gfrc2(
         shared = {choice.name for choice in options_of(gfrc)} - {"weights"}
         others = {name: value for name, value in options.items() if name in shared}
         tables[output] = pd.concat([tables[output], gfrc(*found, **others)], ignore_index=True)
-    write(tables)
+    write(tables | {output: with_ends(tables[output])})

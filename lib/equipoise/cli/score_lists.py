@@ -12,11 +12,23 @@ import click
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import DRAWING, SCORES, refuse_outputs
 from equipoise.cli.score import score
-from equipoise.cli.shared import CLUSTER, FILE, named, takes_output, write
+from equipoise.cli.shared import (
+    CLUSTER,
+    FILE,
+    INTERVALS,
+    MEANS,
+    ends_of_means,
+    named,
+    samples,
+    takes_output,
+    tells_what_was_seen,
+    write,
+)
 from equipoise.cli.tables import axes, check_figure, drawn
 from equipoise.problems import plain
 
 BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
+GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
 
 
 @score.command(
@@ -25,8 +37,11 @@ BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attri
     declared=[
         Declared(f"{BIAS}.score_ranking_bias", without=("background", "undefined"), flags={"cutoffs": "--cutoff"}),
         Declared(f"{BIAS}.count_terms"),
+        Declared(MEANS),
     ],
+    epilog=samples("--run", "--documents", "--terms"),
 )
+@INTERVALS
 @click.option("--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it.")
 @click.option(
     "--documents",
@@ -57,17 +72,16 @@ def score_ranking_bias(
     import pandas as pd
 
     from equipoise.loaders.gender_terms import read_terms
-    from equipoise.loaders.trec import read_run, read_runs, run_files
+    from equipoise.loaders.held_files import read_named_runs
+    from equipoise.loaders.trec import read_run, run_files
     from equipoise.measures import ranking_bias
     from equipoise.parquet_folders import cluster as connect
     from equipoise.parquet_folders import count_parts
     from equipoise.problems import Note, listed, together
 
     whole = background in ("collection", "own")
-    reads: list[Any] = [
-        partial(read_terms, terms),
-        partial(read_runs, [file for run in runs for file in run_files(run)]),
-    ]
+    files = [file for run in runs for file in run_files(run)]
+    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files)]
     pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
@@ -76,23 +90,45 @@ def score_ranking_bias(
     with connect(cluster) as executor:
         counts = count_parts(documents, groups.terms, tokens, held, executor)
     options["background"] = background if whole else rest[0]
-    write({output: ranking_bias.score_ranking_bias(lists, counts, groups, **options)})
+    with_ends = ends_of_means(options)
+    with tells_what_was_seen(options["least_seen"]):
+        table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
+    write({output: with_ends(table)})
 
 
-def _score_run(run: Path, arguments: dict[str, Any]) -> Any:
-    """Score one run; a run is a task, so that its scores do not depend on what else is scored."""
+def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
+    """Score one run, and what was seen of it; a run is a task, so that its scores hang on nothing else."""
+    from equipoise.coverage import gathered
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table
 
-    return gfr_table(read_run(run), **arguments)
+    with gathered() as seen:
+        return gfr_table(read_run(run, name), **arguments), seen
 
 
-@score.command("gfr", cls=DeclaredCommand, declared=[Declared("equipoise.measures.gfr.gfr_table")])
+@score.command(
+    "gfr",
+    cls=DeclaredCommand,
+    declared=[GFR, Declared(MEANS)],
+    epilog=samples(
+        "--run", "--qrels", "--membership NAME=", "--membership, by shares", "--target NAME=", "--attributes"
+    ),
+)
+@INTERVALS
 @click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of runs; repeatable.")
-@click.option("--qrels", required=True, type=FILE, help="Relevance judgements, TREC or NTCIR.")
+@click.option("--qrels", required=True, type=FILE, help="Judgements, a TREC or NTCIR file or a name of ir_datasets.")
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
-@click.option("--target", "targets", multiple=True, metavar="NAME=FILE", help="Target distribution; repeatable.")
-@click.option("--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME=FILE|group:number,...",
+    help="Target distribution, a file or numbers; repeatable.  [uniform]",
+)
+@click.option(
+    "--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.  [nominal]"
+)
+@click.option("--attributes", type=FILE, help="Attribute sets, a YAML file, instead of --target and --kind.")
 @takes_output
 @CLUSTER
 def score_gfr(
@@ -101,6 +137,7 @@ def score_gfr(
     memberships: Any,
     targets: Any,
     kinds: Any,
+    attributes: Any,
     output: Any,
     force: bool,
     cluster: Any,
@@ -108,34 +145,38 @@ def score_gfr(
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
     members, aims, sorts = named(memberships, "--membership"), named(targets, "--target"), named(kinds, "--kind")
-    refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values()], force=force)
+    refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values(), attributes], force=force)
     import pandas as pd
 
-    from equipoise.loaders.fairweb import read_memberships, read_target
-    from equipoise.loaders.trec import read_qrels, run_files
+    from equipoise.attributes import read_attributes
+    from equipoise.coverage import judge
+    from equipoise.loaders.held_files import read_groups, read_judgements, run_names
+    from equipoise.loaders.trec import run_files
     from equipoise.parquet_folders import cluster as connect
     from equipoise.parquet_folders import run_each
     from equipoise.problems import together
 
-    if not set(members) == set(aims) == set(sorts):
-        raise click.UsageError("every attribute set needs a --membership, a --target and a --kind of its NAME")
+    if alone := sorted((set(aims) | set(sorts)) - set(members)):
+        raise click.UsageError(f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
     files = [file for run in runs for file in run_files(run)]
-    if len({file.name for file in files}) < len(files):
-        raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
-
-    def read_groups(name: str) -> Any:
-        attribute = read_target(aims[name], name, sorts[name])  # type: ignore[arg-type]
-        return attribute, read_memberships(members[name], attribute)
-
-    reads: list[Any] = [partial(read_qrels, qrels), *(partial(read_groups, name) for name in aims)]
-    options["qrels"], *groups = together(reads)
-    options["attributes"] = {attribute.name: attribute for attribute, _ in groups}
-    options["memberships"] = {attribute.name: table for attribute, table in groups}
-    with connect(cluster) as executor:
-        tables = run_each(_score_run, [(file, options) for file in files], executor, "run")
-    write({output: pd.concat(tables, ignore_index=True)})
+    sets = read_attributes(attributes) if attributes else {}
+    reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
+    for name, path in members.items():
+        kind: Any = sorts.get(name, "nominal")
+        reads.append(partial(read_groups, path, name, kind, aims.get(name, ""), sets))
+    names, options["qrels"], *groups = together(reads)
+    options["attributes"] = {attribute.name: attribute for _, attribute in groups}
+    options["memberships"] = {attribute.name: table for table, attribute in groups}
+    for attribute in options["attributes"].values():
+        click.echo(plain(f"seen: {attribute}"), err=True)
+    with_ends = ends_of_means(options)
+    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
+        tasks = [(file, name, options) for file, name in zip(files, names, strict=True)]
+        scored = run_each(_score_run, tasks, executor, "run")
+        judge(one for _, seen in scored for one in seen)
+    write({output: with_ends(pd.concat([table for table, _ in scored], ignore_index=True))})
 
 
 @score.command(
@@ -145,6 +186,7 @@ def score_gfr(
         Declared(f"{ATTRIBUTION}.score_attribution", flags={"citation_style": "--citations"}),
         Declared(f"{ATTRIBUTION}.verdicts", only=("difference",)),
     ],
+    epilog=samples("FILE"),
 )
 @click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
 @click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
@@ -171,14 +213,15 @@ def score_attribution(
     compares Informed with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations. The
     last lines, on standard error, say of each CAB whether its interval decides it, and else how many questions would.
     """
+    check_figure(figure)
     from equipoise.loaders.rag_answers import paths, read_answer_files, run_name
 
-    check_figure(figure)
     refuse_outputs({"-o": (output, SCORES), "--figure": (figure, DRAWING)}, [*paths(answers), qrels], force=force)
     from equipoise.measures import attribution
 
     table = read_answer_files(answers, qrels, authors)
-    scores = attribution.score_attribution(table, run=run_name(answers), **options)
+    with tells_what_was_seen(options["least_seen"]):
+        scores = attribution.score_attribution(table, run=run_name(answers), **options)
     told = {"by": options["by"], "favoured": options["favoured"], "level": options["level"]}
     figures = {}
     if figure is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,55 @@ import click
 
 FILE = click.Path(path_type=Path)
 FORCE = click.option("--force", is_flag=True, help="Write over a file even if it holds something else.")
+INTERVALS = click.option("--intervals", is_flag=True, help="Add means over topics with bootstrap intervals.")
+MEANS = "equipoise.statistics.means.with_mean_intervals"
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786.")
+
+
+SAMPLES = {
+    "--run": ("q1 Q0 d7 1 12.5 bm25", "q1 Q0 d2 2 11.9 bm25"),
+    "--qrels": ("q1 0 d7 2", "q1 0 d2 0"),
+    "--membership NAME=": ("document,group", "d7,female"),
+    "--membership, by shares": ("q1 d7 0.25 0.75", "q1 d2 1 0"),
+    "--target NAME=": ("0.5", "0.5"),
+    "--documents": ('{"id": "d7", "text": "She left."}', '{"id": "d2", "text": "Rain, and rain."}'),
+    "--terms": ("term,group", "she,female"),
+    "--attributes": (
+        "SIZE: {kind: ordinal, groups: [small, large], target: uniform}",
+        "KIND: {kind: nominal, groups: [x, y], target: [2, 1]}",
+    ),
+    "NUGGETS": ("run,topic,turn,start,end,level,SIZE,KIND", "bing,T1,1,33,35,2,0 1,1/2 1/2"),
+    "FILE": (
+        '{"question": "q1", "mode": "Informed", "relevant_author": "Human", "nonrelevant_author": "LLM",',
+        ' "answer": "In Wales [2].", "relevant": [2]}',
+    ),
+    "TRANSCRIPTS": ("Tenet (2020): https://www.imdb.com/title/tt6723592/", "#L2"),
+    "FILES": ("U:Please list films.", "S:Tenet https://www.imdb.com/title/tt6723592/"),
+    "SCORES": ("run,topic,attribute,measure,value", "bm25,q1,,ERR,0.75"),
+    "--topics": ("topic,type,request,format,site", "T1,movies,Please list films about chess.,title,imdb.com"),
+}
+"""Two lines of every format that a command reads, by the option or argument that takes it."""
+
+
+def samples(*names: str) -> str:
+    """The end of a command's help: two lines of each format it reads."""
+    return "\n\n".join(f"\b\n{name}:\n  " + "\n  ".join(SAMPLES[name]) for name in names)
 
 
 def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
     """Take a file to write a table to; an existing file of another kind is written over only by ``--force``."""
     told = "CSV or .parquet file to write.  [standard output]"
     return click.option("-o", "--output", type=FILE, help=told)(FORCE(command))
+
+
+def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
+    """What adds the intervals of means to a table of scores, if they are asked for; takes its options out."""
+    chosen = {name: options.pop(name) for name in ("level", "resamples", "seed")}
+    if not options.pop("intervals"):
+        return lambda scores: scores
+    from equipoise.statistics.means import with_mean_intervals
+
+    return lambda scores: with_mean_intervals(scores, **chosen)
 
 
 def write(tables: Mapping[Path | None, Any]) -> None:
@@ -31,6 +74,19 @@ def write(tables: Mapping[Path | None, Any]) -> None:
         text = io.StringIO()
         write_csv(tables[None], text)
         sys.stdout.write(plain(text.getvalue()) if sys.stdout.isatty() else text.getvalue())
+
+
+@contextmanager
+def tells_what_was_seen(least: float) -> Iterator[None]:
+    """Say on standard error what the measures within saw, and judge it."""
+    from equipoise import coverage
+    from equipoise.problems import plain
+
+    with coverage.gathered() as seen:
+        yield
+    for line in coverage.summaries(seen):
+        click.echo(f"seen: {plain(line)}", err=True)
+    coverage.judge(seen, least)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

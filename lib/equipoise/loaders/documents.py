@@ -170,7 +170,8 @@ def _table(ids: Any, texts: Any) -> pd.DataFrame:
     return pa.table(columns, names=["document", "text"]).to_pandas().astype("str")
 
 
-def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
+def data_set(name: str, part: str) -> Any:
+    """A data set that ir_datasets knows by this name, which has ``docs``, or ``qrels``."""
     try:
         import ir_datasets
 
@@ -181,9 +182,13 @@ def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
     except KeyError:
         wanted = "a file that exists, or a name such as msmarco-passage"
         raise InputError([Problem(name, None, None, "no file and no data set of ir_datasets", wanted)]) from None
-    if not dataset.has_docs():
-        raise InputError([Problem(name, None, None, "a data set without documents", "one with documents")])
-    for document in dataset.docs_iter():
+    if not getattr(dataset, f"has_{part}")():
+        raise InputError([Problem(name, None, None, f"a data set without {part}", f"one with {part}")])
+    return dataset
+
+
+def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
+    for document in data_set(name, "docs").docs_iter():
         field = next((field for field in _FIELDS if hasattr(document, field)), None)
         yield str(document.doc_id), str(getattr(document, field) if field else document.default_text())
 

@@ -25,7 +25,7 @@ def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def read_terms(path: str | Path) -> pd.DataFrame:
-    """Read a term list, one ``term,group`` a line; blank lines are left out.
+    """Read a term list, one ``term,group`` a line; blank lines are left out, and a header of those words.
 
     Returns columns ``term, group`` in file order, as they are written: a capital first letter tells a name in the
     upstream lists.
@@ -47,10 +47,23 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         else:
             first[key] = number
             rows.append((term, group))
+    if rows and not problems and _has_header(path, rows[0], [group for _, group in rows]):
+        del rows[0]
     if len(groups := {group for _, group in rows}) < 2 and not problems:
         problems.add(path, None, "group", f"one group, {', '.join(groups)}", "terms of two groups or more")
     problems.refuse()
     return pd.DataFrame(rows, columns=["term", "group"], dtype="str")
+
+
+def _has_header(path: str | Path, first: tuple[str, str], groups: list[str]) -> bool:
+    """Whether the first row is a header; one that may be another is refused, for it would make a group of its own."""
+    term, group = (name.lower() for name in first)
+    if term in ("term", "word", "token") and group in ("group", "gender", "label"):
+        return True
+    if len(groups) > 2 and groups.count(first[1]) == 1 and all(groups.count(name) > 1 for name in {*groups[1:]}):
+        wanted = "the header term,group, or a second term of that group"
+        raise refused(path, f"the only term of group {shown(first[1])}, which may be a header", wanted, 1)
+    return False
 
 
 def read_pairs(path: str | Path) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,11 +33,26 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import judge
 from equipoise.declare import checked, defaults_of, measure
-from equipoise.divergences import distribution_similarity
+from equipoise.divergences import DIVERGENCES, distribution_similarity
 from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
-from equipoise.measures.ranked_lists import RankedLists, lay_out
-from equipoise.options import Absent, Cutoff, Decimals, LevelGains, Order, Phi, Unjudged, Unrepresented, Weights
+from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
+from equipoise.options import (
+    Absent,
+    ByGroup,
+    Cutoff,
+    Decimals,
+    LeastSeen,
+    LevelGains,
+    Order,
+    Phi,
+    Similarities,
+    Unjudged,
+    Unrepresented,
+    Weights,
+)
+from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
 
 Decay = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
@@ -217,22 +233,31 @@ def _experiences(
     unrepresented: str,
     utilities: Mapping[str, Utility],
     similarities: Mapping[str, Sequence[str]],
-) -> tuple[Floats, dict[tuple[str, str], Floats]]:
-    """How many leave at each rank, and their utilities and DistrSim by attribute set and name, NaN for other topics."""
-    if set(memberships) != set(attributes):
-        raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(attributes)}: the same are needed")
+    by_group: bool = False,
+) -> tuple[Floats, dict[tuple[str, str], Floats], dict[str, Coverage]]:
+    """How many leave at each rank, their utilities and DistrSim by attribute set and name, NaN for other topics.
+
+    Then, by attribute set, of how many documents there is a membership, and with an empty name a judgement.
+    """
     if lacking := {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
+    if ordered := [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]:
+        raise ValueError(f"{', '.join(ordered)} would hang on the order of nominal groups; take jsd or nvd")
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
     had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
+    covered = {"": lists.judged}
     for name, attribute in attributes.items():
-        topics, members, represented = lists.members(memberships[name], attribute)
+        topics, members, represented, covered[name] = lists.members(memberships[name], attribute)
         reached = achieved_distributions(members, represented if unrepresented == "ignored" else None)
         for divergence in similarities[attribute.kind]:
             similar = np.full(leave.shape, np.nan)
             similar[:, topics] = _similarities(leave[:, topics] > 0, reached, attribute.target, divergence)
             had[name, divergence.upper()] = similar
-    return leave, had
+        for utility, group in product(utilities, attribute.groups if by_group else ()):
+            own = np.full(leave.shape, np.nan)
+            own[:, topics] = had["", utility][:, topics] * members[..., attribute.groups.index(group)]
+            had[name, f"{utility}(group={group})"] = own
+    return leave, had, covered
 
 
 @_measure(
@@ -242,10 +267,10 @@ def _experiences(
     r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
 )
 def gfr_table(
-    runs: pd.DataFrame,
-    qrels: pd.DataFrame,
-    memberships: Mapping[str, pd.DataFrame] = MappingProxyType({}),
-    attributes: Mapping[str, AttributeSet] = MappingProxyType({}),
+    runs: Any,
+    qrels: Any,
+    memberships: Any = MappingProxyType({}),
+    attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
     gains: LevelGains = MappingProxyType({1: 1.0, 2: 3.0}),
     cutoff: Cutoff = 20,
@@ -255,41 +280,47 @@ def gfr_table(
     absent: Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: Mapping[str, Sequence[str]] = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    similarities: Similarities = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    by_group: ByGroup = False,
     weights: Weights | None = None,
     decimals: Decimals | None = None,
+    least_seen: LeastSeen = 0.5,
 ) -> pd.DataFrame:
     """The expected utility, expected DistrSim of each attribute set, and their combinations, per topic and in the mean.
 
     An attribute set applies to the topics that its memberships name. Every combination takes one divergence for the
     nominal and one for the ordinal attribute sets: ``GFR-iRBU+JSD+RNOD`` is the mean of iRBU, of GF-JSD of each nominal
     and of GF-RNOD of each ordinal attribute set of the topic. ``GFR-iRBU`` without any attribute set is NCU.
+    ``ERR(group=large)`` is the part of ERR that the documents of a group bring; of a set's groups they sum to ERR.
 
     Parameters
     ----------
     runs : DataFrame, columns run, topic, document, rank, score
-        Ranked lists, the rows of a list in file order. Topics that have no qrels are left out.
+        Ranked lists, the rows of a list in file order; or whatever `equipoise.tidy_runs` takes. Topics that have no
+        qrels are left out.
     qrels : DataFrame, columns topic, document, level
-        Relevance levels; every topic in it is scored.
+        Relevance levels; every topic in it is scored. Or whatever `equipoise.tidy_qrels` takes.
     memberships : mapping of str to DataFrame, columns topic, document and one per group
-        By the name of the attribute set.
+        By the name of the attribute set; without topic, for all topics. Or whatever `equipoise.tidy_memberships` takes.
     attributes : mapping of str to AttributeSet
-        By name, for the same names.
+        By name, for the same names; without any, the groups found in the memberships, nominal and wanted alike.
     decay : callable, optional
         Gains shaped (..., ranks) to the share of the users that leaves at each rank; the default is `stopping` with the
         largest gain.
     utilities : mapping of str to callable
         Utilities by the name of their measure.
-    similarities : mapping of str to sequence of str
-        Divergences for "nominal" and for "ordinal" attribute sets.
 
     Returns
     -------
-    DataFrame, columns run, topic, attribute, measure, value
-        Runs in their order, topics in ascending order and then "" for the mean over the topics.
+    DataFrame, columns run, topic, attribute, measure, value, seen
+        Runs in their order, topics in ascending order and then "" for the mean over the topics. ``seen``: the share of
+        the ranked documents, up to the cut-off, with the judgement or membership that the value rests on, of the parts
+        of GFR the least; NaN where none is ranked.
 
     Raises
     ------
+    InputError
+        If no ranked document of a run has a judgement, or a membership in an attribute set, or no topic a list.
     ValueError
         If a document comes twice in a list, in the qrels or in memberships; a level has no gain; memberships and
         attribute sets are not the same or do not fit.
@@ -306,27 +337,32 @@ def gfr_table(
     >>> size = AttributeSet("SIZE", "ordinal", ("small", "large"), [1, 1])
     >>> scores = gfr_table(run, qrels, {"SIZE": pages}, {"SIZE": size})
     >>> scores[scores["topic"] == "t"].round(4)
-      run topic attribute        measure   value
-    0   r     t                      ERR  0.7500
-    1   r     t                     iRBU  0.7425
-    2   r     t      SIZE         GF-NMD  0.3750
-    3   r     t      SIZE        GF-RNOD  0.3750
-    4   r     t              GFR-ERR+NMD  0.5625
-    5   r     t             GFR-ERR+RNOD  0.5625
-    6   r     t             GFR-iRBU+NMD  0.5588
-    7   r     t            GFR-iRBU+RNOD  0.5588
+      run topic attribute        measure   value  seen
+    0   r     t                      ERR  0.7500   0.5
+    1   r     t                     iRBU  0.7425   0.5
+    2   r     t      SIZE         GF-NMD  0.3750   0.5
+    3   r     t      SIZE        GF-RNOD  0.3750   0.5
+    4   r     t              GFR-ERR+NMD  0.5625   0.5
+    5   r     t             GFR-ERR+RNOD  0.5625   0.5
+    6   r     t             GFR-iRBU+NMD  0.5588   0.5
+    7   r     t            GFR-iRBU+RNOD  0.5588   0.5
     """
-    wanted = each_weight(weights, [UTILITY, *attributes])
-    lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    members, sets = tidy_sets(memberships, attributes)
+    wanted = each_weight(weights, [UTILITY, *sets])
+    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
+    leave, had, covered = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities, by_group)
+    judge((one for coverage in covered.values() for one in coverage.seen), least_seen)
     expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
-    scores = {(name, f"GF-{of}" if name else of): values for (name, of), values in expected.items()}
-    kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in attributes.values())]
+    scores = {(name, f"GF-{of}" if name and "(" not in of else of): values for (name, of), values in expected.items()}
+    shares = {name: coverage.shares for name, coverage in covered.items()}
+    seen = {key: shares[key[0]] for key in scores}
+    kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in sets.values())]
     for name, *chosen in product(utilities, *(similarities[kind] for kind in kinds)):
         by_kind = dict(zip(kinds, (divergence.upper() for divergence in chosen), strict=True))
-        parts = np.stack([expected["", name], *(expected[a, by_kind[attributes[a].kind]] for a in attributes)], axis=-1)
+        parts = np.stack([expected["", name], *(expected[a, by_kind[sets[a].kind]] for a in sets)], axis=-1)
         weigh = np.where(np.isnan(parts), 0.0, wanted)
         scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(np.nan_to_num(parts), weigh, decimals)
+    least = np.asarray(np.fmin.reduce(list(shares.values())))
     values = np.stack(list(scores.values()), axis=-1)
     if absent == "omitted":
         values[~lists.present] = np.nan
@@ -334,15 +370,16 @@ def gfr_table(
     means = ratio(np.nan_to_num(values).sum(axis=1, keepdims=True), counts, np.nan)
     values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
     places = pd.DataFrame(product(lists.runs, [*lists.topics, ""]), columns=["run", "topic"])
-    return tidy_scores(places, dict(zip(scores, values.T, strict=True)))
+    shown = {key: seen.get(key, least).ravel() for key in scores}
+    return tidy_scores(places, dict(zip(scores, values.T, strict=True)), shown)
 
 
 @defaults_of(gfr_table)
 def gfr_clusters(
-    runs: pd.DataFrame,
-    qrels: pd.DataFrame,
-    memberships: Mapping[str, pd.DataFrame] = MappingProxyType({}),
-    attributes: Mapping[str, AttributeSet] = MappingProxyType({}),
+    runs: Any,
+    qrels: Any,
+    memberships: Any = MappingProxyType({}),
+    attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
     gains: LevelGains,
     cutoff: Cutoff,
@@ -351,7 +388,7 @@ def gfr_clusters(
     unrepresented: Unrepresented,
     decay: Decay | None,
     utilities: Mapping[str, Utility],
-    similarities: Mapping[str, Sequence[str]],
+    similarities: Similarities,
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 
@@ -359,8 +396,9 @@ def gfr_clusters(
     leaves measure "share", each utility by name, and "DistrSim-JSD" and the like with their attribute set. A score
     of `gfr_table` is the sum of share times value over the ranks. The terms of gfrc Eq. 1.
     """
-    lists = lay_out(runs, qrels, gains, cutoff, order, unjudged)
-    leave, had = _experiences(lists, decay, memberships, attributes, unrepresented, utilities, similarities)
+    members, sets = tidy_sets(memberships, attributes)
+    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
+    leave, had, _ = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
     shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
     at = np.nonzero(leave > 0)
     places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})

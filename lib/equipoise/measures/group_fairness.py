@@ -44,15 +44,20 @@ def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> 
     return dict(zip(names, normalised(each_weight(weights, names), len(names), "weighting").tolist(), strict=True))
 
 
-def tidy_scores(places: pd.DataFrame, scores: Mapping[tuple[str, str], Floats]) -> pd.DataFrame:
+def tidy_scores(
+    places: pd.DataFrame, scores: Mapping[tuple[str, str], Floats], seen: Mapping[tuple[str, str], Floats] | None = None
+) -> pd.DataFrame:
     """Scores as a tidy table: for each row of ``places``, in their order, each score.
 
     ``scores`` are by attribute set (empty where a score belongs to none) and measure, shaped (places,); NaN where a
-    place has no such score, and no row. Returns the columns of ``places`` and attribute, measure, value.
+    place has no such score, and no row. ``seen``: what share of its documents each could see, for a further column.
+    Returns the columns of ``places`` and attribute, measure, value.
     """
     table = places.loc[places.index.repeat(len(scores))].reset_index(drop=True)
     for column, index in (("attribute", 0), ("measure", 1)):
         names = pd.Series([key[index] for key in scores], dtype="str")
         table[column] = names.take(np.tile(np.arange(len(scores)), len(places))).set_axis(table.index)
     table["value"] = np.column_stack(list(scores.values())).ravel()
+    if seen is not None:
+        table["seen"] = np.column_stack([seen[key] for key in scores]).ravel()
     return table.dropna(subset="value", ignore_index=True)

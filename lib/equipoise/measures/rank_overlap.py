@@ -15,6 +15,7 @@ Corsi, M., Urbano, J. (2024): The Treatment of Ties in Rank-Biased Overlap, SIGI
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from equipoise.declare import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import tied_spans
 from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, TiedScores, Ties
+from equipoise.tidy import tidy_runs
 
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
 _BLOCK = 1 << 17
@@ -225,8 +227,8 @@ def rbo(
 
 @_declared("CRBO", sources=("thesis-ch4", "thesis"))
 def crbo(
-    original: pd.DataFrame,
-    counterfactual: pd.DataFrame,
+    original: Any,
+    counterfactual: Any,
     p: RankPersistence = 0.9,
     *,
     depth: Depth = 10,
@@ -267,6 +269,7 @@ def crbo(
     >>> crbo(before, after)["value"].round(4).tolist()
     [0.9, 0.9]
     """
+    original, counterfactual = tidy_runs(original), tidy_runs(counterfactual)
     documents = pd.Index(pd.concat([original["document"], counterfactual["document"]]).unique(), dtype="str")
     worlds, tied = (original, counterfactual), tied_scores == "expected"
     sides = [by_rank(runs, documents, np.inf if tied else depth) for runs in worlds]

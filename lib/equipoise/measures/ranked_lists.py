@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats, Integers, normalised, numbered, places, ranks, ratio, starts
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import Seen, first, of_runs
 from equipoise.declare import checked
 from equipoise.measures.tied_scores import tied_spans
 from equipoise.options import Attention, Base, Cutoffs, Decay
 from equipoise.problems import need_columns, refuse_twice
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of how many ranked documents there is what a measure needs: by run and topic, and told of each run."""
+
+    found: Integers  # (runs, topics)
+    whole: Integers
+    seen: list[Seen]
+
+    @property
+    def shares(self) -> Floats:
+        """Shaped (runs, topics + 1), the last over all topics; NaN where nothing is ranked."""
+        found, whole = (np.append(one, one.sum(axis=1, keepdims=True), axis=1) for one in (self.found, self.whole))
+        return ratio(found, whole, np.nan)
 
 
 @dataclass(frozen=True)
@@ -29,26 +45,61 @@ class RankedLists:
     present: Booleans  # (runs, topics): the run has the topic
     largest_gain: float
     rows: pd.DataFrame  # columns run, topic and rank, counted from 0, and the number of topic and document
+    judged: Coverage
 
-    def members(self, table: pd.DataFrame, attribute: AttributeSet) -> tuple[Integers, Floats, Booleans]:
-        """Topics of an attribute set, then memberships and who has one, shaped (runs, those topics, ranks, ...)."""
-        groups = list(attribute.groups)
+    def members(self, table: pd.DataFrame, attribute: AttributeSet) -> tuple[Integers, Floats, Booleans, Coverage]:
+        """Topics of an attribute set, then memberships and who has one, shaped (runs, those topics, ranks, ...).
+
+        The fourth says of how many documents there is one. A table without a column ``topic`` holds for every topic.
+        """
+        groups, name = list(attribute.groups), attribute.name
         if lacking := [group for group in groups if group not in table.columns]:
-            raise ValueError(f"the memberships in {attribute.name} have no column for group {', '.join(lacking)}")
-        refuse_twice(table, ["topic", "document"], f"the memberships in {attribute.name} have a document")
-        topics = np.flatnonzero(self.topics.isin(table["topic"].unique()))
+            raise ValueError(f"the memberships in {name} have no column for group {', '.join(lacking)}")
+        by_topic = "topic" in table.columns
+        refuse_twice(
+            table, [*(["topic"] if by_topic else []), "document"], f"the memberships in {name} have a document"
+        )
+        named = self.topics.isin(table["topic"].unique()) if by_topic else np.ones(len(self.topics), dtype=np.bool_)
+        topics = np.flatnonzero(named)
         if not len(topics):
-            raise ValueError(f"no topic of the qrels has memberships in {attribute.name}")
+            raise ValueError(f"no topic of the qrels has memberships in {name}")
         place = np.full(len(self.topics), -1)
         place[topics] = np.arange(len(topics))
         shape = (len(self.runs), len(topics), self.gains.shape[-1])
         members, represented = np.full((*shape, len(groups)), 1.0 / len(groups)), np.zeros(shape, dtype=np.bool_)
-        found = _row_of(table, self.topics, self.documents, self.rows["number"])
-        rows, found = self.rows[found >= 0], found[found >= 0]
+        asked = self.rows[named[self.rows["topic"]]]
+        if by_topic:
+            found = _row_of(table, self.topics, self.documents, asked["number"])
+        else:
+            found = pd.Index(table["document"]).get_indexer(self.documents)[asked["number"] % len(self.documents)]
+        rows = asked[found >= 0]
         at = (rows["run"], place[rows["topic"]], rows["rank"])
-        members[at] = table[groups].to_numpy(dtype=np.float64)[found]
+        members[at] = table[groups].to_numpy(dtype=np.float64)[found[found >= 0]]
         represented[at] = True
-        return topics, members, represented
+        whole = self.runs, len(self.topics), self.documents, asked
+        return topics, members, represented, _coverage(f"a membership in {name}", *whole, found >= 0, table["document"])
+
+
+def _coverage(
+    needed: str,
+    runs: Sequence[str],
+    topics: int,
+    documents: pd.Index[Any],
+    rows: pd.DataFrame,
+    found: Booleans,
+    have: Any,
+) -> Coverage:
+    """Of how many ranked documents, the rows, there is what is needed; ``have``: documents that have it anywhere."""
+
+    def lacking(run: int) -> Any:
+        return documents[rows["number"][(rows["run"] == run) & ~found] % len(documents)]
+
+    cell = (rows["run"] * topics + rows["topic"]).to_numpy()
+    some, every = (
+        np.bincount(cell[which], minlength=len(runs) * topics).reshape(len(runs), topics)
+        for which in (found, slice(None))
+    )
+    return Coverage(some, every, of_runs(needed, runs, some.sum(axis=1), every.sum(axis=1), lacking, have, documents))
 
 
 def _row_of(table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any], numbers: Any) -> Integers:
@@ -94,19 +145,47 @@ def lay_out(
         row = row[_in_lists(run[row] * len(topics) + topic[row], cutoff)[0]]  # nobody reads the rest
     document, documents = numbered(runs["document"].iloc[row])
     number = topic[row] * len(documents) + document
-    if unjudged == "removed":
-        judged = _row_of(qrels, topics, documents, number) >= 0
-        row, document, number = row[judged], document[judged], number[judged]
     if order == "score":
         best = np.lexsort((-documents.argsort().argsort()[document], -runs["score"].to_numpy()[row]))
         row, number = row[best], number[best]
-    at, rank = _in_lists(run[row] * len(topics) + topic[row], cutoff)
-    rows = pd.DataFrame({"run": run[row[at]], "topic": topic[row[at]], "rank": rank, "number": number[at]})
+
+    def first_ranks() -> pd.DataFrame:
+        at, rank = _in_lists(run[row] * len(topics) + topic[row], cutoff)
+        return pd.DataFrame({"run": run[row[at]], "topic": topic[row[at]], "rank": rank, "number": number[at]})
+
+    rows = first_ranks()
     judgement = _row_of(qrels, topics, documents, rows["number"])
+    judged = _coverage("a judgement", names, len(topics), documents, rows, judgement >= 0, qrels["document"])
+    if unjudged == "removed":
+        those = _row_of(qrels, topics, documents, number) >= 0
+        row, number = row[those], number[those]
+        rows = first_ranks()
+        judgement = _row_of(qrels, topics, documents, rows["number"])
     rows["gain"] = np.append(qrels["level"].map(of_level).to_numpy(dtype=np.float64), of_level[0])[judgement]
+    lists = [
+        Seen(
+            f"run {name}",
+            "topics of the qrels",
+            "a ranked list",
+            int(there.sum()),
+            len(topics),
+            first(topics[~there]),
+            first(own_topics.difference(topics, sort=False)),
+        )
+        for name, there in zip(names, present, strict=True)
+    ]
     laid = np.zeros((*present.shape, rows["rank"].max() + 1 if len(rows) else 1))
     laid[rows["run"], rows["topic"], rows["rank"]] = rows["gain"]
-    return RankedLists(list(names), topics, documents, laid, present, max(of_level.values()), rows)
+    return RankedLists(
+        list(names),
+        topics,
+        documents,
+        laid,
+        present,
+        max(of_level.values()),
+        rows,
+        replace(judged, seen=lists + judged.seen),
+    )
 
 
 def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf) -> pd.DataFrame:

@@ -7,12 +7,23 @@ from collections.abc import Sequence
 import pandas as pd
 
 from equipoise.answer_modes import in_order
+from equipoise.coverage import Seen, first, judge
 from equipoise.declare import checked
 from equipoise.measures.attribution.bias import AUTHORS_OF, bias_table, each_answer_once, named_modes
 from equipoise.measures.attribution.citation_styles import read_style
 from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
 from equipoise.measures.attribution.quality import MEANS, TOTALS, score_answers
-from equipoise.options import CitationMarks, CitationStyle, Favoured, Level, Match, OutOfRange, Resamples, Seed
+from equipoise.options import (
+    CitationMarks,
+    CitationStyle,
+    Favoured,
+    LeastSeen,
+    Level,
+    Match,
+    OutOfRange,
+    Resamples,
+    Seed,
+)
 from equipoise.problems import need_columns
 
 _MODES = (*AUTHORS_OF, "mode", "against", "measure")
@@ -34,6 +45,7 @@ def score_attribution(
     level: Level = 0.95,
     resamples: Resamples = 9999,
     seed: Seed = 0,
+    least_seen: LeastSeen = 0.5,
 ) -> pd.DataFrame:
     r"""Everything about a table of answers: quality of each mode, CAS, CAB and attribution confidence, one row each.
 
@@ -49,7 +61,7 @@ def score_attribution(
     them, with Welch's test. Of a mode against another: CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the
     questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. A mean
     of absolute differences is above 0 as soon as one answer changes: CAS has no test. NaN where a column does not
-    apply.
+    apply. InputError where no answer of a group has a citation that can be read.
 
     thesis, section 5.3.3.
 
@@ -68,6 +80,7 @@ def score_attribution(
     need_columns(answers, [*by, "question", "answer"])
     answers = read_style(answers, citation_style)
     scored = score_answers(answers, out_of_range=out_of_range, match=match, citation_marks=citation_marks)
+    judge(_citations_seen(scored, by), least_seen)
     bias = bias_table(scored, by, favoured=favoured, level=level, resamples=resamples, seed=seed)
     parts = [_quality_rows(scored, by)]
     if "citations" in answers.columns and answers["citations"].notna().any():
@@ -79,6 +92,22 @@ def score_attribution(
     whole = whole.reindex(columns=["run", *by, *_MODES, *_FOUND]).astype({"against": "object"})
     whole = whole.fillna({"against": ""})
     return whole.astype({"against": "str", "left_out": "int64", "count": "int64"})
+
+
+def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:
+    """For each group, how many answers have a citation that can be read."""
+    groups = scored.groupby(list(by), sort=False) if by else [((), scored)]
+    return [
+        Seen(
+            " ".join(map(str, name)) or "the answers",
+            "answers",
+            "a citation that can be read",
+            int((own["uncited"] == 0).sum()),
+            len(own),
+            first(own.loc[own["uncited"] > 0, "question"]),
+        )
+        for name, own in groups
+    ]
 
 
 def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:

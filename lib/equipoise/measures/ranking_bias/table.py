@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from equipoise import options
-from equipoise.arrays import Booleans, Integers
+from equipoise.arrays import Booleans, Floats, Integers, ratio
+from equipoise.coverage import Seen, first, judge, of_runs
 from equipoise.declare import checked
-from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
+from equipoise.measures.ranked_lists import by_rank, spans_by_rank, sums_at, term_exposure, with_means
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
 from equipoise.measures.ranking_bias.group_balance import SIZES, arb, divergences, expected_divergences, fairness
-from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups
+from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups, count_terms
 from equipoise.measures.tied_scores import mean_of_ties
-from equipoise.problems import Note, need_columns, refuse_twice
+from equipoise.problems import listed, refuse_twice
+from equipoise.tidy import tidy_runs
 
 
 def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
@@ -25,11 +27,44 @@ def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.Dat
     return table.index.to_frame(index=False), table.fillna(-1).to_numpy(dtype=np.int64), table.notna().to_numpy()
 
 
+def _texts_seen(runs: pd.DataFrame, counts: TermCounts, of: pd.Series, held: Booleans, present: Booleans) -> list[Seen]:
+    """For each run, of how many ranked documents the collection has a text."""
+    code, names = pd.factorize(of)
+    some, every = (np.bincount(code, which.sum(axis=1)).astype(np.int64) for which in (held, present))
+    absent = runs[~runs["document"].isin(counts.documents)] if (some < every).any() else runs[:0]
+
+    def lacking(run: int) -> pd.Series:
+        return absent.loc[absent["run"] == names[run], "document"]
+
+    ranked = pd.Index(runs["document"].unique())
+    return of_runs("a text", list(names), some, every, lacking, counts.documents, ranked)
+
+
+def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
+    """How many terms of each group the texts have."""
+    found = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)[list(groups.terms)].to_numpy()
+    each = (
+        f"{name} {(found & own).sum()} of {own.sum()}"
+        for name, own in zip(groups.groups, groups.membership.T, strict=True)
+    )
+    terms = np.array(groups.terms)
+    needed = f"an occurrence in {len(counts.documents):,} texts ({', '.join(each)})"
+    return Seen("the terms", "terms", needed, int(found.sum()), len(terms), first(terms[~found]), asked=False)
+
+
+def _shares(keys: pd.DataFrame, held: Booleans, present: Booleans, cutoffs: Sequence[int], scores: int) -> Floats:
+    """Share of the first k documents with a text, of each list, then of each run, in the order of the table."""
+    some, every = (sums_at(which.astype(np.float64), np.asarray(cutoffs)) for which in (held, present))
+    own = pd.DataFrame(np.concatenate([some, every], axis=1)).groupby(keys["run"]).sum().to_numpy()
+    whole = np.concatenate([np.concatenate([some, every], axis=1), own])
+    return np.tile(ratio(whole[:, : len(cutoffs)], whole[:, len(cutoffs) :], np.nan), scores).T.ravel()
+
+
 @checked
 def score_ranking_bias(
-    runs: pd.DataFrame,
-    counts: TermCounts,
-    groups: TermGroups,
+    runs: Any,
+    counts: TermCounts | Mapping[str, str],
+    groups: TermGroups | Mapping[str, str],
     *,
     cutoffs: options.Cutoffs = (10,),
     target: options.Target | None = None,
@@ -44,17 +79,22 @@ def score_ranking_bias(
     against: options.Against = 0,
     missing: options.Missing = "neutral",
     tied_scores: options.TiedScores = "ranked",
+    by_group: options.ByGroup = False,
     undefined: options.Undefined = np.nan,
+    least_seen: options.LeastSeen = 0.5,
 ) -> pd.DataFrame:
     """Every measure of this package for every run, topic and cut-off (thesis Eqs. 4.1 to 4.13).
 
-    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best; and ``score`` where
+    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best, or whatever
+    `equipoise.tidy_runs` takes; ``counts`` may be texts by id, ``groups`` the group of each term. ``score`` where
     means over the orders of ties are wanted: exact for FaiRR and ARB, which are sums over ranks; of TED in all orders,
     up to 20,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
     ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero.
-    Returns columns ``run, topic, attribute, measure, value``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
-    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k`` and ``ARB@k``. An empty
-    topic is the mean over the topics; one undefined topic makes it undefined.
+    Returns columns ``run, topic, attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
+    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``, ``ARB@k``, and with ``by_group``
+    ``TermExposure(group=f)@k``. An empty topic is
+    the mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the first k documents
+    with a text. Raises InputError where no ranked document of a run has one, or no term occurs in any text.
 
     Examples
     --------
@@ -69,7 +109,9 @@ def score_ranking_bias(
     2     1   FaiRR@2  0.631
     3         FaiRR@2  0.631
     """
-    need_columns(runs, ["run", "topic", "document", "rank"])
+    runs = tidy_runs(runs)
+    groups = groups if isinstance(groups, TermGroups) else TermGroups.from_pairs(groups.items())
+    counts = counts if isinstance(counts, TermCounts) else count_terms(counts.items(), groups.terms)
     if runs.empty:
         raise ValueError("the runs hold no document")
     if (runs["topic"] == "all").any():
@@ -86,12 +128,11 @@ def score_ranking_bias(
 
     own, tied = isinstance(background, str) and background == "own", tied_scores == "expected"
     keys, rows, present = _lists(runs, counts, np.inf if own or tied else max(cutoffs, default=1))
-    if (rows[present] < 0).any():
-        named = runs.loc[~runs["document"].isin(counts.documents), "document"].unique()
-        said = f"{len(named)} documents of the runs are not in the collection, such as {', '.join(named[:3])}"
-        if missing == "refuse":
-            raise ValueError(said)
-        warnings.warn(f"{said}: each counts as one without representative terms", Note, stacklevel=3)
+    held, deepest = present & (rows >= 0), max(cutoffs, default=1)
+    texts = _texts_seen(runs, counts, keys["run"], held[:, :deepest], present[:, :deepest])
+    if missing == "refuse" and (lacking := [one for one in texts if one.found < one.whole]):
+        raise ValueError(f"{lacking[0].place}: {lacking[0]}; not for {listed(lacking[0].lacking)}")
+    judge([*texts, _terms_seen(counts, groups)], least_seen)
 
     if isinstance(background, pd.DataFrame):
         absent = sorted(set(keys["topic"]) - set(background["topic"]))
@@ -126,6 +167,11 @@ def score_ranking_bias(
         "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
         "ARB": arb(leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present),
     }
+    if by_group:
+        shared = mean_of_ties(shown / np.maximum(lengths[rows], 1)[..., np.newaxis], *spans) if tied else shown
+        exposure = term_exposure(shared, np.ones(rows.shape) if tied else lengths[rows], cutoffs, present=present)
+        scores |= {f"TermExposure(group={name})": exposure[..., at] for at, name in enumerate(groups.groups)}
     names = [f"{name}@{k}" for name in scores for k in cutoffs]
     wide = pd.concat([keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1)
-    return with_means(wide, names).assign(attribute=attribute).melt([*keys, "attribute"], names, "measure", "value")
+    table = with_means(wide, names).assign(attribute=attribute).melt([*keys, "attribute"], names, "measure", "value")
+    return table.assign(seen=_shares(keys, held, present, cutoffs, len(scores)))

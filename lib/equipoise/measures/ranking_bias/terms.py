@@ -187,7 +187,7 @@ def count_terms(
     documents: Iterable[tuple[str, str]] | Iterable[pd.DataFrame],
     terms: Iterable[str],
     *,
-    tokens: Tokens = "space",
+    tokens: Tokens = "word",
     batch: int = 8192,
 ) -> TermCounts:
     """Count the given terms in a stream of documents, in memory bounded by one batch of texts and the counts.

@@ -86,7 +86,7 @@ def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float, **options: A
         name: AttributeSet(name, a.kind, tuple(f"group {g}" for g in range(len(a.groups))), a.target)
         for name, a in sets.items()
     }
-    kinds = {"nominal": ["jsd"], "ordinal": ["rnod"]}
+    kinds: dict[str, Any] = {"nominal": ["jsd"], "ordinal": ["rnod"]}
     found = gfr_table(
         runs,
         qrels,
