@@ -315,31 +315,41 @@ def test_means_and_extremes_over_all_orders_are_those_of_listing_them(context: s
     assert (two["low"] == two["mean of all"]).all()
 
 
-def test_the_mean_of_drawn_orders_has_the_interval_it_deserves() -> None:
-    """Over many draws the estimates scatter as their standard error says, about the mean of all orders."""
-    one = Conversation("1", tuple(f"1_{n}" for n in range(6)), ("x",) * 6, ClassStructure([[n] for n in range(6)]))
-    rng = np.random.default_rng(2)
-    truth = rng.random(120)  # by rank
-    means, errors = [], []
-    for seed in range(400):
-        few = permute([one], orders=12, seed=seed)
-        inputs, at = few.inputs(one), one.structure.rank(few.orders["1"])
-        # the last input of an order is its own, for its beginning is the whole of it
+@pytest.mark.parametrize("drawn", [2, 3, 4])
+def test_the_mean_of_drawn_orders_and_its_error_are_unbiased(drawn: int) -> None:
+    """Over every choice of so many of the other five orders: the identity that defines both."""
+    one = Conversation("1", tuple(f"1_{n}" for n in range(4)), ("x",) * 4, ClassStructure([[n] for n in range(4)]))
+    every, rng = one.structure.orders(), np.random.default_rng(2)
+    truth, judged = rng.random(6), pd.DataFrame({"query": [f"1_{n}" for n in range(4)]})
+    found = []
+    for chosen in itertools.combinations(range(1, 6), drawn):
+        ranks = [0, *chosen]
+        few = Permuted([one], {"1": every[ranks]}, "history")
+        inputs = few.inputs(one)
         values = pd.DataFrame({"a": 0.0}, index=inputs.ids)
-        values.iloc[inputs.of_orders[:, -1], 0] = truth[at]
-        judged = pd.DataFrame({"query": [f"1_{n}" for n in range(6)]})
-        made = scored.scored_conversations(few, scored.judged_inputs(few, judged), values)
-        found = made[0].all_orders(np.ones(1))
-        assert found["how"] == "drawn"
-        means.append(found["mean"])
-        errors.append(found["standard error"])
-    total = float(np.mean(errors))
-    assert np.mean(means) == pytest.approx(_mean_of_ends(one, truth), abs=3 * total / 20)
-    assert np.std(means) == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.12)
+        values.iloc[inputs.of_orders[:, -1], 0] = 4 * truth[ranks]  # the last input is an order's own: all of it
+        (made,) = scored.scored_conversations(few, scored.judged_inputs(few, judged), values)
+        found.append(made.all_orders(np.ones(1)))
+    assert {one["how"] for one in found} == {"drawn"}
+    assert all(np.isnan([one["minimum"], one["maximum"]]).all() for one in found)
+    assert np.mean([one["mean"] for one in found]) == pytest.approx(truth.mean(), abs=1e-12)
+    variance = np.var([one["mean"] for one in found])
+    assert np.mean([one["standard error"] ** 2 for one in found]) == pytest.approx(variance, abs=1e-12)
 
 
-def _mean_of_ends(one: Conversation, truth: Any) -> float:
-    return float(truth.mean() / one.structure.size)
+def test_the_interval_of_a_system_is_that_of_the_mean_over_conversations() -> None:
+    every = pd.DataFrame({"run": ["a"] * 2 + ["b"] * 2, "topic": ["1", "2"] * 2, "drawn": [4, 9, 5, 3]})
+    every = every.assign(mean=[0.2, 0.4, 0.5, 0.7], minimum=[0.1, np.nan, 0.1, 0.3], maximum=[0.3, np.nan, 0.9, 0.9])
+    every["how"] = ["enumeration", "drawn", "adjacency", "adjacency"]
+    every["standard error"] = [0.0, 0.04, 0.0, 0.0]
+    scores = pd.DataFrame({"run": ["a", "b"] * 2, "topic": ["1", "1", "2", "2"], "permutation": 0, "value": 0.5})
+    table = scored.table_2(scores, every).set_index("run")
+    assert table.loc["a", "low":"high"].tolist() == pytest.approx([0.3 - 1.96 * 0.02, 0.3 + 1.96 * 0.02])
+    assert table.loc["b", "low":"maximum of all"].tolist() == pytest.approx([0.6, 0.6, 0.2, 0.9])
+    assert table.loc["a", ["minimum of all", "maximum of all"]].isna().all()
+    assert table["how"].tolist() == ["9 orders drawn in 1 of 2 conversations", "exact"]
+    single = every.assign(**{"standard error": [0.0, np.nan, 0.0, 0.0]})
+    assert scored.table_2(scores, single).set_index("run").loc["a", ["low", "high"]].isna().all()
 
 
 def test_an_input_is_scored_as_a_ranking_of_its_utterance() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from equipoise import project
 from equipoise.files import read_columns
 from equipoise.loaders import registry, trec
+from equipoise.loaders.topics import read_topics
 from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.conversations import conversations, with_dependencies
 from equipoise.problems import InputError
@@ -63,24 +63,6 @@ def test_every_problem_of_the_passages_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_every_problem_of_the_topics_is_reported(tmp_path: Path) -> None:
-    topics = [
-        {"number": 1, "turn": [{"number": 1, "raw_utterance": "What?"}, {"number": 1, "raw_utterance": "Why?"}]},
-        {"number": "2", "turn": [{"number": 1}]},
-        "three",
-    ]
-    found = problems(cast.read_topics, tmp_path / "topics.json", json.dumps(topics))
-    assert found == [
-        ", column topic 1, turn at place 2: found turn 1 again, wanted each turn once",
-        ", column topic at place 2, number: found str '2', wanted a value of type int",
-        ", column topic None, turn at place 1, raw_utterance: found nothing, wanted a value of type str",
-        ", column topic at place 3, number: found nothing, wanted a value of type int",
-        ", column topic at place 3, turn: found nothing, wanted a value of type list",
-    ]
-    assert "line 1, column character 2: found" in problems(cast.read_topics, tmp_path / "topics.json", "{oops")[0]
-    assert problems(cast.read_topics, tmp_path / "topics.json", "{}") == [": found dict, wanted a list of topics"]
-
-
 @pytest.mark.parametrize("reader", [cast.read_classes, cast.read_qrels, cast.read_resolved])
 def test_a_file_that_is_not_there_or_empty_is_a_problem(reader: Callable[[Path], pd.DataFrame], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="wanted a readable file"):
@@ -113,7 +95,7 @@ def fetched(item: str, path: str) -> Path:
 @pytest.fixture(scope="module")
 def judged() -> pd.DataFrame:
     return cast.judged_conversations(
-        cast.read_topics(fetched("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")),
+        read_topics(fetched("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")).utterances,
         cast.read_classes(fetched("mele_classes", "data/datasets/test_set.tsv")),
         cast.read_qrels(fetched("cast19", "2019/data/2019qrels.txt")),
     )

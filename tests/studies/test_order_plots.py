@@ -56,6 +56,15 @@ def test_cells_are_percentages_of_the_rows_wins(ax: Axes) -> None:
     assert {(text.get_position(), text.get_text()) for text in ax.texts} == {((1, 0), "25"), ((0, 1), "70")}
 
 
+def test_names_that_are_data_begin_no_formula(ax: Axes) -> None:
+    spread = pd.DataFrame({"topic": ["$x$", "$x$"], "permutation": [0, 1], "value": [0.1, 0.2]})
+    assert [label.get_text() for label in spread_of_conversations(ax, spread).get_xticklabels()] == [r"\$x\$"]
+    wins = pd.DataFrame({"topic": "$t$", "a": ["$a$", "b"], "b": ["b", "$a$"], "wins": [0.5, 0.5]})
+    (drawn,) = preferences([ax], wins, ["$a$", "b"])
+    assert drawn.get_title() == r"Conversation \$t\$"
+    assert [label.get_text() for label in drawn.get_yticklabels()] == [r"\$a\$", "b"]
+
+
 def test_ranges_show_the_exact_mean_and_the_script(ax: Axes) -> None:
     table = pd.DataFrame(
         {"run": ["x", "y"], "mean": [0.2, 0.3], "minimum": 0.1, "maximum": 0.5}
