@@ -93,5 +93,5 @@ def coverage(found: pd.DataFrame, prediction: str) -> Evidence:
     """Share of all orders within the bands that a prediction gives, of `unseen_systems`."""
     part = found[found["prediction"] == prediction]
     shares = part.groupby("topic", sort=False)["coverage"].mean().to_numpy()
-    said = f"share of the valid orders within the band predicted by {prediction}, each system left out once"
+    said = f"share of the valid orders within the band predicted by {prediction}; each system left out once"
     return Evidence(said, *_interval(shares), n=len(shares))

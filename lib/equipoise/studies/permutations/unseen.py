@@ -122,7 +122,8 @@ def unseen_systems(
 def by_prediction(found: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 1999) -> pd.DataFrame:
     """Means of `unseen_systems` over systems and conversations, the coverage with its interval over conversations.
 
-    ``error of the mean``: of the mean over all conversations, absolute, averaged over systems.
+    ``error of the mean``: of the mean over all conversations, absolute, averaged over systems. ``lowest system``: the
+    coverage of the system that is predicted worst.
     """
     rows = []
     for (name, needs), part in found.groupby(["prediction", "needs"], sort=False):
@@ -136,7 +137,8 @@ def by_prediction(found: pd.DataFrame, rng: np.random.Generator, *, resamples: i
         errors = {"error of the mean": (whole["predicted"] - whole["mean"]).abs().mean()}
         errors |= part[["mean error", "sd error", "distance"]].mean().to_dict()
         row = {"prediction": name, "needs": needs, **errors, "coverage": share, "low": low, "high": high}
-        rows.append(row | {"width": part["width"].mean()})
+        lowest = part.groupby("run")["coverage"].mean().min()
+        rows.append(row | {"lowest system": lowest, "width": part["width"].mean()})
     return pd.DataFrame(rows)
 
 
