@@ -18,7 +18,7 @@ from equipoise.measures.attribution import score_attribution, verdicts
 
 
 def answers(pairs: list[tuple[int, int]], relevant_author: str = "Human") -> pd.DataFrame:
-    """One row a question and mode; of a pair the first is cited in Informed, the second in CF-informed."""
+    """Of a pair, the first document is cited in Informed, the other in CF-informed; 1 is relevant."""
     modes = [("Informed", 0), ("CF-informed", 1)]
     rows = [(f"q{place}", mode, f"So [{pair[side]}]") for place, pair in enumerate(pairs) for mode, side in modes]
     table = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(relevant=[(1,)] * len(rows), documents=4)
