@@ -16,7 +16,8 @@ from pathlib import Path
 import pandas as pd
 
 from equipoise.loaders import registry
-from equipoise.studies.permutations.data import judged_conversations, read_qrels, read_topics
+from equipoise.loaders.topics import read_topics
+from equipoise.studies.permutations.data import judged_conversations, read_qrels
 from equipoise.systems.lexical import english_terms
 
 _BATCHES = [(group, batch) for group in "ABCDE" for batch in range(1, 6)]
@@ -80,7 +81,7 @@ def read_snippet_passages(path: str | Path) -> pd.DataFrame:
 
 def fetch_second() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Judged conversations of CAsT 2020 with proposed classes, their judgements, and the passages with text."""
-    topics = read_topics(registry.fetch("cast19", "2020/2020_manual_evaluation_topics_v1.0.json"))
+    topics = read_topics(registry.fetch("cast19", "2020/2020_manual_evaluation_topics_v1.0.json")).utterances
     qrels = read_qrels(registry.fetch("cast19", "2020/2020qrels.txt"))
     rewritten = read_rewritten(registry.fetch("cast_rewrites", "rewrites/2020/11_Human.tsv"))
     classes = topics[["query"]].assign(**{"class": proposed_classes(topics, rewritten)})
