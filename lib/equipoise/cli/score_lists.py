@@ -29,7 +29,7 @@ BIAS = "equipoise.measures.ranking_bias"
 @click.option(
     "--documents",
     required=True,
-    help="The collection: .jsonl with id and text, lines of id, tab and text, a folder of such, or an ir_datasets name.",
+    help="The collection: .jsonl with id and text, lines of id, tab and text, a folder, or an ir_datasets name.",
 )
 @click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
 @click.option(
