@@ -97,16 +97,17 @@ def numbered(values: pd.Series) -> tuple[Integers, pd.Index]:
     return codes.astype(np.int64, copy=False), pd.Index(distinct)
 
 
-def text_bytes(texts: Any) -> tuple[NDArray[np.uint8], Integers]:
-    """The bytes of texts of Arrow, eight more behind them, and where each text begins and the last ends."""
+def text_bytes(texts: Any, table: bytes | None = None) -> tuple[NDArray[np.uint8], Integers]:
+    """The bytes of texts of Arrow, eight more behind them, and where each text begins and the last ends.
+
+    ``table``: what to put in the place of each of the 256 bytes, if anything.
+    """
     whole = pc.fill_null(pa.array(texts).cast(pa.large_string()), "")
     whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
     _, offsets, data = whole.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(whole) + 1, 8 * whole.offset)
-    held = np.zeros(bounds[-1] - bounds[0] + 8, dtype=np.uint8)
-    if data is not None:
-        held[:-8] = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
-    return held, bounds - bounds[0]
+    held = bytes(memoryview(data)[bounds[0] : bounds[-1]]) if data else b""
+    return np.frombuffer(held.translate(table) + bytes(8), dtype=np.uint8), bounds - bounds[0]
 
 
 _BLOCK = 1 << 15
@@ -117,7 +118,7 @@ _KEPT = np.append(_BYTES, ~np.uint64(0))  # masks of the first 0 to 8 bytes of a
 def words_at(held: NDArray[np.uint8], begin: Integers, size: Integers) -> NDArray[np.uint64]:
     """Up to eight bytes from each place as one number, zeros behind the ``size`` of them that count."""
     words: NDArray[np.uint64] = np.ndarray(len(held) - 7, "<u8", held, strides=(1,))[begin]
-    words &= _KEPT[np.clip(size, 0, 8)]
+    words &= _KEPT[np.minimum(size, 8)]
     return words
 
 
@@ -131,7 +132,7 @@ def _fingerprints(texts: pd.Series) -> NDArray[np.uint64]:
         left = np.diff(begin)
         mixed = left.astype(np.uint64)
         for step in range(0, reach, 8):
-            mixed ^= words_at(held, np.minimum(begin[:-1] + step, len(held) - 8), left - step)
+            mixed ^= words_at(held, np.minimum(begin[:-1] + step, len(held) - 8), np.maximum(left - step, 0))
             mixed *= np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(29)
         found[first : first + _BLOCK] = mixed

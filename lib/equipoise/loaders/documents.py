@@ -77,8 +77,8 @@ def _quick_json(chunk: bytes) -> Any:
     lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
     if chunk.count(b"}\n{") != lines - 1 or (key == "_id" and b'"id"' in chunk) or not _flat(chunk):
         return None
-    kind = pa.int64() if isinstance(opening.get(key), int) else pa.string()
-    form = pyarrow.json.ParseOptions(explicit_schema=pa.schema({key: kind, "text": pa.string()}))
+    kind = pa.int64() if isinstance(opening.get(key), int) else pa.large_string()
+    form = pyarrow.json.ParseOptions(explicit_schema=pa.schema({key: kind, "text": pa.large_string()}))
     try:
         whole = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
         table = pyarrow.json.read_json(pa.BufferReader(chunk), whole, form)
@@ -87,7 +87,7 @@ def _quick_json(chunk: bytes) -> Any:
         return None
     if len(table) != lines or table[key].null_count or table["text"].null_count:
         return None
-    ids = table[key].cast(pa.string())
+    ids = table[key].cast(pa.large_string())
     return [ids, table["text"]] if pc.min(pc.binary_length(ids)).as_py() else None
 
 
@@ -102,7 +102,7 @@ def _quick_tsv(chunk: bytes) -> Any:
             pyarrow.csv.ReadOptions(use_threads=False, column_names=["id", "text"], block_size=len(lines) + 1),
             pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
             pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(("id", "text"), pa.string()), strings_can_be_null=False
+                column_types=dict.fromkeys(("id", "text"), pa.large_string()), strings_can_be_null=False
             ),
         )
     except pa.ArrowInvalid:
@@ -157,7 +157,7 @@ def _parquet_tables(path: Path) -> Iterator[pd.DataFrame]:
         if missing := [name for name in (key, text) if name not in file.schema_arrow.names]:
             raise refused(path, f"no column {' and '.join(missing)}", "the columns id and text")
         for batch in file.iter_batches(columns=[key, text]):
-            ids, texts = (batch[name].cast(pa.string()) for name in (key, text))
+            ids, texts = (batch[name].cast(pa.large_string()) for name in (key, text))
             if ids.null_count or texts.null_count:
                 raise refused(path, f"an empty field in {key} or {text}", "an id and a text in each row")
             yield _table(ids, texts)
@@ -166,7 +166,7 @@ def _parquet_tables(path: Path) -> Iterator[pd.DataFrame]:
 
 
 def _table(ids: Any, texts: Any) -> pd.DataFrame:
-    columns = [pa.array(column, pa.string()) if isinstance(column, tuple) else column for column in (ids, texts)]
+    columns = [pa.array(column, pa.large_string()) if isinstance(column, tuple) else column for column in (ids, texts)]
     return pa.table(columns, names=["document", "text"]).to_pandas().astype("str")
 
 

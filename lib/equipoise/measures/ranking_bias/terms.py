@@ -19,7 +19,7 @@ from equipoise.arrays import Booleans, Floats, Integers, each_once, text_bytes, 
 from equipoise.declare import checked
 from equipoise.options import Tokens
 
-_BLOCK = 4096
+_BLOCK = 2048
 """Texts worked on at a time: a few stay in the processor's cache."""
 
 _BETWEEN = {"space": None, "whitespace": re.compile(r"\s"), "word": re.compile(r"[\W_]")}
@@ -159,8 +159,8 @@ def _plain(texts: Any, tokens: str) -> Any:
 def _count(texts: Any, vocabulary: _Vocabulary, tokens: str) -> tuple[Integers, Integers, Integers]:
     """Row and term of every occurrence, and the number of words of each of the texts, of Arrow."""
     nothing, blank = (pa.scalar(text, pa.large_string()) for text in ("", " "))
-    whole, bounds = text_bytes(pc.binary_join_element_wise(_plain(texts, tokens), nothing, blank))
-    held = np.frombuffer(whole.tobytes().translate(_AS_BLANK[tokens]), dtype=np.uint8)
+    ended = pc.binary_join_element_wise(_plain(texts, tokens), nothing, blank)
+    held, bounds = text_bytes(ended, _AS_BLANK[tokens])
     blanks = np.flatnonzero(held[:-8] == ord(" "))
     begin = np.append(0, blanks[:-1] + 1)
     size = blanks - begin
@@ -211,11 +211,12 @@ def count_terms(
     for documents_of, texts in _tables(documents, batch):
         ids.append(documents_of)
         whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-        for first in range(0, len(whole), _BLOCK):
-            row, term, size = _count(whole.slice(first, _BLOCK), vocabulary, tokens)
-            ones = np.ones(len(row), dtype=np.int32)
-            parts.append(sparse.csr_array(sparse.coo_array((ones, (row, term)), shape=(len(size), len(names)))))
-            lengths.append(size)
+        found = [_count(whole.slice(first, _BLOCK), vocabulary, tokens) for first in range(0, len(whole), _BLOCK)]
+        row = np.concatenate([rows + place * _BLOCK for place, (rows, _, _) in enumerate(found)] or [lengths[0]])
+        term = np.concatenate([own for _, own, _ in found] or [lengths[0]])
+        entries = (np.ones(len(row), dtype=np.int32), (row, term))
+        parts.append(sparse.csr_array(sparse.coo_array(entries, shape=(len(whole), len(names)))))
+        lengths.extend(size for _, _, size in found)
     counts = sparse.vstack(parts, format="csr")
     return _once(TermCounts(pd.Index(pd.concat(ids), name="document"), names, counts, np.concatenate(lengths)))
 
