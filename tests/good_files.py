@@ -62,6 +62,20 @@ TEXTS = {
     ),
     "docs.tsv": "d1\the and him\nd2\tshe said\nd3\train\n",
     "terms.csv": "he,m\nhim,m\nshe,f\nher,f\n",
+    "cast.json": json.dumps(
+        [{"number": 7, "turn": [{"number": n, "raw_utterance": f"What is {n}?"} for n in (1, 2, 3)], "title": "n"}]
+    ),
+    "ids.tsv": "7_1\tWhat is 1?\n7_2\tWhat is 2?\n7_3\tAnd 3?\n",
+    "classes.csv": "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n",
+    "needs.csv": "query,depends_on\n7_3,7_2\n",
+    "asked.txt": "7_1 0 d1 2\n7_2 0 d1 0\n7_2 0 d2 1\n7_3 0 d3 1\n",
+    "permuted/settings.json": '{"context": "previous"}\n',
+    "permuted/classes.csv": "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n",
+    "permuted/orders.csv": (
+        "topic,permutation,position,query,id\n7,0,1,7_1,7-0_1\n7,0,2,7_2,7-1_2\n7,0,3,7_3,7-4_2\n"
+        "7,1,1,7_1,7-0_1\n7,1,2,7_3,7-3_2\n7,1,3,7_2,7-2_2\n"
+    ),
+    "b.run": "7-0_1 Q0 d1 1 1 x\n7-1_2 Q0 d2 1 2 x\n7-2_2 Q0 d1 1 2 x\n7-3_2 Q0 d3 1 2 x\n7-4_2 Q0 d2 1 2 x\n",
     "background.run": "T1 Q0 d1 1 9 x\nT1 Q0 d2 2 8 x\nT2 Q0 d2 1 7 x\nT2 Q0 d3 2 6 x\n",
     "answers.jsonl": lines(
         ANSWER, ANSWER | {"mode": "CF-informed", "answer": "No [1]."}, ANSWER | {"mode": "Vanilla", "answer": "[3]"}
@@ -105,6 +119,21 @@ COMMANDS = {
     "gfr of Parquet": [*_GFR.split(), "--run", "run.parquet", "-o", "out.csv"],
     "bias": [*_BIAS.split(), "--documents", "docs.jsonl"],
     "bias of tabs": [*_BIAS.split(), "--documents", "docs.tsv", "--background", "background.run"],
+    "permute": [
+        "permute",
+        "--topics",
+        "cast.json",
+        "--classes",
+        "classes.csv",
+        "--qrels",
+        "asked.txt",
+        "--context",
+        "previous",
+        "-o",
+        "out",
+    ],
+    "permute lines": ["permute", "--topics", "ids.tsv", "--dependencies", "needs.csv", "-o", "out"],
+    "orders": ["score", "orders", "permuted", "--run", "b.run", "--qrels", "asked.txt", "-o", "out"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
 }
 READ = [
@@ -119,6 +148,10 @@ READ = [
     *[("gfr", name) for name in ("a.run", "qrels.txt", "members.txt", "target.golddistr")],
     *[("gfr of Parquet", "run.parquet"), ("bias", "a.run"), ("bias", "docs.jsonl"), ("bias", "terms.csv")],
     *[("bias of tabs", "docs.tsv"), ("bias of tabs", "background.run"), ("attribution", "answers.jsonl")],
+    *[("permute", name) for name in ("cast.json", "classes.csv", "asked.txt")],
+    *[("permute lines", name) for name in ("ids.tsv", "needs.csv")],
+    *[("orders", f"permuted/{name}") for name in ("settings.json", "classes.csv", "orders.csv")],
+    *[("orders", name) for name in ("b.run", "asked.txt")],
 ]
 """Each command with each file that it reads."""
 

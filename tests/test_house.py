@@ -79,7 +79,7 @@ FLOORS = [
     ["attributes", "options", "statistics"],
     ["nuggets"],
     ["conversations", "loaders"],
-    ["measures"],
+    ["measures", "orders"],
     ["systems", "parquet_folders", "catalogue", "plots"],
     ["reports"],
     ["scaffold", "site"],

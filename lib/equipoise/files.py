@@ -155,7 +155,8 @@ def parse_json(text: str | bytes, unnumbered: Callable[[str], Any] | None = None
     try:
         return json.loads(text, parse_constant=unnumbered, parse_int=_whole, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON ({error.msg} at character {error.pos + 1})") from None
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise ValueError(f"no JSON ({error.msg} at {line}character {error.colno})") from None
     except UnicodeDecodeError:
         raise ValueError("bytes that are not UTF-8") from None
     except RecursionError:
@@ -212,6 +213,11 @@ class Source:
             self.problems.add(self.name, self._header, name, found, "the column" + known)
         if not missing and (others := [name for name in names if name not in (*required, *optional)]):
             warnings.warn(f"not read: column {listed(others)}; known are {listed((*required, *optional))}", Note, 2)
+
+
+def cells(column: pd.Series) -> Callable[[int], str]:
+    """What is found in a row of a column, for `Source.report`."""
+    return lambda row: shown(column[row])
 
 
 def _records(text: str) -> Iterator[tuple[int, list[str]]]:

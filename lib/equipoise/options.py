@@ -148,6 +148,15 @@ Decimals = Annotated[
 
 PermutationNumbers = Annotated[Sequence[int], Option("Numbers of permutations of each conversation to try.", least=1)]
 Repeats = Annotated[int, Option("Draws for each number of permutations.", least=1)]
+DrawnOrders = Annotated[
+    int,
+    Option("Orders of each conversation to draw besides the script; all where there are fewer.", least=1, most=10**6),
+]
+Context = Annotated[
+    Literal["history", "previous", "first", "first-and-previous"],
+    Option("What a system sees before an utterance; with less than the whole history it has fewer inputs to run."),
+]
+RankingMeasure = Annotated[str, Option("Measure of each ranking, as ir_measures names it.", form="NAME")]
 # --- answers ------------------------------------------------------------------------------------------------------
 
 OutOfRange = Annotated[

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import read_nuggets
 from equipoise.problems import InputError, Problem, Problems, shown, together
-from equipoise.writing import staging, sweep, write_files
+from equipoise.writing import new_folder, write_files
 
 Scorer = Literal["gfrc", "gfrc2"]
 """Functions that score a nugget table, each in the module of measures of its own name."""
@@ -113,21 +113,15 @@ def score_parts(
     """
     if measure not in get_args(Scorer):
         raise ValueError(f"no measure {measure!r}; there are {', '.join(get_args(Scorer))}")
-    top, target = Path(source).absolute(), Path(output).absolute()
-    if target.exists():
-        raise ValueError(f"{output} is there already; name a folder that is not")
-    names = parts(source)
+    top, names = Path(source).absolute(), parts(source)
     chosen = list(attributes) if select is None else list(select)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    sweep(target.parent)
-    with staging(target, folder=True) as made:
+    with new_folder(output) as made:
         rest = measure, dict(attributes), chosen, dict(options or {})
         tasks = [(top / name, made / name, *rest) for name in names]
         conversations = run_each(_score_part, tasks, executor, "partition")
         _refuse_shared([top / name for name in names], conversations)
         for leftover in made.rglob(".*"):  # of a worker that died while it wrote
             leftover.unlink()
-        made.rename(target)
     return sum(map(len, conversations))
 
 

@@ -25,7 +25,9 @@ def harmless(text: Any) -> Any:
     return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
 
 
-def write_csv(table: pd.DataFrame, path: Path | TextIO | BinaryIO, *, for_spreadsheets: bool = False) -> None:
+def write_csv(
+    table: pd.DataFrame, path: Path | TextIO | BinaryIO, *, for_spreadsheets: bool = False, header: bool = True
+) -> None:
     """Write a table as CSV at 12 significant digits, the same bytes everywhere.
 
     ``for_spreadsheets`` makes `harmless` what a spreadsheet would run: a table to look at, not to read again.
@@ -38,7 +40,7 @@ def write_csv(table: pd.DataFrame, path: Path | TextIO | BinaryIO, *, for_spread
                 tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
     for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
         tidy[column] = tidy[column] + 0.0  # no negative zero
-    tidy.to_csv(path, index=False, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")
+    tidy.to_csv(path, index=False, header=header, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")
 
 
 def lock(descriptor: int) -> bool | None:
@@ -88,6 +90,19 @@ def staging(target: Path, *, folder: bool = False) -> Iterator[Path]:
         else:
             made.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+@contextmanager
+def new_folder(path: str | Path) -> Iterator[Path]:
+    """A folder to be filled, in its place once the block has ended well; one that is there is refused."""
+    target = Path(path).absolute()
+    if target.exists():
+        raise ValueError(f"{path} is there already; name a folder that is not")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    sweep(target.parent)
+    with staging(target, folder=True) as made:
+        yield made
+        made.rename(target)
 
 
 def _keep(target: Path, stack: ExitStack, undo: ExitStack) -> None:

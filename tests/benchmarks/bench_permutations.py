@@ -17,8 +17,8 @@ import pytest
 import statsmodels.formula.api as smf
 from statsmodels.stats.anova import anova_lm
 
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.variance import anova
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.variance import anova
 
 TWELVE = ["SE", "FT", "FT", "SE", "PT", "PT", "FT", "SE", "PT", "FT", "SE", "PT"]  # 10,080 valid orders
 

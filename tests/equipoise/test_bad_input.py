@@ -527,14 +527,14 @@ def _refusable(option: str, value: str) -> bool:
 
 OPTIONS = [
     (command, option, value)
-    for command in ("gfrc", "gfrc2", "gfr", "bias", "attribution")
+    for command in ("gfrc", "gfrc2", "gfr", "bias", "attribution", "permute")
     for option in _numbered(command)
     for value in NASTY
     if _refusable(option, value)
 ]
 
 
-@pytest.mark.parametrize("command", ["gfrc", "gfrc2", "gfr", "bias", "attribution"])
+@pytest.mark.parametrize("command", ["gfrc", "gfrc2", "gfr", "bias", "attribution", "permute"])
 def test_a_value_that_no_option_takes(command: str) -> None:
     for _, option, value in (case for case in OPTIONS if case[0] == command):
         refused([*COMMANDS[command], f"{option}={value}"], option.strip("-").removesuffix("s"))
@@ -597,6 +597,12 @@ def test_a_value_that_no_option_takes(command: str) -> None:
         ("attribution", "--level .nan", "--level"),
         ("attribution", "--level 1", "--level"),
         ("attribution", "--resamples 1000000000000", "--resamples"),
+        ("permute", "--dependencies needs.csv", "--classes or --dependencies"),
+        ("permute", "--context all", "--context"),
+        ("orders", "--measure nDGC@3", "no measure 'nDGC@3'"),
+        ("orders", "--run a.run", "a.run ranks for none of the inputs, such as 7-0_1"),
+        ("orders", "--run b.run", "two runs have the same file name"),
+        ("orders", "--qrels qrels.txt", "no utterance has a judgement: the qrels lack 7_1"),
         ("attribution", "--by colour", "colour"),
         ("attribution", "--favoured Cat", "Cat"),
         ("transcripts", "--marks page", "--marks"),

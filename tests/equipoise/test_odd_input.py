@@ -128,7 +128,7 @@ def test_the_same_content_in_other_clothes(command: str, name: str, how: str, he
     run, called_run = Path(name).name, Path(odd).name
     called_run = called_run[:-3] if called_run.lower().endswith(".gz") else called_run
     expected = {out: content.replace(run.encode(), called_run.encode()) for out, content in plain.items()}
-    if name != "a.run":
+    if name not in ("a.run", "b.run"):
         expected = plain
     found = made(words)
     if "parquet" not in "".join(found):

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import Conversation, conversations, with_dependencies
 from equipoise.studies.permutations.authors_sampler import authors_sample, distinct_orders
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.conversations import Conversation, conversations, with_dependencies
 
 CLASSES = ["SE", "FT", "SE", "PT", "PT", "FT", "PT"]
 

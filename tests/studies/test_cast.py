@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,12 @@ import pytest
 from equipoise import project
 from equipoise.files import read_columns
 from equipoise.loaders import registry, trec
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import conversations, with_dependencies
 from equipoise.problems import InputError
 from equipoise.reports.printed import printed_table
 from equipoise.studies.permutations import data as cast
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.conversations import conversations, utterance_blocks, with_dependencies
+from equipoise.studies.permutations.tables import utterance_blocks
 
 
 def problems(reader: Callable[[Path], pd.DataFrame], path: Path, content: str) -> list[str]:
@@ -60,24 +60,6 @@ def test_every_problem_of_the_passages_is_reported(tmp_path: Path) -> None:
         ", line 4, column query: found 'x', wanted a topic and a turn, such as 31_4",
         ", line 5, column passage: found 'NEWS_1', wanted an id that starts with CAR or MARCO or WAPO",
     ]
-
-
-def test_every_problem_of_the_topics_is_reported(tmp_path: Path) -> None:
-    topics = [
-        {"number": 1, "turn": [{"number": 1, "raw_utterance": "What?"}, {"number": 1, "raw_utterance": "Why?"}]},
-        {"number": "2", "turn": [{"number": 1}]},
-        "three",
-    ]
-    found = problems(cast.read_topics, tmp_path / "topics.json", json.dumps(topics))
-    assert found == [
-        ", column topic 1, turn at place 2: found turn 1 again, wanted each turn once",
-        ", column topic at place 2, number: found str '2', wanted a value of type int",
-        ", column topic None, turn at place 1, raw_utterance: found nothing, wanted a value of type str",
-        ", column topic at place 3, number: found nothing, wanted a value of type int",
-        ", column topic at place 3, turn: found nothing, wanted a value of type list",
-    ]
-    assert "line 1, column character 2: found" in problems(cast.read_topics, tmp_path / "topics.json", "{oops")[0]
-    assert problems(cast.read_topics, tmp_path / "topics.json", "{}") == [": found dict, wanted a list of topics"]
 
 
 @pytest.mark.parametrize("reader", [cast.read_classes, cast.read_qrels, cast.read_resolved])

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from equipoise.measures.orders import preference
-from equipoise.studies.permutations.order_effects import (
+from equipoise.orders.effects import (
     conversation_spread,
     largest_differences,
-    order_correlation,
     performance,
     sampling_error,
     standard_errors,
 )
+from equipoise.studies.permutations.order_measures import order_correlation
 from equipoise.studies.permutations.scoring import run_scores, score_alternatives
 
 

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from equipoise.plots.orders import preferences, spread_of_conversations
 from equipoise.studies.permutations import figures as order_plots
 
 
@@ -41,7 +42,7 @@ def test_boxes_span_the_orders_and_diamonds_mark_the_script(ax: Axes) -> None:
     spread = pd.DataFrame(
         {"topic": ["31"] * 3 + ["32"] * 2, "permutation": [0, 1, 2, 0, 1], "value": [0.3, 0.1, 0.2, 0.5, 0.9]}
     )
-    order_plots.spread_of_conversations(ax, spread)
+    spread_of_conversations(ax, spread)
     (diamonds,) = (line for line in ax.lines if line.get_label() == "order of the script")
     assert np.asarray(diamonds.get_ydata()).tolist() == [0.3, 0.5]
     heights = {float(value) for line in ax.lines for value in np.asarray(line.get_ydata())}
@@ -51,8 +52,17 @@ def test_boxes_span_the_orders_and_diamonds_mark_the_script(ax: Axes) -> None:
 
 def test_cells_are_percentages_of_the_rows_wins(ax: Axes) -> None:
     table = pd.DataFrame({"topic": "31", "a": ["x", "y"], "b": ["y", "x"], "wins": [0.25, 0.7]})
-    order_plots.preferences([ax], table, ["x", "y"])
+    preferences([ax], table, ["x", "y"])
     assert {(text.get_position(), text.get_text()) for text in ax.texts} == {((1, 0), "25"), ((0, 1), "70")}
+
+
+def test_names_that_are_data_begin_no_formula(ax: Axes) -> None:
+    spread = pd.DataFrame({"topic": ["$x$", "$x$"], "permutation": [0, 1], "value": [0.1, 0.2]})
+    assert [label.get_text() for label in spread_of_conversations(ax, spread).get_xticklabels()] == [r"\$x\$"]
+    wins = pd.DataFrame({"topic": "$t$", "a": ["$a$", "b"], "b": ["b", "$a$"], "wins": [0.5, 0.5]})
+    (drawn,) = preferences([ax], wins, ["$a$", "b"])
+    assert drawn.get_title() == r"Conversation \$t\$"
+    assert [label.get_text() for label in drawn.get_yticklabels()] == [r"\$a\$", "b"]
 
 
 def test_ranges_show_the_exact_mean_and_the_script(ax: Axes) -> None:

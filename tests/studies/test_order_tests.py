@@ -10,7 +10,8 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
 
-from equipoise.studies.permutations.class_structures import ClassStructure
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.variance import OVER_CONVERSATIONS, anova
 from equipoise.studies.permutations.order_tests import (
     model_randomisation,
     order_randomisation,
@@ -18,7 +19,6 @@ from equipoise.studies.permutations.order_tests import (
     shared_by_systems,
     variance_components,
 )
-from equipoise.studies.permutations.variance import OVER_CONVERSATIONS, anova
 from random_scores import random_scores
 
 STRUCTURES = {

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from equipoise.measures.orders import preference
+from equipoise.orders.effects import largest_differences, standard_errors
+from equipoise.orders.variance import anova, tiers, tukey_hsd
 from equipoise.reports.claims import Evidence
 from equipoise.reports.printed import printed_table
 from equipoise.studies.permutations import claims, sentences, tables
-from equipoise.studies.permutations.order_effects import largest_differences, standard_errors
-from equipoise.studies.permutations.variance import anova, tiers, tukey_hsd
 
 TABLE_2 = printed_table("permutations/table-2")
 RUNS = ["CU", "FU", "LP", "RM3p"]

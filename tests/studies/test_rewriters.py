@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from equipoise import project
 from equipoise.loaders import registry
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import Conversation, conversations
 from equipoise.studies.permutations import record, rewrites, spreads
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.conversations import Conversation, conversations
 from equipoise.studies.permutations.data import fetch_judged
 from equipoise.studies.permutations.second_collection import agreement, fetch_rewrites, fetch_second, proposed_classes
 from equipoise.studies.permutations.systems import REWRITER, context_rankings

@@ -17,17 +17,18 @@ from equipoise import project
 from equipoise.attributes import attribute_sets
 from equipoise.loaders import registry
 from equipoise.nuggets import nugget_table
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import Conversation, sampled_orders
+from equipoise.orders.structures import GraphStructure
 from equipoise.studies import recording
 from equipoise.studies.permutations import record
 from equipoise.studies.permutations.antecedents import FIELDS, KEY, KIND, RECORD, antecedent, read_antecedents
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.conversations import Conversation, sampled_orders, utterance_blocks
 from equipoise.studies.permutations.data import fetch_judged
 from equipoise.studies.permutations.experiment import Experiment
-from equipoise.studies.permutations.order_effects import by_order
+from equipoise.studies.permutations.order_measures import by_order
 from equipoise.studies.permutations.scoring import optimistic, score_alternatives
-from equipoise.studies.permutations.structures import GraphStructure
 from equipoise.studies.permutations.systems import SYSTEMS, Settings, context_rankings, sequential_rankings
+from equipoise.studies.permutations.tables import utterance_blocks
 from equipoise.systems.lexical import Collection, bm25, query_likelihood, relevance_model, rm3, top, unit_mass
 
 PASSAGES = {

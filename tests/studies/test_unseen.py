@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from equipoise.arrays import Floats
+from equipoise.orders.class_structures import ClassStructure
 from equipoise.studies.permutations.bootstraps import NEEDS, Observed, bootstrapped
-from equipoise.studies.permutations.class_structures import ClassStructure
 from equipoise.studies.permutations.needed import orders_for_ranking, pair_certainty
 from equipoise.studies.permutations.unseen import (
     CALIBRATED,

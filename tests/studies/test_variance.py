@@ -13,14 +13,14 @@ from scipy import stats
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multicomp import pairwise_tukeyhsd
 
-from equipoise.studies.permutations.variance import (
+from equipoise.orders.variance import (
     OVER_CONVERSATIONS,
     anova,
     anova_from_sums,
-    rounding_bounds,
     tiers,
     tukey_hsd,
 )
+from equipoise.studies.permutations.tables import rounding_bounds
 from random_scores import random_scores
 
 

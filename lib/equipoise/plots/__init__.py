@@ -5,11 +5,13 @@ Colours stay apart for colour-blind readers, and there is no more ink than neede
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from equipoise.problems import plain
 
@@ -38,6 +40,12 @@ def use_style() -> None:
             "svg.fonttype": "path",
         }
     )
+
+
+def save_svg(figure: Figure, path: Path, title: str) -> None:
+    """Write a figure as SVG, the same bytes at every run."""
+    with mpl.rc_context({"svg.hashsalt": path.name.removesuffix(".svg")}):
+        figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Creator": None, "Title": title})
 
 
 def look(number: int) -> dict[str, Any]:

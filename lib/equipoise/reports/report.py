@@ -18,7 +18,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
@@ -144,10 +143,8 @@ class Report:
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         svg, png = (self.folder / file for file in files)
         svg.parent.mkdir(exist_ok=True)
-        with mpl.rc_context({"svg.hashsalt": slug}):  # the same bytes at every run
-            metadata = {"Date": None, "Creator": None, "Title": caption}
-            figure.savefig(svg, bbox_inches="tight", metadata=metadata)
-            figure.savefig(png, bbox_inches="tight", dpi=144, metadata={"Software": None})
+        plots.save_svg(figure, svg, caption)
+        figure.savefig(png, bbox_inches="tight", dpi=144, metadata={"Software": None})
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")

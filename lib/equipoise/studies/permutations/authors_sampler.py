@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.conversations import Conversation
-from equipoise.studies.permutations.structures import Orders
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import Conversation
+from equipoise.orders.structures import Orders
 
 
 def authors_sample(structure: ClassStructure, classes: Sequence[str], size: int, rng: np.random.Generator) -> Orders:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.arrays import Floats, Integers
+from equipoise.orders.structures import Orders, Structure
 from equipoise.studies.permutations.experiment import Experiment
-from equipoise.studies.permutations.structures import Orders, Structure
 
 # what each needs of a system; mixed comes with the sign of its differences as programmed, and turned
 NEEDS: Mapping[str, str] = {

@@ -11,9 +11,9 @@ from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 from equipoise.measures.orders import SCRIPT, score_matrix
+from equipoise.orders.effects import conversation_leads, conversation_spread
 from equipoise.reports.claims import Evidence
 from equipoise.statistics import resampled
-from equipoise.studies.permutations.order_effects import conversation_leads, conversation_spread
 from equipoise.studies.permutations.order_tests import shared_by_systems
 from equipoise.studies.permutations.tables import script_place
 

@@ -10,20 +10,16 @@ The data items are ``cast19`` (topics, judgements), ``mele_classes`` (classes by
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from equipoise.files import read_text
-from equipoise.loaders import registry, trec
+from equipoise.loaders import registry, topics, trec
+from equipoise.orders.class_structures import CLASSES
 from equipoise.problems import InputError, Problem, Problems
-
-# classes of an utterance: self-explanatory, depends on the first topic, depends on a previous topic
-CLASSES = ("SE", "FT", "PT")
 
 # collections of the CAsT 2019 passages: Wikipedia (TREC CAR), the web (MS MARCO), news (Washington Post)
 _SOURCES = ("CAR", "MARCO", "WAPO")
@@ -38,39 +34,8 @@ _QUERY_WANTED = "a topic and a turn, such as 31_4"
 
 
 def read_topics(path: str | Path) -> pd.DataFrame:
-    """Utterances of the topics, from the JSON file of the track: columns query, topic, turn, text, in file order.
-
-    Data item cast19, ``2019/data/evaluation/evaluation_topics_v1.0.json``.
-    """
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError([Problem(str(path), error.lineno, f"character {error.colno}", error.msg, "JSON")]) from None
-    if not isinstance(content, list):
-        raise InputError([Problem(str(path), None, None, type(content).__name__, "a list of topics")])
-    problems, rows, seen = Problems(), [], set()
-
-    def field(owner: object, key: str, kind: type, where: str) -> Any:
-        value = owner.get(key) if isinstance(owner, dict) else None
-        if type(value) is kind:  # true is no number
-            return value
-        found = "nothing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
-        problems.add(path, None, f"{where}, {key}", found, f"a value of type {kind.__name__}")
-        return None
-
-    for place, topic in enumerate(content, 1):
-        number = field(topic, "number", int, f"topic at place {place}")
-        for turn_place, turn in enumerate(field(topic, "turn", list, f"topic at place {place}") or [], 1):
-            where = f"topic {number}, turn at place {turn_place}"
-            turn_number, text = field(turn, "number", int, where), field(turn, "raw_utterance", str, where)
-            if None in (number, turn_number, text):
-                continue
-            if (number, turn_number) in seen:
-                problems.add(path, None, where, f"turn {turn_number} again", "each turn once")
-            seen.add((number, turn_number))
-            rows.append((f"{number}_{turn_number}", str(number), turn_number, text.strip()))
-    problems.refuse()
-    return pd.DataFrame(rows, columns=["query", "topic", "turn", "text"])
+    """Utterances of the topics of a track: columns query, topic, turn, text, in file order."""
+    return topics.read_topics(path).utterances
 
 
 def _fields(path: str | Path, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:
@@ -183,10 +148,10 @@ def judged_conversations(topics: pd.DataFrame, classes: pd.DataFrame, qrels: pd.
 
 def fetch_judged() -> tuple[pd.DataFrame, pd.DataFrame]:
     """The judged conversations of CAsT 2019 and their judgements, from the upstream files."""
-    topics = read_topics(registry.fetch("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json"))
+    utterances = read_topics(registry.fetch("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json"))
     classes = read_classes(registry.fetch("mele_classes", "data/datasets/test_set.tsv"))
     qrels = read_qrels(registry.fetch("cast19", "2019/data/2019qrels.txt"))
-    return judged_conversations(topics, classes, qrels), qrels
+    return judged_conversations(utterances, classes, qrels), qrels
 
 
 def fetch_rewriting_runs(count: int) -> dict[str, pd.DataFrame]:

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.conversations import Conversation
+from equipoise.orders.conversations import Conversation
 from equipoise.studies.permutations.scoring import grades, optimistic, run_scores, score_alternatives
 from equipoise.studies.permutations.systems import (
     PAPER,

@@ -10,18 +10,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from equipoise.plots import COLOURS
+from equipoise.plots.orders import SCRIPT_MARK
 
 _CLASS_COLOURS = {"SE": COLOURS[0], "FT": COLOURS[4], "PT": COLOURS[2]}
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
-_SCRIPT: dict[str, Any] = {"marker": "D", "color": "#F0C808", "markeredgecolor": "black"}
-_SCRIPT |= {"markeredgewidth": 0.8, "linestyle": "none"}
 _LINE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.2}
 _BAND: dict[str, Any] = {"color": COLOURS[5], "lw": 7, "alpha": 0.7}
 
@@ -48,53 +45,6 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     return ax
 
 
-def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG@3") -> Axes:
-    """Draw each conversation's score over its orders: quartiles, extremes, a diamond for the script (Figure 1).
-
-    ``spread``: of `conversation_spread`. ``measure``: name of the score, for the axis.
-    """
-    script = spread[spread["permutation"] == 0].set_index("topic")["value"]
-    samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in script.index]
-    line, box = {"color": COLOURS[0]}, {"facecolor": COLOURS[5], "edgecolor": COLOURS[0]}
-    styles: dict[str, Any] = {"whiskerprops": line, "capprops": line, "medianprops": {"color": "black"}}
-    ax.boxplot(samples, tick_labels=script.index, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)
-    ax.plot(range(1, len(script) + 1), script, label="order of the script", zorder=5, **_SCRIPT)
-    ax.set(xlabel="Conversation", ylabel=f"Mean {measure} over systems")
-    ax.legend()
-    return ax
-
-
-def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) -> Sequence[Axes]:
-    """Draw the percentage of the orders on which the row's system beats the column's, one panel a conversation.
-
-    ``table``: of `equipoise.measures.orders.preference`. ``runs``: systems, in the order of the rows and columns.
-    """
-    for ax, (topic, part) in zip(axes, table.groupby("topic", sort=False), strict=True):
-        wins = part.pivot_table(index="a", columns="b", values="wins").reindex(index=runs, columns=runs)
-        values = wins.to_numpy(dtype=np.float64) * 100
-        ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=0, vmax=100, aspect="auto")
-        for row, column in np.argwhere(np.isfinite(values)):
-            style: dict[str, Any] = {"color": "white" if values[row, column] < 55 else "black", "fontsize": 8}
-            ax.text(column, row, f"{values[row, column]:.0f}", ha="center", va="center", **style)
-        ax.set_title(f"Conversation {topic}", fontsize=10)
-        ax.set_xticks(range(len(runs)), runs, rotation=45, ha="right", fontsize=8)
-        ax.set_yticks(range(len(runs)), runs, fontsize=8)
-        ax.grid(visible=False)
-    return axes
-
-
-def preference_panels(table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator) -> Figure:
-    """Draw Figure 2 for some conversations, drawn at random, four in a row."""
-    topics = table["topic"].unique()
-    chosen = topics[np.sort(rng.choice(len(topics), min(count, len(topics)), replace=False))]
-    rows = -(-len(chosen) // 4)
-    figure, axes = plt.subplots(rows, 4, figsize=(13, 3 * rows), squeeze=False)
-    for ax in axes.ravel()[len(chosen) :]:
-        ax.set_axis_off()
-    preferences(list(axes.ravel()[: len(chosen)]), table[table["topic"].isin(chosen)], runs)
-    return figure
-
-
 def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str = "nDCG@3") -> Axes:
     """Draw what sampling sees of each system beside what is exactly so over all valid orders.
 
@@ -104,14 +54,14 @@ def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str 
     ax.hlines(place, table["minimum"], table["maximum"], **_LINE)
     ax.hlines(place, table["sampled minimum"], table["sampled maximum"], **_BAND)
     ax.plot(table["mean"], place, "|", color="black", markersize=13, markeredgewidth=1.6)
-    ax.plot(script[table["run"]], place, zorder=5, markersize=6, **_SCRIPT)
+    ax.plot(script[table["run"]], place, zorder=5, markersize=6, **SCRIPT_MARK)
     ax.set_yticks(place, table["run"])
     ax.set(xlabel=f"Mean {measure} over conversations", ylim=(-0.7, len(table) - 0.3))
     handles = [
         Line2D([], [], label="all orders, lowest to highest", **_LINE),
         Line2D([], [], label="sampled orders, lowest to highest", **_BAND),
         Line2D([], [], color="black", marker="|", markersize=11, linestyle="none", label="exact mean"),
-        Line2D([], [], label="order of the script", **_SCRIPT),
+        Line2D([], [], label="order of the script", **SCRIPT_MARK),
     ]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
     return ax

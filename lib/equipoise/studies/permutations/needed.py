@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from equipoise.arrays import Floats
-from equipoise.studies.permutations.order_effects import standard_errors
+from equipoise.orders.effects import standard_errors
 
 LIKELY = 0.95
 

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers
 from equipoise.measures.orders import score_matrix
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.structures import Orders
+from equipoise.orders.variance import INTERACTION
 from equipoise.statistics import resampled
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.structures import Orders
-from equipoise.studies.permutations.variance import INTERACTION
 
 _EQUAL = 1e-9  # statistics that differ by no more, relatively, are equal
 

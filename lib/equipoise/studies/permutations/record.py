@@ -16,8 +16,8 @@ import click
 from tqdm import tqdm
 
 from equipoise import project
+from equipoise.orders.conversations import conversations
 from equipoise.studies.permutations import antecedents, rewrites
-from equipoise.studies.permutations.conversations import conversations
 from equipoise.studies.permutations.data import fetch_judged
 from equipoise.studies.recording import add, begin, settings_of
 from equipoise.systems.language_models import load_server

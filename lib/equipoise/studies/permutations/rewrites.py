@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise.studies.permutations.conversations import Conversation
+from equipoise.orders.conversations import Conversation
 from equipoise.studies.recording import read
 
 # below data/: for each pair of utterances what a model wrote

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.conversations import Conversation
+from equipoise.orders.conversations import Conversation
 from equipoise.systems import lexical
 from equipoise.systems.lexical import Collection
 

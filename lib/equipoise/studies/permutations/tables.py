@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 
 from equipoise.measures.orders import SCRIPT, score_matrix
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import Conversation, conversations
+from equipoise.orders.effects import performance, standard_errors
+from equipoise.orders.structures import Orders
+from equipoise.orders.variance import anova_from_sums
 from equipoise.statistics import bootstrap_interval
-from equipoise.studies.permutations.conversations import Conversation, conversations
 from equipoise.studies.permutations.experiment import Experiment
-from equipoise.studies.permutations.order_effects import performance, standard_errors
 from equipoise.studies.permutations.scoring import run_scores
-from equipoise.studies.permutations.structures import Orders
 from equipoise.studies.permutations.systems import SYSTEMS
 
 _SYSTEM = ["run", "variant"]
@@ -159,3 +161,49 @@ def ranges(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def script_place(spread: pd.DataFrame) -> pd.Series:
     """Share of the orders of each conversation that score higher than the script."""
     return spread[spread["permutation"] == 0].set_index("topic")["rank"]
+
+
+def utterance_blocks(table: pd.DataFrame, made: Sequence[Conversation]) -> pd.DataFrame:
+    """Block of every utterance of conversations with a class structure, for pictures and for checking by eye.
+
+    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the utterances in
+    the order of their blocks; block 0 opens the conversation.
+    """
+    rows = []
+    for conversation in made:
+        structure = conversation.structure
+        if not isinstance(structure, ClassStructure):
+            raise TypeError(f"topic {conversation.topic} has a {type(structure).__name__}, which has no blocks")
+        for number, block in enumerate(structure.blocks):
+            rows += [(conversation.topic, conversation.queries[utterance], number) for utterance in block]
+    blocks = pd.DataFrame(rows, columns=["topic", "query", "block"])
+    return blocks.merge(table[["query", "turn", "class"]], on="query")[["topic", "turn", "class", "block"]]
+
+
+def completed(printed: pd.DataFrame) -> pd.DataFrame:
+    """A printed analysis of variance, made anew from its own sums of squares and degrees of freedom."""
+    sums = printed.astype({"SS": float, "DF": int})
+    return anova_from_sums(sums, observations=int(sums.set_index("source").loc["Total", "DF"]) + 1)
+
+
+def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.0005) -> pd.DataFrame:
+    r"""Bounds of F, by table, when the sums of squares are known only as printed, and whether the printed F is within.
+
+    .. math::
+        \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
+        \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
+
+    ``printed``: tables with the columns ``source, SS, DF, F``; their row "Error" is the residual. ``half_unit``: h,
+    half a unit of the last printed place. Checks permutations, Tables 4 and 5, against themselves.
+    """
+    parts = []
+    for name, table in printed.items():
+        factors = table.set_index("source").astype({"SS": float, "DF": int})
+        residual, freedom = factors.loc["Error", ["SS", "DF"]]
+        factors = factors.drop(["Error", "Total"])
+        low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
+        high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
+        within = factors["F"].astype(float).between(low, high).astype(str)
+        bounds = {"table": name, "lowest F": low, "printed F": factors["F"], "highest F": high, "within": within}
+        parts.append(pd.DataFrame(bounds).reset_index())
+    return pd.concat(parts, ignore_index=True)[["table", "source", "lowest F", "printed F", "highest F", "within"]]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits, members
+from equipoise.orders.lattices import LARGEST_INT64, Counts, Lattice, Masks, bits, members
 
 Orders = NDArray[np.intp]
 

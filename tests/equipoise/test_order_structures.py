@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from equipoise.studies.permutations import lattices
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.structures import GraphStructure, Structure
+from equipoise.orders import lattices
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.structures import GraphStructure, Structure
 
 classes = st.lists(st.sampled_from(["SE", "FT", "PT"]), max_size=6).map(lambda tail: ["SE", *tail])
 homes = st.sampled_from(["ft", "se"])

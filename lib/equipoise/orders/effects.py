@@ -1,4 +1,4 @@
-"""What permuting conversations does to scores: Tables 2 and 3 and Figure 1, sampled beside exact values, correlation.
+"""What permuting conversations does to scores: Tables 2 and 3 and Figure 1, sampled beside exact values.
 
 Scores are tables with the columns run, topic, permutation, value; see `equipoise.measures.orders`.
 """
@@ -12,19 +12,6 @@ import pandas as pd
 
 from equipoise.arrays import Floats, starts
 from equipoise.measures.orders import SCRIPT, score_matrix
-
-
-def by_order(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """One measure of the conversations of `Experiment.answers`, by topic and permutation again.
-
-    ``scores`` (columns run, topic, measure, value): of a nugget table whose topics are named topic#permutation; the
-    measure has rows of a whole conversation, or of one attribute set.
-    """
-    chosen = scores[scores["measure"] == measure].reset_index(drop=True)
-    parts = chosen["topic"].str.extract(r"^(?P<topic>.+)#(?P<permutation>\d+)$")
-    if chosen.empty or parts.isna().to_numpy().any():
-        raise ValueError(f"scores of {measure} for topics named topic#permutation are wanted")
-    return chosen[["run", "value"]].join(parts.astype({"permutation": int}))
 
 
 def performance(scores: pd.DataFrame) -> pd.DataFrame:
@@ -106,9 +93,10 @@ def complete(exact: pd.DataFrame) -> pd.DataFrame:
 def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """What sampled permutations say of each system beside what is exactly so over all valid orders.
 
-    ``exact``: of `Experiment.exact`; systems with missing values are left out. ``scores``: of the sampled orders;
-    the order of the script is not counted as drawn. Returns columns run, mean, sampled mean, error, standard error,
-    minimum, sampled minimum, maximum, sampled maximum: means over conversations; error is sampled minus exact.
+    ``exact``: columns run, topic, orders, mean, sd, minimum, maximum; systems with missing values are left out.
+    ``scores``: of the sampled orders; the order of the script is not counted as drawn. Returns columns run, mean,
+    sampled mean, error, standard error, minimum, sampled minimum, maximum, sampled maximum: means over conversations;
+    error is sampled minus exact.
 
     Beyond the paper, which samples 100 orders and leaves the exact distribution to future work (section 5).
     """
@@ -140,20 +128,3 @@ def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
     table = exact.merge(pd.DataFrame({"permutations": sorted(set(sizes))}), how="cross")
     drawn = table["permutations"].clip(upper=table["orders"])
     return _standard_errors(table, drawn, ["run", "permutations"]).reset_index()
-
-
-def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's rank correlation of two measures over the orders of each conversation.
-
-    Both tables hold the same systems on the same orders. Returns columns run, topic, orders, correlation; NaN where
-    one of the measures does not depend on the order.
-
-    Beyond the paper: does the order move another measure as it moves nDCG? Equal values share their mean rank.
-    """
-    keys = ["run", "topic", "permutation"]
-    both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, suffixes=("", " 2"))
-    if both.isna().to_numpy().any() or not len(both) == len(first) == len(second):
-        raise ValueError("both tables need one score for the same systems, topics and permutations")
-    groups = both.round(12).groupby(["run", "topic"], sort=False)
-    correlation = groups[["value", "value 2"]].corr("spearman").xs("value", level=-1)["value 2"]
-    return pd.DataFrame({"orders": groups.size(), "correlation": correlation}).reset_index()

@@ -16,9 +16,11 @@ from typing import Literal
 import numpy as np
 
 from equipoise.arrays import Booleans, Floats
-from equipoise.studies.permutations.data import CLASSES
-from equipoise.studies.permutations.lattices import Counts, Masks, members
-from equipoise.studies.permutations.structures import Orders, Structure
+from equipoise.orders.lattices import Counts, Masks, members
+from equipoise.orders.structures import Orders, Structure
+
+# classes of an utterance: self-explanatory, depends on the first topic, depends on a previous topic
+CLASSES = ("SE", "FT", "PT")
 
 
 class ClassStructure(Structure):

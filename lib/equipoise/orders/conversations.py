@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from equipoise.studies.permutations.class_structures import ClassStructure
-from equipoise.studies.permutations.structures import GraphStructure, Orders, Structure
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.structures import GraphStructure, Orders, Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,24 +69,14 @@ def with_dependencies(made: Sequence[Conversation], dependencies: pd.DataFrame) 
             problems.append(f"{query} on {before}")
     if problems:
         raise ValueError(f"no dependency within a conversation at hand: {', '.join(problems)}")
-    return [replace(one, structure=GraphStructure(one.structure.size, edges[one.topic])) for one in made]
+    return [replace(one, structure=_graph(one, edges[one.topic])) for one in made]
 
 
-def utterance_blocks(table: pd.DataFrame, made: Sequence[Conversation]) -> pd.DataFrame:
-    """Block of every utterance of conversations with a class structure, for pictures and for checking by eye.
-
-    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the utterances in
-    the order of their blocks; block 0 opens the conversation.
-    """
-    rows = []
-    for conversation in made:
-        structure = conversation.structure
-        if not isinstance(structure, ClassStructure):
-            raise TypeError(f"topic {conversation.topic} has a {type(structure).__name__}, which has no blocks")
-        for number, block in enumerate(structure.blocks):
-            rows += [(conversation.topic, conversation.queries[utterance], number) for utterance in block]
-    blocks = pd.DataFrame(rows, columns=["topic", "query", "block"])
-    return blocks.merge(table[["query", "turn", "class"]], on="query")[["topic", "turn", "class", "block"]]
+def _graph(one: Conversation, edges: list[tuple[int, int]]) -> GraphStructure:
+    try:
+        return GraphStructure(one.structure.size, edges)
+    except ValueError as error:
+        raise ValueError(f"topic {one.topic}: {error}") from None
 
 
 def sampled_orders(made: Sequence[Conversation], size: int, seed: int) -> dict[str, Orders]:

@@ -100,12 +100,6 @@ def anova_from_sums(
     return table.reset_index()
 
 
-def completed(printed: pd.DataFrame) -> pd.DataFrame:
-    """A printed analysis of variance, made anew from its own sums of squares and degrees of freedom."""
-    sums = printed.astype({"SS": float, "DF": int})
-    return anova_from_sums(sums, observations=int(sums.set_index("source").loc["Total", "DF"]) + 1)
-
-
 def _numbered(scores: pd.DataFrame, columns: tuple[str, ...]) -> tuple[NDArray[np.intp], int]:
     """Number of the cell of each observation in some columns, and how many cells there are."""
     codes = scores.groupby(list(columns), sort=False, observed=True).ngroup().to_numpy()
@@ -186,29 +180,6 @@ def anova(
     table = anova_from_sums(sums, len(values), alpha=alpha, against=against)
     # the twelfth digit of a p of 1e-274 is that of the processor that computed its F
     return table.assign(p=table["p"].map(lambda p: float(f"{p:.9g}")))
-
-
-def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.0005) -> pd.DataFrame:
-    r"""Bounds of F, by table, when the sums of squares are known only as printed, and whether the printed F is within.
-
-    .. math::
-        \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
-        \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
-
-    ``printed``: tables with the columns ``source, SS, DF, F``; their row "Error" is the residual. ``half_unit``: h,
-    half a unit of the last printed place. Checks permutations, Tables 4 and 5, against themselves.
-    """
-    parts = []
-    for name, table in printed.items():
-        factors = table.set_index("source").astype({"SS": float, "DF": int})
-        residual, freedom = factors.loc["Error", ["SS", "DF"]]
-        factors = factors.drop(["Error", "Total"])
-        low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
-        high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
-        within = factors["F"].astype(float).between(low, high).astype(str)
-        bounds = {"table": name, "lowest F": low, "printed F": factors["F"], "highest F": high, "within": within}
-        parts.append(pd.DataFrame(bounds).reset_index())
-    return pd.concat(parts, ignore_index=True)[["table", "source", "lowest F", "printed F", "highest F", "within"]]
 
 
 def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
