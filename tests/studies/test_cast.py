@@ -14,7 +14,6 @@ import pytest
 from equipoise import project
 from equipoise.files import read_columns
 from equipoise.loaders import registry, trec
-from equipoise.loaders.topics import read_topics
 from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.conversations import conversations, with_dependencies
 from equipoise.problems import InputError
@@ -95,7 +94,7 @@ def fetched(item: str, path: str) -> Path:
 @pytest.fixture(scope="module")
 def judged() -> pd.DataFrame:
     return cast.judged_conversations(
-        read_topics(fetched("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")).utterances,
+        cast.read_topics(fetched("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")),
         cast.read_classes(fetched("mele_classes", "data/datasets/test_set.tsv")),
         cast.read_qrels(fetched("cast19", "2019/data/2019qrels.txt")),
     )

@@ -85,8 +85,11 @@ def permute(topics: Path, classes: Any, dependencies: Any, qrels: Any, output: P
 
 def _write_figures(tables: Any, measure: str, folder: Path) -> None:
     """Figures 1 and 2 of the tables that hold their values."""
-    import matplotlib.pyplot as plt
+    import matplotlib as mpl
     import numpy as np
+
+    mpl.use("Agg")  # no window is wanted
+    from matplotlib import pyplot as plt
 
     from equipoise.plots import save_svg, use_style
     from equipoise.plots.orders import preference_panels, spread_of_conversations

@@ -17,8 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from equipoise.files import read_text
-from equipoise.loaders import registry, trec
-from equipoise.loaders.topics import read_topics
+from equipoise.loaders import registry, topics, trec
 from equipoise.orders.class_structures import CLASSES
 from equipoise.problems import InputError, Problem, Problems
 
@@ -32,6 +31,11 @@ _REWRITING_RUNS = (
 
 _QUERY = re.compile(r"\d+_\d+")
 _QUERY_WANTED = "a topic and a turn, such as 31_4"
+
+
+def read_topics(path: str | Path) -> pd.DataFrame:
+    """Utterances of the topics of a track: columns query, topic, turn, text, in file order."""
+    return topics.read_topics(path).utterances
 
 
 def _fields(path: str | Path, *, header: bool = False) -> Iterator[tuple[int, list[str]]]:
@@ -144,10 +148,10 @@ def judged_conversations(topics: pd.DataFrame, classes: pd.DataFrame, qrels: pd.
 
 def fetch_judged() -> tuple[pd.DataFrame, pd.DataFrame]:
     """The judged conversations of CAsT 2019 and their judgements, from the upstream files."""
-    topics = read_topics(registry.fetch("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")).utterances
+    utterances = read_topics(registry.fetch("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json"))
     classes = read_classes(registry.fetch("mele_classes", "data/datasets/test_set.tsv"))
     qrels = read_qrels(registry.fetch("cast19", "2019/data/2019qrels.txt"))
-    return judged_conversations(topics, classes, qrels), qrels
+    return judged_conversations(utterances, classes, qrels), qrels
 
 
 def fetch_rewriting_runs(count: int) -> dict[str, pd.DataFrame]:
