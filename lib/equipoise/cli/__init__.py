@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from equipoise.cli import conversations, data, reports, score_lists  # noqa: F401 - the last adds to score
+from equipoise.cli import agreement, conversations, data, reports, score_lists  # noqa: F401 - the last adds to score
 from equipoise.cli.score import score
 from equipoise.problems import InputError, Note, plain, reason, shortened
 
@@ -104,5 +104,5 @@ def main() -> None:
     """Measures of bias and robustness in search and conversational systems, and the reports that compute them."""
 
 
-for command in (score, *conversations.COMMANDS, *reports.COMMANDS, data.data):
+for command in (score, *conversations.COMMANDS, *reports.COMMANDS, agreement.agreement, data.data):
     main.add_command(command)
