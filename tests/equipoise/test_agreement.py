@@ -103,12 +103,12 @@ def test_what_has_no_agreement_is_refused_or_undefined() -> None:
 # --- nuggets ------------------------------------------------------------------------------------------------------
 
 
-def drawn(seed: int, conversations: int = 3, entities: bool = False) -> NuggetTable:
+def drawn(seed: int, conversations: int = 3, entities: bool = False, most: int = 3) -> NuggetTable:
     """Random nuggets, two turns of twenty words a conversation."""
     draw, rows = np.random.default_rng(seed), []
     for number in range(conversations):
         for turn in (1, 2):
-            cuts = np.sort(draw.choice(20, size=2 * draw.integers(0, 4), replace=False)) + 20 * (turn - 1) + 1
+            cuts = np.sort(draw.choice(20, size=2 * draw.integers(0, most + 1), replace=False)) + 20 * (turn - 1) + 1
             for start, end in cuts.reshape(-1, 2):
                 level = int(draw.integers(0, 3))
                 size, kind = np.eye(3)[draw.integers(3)], draw.choice(["1 0", "0 1", ".5 .5"])
@@ -150,7 +150,7 @@ def test_matching_takes_the_largest_overlap_first(seed: int) -> None:
 @given(st.integers(0, 10**6), st.booleans())
 def test_scores_are_drawn_over_what_either_annotator_has(seed: int, entities: bool) -> None:
     """Against every choice, one place of difference after the other, scored by itself."""
-    first, second = drawn(seed, 1, entities), drawn(seed + 1, 1, entities)
+    first, second = drawn(seed, 1, entities, 1), drawn(seed + 1, 1, entities, 1)
     found = annotator_agreement(first, second, SETS, draws=400, seed=1, level=0.9)
     scores = found[found["run"] != ""]
     for name, table in (("first", first), ("second", second)):
