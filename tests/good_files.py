@@ -50,6 +50,12 @@ TEXTS = {
     ),
     "conversation.txt": "<T1>\nU:A film?\nS:Here:\nTenet https://a/1\n</T1>\n",
     "record.jsonl": lines(*RECORD),
+    "messages.jsonl": lines(
+        {"id": "T1", "messages": [{"role": "user", "content": "A film?"}, {"role": "assistant", "content": "Tenet."}]}
+    ),
+    "export.jsonl": lines({"text": "U:A film?\nS:Tenet.", "label": [[12, 17, "L2|large|x"]], "meta": {"topic": "T1"}}),
+    "labels.csv": "label,level\nfilm,2\n",
+    "second.csv": "run,topic,turn,start,end,level,SIZE,KIND\na,T1,1,4,4,1,0 1,1 0 0\nb,T1,1,2,2,1,1 0,0 1 0\n",
     "topics.csv": (
         "topic,type,request,format,site\nT1,T,Please list films.,title,\nT2,T,Please list books.,title,a.org\n"
     ),
@@ -116,7 +122,10 @@ COMMANDS = {
     "gfrc2 of a folder": ["score", "gfrc2", "parts", *_SETS, "-o", "out"],
     "nuggets": ["nuggets", "transcript.txt", *_SETS, "-o", "out.csv"],
     "transcripts": ["transcripts", "conversation.txt", "-o", "out.txt"],
+    "nuggets of an export": ["nuggets", "export.jsonl", "--labels", "labels.csv", *_SETS, "-o", "out.csv"],
+    "agreement": ["agreement", "nuggets.csv", "second.csv", *_SETS, "--draws", "9", "-o", "out.csv"],
     "transcripts of a record": ["transcripts", "record.jsonl", "-o", "out.txt"],
+    "transcripts of messages": ["transcripts", "messages.jsonl", "-o", "out.txt"],
     "harvest": _HARVEST.split(),
     "gfr": [*_GFR.split(), "--run", "a.run", "-o", "out.csv"],
     "gfr of Parquet": [*_GFR.split(), "--run", "run.parquet", "-o", "out.csv"],
@@ -149,6 +158,8 @@ READ = [
         ("gfrc of Parquet", "nuggets.parquet"),
     ],
     *[("gfrc2 of a folder", "parts/one.parquet"), ("nuggets", "transcript.txt"), ("nuggets", "sets.yaml")],
+    *[("nuggets of an export", name) for name in ("export.jsonl", "labels.csv")],
+    *[("agreement", "second.csv"), ("transcripts of messages", "messages.jsonl")],
     *[("transcripts", "conversation.txt"), ("transcripts of a record", "record.jsonl"), ("harvest", "topics.csv")],
     *[("gfr", name) for name in ("a.run", "qrels.txt", "members.txt", "target.golddistr")],
     *[("gfr of Parquet", "run.parquet"), ("bias", "a.run"), ("bias", "docs.jsonl"), ("bias", "terms.csv")],

@@ -257,6 +257,7 @@ Level = Annotated[float, Option("Confidence level of intervals.", above=0, below
 Resamples = Annotated[
     int, Option("Bootstrap samples, and random exchanges of the randomisation test.", least=1, most=1_000_000)
 ]
+Draws = Annotated[int, Option("Random draws of what is drawn of two annotators.", least=1, most=100_000)]
 Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
 
 # --- comparing systems --------------------------------------------------------------------------------------------

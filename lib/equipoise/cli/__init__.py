@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from equipoise.cli import compare, conversations, data, orders, reports, score_lists, study  # noqa: F401 - it adds to score
+from equipoise.cli import agreement, compare, conversations, data, orders, reports, score_lists, study  # noqa: F401
 from equipoise.cli.score import score
 from equipoise.problems import InputError, Note, plain, reason, shortened
 
@@ -104,6 +104,6 @@ def main() -> None:
     """Measures of bias and robustness in search and conversational systems, and the reports that compute them."""
 
 
-_ALONE = (orders.permute, data.data, study.study)
+_ALONE = (agreement.agreement, orders.permute, data.data, study.study)
 for command in (score, *compare.COMMANDS, *conversations.COMMANDS, *reports.COMMANDS, *_ALONE):
     main.add_command(command)

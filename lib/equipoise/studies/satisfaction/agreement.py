@@ -1,27 +1,11 @@
-"""How well labels agree: of two annotators, and of one estimator before and after the last response is turned round."""
+"""How well an estimator agrees with itself before and after the last response is turned round."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import cohen_kappa_score
 
 from equipoise.arrays import Booleans
-
-
-def agreement(first: ArrayLike, second: ArrayLike) -> dict[str, float]:
-    r"""Percent agreement and Cohen's kappa of two annotators.
-
-    .. math:: PA = \frac{1}{n} \sum_i [a_i = b_i], \qquad \kappa = \frac{PA - p_e}{1 - p_e}
-
-    ``first``, ``second`` (shaped (samples,)): Labels of the same samples. Returns: "PA", from 0 to 1, and "kappa",
-    from -1 to 1, of scikit-learn; kappa is NaN where both give one and the same label throughout.
-
-    thesis section 3.6.1 and Table 3.3, which prints PA in percent.
-    """
-    a, b = np.asarray(first), np.asarray(second)
-    kappa = np.nan if len(np.union1d(a, b)) == 1 else float(cohen_kappa_score(a, b))
-    return {"PA": float((a == b).mean()), "kappa": kappa}
 
 
 def paired(original: ArrayLike, turned: ArrayLike) -> tuple[Booleans, Booleans]:

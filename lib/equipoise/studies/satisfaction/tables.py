@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Integers
+from equipoise.measures.agreement import cohen_kappa
 from equipoise.statistics import bootstrap_interval
 from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_threshold, binary_scores
-from equipoise.studies.satisfaction.agreement import agreement, shared_context_jaccard
+from equipoise.studies.satisfaction.agreement import shared_context_jaccard
 from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_relabelled
 from equipoise.studies.satisfaction.dialogues import Ties, label_of, without_dissenters
 from equipoise.studies.satisfaction.redrawn import interval, shared
@@ -90,8 +91,8 @@ def relabelled_agreement(rng: np.random.Generator, resamples: int) -> pd.DataFra
         for kind, labels in {"three classes": both, "dissatisfied or not": both == 0}.items():
             same = (labels["human"] == labels["model"]).astype(float)
             low, high = bootstrap_interval(same, rng, resamples=resamples)
-            found = agreement(labels["human"], labels["model"])
-            rows.append((name, kind, len(both), 100 * found["PA"], 100 * low, 100 * high, found["kappa"]))
+            kappa = cohen_kappa(labels["human"], labels["model"])
+            rows.append((name, kind, len(both), 100 * same.mean(), 100 * low, 100 * high, kappa))
     return pd.DataFrame(rows, columns=["collection", "classes", "dialogues", "PA", "PA low", "PA high", "kappa"])
 
 
