@@ -34,8 +34,8 @@ _FRONT_DOOR = {
     "measures.trees": "conversation_trees expected_scores leaving_trees",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "problems": "InputError Problem",
-    "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations discriminative_power leaderboard"
-    " topic_set_size",
+    "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations discriminative_power"
+    " leaderboard topic_set_size",
 }
 _MODULE_OF = {name: module for module, names in _FRONT_DOOR.items() for name in names.split()}
 
