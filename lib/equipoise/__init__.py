@@ -21,9 +21,10 @@ _FRONT_DOOR = {
     "loaders.documents": "stream_documents",
     "loaders.fairweb": "read_memberships read_target",
     "loaders.gender_terms": "read_terms",
+    "loaders.scores": "read_scores",
     "loaders.transcripts": "nugget_frame read_transcripts turn_frame",
     "loaders.trec": "read_qrels read_run read_runs",
-    "measures.attribution": "cab cas score_answers score_attribution",
+    "measures.attribution": "cab cas score_answers score_attribution verdicts",
     "measures.gfr": "gfr_clusters gfr_table",
     "measures.gfrc": "gfrc nugget_scores turns",
     "measures.gfrc2": "gfrc2 user_clusters",
@@ -34,7 +35,8 @@ _FRONT_DOOR = {
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
     "problems": "InputError Problem",
-    "statistics": "bootstrap_interval compare_pairs corrected",
+    "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations discriminative_power"
+    " leaderboard topic_set_size",
     "tidy": "tidy_memberships tidy_qrels tidy_runs",
 }
 _MODULE_OF = {name: module for module, names in _FRONT_DOOR.items() for name in names.split()}

@@ -119,6 +119,11 @@ def test_intervals_say_what_the_test_says(test: Any) -> None:
     apart = (found["low"] > 0) | (found["high"] < 0)
     assert 0 < apart.sum() < len(found)
     assert apart.tolist() == (found["p"] <= 0.1 + 1e-9).tolist()
+    for row in found[found["p"].between(0.003, 0.9)].itertuples():  # at its own p it leaves 0 out, just above not
+        for level, out in ((1 - row.p, True), (1 - row.p + 1e-4, False)):
+            again = compare_pairs(tidy(values), rng=np.random.default_rng(0), **options | {"level": level})
+            low, high = again.loc[row.Index, ["low", "high"]]
+            assert (low > 1e-12 or high < -1e-12) == out
     one = compare_pairs(tidy(values), baseline="r0", rng=np.random.default_rng(0), **options)
     assert one["difference"].tolist() == pytest.approx((-found["difference"][:5]).tolist())
     if test == "tukey":
