@@ -40,6 +40,11 @@ TEXTS = {
         "a,T1,2,,,0,,,\n"
         "b,T1,1,2,2,1,.5 .5,0 0 1,Tenet\n"
     ),
+    "tree.csv": "run,topic,node,parent,probability,words\na,T1,1,,1,12\na,T1,more,1,3/4,9\na,T1,adhere,1,.25,20\n",
+    "node_nuggets.csv": (
+        "run,topic,node,start,end,level,SIZE,KIND,entity\na,T1,1,3,4,2,1 0,0 1 0,Tenet\na,T1,adhere,8,8,1,0 1,0 1 0,\n"
+    ),
+    "scores.csv": "run,topic,attribute,measure,value\na-1,T1,,R,.5\na-2,T1,,R,1/4\n",
     "sets.yaml": (
         "SIZE: {kind: ordinal, groups: [small, large], target: uniform}\n"
         "KIND: {kind: nominal, groups: [x, y, z], target: [2, 1, 1]}\n"
@@ -105,6 +110,8 @@ COMMANDS = {
     "gfr of Parquet": [*_GFR.split(), "--run", "run.parquet", "-o", "out.csv"],
     "bias": [*_BIAS.split(), "--documents", "docs.jsonl"],
     "bias of tabs": [*_BIAS.split(), "--documents", "docs.tsv", "--background", "background.run"],
+    "tree": ["score", "tree", "tree.csv", "node_nuggets.csv", *_SETS, "--paths", "paths.csv", "-o", "out.csv"],
+    "worst": ["score", "worst", "scores.csv", "-o", "out.csv"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
 }
 READ = [
@@ -119,6 +126,7 @@ READ = [
     *[("gfr", name) for name in ("a.run", "qrels.txt", "members.txt", "target.golddistr")],
     *[("gfr of Parquet", "run.parquet"), ("bias", "a.run"), ("bias", "docs.jsonl"), ("bias", "terms.csv")],
     *[("bias of tabs", "docs.tsv"), ("bias of tabs", "background.run"), ("attribution", "answers.jsonl")],
+    *[("tree", "tree.csv"), ("tree", "node_nuggets.csv"), ("worst", "scores.csv")],
 ]
 """Each command with each file that it reads."""
 

@@ -201,6 +201,10 @@ Resamples = Annotated[
 ]
 Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
 
+Over = Annotated[str, Option("Column that tells the cases apart: trial, order, path, annotator or another.")]
+Worst = Annotated[float, Option("Share of the cases that counts as the worst, for CVaR.", above=0, most=1)]
+Worse = Annotated[Literal["low", "high"], Option("Which values of the score are the worse ones.")]
+
 # --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------------------------
 
 Cutoffs = Annotated[

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from equipoise.cli import conversations, data, reports, score_lists  # noqa: F401 - the last adds to score
+from equipoise.cli import conversations, data, reports, score_cases, score_lists  # noqa: F401 - these add to score
 from equipoise.cli.score import score
 from equipoise.problems import InputError, Note, plain, reason, shortened
 
