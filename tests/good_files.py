@@ -44,6 +44,7 @@ TEXTS = {
     "node_nuggets.csv": (
         "run,topic,node,start,end,level,SIZE,KIND,entity\na,T1,1,3,4,2,1 0,0 1 0,Tenet\na,T1,adhere,8,8,1,0 1,0 1 0,\n"
     ),
+    "known.csv": "topic,name,url\nT1,Tenet,https://a/1\nT1,Looper,\n",
     "scores.csv": "run,topic,attribute,measure,value\na-1,T1,,R,.5\na-2,T1,,R,1/4\n",
     "sets.yaml": (
         "SIZE: {kind: ordinal, groups: [small, large], target: uniform}\n"
@@ -112,6 +113,7 @@ COMMANDS = {
     "bias of tabs": [*_BIAS.split(), "--documents", "docs.tsv", "--background", "background.run"],
     "tree": ["score", "tree", "tree.csv", "node_nuggets.csv", *_SETS, "--paths", "paths.csv", "-o", "out.csv"],
     "worst": ["score", "worst", "scores.csv", "-o", "out.csv"],
+    "outcomes": ["score", "outcomes", "record.jsonl", "--known", "known.csv", "--names", "names.csv", "-o", "out.csv"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
 }
 READ = [
@@ -127,6 +129,7 @@ READ = [
     *[("gfr of Parquet", "run.parquet"), ("bias", "a.run"), ("bias", "docs.jsonl"), ("bias", "terms.csv")],
     *[("bias of tabs", "docs.tsv"), ("bias of tabs", "background.run"), ("attribution", "answers.jsonl")],
     *[("tree", "tree.csv"), ("tree", "node_nuggets.csv"), ("worst", "scores.csv")],
+    *[("outcomes", "record.jsonl"), ("outcomes", "known.csv")],
 ]
 """Each command with each file that it reads."""
 

@@ -8,13 +8,16 @@ from typing import Any
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.outputs import SCORES, refuse_outputs
+from equipoise.cli.outputs import SCORES, refuse_outputs, table
 from equipoise.cli.score import score
 from equipoise.cli.shared import FILE, takes_output, write
 
 GFRC2 = "equipoise.measures.gfrc2.gfrc2"
 GFRC = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
 """What both measures of a path take."""
+INTERVALS = table("table of intervals", ("measure", "value", "low", "high"))
+TESTS = table("table of tests", ("a", "b", "p"))
+NAMES = table("table of names", ("named", "invented"))
 WORST = "equipoise.measures.worst_cases.worst_cases"
 
 
@@ -86,3 +89,39 @@ def score_tree(
 
     scored = tree_scores(rounds, found, sets, scores, shares)
     write({output: worst_cases(scored, "path", **cases)} | ({paths: scored} if paths is not None else {}))
+
+
+@score.command(
+    "outcomes",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.measures.outcomes.outcome_intervals")],
+)
+@click.argument("records", nargs=-1, required=True, type=FILE)
+@click.option("--tests", type=FILE, help="CSV file for paired tests between systems, or rounds where there is one.")
+@click.option("--known", type=FILE, help="CSV of what there is: topic,name,url (url may be empty).")
+@click.option("--names", type=FILE, help="CSV file for the names and addresses that --known does not bear out.")
+@takes_output
+def score_outcomes(
+    records: tuple[Path, ...], tests: Any, known: Any, names: Any, output: Any, force: bool, **options: Any
+) -> None:
+    """Useful turns and recovery of harvested RECORDS (.jsonl), each a system, with intervals over the topics."""
+    outputs = {"-o": (output, INTERVALS), "--tests": (tests, TESTS), "--names": (names, NAMES)}
+    refuse_outputs(outputs, [*records, known], force=force)
+    from functools import partial
+
+    import pandas as pd
+
+    from equipoise.files import read_columns
+    from equipoise.loaders.recorded_conversations import read_harvest
+    from equipoise.measures import outcomes
+    from equipoise.problems import together
+
+    if (known is None) != (names is None):
+        raise click.UsageError("--known says what there is, --names where to write what is not: give both")
+    turns = pd.concat(together(partial(read_harvest, file) for file in records), ignore_index=True)
+    tables = {output: outcomes.outcome_intervals(turns, **options)}
+    if tests is not None:
+        tables[tests] = outcomes.outcome_tests(turns, between="system" if len(records) > 1 else "round")
+    if known is not None:
+        tables[names] = outcomes.count_names(turns, read_columns(known, ["topic", "name", "url"]))
+    write(tables)
