@@ -152,8 +152,8 @@ def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
 
 
 def worst_of_trials(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Useful turns and recovery over topics: the mean of the trials of each, the worst one, and the worst quarter."""
-    cases = worst_cases(outcome_scores(outcomes).drop(columns=["system"]), "trial")
+    """Useful turns and recovery over topics: the mean of the trials of each, the worst one, and the worst half."""
+    cases = worst_cases(outcome_scores(outcomes).drop(columns=["system"]), "trial", worst=0.5)
     table = cases.groupby(["measure", "case"], sort=False)["value"].mean().reset_index()
     wide = table.pivot_table(index="measure", columns="case", values="value", sort=False)
     return wide.rename_axis(columns=None).reset_index()
