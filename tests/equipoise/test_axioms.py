@@ -99,8 +99,8 @@ def test_groups_and_targets_change_together() -> None:
         PROPERTIES[name].change(nuggets, sets, 20)[1]["A"]
         for name in ("order of groups", "number of groups", "scale of the target")
     )
-    assert (rolled.groups, rolled.target.tolist()) == (("y", "x"), [0.75, 0.25])
-    assert (larger.groups, larger.target.tolist()) == (("x", "y", "nobody"), [0.25, 0.75, 0])
+    assert (rolled.groups, rolled.target.tolist()) == (("0", "1"), [0.75, 0.25])
+    assert (larger.groups, larger.target.tolist()) == (("0", "1", "2"), [0.25, 0.75, 0])
     assert scaled.target.tolist() == [0.25, 0.75]
 
 

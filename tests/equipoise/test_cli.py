@@ -53,6 +53,17 @@ def test_score_gfrc2_with_clusters_and_comparison(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clusters.csv", "scores.csv"]
 
 
+def test_factors_say_who_leaves_with_what(tmp_path: Path) -> None:
+    factors, output = tmp_path / "factors.csv", tmp_path / "scores.csv"
+    stop = ("--stop-model", "nuggets", "--utility", "words", "--unserved", "utility:1")
+    result = run("score", "gfrc2", *RESEARCHERS, *stop, "--factors", str(factors), "-o", str(output))
+    assert result.exit_code == 0, result.output
+    found, scores = table(factors), table(output)
+    assert found["served"].tolist() == pytest.approx([1.0] * 6)
+    assert found["expected"].tolist() == pytest.approx(scores[scores["measure"].isin(["EU", "EGF"])]["value"].tolist())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["factors.csv", "scores.csv"]
+
+
 def test_options_change_the_scores() -> None:
     plain = run("score", "gfrc", *MOVIES).output
     for options in (

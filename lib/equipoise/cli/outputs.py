@@ -52,6 +52,7 @@ def _is_transcript(path: Path) -> bool:
 
 SCORES = table("table of scores", ("measure", "value"))
 CLUSTERS = table("table of user clusters", ("wc", "probability", "Experience"))
+FACTORS = table("table of factors", ("part", "served", "mean", "expected"))
 NUGGETS = table("nugget table", ("run", "topic", "turn", "start", "end", "level"))
 TRANSCRIPT = Kind("transcript", _is_transcript)
 ANY = Kind("file", lambda _: True)  # it is looked into by who writes it

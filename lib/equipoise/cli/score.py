@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
-from equipoise.cli.outputs import CLUSTERS, FOLDER, SCORES, refuse_outputs
+from equipoise.cli.outputs import CLUSTERS, FACTORS, FOLDER, SCORES, refuse_outputs
 from equipoise.cli.shared import CLUSTER, FILE, takes_output, write
 from equipoise.declare import options_of
 
@@ -75,6 +75,7 @@ def score_gfrc(
 @score.command("gfrc2", cls=DeclaredCommand, declared=[Declared(GFRC2)])
 @_conversations
 @click.option("--clusters", type=FILE, help="CSV file for the user clusters.")
+@click.option("--factors", "parts", type=FILE, help="CSV file for who leaves at a nugget, and what those have had.")
 @click.option("--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does.")
 def score_gfrc2(
     nuggets: Path,
@@ -84,21 +85,24 @@ def score_gfrc2(
     force: bool,
     cluster: Any,
     clusters: Any,
+    parts: Any,
     compare: bool,
     **options: Any,
 ) -> None:
     """EGNP, EGF and GFRC2 of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
     outputs = {"-o": (output, FOLDER if nuggets.is_dir() else SCORES), "--clusters": (clusters, CLUSTERS)}
-    refuse_outputs(outputs, [nuggets, attributes], force=force)
-    from equipoise.measures.gfrc2 import gfrc2, user_clusters
+    refuse_outputs(outputs | {"--factors": (parts, FACTORS)}, [nuggets, attributes], force=force)
+    from equipoise.measures.gfrc2 import factors, gfrc2, user_clusters
 
-    if nuggets.is_dir() and (clusters is not None or compare):
-        raise click.UsageError(f"{nuggets} is a folder, which is scored without --clusters and --compare")
+    if nuggets.is_dir() and (clusters is not None or parts is not None or compare):
+        raise click.UsageError(f"{nuggets} is a folder, which is scored without --clusters, --factors and --compare")
     if not (found := _table("gfrc2", options, nuggets, attributes, select, output, cluster)):
         return
     tables = {output: gfrc2(*found, **options)}
-    if clusters is not None:
-        tables[clusters] = user_clusters(*found, **{name: options[name] for name in options if name != "unserved"})
+    if clusters is not None or parts is not None:
+        leaving = user_clusters(*found, **{name: options[name] for name in options if name != "unserved"})
+        files = {clusters: leaving, parts: factors(leaving)}
+        tables |= {file: made for file, made in files.items() if file is not None}
     if compare:
         import pandas as pd
 

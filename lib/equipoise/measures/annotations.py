@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from equipoise.arrays import Booleans, Floats, cumulative_sums, starts
+from equipoise.arrays import Floats, cumulative_sums, starts
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked
 from equipoise.nuggets import NuggetTable
-from equipoise.options import Level, Resamples, Seed
+from equipoise.options import Resamples, Seed
 
 Scorer = Callable[[NuggetTable], pd.DataFrame]
 """From a nugget table to tidy scores, such as `equipoise.gfrc2` with its options."""
@@ -51,51 +51,52 @@ def _counted_otherwise(nuggets: NuggetTable, more: NDArray[np.int64]) -> NuggetT
 
 
 @checked
-def annotation_intervals(
+def annotation_draws(
     nuggets: NuggetTable,
     score: Scorer,
+    judged: Sequence[str] = KINDS,
     *,
     share: float = 0.1,
     words: int = 3,
-    level: Level = 0.95,
     resamples: Resamples = 1000,
     seed: Seed = 0,
 ) -> pd.DataFrame:
-    """Interval of each score over annotations that differ at random from those given.
+    """Scores over annotations that differ at random from those given, in what is ``judged`` otherwise, of `KINDS`.
 
     Each judgement on a relevant nugget differs with probability ``share``: its level is one up or down, its membership
     in each attribute set is wholly in a group drawn at random, the words before it are up to ``words`` more or fewer.
-    ``score`` takes all draws at once. Columns are run, topic, attribute, measure, value, judged (which of `KINDS`
-    differ, or all of them), low and high.
+    ``score`` takes all draws at once. Columns are those of the scores, and copy: the number of the draw, times the
+    number of conversations, plus that of the conversation.
     """
-    which = np.tile(np.arange(len(nuggets.conversations)), resamples)
-    copies, _ = _copied(nuggets, which)
-    relevant, highest = copies.level > 0, int(nuggets.level.max(initial=1))
-    given = score(nuggets)
+    drawn, _ = _copied(nuggets, np.tile(np.arange(len(nuggets.conversations)), resamples))
+    relevant, rng = drawn.level > 0, np.random.default_rng(seed)
+    count, highest = len(relevant), int(nuggets.level.max(initial=1))
+    if "level" in judged:
+        step = np.where(drawn.level == highest, -1, rng.choice([-1, 1], count))
+        drawn = replace(drawn, level=drawn.level + step * (relevant & (rng.random(count) < share)))
+    if "membership" in judged:
+        memberships = {}
+        for name, own in drawn.memberships.items():
+            other = np.eye(own.shape[1])[rng.integers(own.shape[1], size=count)]
+            memberships[name] = np.where((relevant & (rng.random(count) < share))[:, None], other, own)
+        drawn = replace(drawn, memberships=memberships)
+    if "position" in judged:
+        more = rng.integers(-words, words, count, endpoint=True) * (relevant & (rng.random(count) < share))
+        drawn = _counted_otherwise(drawn, more)
+    return score(drawn)
+
+
+def annotation_intervals(nuggets: NuggetTable, score: Scorer, *, level: float = 0.95, **options: Any) -> pd.DataFrame:
+    """Interval of each score over `annotation_draws`, whose options these are: by what is judged otherwise, and by all.
+
+    Columns are run, topic, attribute, measure, value, judged (one of `KINDS`, or ``all``), low and high.
+    """
     tables = []
     for kind in (*KINDS, "all"):
-        rng, drawn = np.random.default_rng(seed), copies
-
-        def differs(rng: np.random.Generator = rng) -> Booleans:
-            return relevant & (rng.random(len(relevant)) < share)
-
-        if kind in ("level", "all"):
-            step = np.where(copies.level == highest, -1, rng.choice([-1, 1], len(relevant)))
-            drawn = replace(drawn, level=copies.level + step * differs())
-        if kind in ("membership", "all"):
-            shares = {
-                name: np.eye(own.shape[1])[rng.integers(own.shape[1], size=len(own))]
-                for name, own in copies.memberships.items()
-            }
-            others = {name: np.where(differs()[:, None], shares[name], own) for name, own in copies.memberships.items()}
-            drawn = replace(drawn, memberships=others)
-        if kind in ("position", "all"):
-            drawn = _counted_otherwise(drawn, rng.integers(-words, words, len(relevant), endpoint=True) * differs())
-        values = score(drawn).groupby(_SCORE, sort=False)["value"]
-        ends = [
-            values.quantile(end).rename(name) for name, end in (("low", (1 - level) / 2), ("high", (1 + level) / 2))
-        ]
-        tables.append(given.assign(judged=kind).merge(pd.concat(ends, axis=1).reset_index(), on=_SCORE))
+        draws = annotation_draws(nuggets, score, KINDS if kind == "all" else [kind], **options)
+        values = draws.groupby(_SCORE, sort=False)["value"]
+        low, high = (values.quantile(end).to_numpy() for end in ((1 - level) / 2, (1 + level) / 2))
+        tables.append(score(nuggets).assign(judged=kind, low=low, high=high))
     return pd.concat(tables, ignore_index=True)
 
 

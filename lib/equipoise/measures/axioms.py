@@ -33,9 +33,9 @@ _EQUAL = 1e-12  # scores that differ by no more are equal: the rest is rounding
 class Property:
     """What is changed in a conversation, and how a score may move: not up, not down, or not at all."""
 
-    says: str
     change: Change
     wanted: Literal["not higher", "not lower", "same"]
+    says: str
 
     def broken(self, difference: Floats) -> Booleans:
         """Where a difference, after minus before, is not as wanted."""
@@ -97,11 +97,8 @@ def _duplicate(nuggets: NuggetTable, given: Sets, _: float) -> tuple[NuggetTable
     shifted = _moved(_named(nuggets), behind, words[nuggets.conversation[behind]])
     again = {name: getattr(shifted, name)[first] for name in ("turn", "level", "entity")}
     again |= {"start": nuggets.end[first] + 1, "end": nuggets.end[first] + words, "behind": first}
-    return (
-        _with_one_more(shifted, given, {name: nuggets.memberships[name][first] for name in given}, **again),
-        given,
-        some,
-    )
+    same = {name: nuggets.memberships[name][first] for name in given}
+    return _with_one_more(shifted, given, same, **again), given, some
 
 
 def _padding(nuggets: NuggetTable, given: Sets, _: float) -> tuple[NuggetTable, Sets, Booleans]:
@@ -138,70 +135,51 @@ def _addition(fair: bool) -> Change:
     return change
 
 
-def _each(change_set: Callable[[AttributeSet], AttributeSet], change_shares: Callable[[Floats], Floats]) -> Change:
+def _each(change_groups: Callable[[Floats], Floats]) -> Change:
+    """Change targets and memberships, shaped (..., groups), alike; the groups are then called by number."""
+
     def change(nuggets: NuggetTable, given: Sets, _: float) -> tuple[NuggetTable, Sets, bool]:
-        memberships = {name: change_shares(shares) for name, shares in nuggets.memberships.items()}
-        return replace(nuggets, memberships=memberships), {name: change_set(a) for name, a in given.items()}, True
+        targets = {name: change_groups(attribute.target) for name, attribute in given.items()}
+        sets = {
+            name: AttributeSet(name, given[name].kind, tuple(map(str, range(len(target)))), target)
+            for name, target in targets.items()
+        }
+        memberships = {name: change_groups(nuggets.memberships[name]) for name in given}
+        return replace(nuggets, memberships=memberships), sets, True
 
     return change
-
-
-def _rolled(attribute: AttributeSet) -> AttributeSet:
-    groups = (attribute.groups[-1], *attribute.groups[:-1])
-    return replace(attribute, groups=groups, target=np.roll(attribute.target, 1))
-
-
-def _larger(attribute: AttributeSet) -> AttributeSet:
-    return replace(attribute, groups=(*attribute.groups, "nobody"), target=np.append(attribute.target, 0.0))
 
 
 def _split(nuggets: NuggetTable, given: Sets, _: float) -> tuple[NuggetTable, Sets, Booleans]:
     last, some = _last(nuggets)
     relevant = np.flatnonzero(nuggets.level > 0)
-    in_turn = np.zeros(len(last), dtype=np.int64)
-    shared = nuggets.turn[relevant] == nuggets.turn[last][nuggets.conversation[relevant]]
-    np.add.at(in_turn, nuggets.conversation[relevant], shared)
-    possible = some & (in_turn > 1)
+    of = nuggets.conversation[relevant]
+    possible = some & (np.bincount(of[nuggets.turn[relevant] == nuggets.turn[last][of]], minlength=len(last)) > 1)
     turn = nuggets.turn + (nuggets.turn > nuggets.turn[last][nuggets.conversation]) * possible[nuggets.conversation]
     turn[last[possible]] += 1
     return replace(nuggets, turn=turn), given, possible
 
 
+_UNFAIR, _FAIR = _addition(fair=False), _addition(fair=True)
+_ROLLED = _each(lambda shares: np.roll(shares, 1, axis=-1))
+_LARGER = _each(lambda shares: np.concatenate([shares, np.zeros_like(shares[..., :1])], axis=-1))
+_SCALED = _each(lambda shares: 7 * shares if shares.ndim == 1 else shares)
+
 PROPERTIES: Mapping[str, Property] = MappingProxyType(
     {
-        "refusal": Property("A conversation that names nothing scores no higher.", _refusal, "not higher"),
-        "duplicate": Property(
-            "Naming the first entity twice in a row does not raise the score.", _duplicate, "not higher"
-        ),
-        "padding": Property("A word put before all nuggets does not raise the score.", _padding, "not higher"),
+        "refusal": Property(_refusal, "not higher", "A conversation that names nothing scores no higher."),
+        "duplicate": Property(_duplicate, "not higher", "Naming the first entity twice in a row raises no score."),
+        "padding": Property(_padding, "not higher", "A word put before all nuggets raises no score."),
         "unfair addition": Property(
-            "One more nugget of the group most above its target does not raise the score.",
-            _addition(fair=False),
-            "not higher",
+            _UNFAIR, "not higher", "One more of the group most above its target raises no score."
         ),
-        "fair addition": Property(
-            "One more nugget of the group most below its target does not lower the score.",
-            _addition(fair=True),
-            "not lower",
-        ),
-        "earlier nugget": Property("The last nugget a word earlier does not lower the score.", _earlier, "not lower"),
-        "beyond patience": Property("A nugget that nobody reads changes nothing.", _beyond, "same"),
-        "order of groups": Property(
-            "Naming the groups in another order changes nothing.",
-            _each(_rolled, lambda s: np.roll(s, 1, axis=1)),
-            "same",
-        ),
-        "number of groups": Property(
-            "A group that nobody is in or wanted in changes nothing.",
-            _each(_larger, lambda s: np.pad(s, ((0, 0), (0, 1)))),
-            "same",
-        ),
-        "split turn": Property("A turn split in two before its last nugget changes nothing.", _split, "same"),
-        "scale of the target": Property(
-            "A target in other units changes nothing.",
-            _each(lambda a: a.with_target((7 * a.target).tolist()), lambda s: s),
-            "same",
-        ),
+        "fair addition": Property(_FAIR, "not lower", "One more of the group most below its target lowers no score."),
+        "earlier nugget": Property(_earlier, "not lower", "The last nugget a word earlier lowers no score."),
+        "beyond patience": Property(_beyond, "same", "A nugget that nobody reads changes nothing."),
+        "order of groups": Property(_ROLLED, "same", "Naming the groups in another order changes nothing."),
+        "number of groups": Property(_LARGER, "same", "A group that nobody is in or wanted in changes nothing."),
+        "split turn": Property(_split, "same", "A turn split in two before its last nugget changes nothing."),
+        "scale of the target": Property(_SCALED, "same", "A target in other units changes nothing."),
     }
 )
 """Properties by name."""

@@ -227,6 +227,7 @@ def factors(clusters: pd.DataFrame) -> pd.DataFrame:
             part=part, served=clusters["probability"], expected=clusters["probability"] * clusters[column]
         )
         tables.append(products.groupby(["run", "topic", "part"], sort=False, as_index=False).sum())
-    table = pd.concat(tables, ignore_index=True)
+    order = np.argsort(np.tile(np.arange(len(tables[0])), len(tables)), kind="stable")
+    table = pd.concat(tables, ignore_index=True).iloc[order].reset_index(drop=True)
     table.insert(4, "mean", ratio(table["expected"], table["served"], np.nan))
     return table

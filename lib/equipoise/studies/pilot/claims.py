@@ -11,8 +11,8 @@ import pandas as pd
 from equipoise.arrays import Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures import gfrc
-from equipoise.measures.gfrc2 import user_clusters
-from equipoise.measures.group_fairness import column_names, similarity
+from equipoise.measures.gfrc2 import factors, user_clusters
+from equipoise.measures.group_fairness import UTILITY, column_names, similarity
 from equipoise.nuggets import NuggetTable, nugget_table
 from equipoise.reports.claims import Evidence
 from equipoise.statistics import resampled
@@ -91,7 +91,7 @@ def one_more_nugget(
     one and is as long. Columns are run, attribute, nuggets, given (1 where it is as given), leaving (the share of users
     that leave at a nugget), similarity (the mean DistrSim that those have met) and EGF, their product.
     """
-    rows = []
+    tables = []
     for extra in (False, True):
         parts = [frame]
         for _, part in frame.groupby("run", sort=False):
@@ -102,13 +102,11 @@ def one_more_nugget(
         table = pd.concat(parts, ignore_index=True).astype(str)
         table["entity"] = ""
         clusters = user_clusters(nugget_table(table, attributes), attributes, **settings)
-        for run, part in clusters.groupby("run", sort=False):
-            leaving = part["probability"].sum()
-            for name in attributes:
-                met = np.average(part[f"DistrSim {name}"], weights=part["probability"])
-                rows.append([run, name, len(part), int(not extra), leaving, met, leaving * met])
+        parts = factors(clusters).merge(clusters.groupby("run", sort=False).size().rename("nuggets").reset_index())
+        tables.append(parts[parts["part"] != UTILITY].assign(**{"as given": int(not extra)}))
+    names = {"part": "attribute", "served": "share leaving", "mean": "mean similarity", "expected": "EGF"}
     columns = ["run", "attribute", "nuggets", "as given", "share leaving", "mean similarity", "EGF"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.concat(tables, ignore_index=True).rename(columns=names)[columns]
 
 
 def quantity(more: pd.DataFrame, run: str, name: str) -> Evidence:

@@ -1,4 +1,4 @@
-"""Figures of the pilot study: outcomes of conversations, and what users of ranked lists have had when they leave."""
+"""Figures of the pilot study: outcomes of conversations, who leaves, what measures reward, what annotators change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from equipoise.plots import look, note
+from equipoise.plots import COLOURS, literal, look, note
 
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "oo": ("#6BBF8A", "useful, useful"),
@@ -84,3 +84,69 @@ def user_groups(ax: Axes, clusters: pd.DataFrame, utility: str, similarities: Ma
             ax.plot(rows["rank"], rows["value"], label=label, markersize=4, **look(number))
     ax.set(ylim=(0, 1.02), xlabel="Rank at which users leave", ylabel="Share of users, or score")
     return ax
+
+
+def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
+    """Draw who leaves one conversation where: a row for each stop model, a disc at each nugget as large as the share.
+
+    ``clusters`` have a column ``stop model``; ``scores`` are those of the same run, with the columns ``stop model``,
+    ``leave at a nugget`` and GFRC2, which stand at the right.
+    """
+    models = list(dict.fromkeys(clusters["stop model"]))
+    right = float(clusters["wc"].max()) + 8
+    for row, model in enumerate(models):
+        part = clusters[clusters["stop model"] == model]
+        colour = look(row)["color"]
+        ax.scatter(part["wc"], np.full(len(part), row), s=600 * part["probability"], color=colour, alpha=0.75, lw=0)
+        ax.plot(part["wc"], np.full(len(part), row), "|", color="#444444", markersize=5, markeredgewidth=0.8)
+        score = scores[scores["stop model"] == model].iloc[0]
+        for place, text in ((1.02, f"{1 - score['leave at a nugget']:.1%}"), (1.2, f"{score['GFRC2']:.4f}")):
+            ax.text(place, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
+    for place, text in ((1.02, "leave with\nnothing"), (1.2, "GFRC2")):
+        ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8)
+    ax.set(xlim=(0, right), ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
+    ax.set_yticks(range(len(models)), models)
+    ax.set_title(literal(clusters["run"].iloc[0]), loc="left", fontsize=10, pad=14)
+    return ax
+
+
+def properties(ax: Axes, grid: pd.DataFrame) -> Axes:
+    """Draw which measure keeps which property: columns measure and one for each property, a word in each cell.
+
+    A cell that breaks it says in which share of the conversations, on the darker colour; ``blind`` is grey.
+    """
+    words = grid.set_index("measure")
+    for row, (_, cells) in enumerate(words.iterrows()):
+        for column, word in enumerate(cells):
+            colour = {"kept": "#FFFFFF", "blind": "#E4E4E4"}.get(word, "#F3B183")
+            ax.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="#BBBBBB", linewidth=0.6))
+            weight = "normal" if word in ("kept", "blind") else "bold"
+            ax.text(column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=9, weight=weight)
+    ax.set(xlim=(0, words.shape[1]), ylim=(len(words), 0))
+    ax.set_xticks(np.arange(words.shape[1]) + 0.5, [name.replace(" ", "\n", 1) for name in words], fontsize=9)
+    ax.set_yticks(np.arange(len(words)) + 0.5, words.index)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def other_annotations(axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.DataFrame) -> Sequence[Axes]:
+    """Draw the scores of two runs with their intervals, one panel for each score, and how often the first is ahead.
+
+    ``intervals`` are those of one topic and all judgements; ``ahead`` has the columns attribute, measure, share ahead.
+    """
+    runs = list(dict.fromkeys(intervals["run"]))
+    for ax, lead in zip(axes, ahead.itertuples(index=False), strict=True):
+        rows = intervals[(intervals["attribute"] == lead.attribute) & (intervals["measure"] == lead.measure)]
+        for row in rows.itertuples():
+            place = runs.index(row.run)
+            ax.plot([row.low, row.high], [place, place], color=COLOURS[place], lw=3, alpha=0.5)
+            ax.plot(row.value, place, color=COLOURS[place], marker="os"[place])
+        ax.set_title(literal(f"{lead.measure} {lead.attribute}".strip()), loc="left", fontsize=10)
+        ax.text(1, 1.02, f"ahead in {lead[-1]:.0%}", transform=ax.transAxes, ha="right", va="bottom", fontsize=9)
+        ax.set(ylim=(len(runs) - 0.5, -0.5), xlim=(0, None))
+        ax.set_yticks(range(len(runs)), [literal(run) for run in runs])
+        ax.locator_params(axis="x", nbins=4)
+    return axes
