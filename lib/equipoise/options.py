@@ -285,6 +285,9 @@ WithinSystems = Annotated[
     Literal["one-way", "two-way"],
     Option("Variance of a system's scores over topics: whole, or without what all systems share of a topic."),
 ]
+Over = Annotated[str, Option("Column that tells the cases apart: trial, order, path, annotator or another.")]
+Worst = Annotated[float, Option("Share of the cases that counts as the worst, for CVaR.", above=0, most=1)]
+Worse = Annotated[Literal["low", "high"], Option("Which values of the score are the worse ones.")]
 
 # --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------------------------
 

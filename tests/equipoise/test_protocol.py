@@ -21,6 +21,7 @@ from equipoise.studies.pilot.tables import (
     repeated_urls,
     statistics_by_type,
     statistics_of_counts,
+    worst_of_trials,
 )
 
 
@@ -99,13 +100,25 @@ def test_incomplete_outcomes_are_refused() -> None:
 
 def test_what_the_findings_of_gfrc_ask_of_two_trials() -> None:
     table = outcomes({"a": ["oo", "ox", "x-", "xo"], "b": ["oo", "oo", "x-", "oo"]})
-    assert changed_topics(table)["changed"].tolist() == [False, True, False, True]
+    assert changed_topics(table)["value"].tolist() == [0, 1, 0, 1]
+    four = outcomes({"a": ["oo", "ox"], "b": ["oo", "xx"], "c": ["ox", "xo"], "d": ["oo", "x-"]})
+    assert changed_topics(four)["value"].tolist() == [3 / 6, 1]  # of six pairs of trials
+    assert changed_topics(four)["pairs"].tolist() == [6, 6]
+    assert changed_topics(outcomes({"a": ["oo"]})).empty
     sequence = failures_in_sequence(table).set_index("failed_before")
     assert sequence.loc[False].to_dict() == {"share": 0.5, "turns": 4}  # after a success: o, x and o, x
     assert sequence.loc[True].to_dict() == {"share": 0.5, "turns": 2}
     after = failures_after_useful(table)
     assert after["failed"].tolist() == [False, True, False, False, False]
     assert after["run"].tolist() == ["a", "a", "b", "b", "b"]
+
+
+def test_the_worst_trial_of_each_topic() -> None:
+    table = outcomes({"a-1": ["oo", "ox"], "a-2": ["xo", "ox"], "a-3": ["oo", "xx"]})
+    worst = worst_of_trials(table).set_index("measure")
+    first = (1 * 0 + 0.5 * 1) / 1.5  # each topic fails once in three trials: the worst half is one trial and a half
+    assert worst.loc["useful 1"].to_dict() == pytest.approx({"mean": 2 / 3, "worst": 0, "worst 0.5": first})
+    assert worst.loc["useful 2"].to_dict() == pytest.approx({"mean": 1 / 2, "worst": 1 / 2, "worst 0.5": 1 / 2})
 
 
 def test_statistics_by_type_are_those_of_each_part_in_percent() -> None:
@@ -147,5 +160,6 @@ def test_the_committed_harvest_holds_what_its_rules_say() -> None:
         judgement = judge_answer(turn["system"], sites[turn["topic"]], settings["protocol"]["refusals"])
         assert (judgement.mark, judgement.breakdown) == (turn["outcome"], turn["breakdown"])
     table = read_harvest(path)
-    assert len(outcome_statistics(table)) == 2
-    assert len(table) == 2 * 2 * len(sites)
+    assert len(outcome_statistics(table)) == 4
+    assert len(table) == 4 * 2 * len(sites)
+    assert table.groupby("type")["topic"].nunique().to_dict() == {"F": 20, "S": 20, "V": 20}

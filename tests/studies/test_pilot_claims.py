@@ -16,11 +16,15 @@ from equipoise.studies.pilot import claims
 SETS = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
 
 
-def test_a_share_has_the_exact_interval() -> None:
-    found = claims.share(4, 15, "a share")
-    assert found.low == pytest.approx(stats.beta.ppf(0.025, 4, 12))
-    assert found.high == pytest.approx(stats.beta.ppf(0.975, 5, 11))
-    assert (found.estimate, found.n) == (4 / 15, 15)
+def test_a_mean_over_topics_has_the_interval_of_its_topics() -> None:
+    """As wide as that of a binomial of 40 topics, not of their 160 trials, which all say the same."""
+    values = pd.DataFrame({"topic": np.repeat(np.arange(40), 4), "value": np.repeat(np.arange(40) % 2, 4)})
+    found = claims.clustered(values, "a share")
+    low, high = stats.binom.ppf([0.025, 0.975], 40, 0.5) / 40
+    assert (found.estimate, found.n) == (0.5, 40)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.03)
+    weighed = values.assign(weight=[3.0, 1.0, 1.0, 1.0, *[1.0] * 156])
+    assert claims.clustered(weighed, "a share", "weight").estimate == pytest.approx(80 / 162)
 
 
 def test_the_smallest_lead_is_named() -> None:

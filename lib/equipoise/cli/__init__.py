@@ -13,7 +13,17 @@ from typing import Any
 
 import click
 
-from equipoise.cli import agreement, compare, conversations, data, orders, reports, score_lists, study  # noqa: F401
+from equipoise.cli import (
+    agreement,
+    compare,
+    conversations,
+    data,
+    orders,
+    reports,
+    score_cases,  # noqa: F401 - it adds to score
+    score_lists,  # noqa: F401 - it adds to score
+    study,
+)
 from equipoise.cli.score import score
 from equipoise.problems import InputError, Note, plain, reason, shortened
 

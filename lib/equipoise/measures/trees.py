@@ -12,6 +12,7 @@ turns).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +20,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers
+from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, measure
+from equipoise.nuggets import NuggetTable, nugget_table
 from equipoise.options import AskingOn
-from equipoise.problems import need_columns, refuse_twice
+from equipoise.problems import listed, need_columns, refuse_twice
 
 _TREE = ["run", "topic"]
 _ROUND = [*_TREE, "turn"]
 _NODE = [*_TREE, "node"]
+_ROUNDING = 1e-9
 
 
 def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tuple[Floats, Integers, Integers]:
@@ -97,7 +101,7 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
         raise ValueError("a node has a negative number of words")
     sums = np.bincount(parent[~rooted], weights=given[~rooted], minlength=len(nodes))
     inner = np.isin(np.arange(len(nodes)), parent)
-    if (wrong := inner & (np.abs(sums - 1) > 1e-9)).any():
+    if (wrong := inner & (np.abs(sums - 1) > _ROUNDING)).any():
         at = int(np.flatnonzero(wrong)[0])
         raise ValueError(f"the probabilities of the branches behind {keys[at]} sum to {sums[at]:g}, not to 1")
     probability, before, rounds = reach(parent, given, words)
@@ -181,6 +185,41 @@ def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFram
     rows = rows.sort_values(["path", "turn", "at"], kind="stable", ignore_index=True)
     rows[["run", "topic"]] = trees.paths[["run", "path"]].to_numpy()[rows["path"]]
     return rows[["run", "topic", "turn", "start", "end", *others]].astype({"run": "str", "topic": "str"})
+
+
+def tree_scores(
+    tree: pd.DataFrame,
+    nuggets: pd.DataFrame,
+    attributes: Mapping[str, AttributeSet],
+    score: Callable[[NuggetTable, Mapping[str, AttributeSet]], pd.DataFrame],
+    intents: Mapping[str, float],
+) -> pd.DataFrame:
+    """Scores of every path of every tree, for the users of every intent and for all of them (gfrc2, footnote 8).
+
+    ``tree`` and ``nuggets`` are as in `conversation_trees` and `path_nuggets`, with a further column intent: a row that
+    names one is there for those who come with it alone, another for all. ``score`` is the measure, ``intents`` are the
+    shares of the users by intent, none where all come with the same. Columns are run, topic, intent, path, probability,
+    attribute, measure, value; the intent of all is ``all``, and their paths are those of every intent.
+    """
+    said = {*tree["intent"], *nuggets["intent"]} - {""}
+    if unknown := sorted(said ^ set(intents)):
+        raise ValueError(f"every intent of the tree and its nuggets needs a share, and no other: {listed(unknown)}")
+    if intents and (min(intents.values()) < 0 or abs(sum(intents.values()) - 1) > _ROUNDING):
+        raise ValueError(f"the shares of the intents sum to {sum(intents.values()):g}, not to 1")
+    parts = []
+    for intent in intents or [""]:
+        rounds, found = (table[table["intent"].isin([intent, ""])].drop(columns="intent") for table in (tree, nuggets))
+        trees = conversation_trees(rounds)
+        scores = score(nugget_table(path_nuggets(trees, found), attributes), attributes)
+        paths = trees.paths.rename(columns={"topic": "tree", "path": "topic"})
+        scores = scores.merge(paths, on=_TREE, validate="many_to_one").rename(columns={"topic": "path"})
+        parts.append(scores.rename(columns={"tree": "topic"}).assign(intent=intent))
+    every = [
+        part.assign(probability=part["probability"] * intents[name]) for name, part in zip(intents, parts, strict=False)
+    ]
+    parts += [part.assign(intent="all", path=part["path"] + " of " + part["intent"]) for part in every]
+    columns = [*_TREE, "intent", "path", "probability", "attribute", "measure", "value"]
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 @measure(

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
+from equipoise.arrays import Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures import gfrc
 from equipoise.measures.gfrc2 import factors, user_clusters
 from equipoise.measures.group_fairness import UTILITY, column_names, similarity
 from equipoise.nuggets import NuggetTable, nugget_table
 from equipoise.reports.claims import Evidence
+from equipoise.statistics import resampled
 from equipoise.studies.pilot.tables import changed_topics, repeated_urls
 
 WHOLE = "the conversations are given whole, so nothing is sampled; it says nothing of other topics"
@@ -28,23 +29,33 @@ def smallest_lead(scores: pd.DataFrame, first: str, second: str) -> Evidence:
     return Evidence(f"smallest lead of {first} over {second} in any score, in {name}", leads.min(), reason=WHOLE)
 
 
-def share(part: int, whole: int, said: str) -> Evidence:
-    """A share with its exact (Clopper-Pearson) interval."""
-    low, high = stats.binomtest(part, whole).proportion_ci()
-    return Evidence(said, part / whole, low, high, n=whole)
+def clustered(values: pd.DataFrame, said: str, weights: str = "") -> Evidence:
+    """A mean of the column ``value`` with an interval, the topics drawn with all that was observed of them.
+
+    ``weights`` names a column of weights, for a ratio of sums.
+    """
+    weighed = values.assign(weight=values[weights] if weights else 1.0)
+    weighed["part"] = weighed["value"] * weighed["weight"]
+    sums = weighed.groupby("topic", sort=False)[["part", "weight"]].sum().to_numpy(dtype=float)
+
+    def mean(places: Integers) -> float:
+        part, weight = sums[places].sum(axis=0)
+        return float(part / weight)
+
+    return Evidence(said, *resampled(mean, len(sums), np.random.default_rng(0)), n=len(sums))
 
 
 def changed(turns: pd.DataFrame) -> Evidence:
-    """Topics whose conversations end differently in the two trials."""
-    ends = changed_topics(turns)["changed"]
-    return share(int(ends.sum()), len(ends), "share of topics whose two trials have other outcomes")
+    """Pairs of trials of one topic whose conversations end differently."""
+    said = "share of pairs of trials of one topic that have other outcomes"
+    return clustered(changed_topics(turns), said, "pairs")
 
 
 def repeating(turns: pd.DataFrame, kinds: list[str]) -> Evidence:
     """Conversations with two useful turns, about topics of these types, in which a URL stands twice."""
     urls = repeated_urls(turns[turns["type"].isin(kinds)], useful=True)
     said = "share of conversations with two useful turns in which a URL stands twice"
-    return share(int((urls["repeated"] > 0).sum()), len(urls), said)
+    return clustered(urls.assign(value=urls["repeated"] > 0), said)
 
 
 def steadiness(values: pd.Series, after: int) -> Evidence:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from equipoise.measures.outcomes import outcome_scores
 from equipoise.measures.protocol import shares
+from equipoise.measures.worst_cases import worst_cases
 from equipoise.problems import need_columns, refuse_twice
 
 _TURN = ["run", "topic", "turn"]
@@ -96,9 +98,16 @@ def statistics_of_counts(counts: pd.DataFrame, topics: int) -> pd.DataFrame:
 
 
 def changed_topics(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Whether the conversations about a topic end differently in different runs: columns topic, changed."""
-    ends = outcome_pairs(outcomes).groupby("topic", sort=False)["pair"].nunique()
-    return (ends > 1).rename("changed").reset_index()
+    """How many of the pairs of conversations about a topic, one of each run, end differently.
+
+    Columns are topic, value (the share), pairs (of runs).
+    """
+    counts = outcome_pairs(outcomes).groupby(["topic", "pair"], sort=False).size()
+    same = (counts * (counts - 1) / 2).groupby("topic", sort=False).sum()
+    runs = counts.groupby("topic", sort=False).sum()
+    pairs = runs * (runs - 1) / 2
+    table = pd.DataFrame({"value": 1 - same / pairs, "pairs": pairs}).reset_index()
+    return table[table["pairs"] > 0].reset_index(drop=True)
 
 
 def failures_in_sequence(outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -140,3 +149,11 @@ def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
     found = found.assign(again=found.duplicated(["run", "topic", "url"]))
     again = found.sort_index(kind="stable").groupby(["run", "topic"], sort=False)["again"]
     return again.agg(urls="size", repeated="sum").reset_index()
+
+
+def worst_of_trials(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Useful turns and recovery over topics: the mean of the trials of each, the worst one, and the worst half."""
+    cases = worst_cases(outcome_scores(outcomes).drop(columns=["system"]), "trial", worst=0.5)
+    table = cases.groupby(["measure", "case"], sort=False)["value"].mean().reset_index()
+    wide = table.pivot_table(index="measure", columns="case", values="value", sort=False)
+    return wide.rename_axis(columns=None).reset_index()

@@ -1,0 +1,127 @@
+"""Commands that score what could have gone otherwise: conversations that branch, and the worst of many cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise.cli.declared import Declared, DeclaredCommand
+from equipoise.cli.outputs import SCORES, refuse_outputs, table
+from equipoise.cli.score import score
+from equipoise.cli.shared import FILE, takes_output, write
+
+GFRC2 = "equipoise.measures.gfrc2.gfrc2"
+GFRC = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
+"""What both measures of a path take."""
+INTERVALS = table("table of intervals", ("measure", "value", "low", "high"))
+TESTS = table("table of tests", ("a", "b", "p"))
+NAMES = table("table of names", ("named", "invented"))
+WORST = "equipoise.measures.worst_cases.worst_cases"
+
+
+@score.command("worst", cls=DeclaredCommand, declared=[Declared(WORST)])
+@click.argument("scores", type=FILE)
+@takes_output
+def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
+    """Mean, worst and CVaR of every score in SCORES, a tidy CSV or Parquet file with a row for each case."""
+    refuse_outputs({"-o": (output, SCORES)}, [scores], force=force)
+    from equipoise.loaders.trees import read_scores
+    from equipoise.measures.worst_cases import worst_cases
+
+    write({output: worst_cases(read_scores(scores), **options)})
+
+
+@score.command("tree", cls=DeclaredCommand, declared=[Declared(GFRC2), Declared(WORST, only=("worst", "worse"))])
+@click.argument("tree", type=FILE)
+@click.argument("nuggets", type=FILE)
+@click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
+@click.option("--compare", is_flag=True, help="Add R, GF and GFRC of the paths, with the same options.")
+@click.option("--intent", "intents", multiple=True, metavar="NAME=SHARE", help="Share of an intent; repeatable.")
+@click.option("--paths", type=FILE, help="CSV file for the scores of every path, with its probability.")
+@takes_output
+def score_tree(
+    tree: Path,
+    nuggets: Path,
+    attributes: Path,
+    compare: bool,
+    intents: Any,
+    paths: Any,
+    output: Any,
+    force: bool,
+    **options: Any,
+) -> None:
+    """GFRC2 of conversations that branch: what users can expect, the worst path, and the mean of the worst ones.
+
+    TREE has the columns run, topic, node, parent (empty for the first round), probability (of taking the node, given
+    its parent) and words; NUGGETS has run, topic, node, start, end (words of the node, from 1), level, a column for
+    each attribute set and perhaps entity. A column intent in either keeps a row to those who come with it; then every
+    intent of --intent is scored, and all of them together.
+    """
+    refuse_outputs({"-o": (output, SCORES), "--paths": (paths, SCORES)}, [tree, nuggets, attributes], force=force)
+    from functools import partial
+
+    import pandas as pd
+
+    from equipoise.attributes import read_attributes
+    from equipoise.cli.shared import named
+    from equipoise.files import parse_number
+    from equipoise.loaders.trees import read_tree, read_tree_nuggets
+    from equipoise.measures.gfrc import gfrc
+    from equipoise.measures.gfrc2 import gfrc2
+    from equipoise.measures.trees import tree_scores
+    from equipoise.measures.worst_cases import worst_cases
+    from equipoise.problems import together
+
+    try:
+        shares = {name: parse_number(text) for name, text in named(intents, "--intent").items()}
+    except ValueError as error:
+        raise click.BadParameter(f"--intent is written NAME=SHARE: {error}") from None
+    cases = {name: options.pop(name) for name in ("worst", "worse")}
+    shared = {name: value for name, value in options.items() if name in GFRC}
+    sets = read_attributes(attributes)
+    rounds, found = together([partial(read_tree, tree), partial(read_tree_nuggets, nuggets, sets)])
+
+    def scores(table: Any, groups: Any) -> Any:
+        both = [gfrc2(table, groups, **options)]
+        return pd.concat([*both, gfrc(table, groups, **shared)] if compare else both, ignore_index=True)
+
+    scored = tree_scores(rounds, found, sets, scores, shares)
+    write({output: worst_cases(scored, "path", **cases)} | ({paths: scored} if paths is not None else {}))
+
+
+@score.command(
+    "outcomes",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.measures.outcomes.outcome_intervals")],
+)
+@click.argument("records", nargs=-1, required=True, type=FILE)
+@click.option("--tests", type=FILE, help="CSV file for paired tests between systems, or rounds where there is one.")
+@click.option("--known", type=FILE, help="CSV of what there is: topic,name,url (url may be empty).")
+@click.option("--names", type=FILE, help="CSV file for the names and addresses that --known does not bear out.")
+@takes_output
+def score_outcomes(
+    records: tuple[Path, ...], tests: Any, known: Any, names: Any, output: Any, force: bool, **options: Any
+) -> None:
+    """Useful turns and recovery of harvested RECORDS (.jsonl), each a system, with intervals over the topics."""
+    outputs = {"-o": (output, INTERVALS), "--tests": (tests, TESTS), "--names": (names, NAMES)}
+    refuse_outputs(outputs, [*records, known], force=force)
+    from functools import partial
+
+    import pandas as pd
+
+    from equipoise.files import read_columns
+    from equipoise.loaders.recorded_conversations import read_harvest
+    from equipoise.measures import outcomes
+    from equipoise.problems import together
+
+    if (known is None) != (names is None):
+        raise click.UsageError("--known says what there is, --names where to write what is not: give both")
+    turns = pd.concat(together(partial(read_harvest, file) for file in records), ignore_index=True)
+    tables = {output: outcomes.outcome_intervals(turns, **options)}
+    if tests is not None:
+        tables[tests] = outcomes.outcome_tests(turns, between="system" if len(records) > 1 else "round")
+    if known is not None:
+        tables[names] = outcomes.count_names(turns, read_columns(known, ["topic", "name", "url"]))
+    write(tables)

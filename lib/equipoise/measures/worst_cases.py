@@ -1,0 +1,101 @@
+"""Worst cases: what remains of a score where trials, orders, branches or annotators go badly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from equipoise import options
+from equipoise.arrays import Floats, Integers, cumulative_sums
+from equipoise.declare import measure
+from equipoise.problems import need_columns
+from equipoise.statistics import finite
+
+_WEIGHT = "probability"
+
+
+def tail_means(values: Floats, weights: Floats, first: Integers, worst: float) -> Floats:
+    """Mean of the lowest share ``worst`` of the weight of each segment, shaped (segments,).
+
+    ``values`` ascend within each segment and ``weights`` sum to 1 there; ``first`` are the places where one begins.
+    """
+    taken = np.clip(worst - (cumulative_sums(weights, first) - weights), 0.0, weights)
+    return np.asarray(np.add.reduceat(taken * values, first) / np.add.reduceat(taken, first), dtype=np.float64)
+
+
+@measure(
+    "Mean, worst and CVaR over cases",
+    family="Any score, over cases",
+    range="that of the measure",
+    ideal="that of the measure",
+    direction="neither",
+    sources=("rockafellar2000",),
+)
+def worst_cases(
+    scores: pd.DataFrame, over: options.Over = "trial", *, worst: options.Worst = 0.25, worse: options.Worse = "low"
+) -> pd.DataFrame:
+    r"""Mean, worst value and conditional value at risk of each score over its cases.
+
+    .. math::
+        CVaR_\alpha = \frac{1}{\alpha} \int_0^\alpha q(u)\, du, \quad q \text{ the quantiles of the score, worst first}
+
+    Parameters
+    ----------
+    scores : DataFrame
+        A row per case and score, with the columns measure, value and ``over``, and any others that tell scores apart
+        (run, topic, attribute). A column probability weighs the cases; without one all weigh the same. Where ``over``
+        is trial and no such column is there, runs are taken to be called ``system-trial``, as a harvest names them.
+
+    Returns
+    -------
+    DataFrame, columns of the scores without ``over``, then case, cases and value
+        Three rows per score: case ``mean``, ``worst``, and ``worst 0.25``, the mean of the worst quarter; ``cases``
+        counts what it is over.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a value is not finite, a case comes twice, or weights are negative or sum to 0.
+
+    Notes
+    -----
+    A share that is no whole number of cases takes a part of the case at its edge.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"run": ["a-1", "a-2", "a-3", "a-4"], "measure": "R", "value": [0.4, 0.1, 0.3, 0.2]})
+    >>> worst_cases(scores, worst=0.5)
+      run measure       case  cases  value
+    0   a       R       mean      4   0.25
+    1   a       R      worst      4   0.10
+    2   a       R  worst 0.5      4   0.15
+    """
+    need_columns(scores, ["measure", "value"])
+    table = scores.reset_index(drop=True)
+    if over == "trial" and over not in table and "run" in table:
+        table[["run", over]] = table["run"].astype("str").str.extract(r"^(.*)-(\d+)$").fillna("")
+        if (unnamed := table[over] == "").any():
+            raise ValueError(f"run {scores['run'].to_numpy()[unnamed][0]!r} names no trial, as in system-2")
+    need_columns(table, [over])
+    keys = [name for name in table if name not in (over, "value", _WEIGHT)]
+    if (twice := table.duplicated([*keys, over])).any():
+        raise ValueError(f"{over} {table.loc[twice, over].iloc[0]} of a score comes twice; what else tells them apart?")
+    value = finite(table["value"], "scores")
+    weight = finite(table[_WEIGHT] if _WEIGHT in table else np.ones(len(table)), _WEIGHT)
+    group = table.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
+    total = np.bincount(group, weights=weight)
+    if (weight < 0).any() or (total == 0).any():
+        raise ValueError("probabilities must not be negative, nor all be 0")
+    sign = 1.0 if worse == "low" else -1.0
+    order = np.lexsort((sign * value, group))
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    value, weight = sign * value[order], (weight / total[group])[order]
+    possible = np.where(weight > 0, value, np.inf)
+    summaries = {
+        "mean": np.add.reduceat(weight * value, first),
+        "worst": np.minimum.reduceat(possible, first),
+        f"worst {worst:g}": tail_means(value, weight, first, worst),
+    }
+    told = table.loc[order[first], keys].reset_index(drop=True)
+    parts = [told.assign(case=n, cases=np.diff(first, append=len(value)), value=sign * v) for n, v in summaries.items()]
+    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
