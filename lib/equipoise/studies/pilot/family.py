@@ -41,11 +41,8 @@ def stop_model_scores(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.Da
     tables = []
     for model in STOP_MODELS:
         found = factors(user_clusters(nuggets, sets, stop_model=model, **options))
-        wide = (
-            found.pivot_table(index="run", columns="part", values="mean")[["utility", *sets]]
-            .add_prefix("mean ")
-            .rename_axis(columns=None)
-        )
+        wide = found.pivot_table(index="run", columns="part", values="mean", dropna=False)[["utility", *sets]]
+        wide = wide.add_prefix("mean ").rename_axis(columns=None)
         scores = gfrc2(nuggets, sets, **{"stop_model": model, **options}).set_index(["run", "measure"])["value"]
         wide.insert(0, "leave at a nugget", found.groupby("run")["served"].first())
         wide["GFRC2"] = scores.xs("GFRC2", level="measure")
@@ -212,7 +209,7 @@ def smallest_examples(found: pd.DataFrame, small: NuggetTable) -> pd.DataFrame:
     return joined.reset_index()[[*names, "before", "after"]]
 
 
-def disagreements(scores: Mapping[str, Floats], small: NuggetTable, most: int = 300) -> pd.DataFrame:
+def disagreements(scores: Mapping[str, Floats], small: NuggetTable, most: int = 2000) -> pd.DataFrame:
     """How far pairs of measures agree: Kendall's tau-b over all conversations, and the smallest two ordered otherwise.
 
     The two are looked for among the first ``most``.
@@ -243,7 +240,8 @@ def leads(nuggets: NuggetTable, score: Any, **options: Any) -> pd.DataFrame:
 def who_leads(scores: pd.DataFrame) -> str:
     """A sentence: which run is ahead in GFRC2 with which stop models."""
     wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2").loc[list(STOP_MODELS)]
-    models = wide.idxmax(axis=1).groupby(wide.idxmax(axis=1), sort=False).groups
+    ahead = wide.idxmax(axis=1).where(np.ptp(wide, axis=1) > _CLOSE, "neither run")
+    models = ahead.groupby(ahead, sort=False).groups
     return "; ".join(f"{run} is ahead with {listed(names)}" for run, names in models.items()) + "."
 
 
