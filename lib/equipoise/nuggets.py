@@ -120,7 +120,7 @@ def _nuggets(source: Source, attributes: Mapping[str, AttributeSet], select: Seq
     if not set(CORE_COLUMNS) <= set(source.columns):
         source.problems.refuse()
 
-    rows = pd.DataFrame({name: _parsed(source, name, _id, object, "", "an id") for name in _CONVERSATION}, dtype="str")
+    rows = pd.DataFrame({name: _ids(source, name) for name in _CONVERSATION}, dtype="str")
     rows["conversation"] = rows.groupby(_CONVERSATION, sort=False).ngroup()
     for column, least, empty in (("turn", 1, None), ("start", 1, 0), ("end", 1, 0), ("level", 0, None)):
         rows[column] = _integers(source, column, least, empty)
@@ -174,6 +174,14 @@ def _hashable(value: Any) -> Any:
     if isinstance(value, dict):
         value = list(value.items())
     return tuple(map(_hashable, value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+
+
+def _ids(source: Source, column: str) -> Any:
+    """A column of ids; of texts that all hold something none is looked at by itself."""
+    values = source.columns[column]
+    if values.dtype == "str" and not (values.isna().any() or values.str.strip().eq("").any()):
+        return values
+    return _parsed(source, column, _id, object, "", "an id")
 
 
 def _id(value: Any) -> str:

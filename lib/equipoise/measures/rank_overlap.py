@@ -31,6 +31,9 @@ from equipoise.tidy import tidy_runs
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
 _BLOCK = 1 << 17
 
+_TABLE = 40
+"""Items for each rank up to which pairs are compared by a table of all items, and not by sorting."""
+
 _PAIRS = 500
 """Orders of tied documents that are drawn, each with its reverse."""
 
@@ -82,6 +85,28 @@ def _matches(first: Integers, second: Integers) -> tuple[Integers, Integers, Int
     return row, left & mask, right & mask
 
 
+def _meetings(first: Integers, second: Integers) -> Integers:
+    """Where items that both lists of a pair hold meet: the row times the depth, and the lower of their two ranks."""
+    pairs, depth = first.shape
+    items = int(max(first.max(initial=0), second.max(initial=0))) + 1
+    if items > _TABLE * depth:  # a table of them all would not stay in the cache
+        row, one, other = _matches(first, second)
+        return row * depth + np.maximum(one, other)
+    place = np.broadcast_to(np.arange(depth, dtype=np.int32), first.shape).ravel()
+    begin = np.arange(0, pairs * (items + 1), items + 1)[:, np.newaxis]
+    table = np.full(pairs * (items + 1), -1, dtype=np.int32)
+    for lists in (second, first):
+        cell = begin + lists if lists.min(initial=0) >= 0 else begin + np.where(lists < 0, items, lists)
+        at = cell.ravel()  # beyond the end of a list: a cell of its own
+        before = table.take(at) if lists is first else place
+        table[at] = place
+        if ((table.take(at) != place) & (lists.ravel() >= 0)).any():
+            raise ValueError("a list holds an item twice: keep each once")
+    before[lists.ravel() < 0] = -1
+    met = np.flatnonzero(before >= 0)
+    return met - met % depth + np.maximum(before[met], met % depth)
+
+
 def _share(lists: Integers, row: Integers, place: Integers) -> Floats:
     """How much of an item lies within each depth, where a tie is spread over its ranks; shaped (items, depths)."""
     top, bottom = (span[row, place][:, np.newaxis] for span in lists[1:])
@@ -115,10 +140,13 @@ def _last(values: Floats, length: Integers) -> Floats:
 
 def _block(short: Integers, long: Integers, p: float, beyond: Beyond, ties: Ties) -> Floats:
     _, pairs, depth = short.shape
-    row, at_short, at_long = _matches(short[0], long[0])
     d, s, most = np.arange(1, depth + 1), _length(short), _length(long)
-    if ties in _RANKED:
+    if ties == "order":
+        meet = _meetings(short[0], long[0])
+    else:
+        row, at_short, at_long = _matches(short[0], long[0])
         meet = row * depth + np.maximum(short[1, row, at_short], long[1, row, at_long])
+    if ties in _RANKED:
         common = np.bincount(meet, minlength=pairs * depth).reshape(pairs, depth)
         overlap = np.cumsum(common, axis=1).astype(np.float64)
     else:
@@ -130,7 +158,7 @@ def _block(short: Integers, long: Integers, p: float, beyond: Beyond, ties: Ties
         size = np.sqrt(np.where(d <= s, _squares(short), d) * _squares(long))
 
     # some treatments of ties give places beyond the long list a size of zero, where nothing agrees
-    agreement = ratio(overlap, size, 0.0)
+    agreement = overlap / size if ties in _RANKED else ratio(overlap, size, 0.0)
     end = _last(agreement, s)  # agreement where the short list ends
     reached = _last(overlap, most)  # overlap where the long list ends
     if beyond == "extrapolated" and (s < most).any():
