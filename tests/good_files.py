@@ -45,7 +45,7 @@ TEXTS = {
         "run,topic,node,start,end,level,SIZE,KIND,entity\na,T1,1,3,4,2,1 0,0 1 0,Tenet\na,T1,adhere,8,8,1,0 1,0 1 0,\n"
     ),
     "known.csv": "topic,name,url\nT1,Tenet,https://a/1\nT1,Looper,\n",
-    "scores.csv": "run,topic,attribute,measure,value\na-1,T1,,R,.5\na-2,T1,,R,1/4\n",
+    "cases.csv": "run,topic,attribute,measure,value\na-1,T1,,R,.5\na-2,T1,,R,1/4\n",
     "sets.yaml": (
         "SIZE: {kind: ordinal, groups: [small, large], target: uniform}\n"
         "KIND: {kind: nominal, groups: [x, y, z], target: [2, 1, 1]}\n"
@@ -155,7 +155,7 @@ COMMANDS = {
     "compare": ["compare", "scores.csv", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
     "compare of others": ["compare", "alpha.tsv", "beta.txt", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
     "tree": ["score", "tree", "tree.csv", "node_nuggets.csv", *_SETS, "--paths", "paths.csv", "-o", "out.csv"],
-    "worst": ["score", "worst", "scores.csv", "-o", "out.csv"],
+    "worst": ["score", "worst", "cases.csv", "-o", "out.csv"],
     "outcomes": ["score", "outcomes", "record.jsonl", "--known", "known.csv", "--names", "names.csv", "-o", "out.csv"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
 }
@@ -178,7 +178,7 @@ READ = [
     *[("orders", f"permuted/{name}") for name in ("settings.json", "classes.csv", "orders.csv")],
     *[("orders", name) for name in ("b.run", "asked.txt")],
     *[("compare", "scores.csv"), ("compare of others", "alpha.tsv"), ("compare of others", "beta.txt")],
-    *[("tree", "tree.csv"), ("tree", "node_nuggets.csv"), ("worst", "scores.csv")],
+    *[("tree", "tree.csv"), ("tree", "node_nuggets.csv"), ("worst", "cases.csv")],
     *[("outcomes", "record.jsonl"), ("outcomes", "known.csv")],
 ]
 """Each command with each file that it reads."""

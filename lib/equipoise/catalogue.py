@@ -8,7 +8,8 @@ from importlib import import_module, resources
 from equipoise import declare
 from equipoise.declare import Measure
 
-_FAMILIES = ["gfr", "gfrc", "gfrc2", "trees", "ranking_bias", "rank_overlap", "protocol", "orders", "agreement", "worst_cases"]
+_CONVERSATIONS = ["gfrc", "gfrc2", "trees", "protocol", "orders", "agreement", "worst_cases"]
+_FAMILIES = ["gfr", *_CONVERSATIONS, "ranking_bias", "rank_overlap"]
 MODULES = ["divergences", *(f"measures.{name}" for name in [*_FAMILIES, "attribution.quality", "attribution"])]
 """Modules that declare measures, in the order of the catalogue."""
 
