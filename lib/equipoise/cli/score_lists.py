@@ -6,7 +6,7 @@ import sys
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import click
 
@@ -150,11 +150,12 @@ def score_gfr(
         raise click.UsageError(f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
+    kind_of = cast("dict[str, Literal['nominal', 'ordinal']]", sorts)
     files = [file for run in runs for file in ([run / name for name in parts(run)] if run.is_dir() else [run])]
     sets = read_attributes(attributes) if attributes else {}
     reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
     for name, path in members.items():
-        reads.append(partial(read_groups, path, name, sorts.get(name, "nominal"), aims.get(name, ""), sets))
+        reads.append(partial(read_groups, path, name, kind_of.get(name, "nominal"), aims.get(name, ""), sets))
     names, options["qrels"], *groups = together(reads)
     options["attributes"] = {attribute.name: attribute for _, attribute in groups}
     options["memberships"] = {attribute.name: table for table, attribute in groups}

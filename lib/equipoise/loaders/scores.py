@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from equipoise.files import is_parquet, parse_number, read_source, read_text, refused, stem
-from equipoise.loaders.trec import text_lines, text_table
+from equipoise.files import is_parquet, parse_number, read_bytes, read_source, read_text, refused, stem
+from equipoise.loaders.white_space import text_lines, text_table
 from equipoise.problems import Note, Problems, shown
 
 _OTHER_NAMES = {"name": "run", "system": "run", "qid": "topic", "query_id": "topic", "query": "topic"}
@@ -67,7 +67,7 @@ def _is_of_trec_eval(rows: pd.DataFrame, path: Path) -> bool:
 
 
 def _without_header(path: Path, problems: Problems) -> pd.DataFrame:
-    lines = text_lines(path)
+    lines = text_lines(read_bytes(path), path)
     width = len(lines[1][0].as_py()) if len(lines[1]) else 0
     names = ["run", "topic", "measure", "value"] if width == 4 else ["first", "second", "value"]
     wanted = "topic measure value (ir_measures -q), measure topic value (trec_eval -q), or a CSV file with a header"

@@ -30,8 +30,8 @@ class Coverage:
     @property
     def shares(self) -> Floats:
         """Shaped (runs, topics + 1), the last over all topics; NaN where nothing is ranked."""
-        parts = (np.append(one, one.sum(axis=1, keepdims=True), axis=1) for one in (self.found, self.whole))
-        return ratio(*parts, np.nan)
+        found, whole = (np.append(one, one.sum(axis=1, keepdims=True), axis=1) for one in (self.found, self.whole))
+        return ratio(found, whole, np.nan)
 
 
 @dataclass(frozen=True)
