@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import count
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -93,18 +92,19 @@ def read_bytes(path: str | Path) -> bytes:
     return content
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """Lines of a file of any size and their numbers, one after the other."""
+def read_chunks(path: str | Path, size: int = 2**22) -> Iterator[tuple[int, bytes]]:
+    """A file of any size in parts of whole lines, each with the number of its first line."""
     with opened(path) as (file, most):
-        for number in count(1):
-            line = file.readline(_SMALL + 1)
-            if not line:
-                return
-            if len(line) > _SMALL:
-                raise refused(path, f"a line of more than {_SMALL} bytes", "shorter lines", number)
-            if number % 2**16 == 0 and most <= _LARGEST and file.tell() > most:
+        number = 1
+        while part := file.read(size):
+            rest = b"" if part.endswith(b"\n") else file.readline(_SMALL + 1)
+            if len(rest) > _SMALL:
+                line = number + part.count(b"\n")
+                raise refused(path, f"a line of more than {_SMALL} bytes", "shorter lines", line)
+            if most <= _LARGEST and file.tell() > most:
                 raise refused(path, f"more than {most} bytes", "a smaller file")
-            yield number, line
+            yield number, part + rest
+            number += part.count(b"\n") + rest.count(b"\n")
 
 
 def unpacked_name(path: str | Path) -> str:
@@ -282,6 +282,20 @@ def is_parquet(path: str | Path) -> bool:
             return bool(file.peek(4).startswith(b"PAR1"))
     except (OSError, InputError):
         return False  # read_text says what is wrong
+
+
+def parts(folder: str | Path, endings: Sequence[str] = (".parquet",)) -> list[Path]:
+    """Files of these endings, or with .gz behind, at any depth of a folder, relative to it, by their names.
+
+    Hidden ones, and those whose names begin with an underscore, are left out.
+    """
+    every = (path.relative_to(folder) for path in Path(folder).rglob("*") if path.is_file())
+    found = sorted(path for path in every if unpacked_name(path).lower().endswith(tuple(endings)))
+    found = [path for path in found if not any(part.startswith((".", "_")) for part in path.parts)]
+    if not found:
+        what = "Parquet file" if tuple(endings) == (".parquet",) else "file to read"
+        raise refused(folder, f"no {what} in this folder", f"files {', '.join(f'*{ending}' for ending in endings)}")
+    return found
 
 
 def read_source(path: str | Path) -> Source:

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from equipoise.attributes import AttributeSet
+from equipoise.files import parts
 from equipoise.nuggets import read_nuggets
-from equipoise.problems import InputError, Problem, Problems, shown, together
+from equipoise.problems import InputError, Problems, shown, together
 from equipoise.writing import staging, sweep, write_files
 
 Scorer = Literal["gfrc", "gfrc2"]
@@ -77,14 +78,28 @@ def run_each(
     return together(future.result for future in futures)
 
 
-def parts(folder: str | Path) -> list[Path]:
-    """Parquet files at any depth of a folder, relative to it, in the order of their names; hidden ones are left out."""
-    every = (path for path in Path(folder).rglob("*") if path.suffix.lower() == ".parquet" and path.is_file())
-    found = sorted(path.relative_to(folder) for path in every)
-    found = [path for path in found if not any(part.startswith((".", "_")) for part in path.parts)]
-    if not found:
-        raise InputError([Problem(str(folder), None, None, "no Parquet file in this folder", "files *.parquet")])
-    return found
+def _count_part(source: str, terms: Sequence[str], tokens: Any, held: Any) -> Any:
+    """Counts of a file of documents, of those held if not of all."""
+    from equipoise.loaders.documents import document_tables
+    from equipoise.measures.ranking_bias.terms import count_terms  # with SciPy, which other scores do without
+
+    tables = tqdm(document_tables(source), unit="chunk", file=sys.stderr, disable=None)
+    kept = tables if held is None else (table[table["document"].isin(held)] for table in tables)
+    return count_terms(kept, terms, tokens=tokens)
+
+
+def count_parts(
+    source: str | Path, terms: Sequence[str], tokens: Any, held: Any = None, executor: Executor | None = None
+) -> Any:
+    """`count_terms` of a collection, a task for each file of a folder; ``held``: the documents to count, if not all."""
+    from equipoise.loaders.documents import document_files
+    from equipoise.measures.ranking_bias.terms import joined
+
+    files = document_files(source) if Path(source).is_dir() else [source]
+    tasks = [(str(file), tuple(terms), tokens, held) for file in files]
+    if len(tasks) == 1 and executor is None:
+        return _count_part(*tasks[0])
+    return joined(run_each(_count_part, tasks, executor, "file"))
 
 
 def _score_part(source: Path, target: Path, measure: Scorer, sets: Any, select: Any, options: Any) -> Any:

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from equipoise.attributes import attribute_sets
-from equipoise.files import read_text
+from equipoise.files import parts, read_text
 from equipoise.measures.gfrc import gfrc
 from equipoise.nuggets import nugget_table
-from equipoise.parquet_folders import cluster, parts, run_each, score_parts
+from equipoise.parquet_folders import cluster, run_each, score_parts
 from equipoise.problems import InputError
 
 SETS = attribute_sets(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,8 @@ from hypothesis import strategies as st
 
 from equipoise.arrays import each_once, places
 from equipoise.attributes import AttributeSet
-from equipoise.loaders import fairweb, trec
-from equipoise.problems import InputError
+from equipoise.loaders import documents, fairweb, trec
+from equipoise.problems import InputError, Problems
 
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
 READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -130,3 +132,78 @@ def test_places_are_those_of_an_index(values: list[str], index: list[str]) -> No
     for dtype in ("str", "object"):
         series, wanted = pd.Series(values, dtype=dtype), pd.Index(index, dtype="str")
         assert places(series, wanted).tolist() == expected
+
+
+# --- documents ----------------------------------------------------------------------------------------------------
+
+keys = st.sampled_from(
+    ['"id": "a"', '"id": 7', '"id": -0', '"_id": "b"', '"id": ""', '"id": null', '"id": true', '"id": 1.5']
+)
+contents = st.sampled_from(
+    ['"text": "x y"', '"text": "é\\n"', '"text": ""', '"text": null', '"text": "\\ud800"', '"t": 1']
+)
+others = st.sampled_from(['"z": [[1], {"k": 2}]', '"z": 1, "z": 2', '"z": {"k": 1, "k": 2}', '"z": NaN', '"id": "c"'])
+gaps = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", " ", " \n", ""])
+cells = st.sampled_from(["d1", " d2 ", "", "\ufeffd", "a text", '"a', "\r", "\u3000", "tab\tin it"])
+
+
+@st.composite
+def collections(draw: Any, kind: str) -> bytes:
+    """Lines of a collection, most of them good."""
+    text = draw(st.sampled_from(["", "", "\ufeff"]))
+    for _ in range(draw(st.integers(0, 4))):
+        if kind == "tsv":
+            line = draw(cells) + draw(st.sampled_from(["\t", "\t", "\t", " "])) + draw(cells)
+        else:
+            parts = [draw(keys), draw(contents), *draw(st.lists(others, max_size=1))]
+            line = "{" + ", ".join(draw(st.permutations(parts))) + draw(st.sampled_from(["}", "}", "}", "}", "}}", ""]))
+        text += line + draw(gaps)
+    return text.encode() + draw(st.sampled_from([b"", b"", b"", b"\xff"]))
+
+
+@settings(max_examples=200)
+@pytest.mark.parametrize("kind", ["jsonl", "tsv"])
+@given(data=st.data())
+def test_documents_read_quickly_are_those_read_line_by_line(kind: str, data: Any) -> None:
+    content = data.draw(collections(kind)).removeprefix(b"\xef\xbb\xbf")
+    quick = (documents._quick_json if kind == "jsonl" else documents._quick_tsv)(content)
+    problems = Problems()
+    parse = documents._json_row if kind == "jsonl" else documents._tsv_row
+    slow = documents._slow_chunk(Path("a"), 2, content, parse, problems)
+    if problems:
+        assert quick is None
+    elif quick is not None:
+        assert [column.to_pylist() for column in quick] == [list(column) for column in slow]
+
+
+def test_ordinary_collections_are_read_quickly() -> None:
+    lines = [
+        b'{"id": 1, "text": "a"}\n{"id": 2, "text": "b"}',
+        b'{"_id":"x","title":"","text":"[1][2]","m":{"k":[]}}\n',
+    ]
+    assert all(documents._quick_json(content) is not None for content in lines)
+    assert all(documents._quick_tsv(content) is not None for content in (b"1\ta\n2\tb", b"1\ta\r\n\r\n2\t\r\n"))
+
+
+def test_values_within_values_do_not_break_the_reader(tmp_path: Path) -> None:
+    deep = b'{"id": "a", "text": "x", "z": ' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
+    assert documents._quick_json(deep) is None
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b'{"id": "b", "text": "y"}\n' + deep)
+    with pytest.raises(InputError, match="line 2"):
+        list(documents.stream_documents(path))
+
+
+def test_a_folder_of_documents_in_all_forms(tmp_path: Path) -> None:
+    rows = [(f"d{number}", f"text {number}") for number in range(6)]
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "a.tsv").write_text("".join(f"{key}\t{text}\n" for key, text in rows[:2]))
+    (tmp_path / "b.jsonl.gz").write_bytes(
+        gzip.compress("".join(json.dumps({"_id": key, "text": text}) + "\n" for key, text in rows[2:4]).encode())
+    )
+    pd.DataFrame(rows[4:], columns=["docno", "contents"]).to_parquet(tmp_path / "inner" / "c.parquet")
+    (tmp_path / "_SUCCESS.txt").write_text("")
+    assert list(documents.stream_documents(tmp_path)) == rows
+    pd.DataFrame({"docno": ["x"], "n": [1]}).to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(InputError, match=r"d\.parquet: found no column text"):
+        list(documents.stream_documents(tmp_path))

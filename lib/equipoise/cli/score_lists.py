@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -43,11 +42,11 @@ GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--div
     epilog=samples("--run", "--documents", "--terms"),
 )
 @INTERVALS
-@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="A run; repeat it.")
+@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it.")
 @click.option(
     "--documents",
     required=True,
-    help="The collection: a .jsonl file with id and text, a file of id, tab and text, or a name of ir_datasets.",
+    help="The collection: .jsonl with id and text, lines of id, tab and text, a folder, or an ir_datasets name.",
 )
 @click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
 @click.option(
@@ -56,30 +55,42 @@ GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--div
     help="Background set of NFaiRR: a run, the whole collection, or own, the documents of each list itself.",
 )
 @takes_output
+@CLUSTER
 def score_ranking_bias(
-    runs: Any, documents: str, terms: Path, background: str, output: Any, force: bool, tokens: Any, **options: Any
+    runs: Any,
+    documents: str,
+    terms: Path,
+    background: str,
+    output: Any,
+    force: bool,
+    cluster: Any,
+    tokens: Any,
+    **options: Any,
 ) -> None:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic, and their means with an empty topic."""
     refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
-    from tqdm import tqdm
+    import pandas as pd
 
-    from equipoise.loaders.documents import stream_documents
     from equipoise.loaders.gender_terms import read_terms
     from equipoise.loaders.held_files import read_named_runs
-    from equipoise.loaders.trec import read_run
+    from equipoise.loaders.trec import read_run, run_files
     from equipoise.measures import ranking_bias
+    from equipoise.parquet_folders import cluster as connect
+    from equipoise.parquet_folders import count_parts
     from equipoise.problems import Note, listed, together
 
     whole = background in ("collection", "own")
-    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, runs)]
+    reads: list[Any] = [
+        partial(read_terms, terms),
+        partial(read_named_runs, [file for run in runs for file in run_files(run)]),
+    ]
     pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
         warnings.warn(f"{listed(groups.shared)} in more than one group of {terms}: counted for each", Note, 1)
-    stream = tqdm(stream_documents(documents), unit="document", file=sys.stderr, disable=None)
-    held = {str(name) for table in (lists, *rest) for name in table["document"]}
-    needed = stream if background == "collection" else (row for row in stream if row[0] in held)
-    counts = ranking_bias.count_terms(needed, groups.terms, tokens=tokens)
+    held = None if background == "collection" else pd.concat([table["document"] for table in (lists, *rest)]).unique()
+    with connect(cluster) as executor:
+        counts = count_parts(documents, groups.terms, tokens, held, executor)
     options["background"] = background if whole else rest[0]
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
@@ -106,7 +117,7 @@ def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
     ),
 )
 @INTERVALS
-@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of Parquet; repeatable.")
+@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of runs; repeatable.")
 @click.option("--qrels", required=True, type=FILE, help="Judgements, a TREC or NTCIR file or a name of ir_datasets.")
 @click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
 @click.option(
@@ -142,8 +153,9 @@ def score_gfr(
     from equipoise.attributes import read_attributes
     from equipoise.coverage import judge
     from equipoise.loaders.held_files import read_groups, read_judgements, run_names
+    from equipoise.loaders.trec import run_files
     from equipoise.parquet_folders import cluster as connect
-    from equipoise.parquet_folders import parts, run_each
+    from equipoise.parquet_folders import run_each
     from equipoise.problems import together
 
     if alone := sorted((set(aims) | set(sorts)) - set(members)):
@@ -151,7 +163,7 @@ def score_gfr(
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
     kind_of = cast("dict[str, Literal['nominal', 'ordinal']]", sorts)
-    files = [file for run in runs for file in ([run / name for name in parts(run)] if run.is_dir() else [run])]
+    files = [file for run in runs for file in run_files(run)]
     sets = read_attributes(attributes) if attributes else {}
     reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
     for name, path in members.items():

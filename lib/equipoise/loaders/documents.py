@@ -7,15 +7,26 @@ way and raised together at the end of the file (or once there are too many of th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import json_value, read_lines, unpacked_name
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+
+from equipoise.files import BOM, is_parquet, json_value, parts, read_chunks, refused, unpacked_name
 from equipoise.problems import InputError, Problem, Problems, shown
 
 MOST_PROBLEMS = 100
 """Problems after which reading a file stops."""
 
+_ENDINGS = (".jsonl", ".tsv", ".json", ".txt", ".csv", ".parquet")
+_DEEPEST = 500
+_IDS = ("document", "id", "_id", "docno", "doc_id")
 _FIELDS = ("text", "body", "passage", "contents")
 
 
@@ -47,27 +58,116 @@ def _tsv_row(line: str) -> tuple[str, str]:
     return key.strip(), text
 
 
-def _stream_file(path: Path) -> Iterator[tuple[str, str]]:
-    parse = _json_row if ".json" in path.name.lower() else _tsv_row
+def _flat(chunk: bytes) -> bool:
+    """Whether no line can hold values within values so deep that Arrow's reader would break."""
+    letters = np.frombuffer(chunk, dtype=np.uint8)
+    opened = np.flatnonzero((letters == ord("{")) | (letters == ord("[")))
+    ends = np.searchsorted(opened, np.append(np.flatnonzero(letters == ord("\n")), len(letters)))
+    return bool(np.diff(ends, prepend=0).max() <= _DEEPEST)
+
+
+def _quick_json(chunk: bytes) -> Any:
+    """Ids and texts of lines that each hold a JSON object of one form, in Arrow; None of any others."""
+    first, _, _ = chunk.partition(b"\n")
+    try:
+        opening = json_object(first.decode())
+    except ValueError:
+        return None
+    key = "id" if "id" in opening else "_id"
+    lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+    if chunk.count(b"}\n{") != lines - 1 or (key == "_id" and b'"id"' in chunk) or not _flat(chunk):
+        return None
+    kind = pa.int64() if isinstance(opening.get(key), int) else pa.string()
+    form = pyarrow.json.ParseOptions(explicit_schema=pa.schema({key: kind, "text": pa.string()}))
+    try:
+        whole = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
+        table = pyarrow.json.read_json(pa.BufferReader(chunk), whole, form)
+        table.validate(full=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if len(table) != lines or table[key].null_count or table["text"].null_count:
+        return None
+    ids = table[key].cast(pa.string())
+    return [ids, table["text"]] if pc.min(pc.binary_length(ids)).as_py() else None
+
+
+def _quick_tsv(chunk: bytes) -> Any:
+    """Ids and texts of lines of an id, a tab and a text, in Arrow; None where there are others."""
+    lines = chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
+    if b"\r" in lines:
+        return None
+    try:
+        ids, texts = pyarrow.csv.read_csv(
+            pa.BufferReader(lines),
+            pyarrow.csv.ReadOptions(use_threads=False, column_names=["id", "text"], block_size=len(lines) + 1),
+            pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(("id", "text"), pa.string()), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    ids = pc.utf8_trim_whitespace(ids)
+    return [ids, texts] if pc.min(pc.binary_length(ids)).as_py() else None
+
+
+def _slow_chunk(path: Path, first: int, chunk: bytes, parse: Any, problems: Problems) -> Any:
+    """Ids and texts of the good lines; collects what is wrong with the others."""
+    rows = []
+    for number, raw in enumerate(chunk.split(b"\n"), start=first):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            if line.strip():
+                rows.append(parse(line))
+        except UnicodeDecodeError:
+            problems.add(path, number, None, "bytes that are not UTF-8", "UTF-8 text")
+        except ValueError as error:
+            problems.add(path, number, None, *error.args)
+        if len(problems) >= MOST_PROBLEMS:
+            break
+    return list(zip(*rows, strict=True))
+
+
+def _file_tables(path: Path) -> Iterator[pd.DataFrame]:
+    jsonl = ".json" in path.name.lower()
     problems, empty = Problems(), True
     with problems.collecting():
-        for number, raw in read_lines(path):
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                if not line.strip():
-                    continue
-                empty, row = False, parse(line)
-            except UnicodeDecodeError:
-                problems.add(path, number, None, "bytes that are not UTF-8", "UTF-8 text")
-            except ValueError as error:
-                problems.add(path, number, None, *error.args)
-            else:
-                yield row
+        for number, chunk in read_chunks(path):
+            own = chunk.removeprefix(BOM) if number == 1 else chunk
+            columns = None if own.startswith(BOM) else (_quick_json if jsonl else _quick_tsv)(own)
+            if columns is None:
+                columns = _slow_chunk(path, number, chunk, _json_row if jsonl else _tsv_row, problems)
+            if columns and len(columns[0]):
+                empty = False
+                yield _table(*columns)
             if len(problems) >= MOST_PROBLEMS:
                 break
     if empty and not problems:
         problems.add(path, None, None, "an empty file", "one document a line")
     problems.refuse()
+
+
+def _parquet_tables(path: Path) -> Iterator[pd.DataFrame]:
+    from pyarrow import parquet  # costs 30 ms, and most files are text
+
+    try:
+        file = parquet.ParquetFile(path)
+        key = next((name for name in _IDS if name in file.schema_arrow.names), "id")
+        text = next((name for name in _FIELDS if name in file.schema_arrow.names), "text")
+        if missing := [name for name in (key, text) if name not in file.schema_arrow.names]:
+            raise refused(path, f"no column {' and '.join(missing)}", "the columns id and text")
+        for batch in file.iter_batches(columns=[key, text]):
+            ids, texts = (batch[name].cast(pa.string()) for name in (key, text))
+            if ids.null_count or texts.null_count:
+                raise refused(path, f"an empty field in {key} or {text}", "an id and a text in each row")
+            yield _table(ids, texts)
+    except (pa.ArrowException, OSError) as error:
+        raise refused(path, str(error).splitlines()[0], "a Parquet file of documents") from None
+
+
+def _table(ids: Any, texts: Any) -> pd.DataFrame:
+    columns = [pa.array(column, pa.string()) if isinstance(column, tuple) else column for column in (ids, texts)]
+    return pa.table(columns, names=["document", "text"]).to_pandas().astype("str")
 
 
 def data_set(name: str, part: str) -> Any:
@@ -93,15 +193,33 @@ def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
         yield str(document.doc_id), str(getattr(document, field) if field else document.default_text())
 
 
+def document_tables(source: str | Path) -> Iterator[pd.DataFrame]:
+    """The documents of a collection, as of `stream_documents`, in tables of some thousands: document, text."""
+    if not (unpacked_name(source).lower().endswith(_ENDINGS) or _there(source)):
+        stream = _stream_ir_datasets(str(source))
+        while rows := list(islice(stream, 8192)):
+            yield _table(*zip(*rows, strict=True))
+        return
+    for file in document_files(source):
+        yield from _parquet_tables(file) if is_parquet(file) else _file_tables(file)
+
+
+def document_files(source: str | Path) -> list[Path]:
+    """The files of a collection: one, or those of a folder."""
+    folder = Path(source)
+    return [folder / name for name in parts(folder, _ENDINGS)] if folder.is_dir() else [folder]
+
+
 def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
     """Yield the documents of a collection as id and text.
 
     ``source``: a file with one document a line, JSON objects with ``id`` (or ``_id``) and ``text`` where the name says
-    ``.json``, else an id, a tab and a text; ``.gz`` too. Or a name that ir_datasets knows, such as ``msmarco-passage``:
-    what neither exists nor ends like a file.
+    ``.json``, else an id, a tab and a text; ``.gz`` too; a Parquet file with these columns; or a folder of such files,
+    taken in the order of their names. Or a name that ir_datasets knows, such as ``msmarco-passage``: what neither
+    exists nor ends like a file.
     """
-    named = unpacked_name(source).lower().endswith((".jsonl", ".tsv", ".json", ".txt", ".csv"))
-    return _stream_file(Path(source)) if named or _there(source) else _stream_ir_datasets(str(source))
+    for table in document_tables(source):
+        yield from zip(table["document"], table["text"], strict=True)
 
 
 def _there(source: str | Path) -> bool:

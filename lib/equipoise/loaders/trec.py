@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.arrays import Floats, as_strings
-from equipoise.files import is_parquet, read_bytes, read_source, unpacked_name
+from equipoise.files import is_parquet, parts, read_bytes, read_source, unpacked_name
 from equipoise.loaders.white_space import (
     first_line,
     note_values,
@@ -125,6 +125,14 @@ def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
     table = _parquet_run(file) if is_parquet(file) else _text_run(read_bytes(file), file)
     table.insert(0, "run", as_strings(called, len(table)))
     return table
+
+
+def run_files(path: str | Path) -> list[Path]:
+    """The files of a run: one, or of a folder those of Parquet, or all where there are none."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return [folder]
+    return [folder / name for name in parts(folder, (".parquet",) if any(folder.rglob("*.parquet")) else ("",))]
 
 
 def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:

@@ -3,23 +3,40 @@ r"""Representative terms: which term stands for which group, and how often each 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 from scipy import sparse
 
-from equipoise.arrays import Booleans, Floats, Integers
+from equipoise.arrays import Booleans, Floats, Integers, each_once, text_bytes, words_at
 from equipoise.declare import checked
 from equipoise.options import Tokens
 
-_SPLIT: dict[str, Callable[[str], list[str]]] = {
-    "space": lambda text: [token for token in text.split(" ") if token],
-    "whitespace": str.split,
-    "word": re.compile(r"[^\W_]+").findall,
+_BLOCK = 4096
+"""Texts worked on at a time: a few stay in the processor's cache."""
+
+_BETWEEN = {"space": None, "whitespace": re.compile(r"\s"), "word": re.compile(r"[\W_]")}
+"""What is between words, of any script, besides blanks."""
+
+_AS_BLANK = {
+    name: bytes(
+        ord(" ")
+        if letter < 128 and between and between.match(chr(letter))
+        else ord(chr(letter).lower())
+        if letter < 128
+        else letter
+        for letter in range(256)
+    )
+    for name, between in _BETWEEN.items()
 }
+"""The same for bytes of ASCII, and their lower case."""
 
 
 @dataclass(frozen=True)
@@ -89,40 +106,130 @@ class TermCounts:
         return self.counts @ member.to_numpy(dtype=np.float64)
 
 
+class _Vocabulary:
+    """Terms that are found among the words of many texts at once, by a table of their first eight bytes."""
+
+    def __init__(self, terms: tuple[str, ...]) -> None:
+        self.held, bounds = text_bytes(terms)
+        self.begin, self.size = bounds[:-1], np.diff(bounds)
+        self.words = words_at(self.held, self.begin, self.size)
+        self.first = np.full(1 << 16, -1, dtype=np.int32)
+        self.next = np.full(len(terms), -1, dtype=np.int32)
+        for term, slot in enumerate(self._slots(self.words).tolist()):
+            self.next[term], self.first[slot] = self.first[slot], term
+
+    @staticmethod
+    def _slots(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        mixed = words * np.uint64(0x9E3779B97F4A7C15)
+        mixed >>= np.uint64(48)
+        return mixed
+
+    def find(self, held: NDArray[np.uint8], begin: Integers, size: Integers) -> tuple[Integers, Integers]:
+        """Places and terms of the words (of bytes, as of `text_bytes`) that are terms."""
+        words = words_at(held, begin, size)
+        term = self.first[self._slots(words)]
+        at = np.flatnonzero(term >= 0)
+        term, places, terms = term[at], [at[:0]], [at[:0]]
+        while len(at):
+            same = (words[at] == self.words[term]) & (size[at] == self.size[term])
+            for step in range(8, int(self.size.max()), 8):
+                long = np.flatnonzero(same & (size[at] > step))
+                one, other = at[long], term[long]
+                rest = self.size[other] - step
+                theirs = words_at(self.held, self.begin[other] + step, rest)
+                same[long] = words_at(held, begin[one] + step, rest) == theirs
+            places.append(at[same])
+            terms.append(term[same].astype(np.int64))
+            at, term = at[~same], self.next[term[~same]]
+            at, term = at[term >= 0], term[term >= 0]
+        return np.concatenate(places), np.concatenate(terms)
+
+
+def _plain(texts: Any, tokens: str) -> Any:
+    """The texts, of Arrow, in lower case and with blanks between the words where they are not of ASCII."""
+    wide = pc.invert(pc.string_is_ascii(texts))
+    if not pc.any(wide).as_py():
+        return texts
+    between = _BETWEEN[tokens]
+    lowered = (text.lower() for text in texts.filter(wide).to_pylist())
+    made = [between.sub(" ", text) if between else text for text in lowered]
+    return pc.replace_with_mask(texts, wide, pa.array(made, pa.large_string()))
+
+
+def _count(texts: Any, vocabulary: _Vocabulary, tokens: str) -> tuple[Integers, Integers, Integers]:
+    """Row and term of every occurrence, and the number of words of each of the texts, of Arrow."""
+    nothing, blank = (pa.scalar(text, pa.large_string()) for text in ("", " "))
+    whole, bounds = text_bytes(pc.binary_join_element_wise(_plain(texts, tokens), nothing, blank))
+    held = np.frombuffer(whole.tobytes().translate(_AS_BLANK[tokens]), dtype=np.uint8)
+    blanks = np.flatnonzero(held[:-8] == ord(" "))
+    begin = np.append(0, blanks[:-1] + 1)
+    size = blanks - begin
+    last = np.searchsorted(blanks, bounds[1:] - 1)  # the blank behind each text
+    lengths = np.diff(last, prepend=-1)
+    lengths -= np.bincount(np.searchsorted(last, np.flatnonzero(size == 0)), minlength=len(texts))
+    places, terms = vocabulary.find(held, begin, size)
+    return np.searchsorted(last, places), terms, lengths
+
+
+def _tables(documents: Iterable[Any], batch: int) -> Iterator[tuple[pd.Series, Any]]:
+    """Ids and texts of one batch of documents after the other."""
+    stream = iter(documents)
+    for first in stream:
+        if isinstance(first, pd.DataFrame):
+            yield first["document"].astype("str"), pa.array(first["text"]).cast(pa.large_string())
+        else:
+            ids, texts = zip(first, *islice(stream, batch - 1), strict=True)
+            yield pd.Series(ids, dtype="str"), pa.array(texts, pa.large_string())
+
+
 @checked
 def count_terms(
-    documents: Iterable[tuple[str, str]], terms: Iterable[str], *, tokens: Tokens = "word", batch: int = 8192
+    documents: Iterable[tuple[str, str]] | Iterable[pd.DataFrame],
+    terms: Iterable[str],
+    *,
+    tokens: Tokens = "word",
+    batch: int = 8192,
 ) -> TermCounts:
     """Count the given terms in a stream of documents, in memory bounded by one batch of texts and the counts.
 
-    ``documents``: id and text; read once, a batch at a time, so that it may be a generator over a collection of any
-    size. ``terms``: compared lower-cased, as in the public NFaiRR program. ``batch``: texts held at once.
+    ``documents``: id and text, or tables of them with the columns document and text; read once, a batch or a table at a
+    time, so that it may be a generator over a collection of any size. ``terms``: compared lower-cased, as in the public
+    NFaiRR program. ``batch``: texts held at once.
 
     Examples
     --------
     >>> count_terms([("d1", "He said that he left")], ["he", "she"]).counts.toarray()
     array([[2, 0]], dtype=int32)
     """
-    vocabulary = tuple(sorted({term.lower() for term in terms}))
-    if not vocabulary:
+    names = tuple(sorted({term.lower() for term in terms}))
+    if not names:
         raise ValueError("the list of terms is empty: nothing to count")
-    column = {term: number for number, term in enumerate(vocabulary)}
-    ids = [pd.Index([], dtype="str", name="document")]
+    vocabulary = _Vocabulary(names)
+    ids = [pd.Series([], dtype="str")]
     lengths: list[Integers] = [np.empty(0, dtype=np.int64)]
-    parts = [sparse.csr_array((0, len(vocabulary)), dtype=np.int32)]
-    stream = iter(documents)
-    while texts := list(islice(stream, batch)):
-        split = [_SPLIT[tokens](text.lower()) for _, text in texts]
-        size = np.fromiter(map(len, split), dtype=np.int64, count=len(split))
-        found = np.fromiter(map(column.get, chain.from_iterable(split), repeat(-1)), dtype=np.int32, count=size.sum())
-        hits = np.flatnonzero(found >= 0)
-        row = np.searchsorted(np.cumsum(size), hits, side="right")
-        entries = (np.ones(hits.size, dtype=np.int32), (row, found[hits]))
-        parts.append(sparse.csr_array(sparse.coo_array(entries, shape=(len(texts), len(vocabulary)))))
-        lengths.append(size)
-        ids.append(pd.Index([document for document, _ in texts], dtype="str", name="document"))
-    index = ids[0].append(ids[1:])
-    if not index.is_unique:
-        twice = index[index.duplicated()]
-        raise ValueError(f"{len(twice)} documents come twice, such as {twice[0]}")
-    return TermCounts(index, vocabulary, sparse.vstack(parts, format="csr"), np.concatenate(lengths))
+    parts = [sparse.csr_array((0, len(names)), dtype=np.int32)]
+    for documents_of, texts in _tables(documents, batch):
+        ids.append(documents_of)
+        whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        for first in range(0, len(whole), _BLOCK):
+            row, term, size = _count(whole.slice(first, _BLOCK), vocabulary, tokens)
+            ones = np.ones(len(row), dtype=np.int32)
+            parts.append(sparse.csr_array(sparse.coo_array((ones, (row, term)), shape=(len(size), len(names)))))
+            lengths.append(size)
+    counts = sparse.vstack(parts, format="csr")
+    return _once(TermCounts(pd.Index(pd.concat(ids), name="document"), names, counts, np.concatenate(lengths)))
+
+
+def joined(counts: Sequence[TermCounts]) -> TermCounts:
+    """Counts of the same terms in several parts of a collection, one after the other."""
+    documents = pd.Index(pd.concat([part.documents.to_series() for part in counts]), name="document")
+    matrix = sparse.vstack([part.counts for part in counts], format="csr")
+    return _once(TermCounts(documents, counts[0].terms, matrix, np.concatenate([part.lengths for part in counts])))
+
+
+def _once(counts: TermCounts) -> TermCounts:
+    document = counts.documents.to_series()
+    if not each_once(document):
+        twice = document[document.duplicated()]
+        raise ValueError(f"{len(twice)} documents come twice, such as {twice.iloc[0]}")
+    return counts
