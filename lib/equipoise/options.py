@@ -63,6 +63,17 @@ TurnMarks = Annotated[
     Literal["line", "word"],
     Option("Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word."),
 ]
+Units = Annotated[
+    Literal["word", "character", "system-word", "system-character"],
+    Option(
+        "What positions count, over the conversation or its system turns alone: what white space separates, or "
+        "characters other than white space (Japanese, Chinese)."
+    ),
+]
+Offsets = Annotated[
+    Literal["auto", "characters", "utf-16"],
+    Option("What the places of an export count; auto takes that in which every quoted text is found."),
+]
 Gains = Annotated[
     Mapping[int, float] | Literal["exponential"],
     Option(

@@ -110,22 +110,60 @@ def write_transcripts(
     _add(output, found, force)
 
 
-@click.command(epilog=samples("TRANSCRIPTS", "--attributes"))
-@click.argument("transcripts", nargs=-1, required=True, type=FILE)
+@click.command(
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.loaders.annotation_exports.read_export")],
+    epilog=samples("FILES, annotated", "--attributes"),
+)
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
+@click.option(
+    "--from",
+    "form",
+    type=click.Choice(["auto", "transcript", "label-studio", "doccano"]),
+    default="auto",
+    help="Format of the files.",
+)
+@click.option("--labels", type=FILE, help="What labels of an export mean; CSV: label,level,entity and the sets.")
+@click.option("--annotator", help="Whose annotations of an export, where several have annotated.")
 @takes_output
-def nuggets(transcripts: tuple[Path, ...], attributes: Path, output: Any, force: bool) -> None:
-    """Make the nugget table of annotated TRANSCRIPTS, word positions counted from the text."""
-    refuse_outputs({"-o": (output, NUGGETS)}, [*transcripts, attributes], force=force)
+def nuggets(
+    files: tuple[Path, ...],
+    attributes: Path,
+    form: str,
+    labels: Any,
+    annotator: Any,
+    output: Any,
+    force: bool,
+    units: Any,
+    offsets: Any,
+) -> None:
+    """Make the nugget table of annotated FILES, positions counted from the text.
+
+    FILES are transcripts, or exports of Label Studio (JSON, JSON_MIN) or doccano (JSON Lines). In an export a label
+    says the level (L2), a group (large, or SIZE=large), or both (L2|large); --labels says it of other labels.
+    """
+    refuse_outputs({"-o": (output, NUGGETS)}, [*files, attributes, labels], force=force)
+    import pandas as pd
+
     from equipoise.attributes import read_attributes
+    from equipoise.loaders.annotation_exports import is_export, read_export
+    from equipoise.loaders.annotation_labels import read_labels
     from equipoise.loaders.transcripts import nugget_frame, read_transcripts
     from equipoise.nuggets import nugget_table
     from equipoise.problems import together
 
     sets = read_attributes(attributes)
-    found = together(partial(read_transcripts, file, sets) for file in transcripts)
-    frame = nugget_frame(chain(*found), sets)
-    nugget_table(frame, sets, name=", ".join(map(str, transcripts)))  # refuses a conversation that is in two files
+    meanings = None if labels is None else read_labels(labels, sets)
+
+    def read(file: Path) -> Any:
+        if form == "transcript" or (form == "auto" and not is_export(file)):
+            return nugget_frame(read_transcripts(file, sets), sets, units=units)
+        return read_export(file, sets, form, labels=meanings, annotator=annotator, units=units, offsets=offsets)
+
+    frame = pd.concat(together(partial(read, file) for file in files), ignore_index=True)
+    frame = frame.fillna("")
+    nugget_table(frame, sets, name=", ".join(map(str, files)))  # refuses a conversation that is in two files
     write({output: frame})
 
 

@@ -27,7 +27,7 @@ from equipoise.loaders.objects import Item, is_messages, read_objects, recognise
 from equipoise.loaders.transcripts import Line, Transcript, is_word, run_of, transcript
 from equipoise.problems import Note, Problems, listed, shown
 
-_SPEAKERS: Mapping[str, str] = (
+SPEAKERS: Mapping[str, str] = (
     dict.fromkeys(("user", "human", "prompter"), "user")
     | dict.fromkeys(("assistant", "gpt", "agent", "model", "bot", "chatgpt", "bing", "bard", "claude", "ai"), "system")
     | dict.fromkeys(("system", "developer", "tool", "function", "function_call", "tool_call", "observation"), "")
@@ -61,7 +61,7 @@ KNOWN = {
 _LISTS = {"openai": "messages", "sharegpt": "conversations", "wildchat": "conversation"}
 
 
-def _word(value: object) -> str:
+def word_of(value: object) -> str:
     """A name as one word, which the header of a transcript needs."""
     return "".join(letter if is_word(letter) else "_" for letter in str(value).strip())
 
@@ -119,9 +119,9 @@ class _Reader:
         for number, one in enumerate(messages if isinstance(messages, list) else [messages], start=1):
             place, fields = f"{within} {number}", one if isinstance(one, dict) else {}
             who = next((fields[key] for key in ("role", "from", "speaker") if isinstance(fields.get(key), str)), "")
-            side = _SPEAKERS.get(who.lower())
+            side = SPEAKERS.get(who.lower())
             if side is None:
-                known = f"role, from or speaker: {', '.join(_SPEAKERS)}"
+                known = f"role, from or speaker: {', '.join(SPEAKERS)}"
                 item.wrong(self.problems, place, shown(who) if who else shown(one), known)
             elif not side:
                 self.left_out[f"messages of {who.lower()} left out"] += 1
@@ -137,7 +137,7 @@ class _Reader:
         """Take in a conversation, which is called once by its name."""
         fallback = item.content.get("model")
         name = self.run or run or (fallback if isinstance(fallback, str) else None) or run_of(self.path)
-        made = turns_of(_word(name), _word(topic), said)
+        made = turns_of(word_of(name), word_of(topic), said)
         if len(made.turns) < 2 or not any(line for turn in made.turns[1::2] for line in turn.lines):
             item.wrong(
                 self.problems, "", f"{len(made.turns)} turns, no answer with text", "a user's turn and an answer"

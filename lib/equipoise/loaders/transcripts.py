@@ -41,7 +41,9 @@ from typing import Literal
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
+from equipoise.declare import checked
 from equipoise.files import decoded, parse_number, read_bytes, read_text, stem
+from equipoise.options import Units
 from equipoise.problems import Problems, shown
 from equipoise.writing import write_files
 
@@ -83,6 +85,14 @@ class Line:
         """Number of words, those left out included."""
         left_out = _LEFT_OUT.fullmatch(self.text.strip())
         return int(left_out[1]) if left_out else len(self.text.split())
+
+    def size(self, units: str, last: int | None = None) -> int:
+        """How many words or characters the line, or its last few words, have."""
+        if not units.endswith("character"):
+            return self.words if last is None else last
+        if _LEFT_OUT.fullmatch(self.text.strip()):
+            raise ValueError(f"{shown(self.text)} has no characters to count; wanted --units word")
+        return sum(map(len, self.text.split()[-last if last else 0 :]))
 
 
 @dataclass(frozen=True)
@@ -319,7 +329,10 @@ def add_transcripts(path: Path, transcripts: Iterable[Transcript], *, force: boo
     return len(added), len(every) - len(added)
 
 
-def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -> pd.DataFrame:
+@checked
+def nugget_frame(
+    transcripts: Iterable[Transcript], attributes: Iterable[str], *, units: Units = "word"
+) -> pd.DataFrame:
     r"""The annotated lines as a data frame in the columns of a nugget table, for `equipoise.nuggets.nugget_table`.
 
     All fields are text. System turns without any such line have a row of level 0 without positions; a column
@@ -338,11 +351,11 @@ def nugget_frame(transcripts: Iterable[Transcript], attributes: Iterable[str]) -
         end = 0
         for turn in made.turns:
             about, before = [made.run, made.topic, str(turn.number)], len(rows)
-            for line in turn.lines:
-                end += line.words
+            for line in turn.lines if turn.speaker == "system" or not units.startswith("system") else ():
+                end += line.size(units)
                 if note := line.annotation:
                     vectors = [" ".join(note.memberships.get(name, ())) for name in names]
-                    start = end - note.words + 1
+                    start = end - line.size(units, note.words) + 1
                     rows.append([*about, str(start), str(end), str(note.level), note.entity, *vectors])
             if turn.speaker == "system" and len(rows) == before:
                 rows.append([*about, "", "", "0", "", *("" for _ in names)])
