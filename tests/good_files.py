@@ -63,6 +63,9 @@ TEXTS = {
     "docs.tsv": "d1\the and him\nd2\tshe said\nd3\train\n",
     "terms.csv": "he,m\nhim,m\nshe,f\nher,f\n",
     "background.run": "T1 Q0 d1 1 9 x\nT1 Q0 d2 2 8 x\nT2 Q0 d2 1 7 x\nT2 Q0 d3 2 6 x\n",
+    "scores.csv": "run,topic,measure,value\na,T1,M,0.5\na,T2,M,0.25\nb,T1,M,1\nb,T2,M,0\n",
+    "alpha.tsv": "T1\tM\t0.5\nT2\tM\t0.25\nall\tM\t0.375\n",
+    "beta.txt": "M  \tT1\t1\nM  \tT2\t0\nrunid\tall\tbeta\n",
     "answers.jsonl": lines(
         ANSWER, ANSWER | {"mode": "CF-informed", "answer": "No [1]."}, ANSWER | {"mode": "Vanilla", "answer": "[3]"}
     ),
@@ -105,6 +108,8 @@ COMMANDS = {
     "gfr of Parquet": [*_GFR.split(), "--run", "run.parquet", "-o", "out.csv"],
     "bias": [*_BIAS.split(), "--documents", "docs.jsonl"],
     "bias of tabs": [*_BIAS.split(), "--documents", "docs.tsv", "--background", "background.run"],
+    "compare": ["compare", "scores.csv", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
+    "compare of others": ["compare", "alpha.tsv", "beta.txt", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
 }
 READ = [
@@ -119,6 +124,7 @@ READ = [
     *[("gfr", name) for name in ("a.run", "qrels.txt", "members.txt", "target.golddistr")],
     *[("gfr of Parquet", "run.parquet"), ("bias", "a.run"), ("bias", "docs.jsonl"), ("bias", "terms.csv")],
     *[("bias of tabs", "docs.tsv"), ("bias of tabs", "background.run"), ("attribution", "answers.jsonl")],
+    *[("compare", "scores.csv"), ("compare of others", "alpha.tsv"), ("compare of others", "beta.txt")],
 ]
 """Each command with each file that it reads."""
 

@@ -230,8 +230,8 @@ def _records(text: str) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(limit)
 
 
-def _read_csv(path: str | Path) -> Source:
-    text = read_text(path)
+def _read_csv(path: str | Path, text: str | None = None) -> Source:
+    text = read_text(path) if text is None else text
     header = next(_records(text))[1]
     if len(header) > _MOST_COLUMNS:
         raise refused(path, f"{len(header)} columns", f"at most {_MOST_COLUMNS}", 1)
@@ -298,9 +298,9 @@ def parts(folder: str | Path, endings: Sequence[str] = (".parquet",)) -> list[Pa
     return found
 
 
-def read_source(path: str | Path) -> Source:
-    """A CSV or Parquet file, the latter known by its first bytes."""
-    source = _read_parquet(path) if is_parquet(path) else _read_csv(path)
+def read_source(path: str | Path, text: str | None = None) -> Source:
+    """A CSV or Parquet file, the latter known by its first bytes; ``text`` is that of a CSV file that has been read."""
+    source = _read_parquet(path) if text is None and is_parquet(path) else _read_csv(path, text)
     if source.columns.empty and not source.problems:
         raise refused(path, "a header without rows", "at least one row")
     return source

@@ -239,8 +239,9 @@ class _Provider(providers.Provider):
         return _Evaluator(measures, qrels)
 
 
-GFR, AWRF, NFaiRR, TExFAIR = _GFR(), _AWRF(), _NFaiRR(), _TExFAIR()
-_Provider.SUPPORTED_MEASURES = [GFR, AWRF, NFaiRR, TExFAIR]
-for _measure in _Provider.SUPPORTED_MEASURES:
+_KINDS: tuple[Any, ...] = (_GFR, _AWRF, _NFaiRR, _TExFAIR, _Provider)
+GFR, AWRF, NFaiRR, TExFAIR, _provider = (kind() for kind in _KINDS)
+_provider.SUPPORTED_MEASURES = [GFR, AWRF, NFaiRR, TExFAIR]
+for _measure in _provider.SUPPORTED_MEASURES:
     measures.register(_measure)
-ir_measures.DefaultPipeline.providers.append(providers.register(_Provider()))
+ir_measures.DefaultPipeline.providers.append(providers.register(_provider))

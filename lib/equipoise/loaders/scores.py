@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from equipoise.files import is_parquet, parse_number, read_bytes, read_source, read_text, refused, stem
-from equipoise.loaders.white_space import text_lines, text_table
+from equipoise.files import is_parquet, parse_number, read_source, read_text, refused, stem
 from equipoise.problems import Note, Problems, shown
 
 _OTHER_NAMES = {"name": "run", "system": "run", "qid": "topic", "query_id": "topic", "query": "topic"}
@@ -41,8 +40,14 @@ def _numbers(table: pd.DataFrame, path: Path, problems: Problems) -> pd.DataFram
     return table.assign(value=np.array(values, dtype=np.float64))
 
 
-def _with_header(path: Path, problems: Problems) -> pd.DataFrame:
-    source = read_source(path)
+def _has_header(text: str) -> bool:
+    """Whether a text begins with names of columns: a measure of ir_measures may have commas too."""
+    names = text.lstrip().partition("\n")[0].split(",")
+    return bool({"topic", "measure", "value"} & {name.strip(' "\r') for name in names})
+
+
+def _with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFrame:
+    source = read_source(path, text)
     names = {old: new for old, new in _OTHER_NAMES.items() if new not in source.columns.columns}
     source.columns = source.columns.rename(columns=names)
     source.check_header(["topic", "measure", "value"], [*source.columns.columns])
@@ -66,21 +71,23 @@ def _is_of_trec_eval(rows: pd.DataFrame, path: Path) -> bool:
     raise refused(path, "three columns of which neither is known to be the topics", wanted)
 
 
-def _without_header(path: Path, problems: Problems) -> pd.DataFrame:
-    lines = text_lines(read_bytes(path), path)
-    width = len(lines[1][0].as_py()) if len(lines[1]) else 0
+def _without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
+    lines = {number: line.split() for number, line in enumerate(text.split("\n"), start=1) if line.strip()}
+    width = len(next(iter(lines.values())))
     names = ["run", "topic", "measure", "value"] if width == 4 else ["first", "second", "value"]
     wanted = "topic measure value (ir_measures -q), measure topic value (trec_eval -q), or a CSV file with a header"
-    table = text_table(lines, names, wanted, path, problems)
+    for number, fields in lines.items():
+        if len(fields) != len(names):
+            problems.add(path, number, None, f"{len(fields)} columns", wanted)
     problems.refuse()
+    table = pd.DataFrame(lines.values(), columns=names).assign(line=list(lines))
     if width == 3:
         of_trec_eval = _is_of_trec_eval(table, path)
         order = ["measure", "topic"] if of_trec_eval else ["topic", "measure"]
         table = table.rename(columns=dict(zip(names, order, strict=False)))
         tags = table.loc[table["measure"] == "runid", "value"]
-        table = table[(table["topic"] != _MEAN) & (table["measure"] != "runid")]
-        table = table.assign(run=tags.iloc[0] if len(tags) else stem(path))
-    return _numbers(table.assign(attribute=""), path, problems)
+        table = table[table["measure"] != "runid"].assign(run=tags.iloc[0] if len(tags) else stem(path))
+    return _numbers(table[table["topic"] != _MEAN].assign(attribute=""), path, problems)
 
 
 def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
@@ -92,10 +99,11 @@ def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
     for path in map(Path, paths):
         with problems.collecting():
             own = Problems()
-            if is_parquet(path) or "," in read_text(path).lstrip().partition("\n")[0]:
-                table = _with_header(path, own)
+            text = None if is_parquet(path) else read_text(path)  # once: it may be a pipe
+            if text is None or _has_header(text):
+                table = _with_header(path, text, own)
             else:
-                table = _without_header(path, own)
+                table = _without_header(path, text, own)
             own.refuse()
             if (named := table["topic"] == _MEAN).any():
                 warnings.warn(f"{path}: {int(named.sum())} rows of a topic 'all' are taken for means", Note, 1)

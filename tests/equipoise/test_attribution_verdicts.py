@@ -1,0 +1,81 @@
+"""Guards the sentences that end a table of answers: what an interval decides, and what would decide the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from equipoise.cli import main
+from equipoise.measures.attribution import score_attribution, verdicts
+
+
+def answers(pairs: list[tuple[int, int]], relevant_author: str = "Human") -> pd.DataFrame:
+    """Of a pair, the first document is cited in Informed, the other in CF-informed; 1 is relevant."""
+    modes = [("Informed", 0), ("CF-informed", 1)]
+    rows = [(f"q{place}", mode, f"So [{pair[side]}]") for place, pair in enumerate(pairs) for mode, side in modes]
+    table = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(relevant=[(1,)] * len(rows), documents=4)
+    other = "LLM" if relevant_author == "Human" else "Human"
+    return table.assign(relevant_author=relevant_author, nonrelevant_author=other)
+
+
+def sentences(pairs: list[tuple[int, int]], **options: Any) -> list[str]:
+    return verdicts(score_attribution(answers(pairs), resamples=499), **options)
+
+
+def test_an_interval_decides_or_says_how_many_questions_would() -> None:
+    assert sentences([(1, 2)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20: decided, for Human")
+    assert sentences([(2, 1)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20: decided, against Human")
+    found = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17])[0]
+    told = re.fullmatch(
+        r"CAB-precision \+5\.0 points for Human \[(-?\d+\.\d), (\d+\.\d)\], n = 20: undecided; (\d+) questions would"
+        r" decide 5 points",
+        found,
+    )
+    assert told is not None
+    error = (float(told[2]) - float(told[1])) / 100 / (2 * stats.norm.ppf(0.975)) * np.sqrt(20 / int(told[3]))
+    assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.01)
+    fewer = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17], difference=0.1)[0]
+    quarter = re.search(r"; (\d+) questions would decide 10 points", fewer)
+    assert quarter is not None
+    assert int(quarter[1]) == pytest.approx(int(told[3]) / 4, abs=1)
+
+
+def test_nothing_is_decided_where_nothing_moved_or_one_question_answered() -> None:
+    assert "undecided; no score changed" in sentences([(1, 1)] * 5)[0]
+    assert sentences([(1, 2)])[0].endswith("+100.0 points for Human, n = 1: undecided; one question has no interval")
+
+
+def test_groups_are_named_where_there_are_several() -> None:
+    both = pd.concat([answers([(1, 2), (1, 1)]), answers([(2, 1), (1, 1)], "LLM")])
+    found = verdicts(score_attribution(both, resamples=99))
+    assert [one.partition(" +")[0] for one in found] == [
+        "CAB-precision (relevant Human, nonrelevant LLM)",
+        "CAB-recall (relevant Human, nonrelevant LLM)",
+        "CAB-precision (relevant LLM, nonrelevant Human)",
+        "CAB-recall (relevant LLM, nonrelevant Human)",
+    ]
+    models = pd.concat([answers([(1, 2), (1, 1)]).assign(model=name) for name in "ab"])
+    assert verdicts(score_attribution(models, ["model"], resamples=99), ["model"])[0].startswith("CAB-precision (a) +")
+
+
+def test_the_command_ends_in_the_sentences_and_draws_them(tmp_path: Path) -> None:
+    path, figure, output = tmp_path / "answers.jsonl", tmp_path / "cab.svg", tmp_path / "scores.csv"
+    table = answers([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17])
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_dict("records")))
+    run = CliRunner().invoke(main, ["score", "attribution", str(path), "-o", str(output), "--figure", str(figure)])
+    assert run.exit_code == 0, run.output
+    expected = verdicts(score_attribution(table))
+    assert run.stderr.splitlines()[-2:] == expected
+    assert run.stdout == ""
+    assert "<!-- CAB-precision, n = 20 -->" in figure.read_text()
+    scores = pd.read_csv(output)
+    assert scores.loc[scores["measure"].str.startswith("CAB"), "p_t"].notna().all()
+    assert CliRunner().invoke(main, ["score", "attribution", str(path), "--figure", str(path)]).exit_code == 2

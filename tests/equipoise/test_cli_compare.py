@@ -1,0 +1,254 @@
+"""Guards the commands that compare scores: every format of scores, tables, figures, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+import pytrec_eval
+from click.testing import CliRunner, Result
+
+from equipoise.cli import main
+from equipoise.loaders.scores import read_scores
+from equipoise.problems import InputError
+from equipoise.statistics import compare_systems, correlations, leaderboard, topic_set_size
+
+QRELS = {f"q{topic}": {f"d{one}": int((one + topic) % 3 == 0) for one in range(8)} for topic in range(6)}
+RUNS = {
+    name: {
+        topic: {f"d{one}": float(draw) for one, draw in enumerate(np.random.default_rng((seed, place)).random(8))}
+        for place, topic in enumerate(QRELS)
+    }
+    for seed, name in enumerate(("alpha", "beta", "gamma"))
+}
+MEASURES = [ir_measures.nDCG, ir_measures.P @ 5]
+
+
+def called(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def of_ir_measures(run: str, measures: Any = MEASURES, means: bool = True) -> str:
+    """What ``ir_measures -q`` prints: topic, measure, value, and last the means."""
+    found = list(ir_measures.iter_calc(measures, QRELS, RUNS[run]))
+    lines = [f"{one.query_id}\t{one.measure}\t{one.value:.4f}" for one in found]
+    total = ir_measures.calc_aggregate(measures, QRELS, RUNS[run])
+    return "\n".join(lines + [f"all\t{m}\t{v:.4f}" for m, v in total.items()] * means) + "\n"
+
+
+def of_trec_eval(run: str) -> str:
+    """What ``trec_eval -q`` prints: measure, topic, value, with the run's tag among the means."""
+    found = pytrec_eval.RelevanceEvaluator(QRELS, {"ndcg", "P.5"}).evaluate(RUNS[run])
+    lines = [f"{name:22s}\t{topic}\t{value:.4f}" for topic, own in found.items() for name, value in own.items()]
+    return "\n".join([*lines, f"{'runid':22s}\tall\t{run}", f"{'ndcg':22s}\tall\t0.5000"]) + "\n"
+
+
+def tidy(means: bool = True) -> pd.DataFrame:
+    rows = [
+        (run, topic, "", "nDCG", round(one.value, 4))
+        for run in RUNS
+        for one in ir_measures.iter_calc([ir_measures.nDCG], QRELS, RUNS[run])
+        for topic in [one.query_id]
+    ]
+    table = pd.DataFrame(rows, columns=["run", "topic", "attribute", "measure", "value"])
+    mean = table.groupby("run", as_index=False)["value"].mean().assign(topic="", attribute="", measure="nDCG")
+    return pd.concat([table, mean], ignore_index=True)[table.columns] if means else table
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    path = tmp_path / "scores.csv"
+    tidy().to_csv(path, index=False)
+    return path
+
+
+# --- what is read -------------------------------------------------------------------------------------------------
+
+
+def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
+    order = ["run", "topic", "measure"]
+    expected = tidy(means=False).sort_values(order, ignore_index=True)
+    tables = {
+        "csv": tidy(),
+        "renamed": tidy(False).rename(columns={"run": "name", "topic": "qid"}).drop(columns="attribute"),
+    }
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    tidy().to_parquet(tmp_path / "scores.parquet")
+    for run in RUNS:
+        (tmp_path / f"{run}.tsv").write_text(of_ir_measures(run))
+        (tmp_path / f"{run}.trec").write_text(of_trec_eval(run))
+        (tmp_path / f"{run}.four").write_text("".join(f"{run}\t{line}\n" for line in of_ir_measures(run).splitlines()))
+    files = {"csv": ["csv.csv"], "renamed": ["renamed.csv"], "parquet": ["scores.parquet"]}
+    files |= {kind: [f"{run}.{kind}" for run in RUNS] for kind in ("tsv", "trec", "four")}
+    for kind, names in files.items():
+        found = read_scores([tmp_path / name for name in names])
+        found = found.replace({"measure": {"ndcg": "nDCG"}}).query("measure == 'nDCG'")
+        found = found.sort_values(order, ignore_index=True)
+        assert found.columns.tolist() == expected.columns.tolist()
+        assert found.drop(columns="value").to_numpy().tolist() == expected.drop(columns="value").to_numpy().tolist(), (
+            kind
+        )
+        np.testing.assert_allclose(found["value"], expected["value"], atol=1e-12)
+
+
+def test_a_mean_is_no_topic_whoever_wrote_it(scores: Path, tmp_path: Path) -> None:
+    with_all = tmp_path / "all.csv"
+    tidy().assign(topic=tidy()["topic"].replace({"": "all"})).to_csv(with_all, index=False)
+    plain = called("compare", scores, "--resamples", 99)
+    assert plain.exit_code == 0, plain.output
+    named = called("compare", with_all, "--resamples", 99)
+    assert named.stdout == plain.stdout
+    assert "3 rows of a topic 'all' are taken for means" in named.stderr
+    assert pd.read_csv(io.StringIO(called("compare", scores, "--format", "csv", "--show", "leaderboard").stdout))[
+        "topics"
+    ].tolist() == [6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "a.csv",
+            "run,topic,measure,value\na,1,M,0.5\na,1,M,0.6\n",
+            "line 3: found 'M' of run 'a' and topic '1'",
+        ),
+        ("a.csv", "run,topic,measure,value\na,1,M,much\n", "line 2, column value: found 'much', not a number"),
+        ("a.csv", "run,topic,value\na,1,0.5\n", "column measure: found no such column"),
+        ("a.csv", "run,topic,measure,value\na,,M,0.5\n", "found no score of a topic"),
+        ("a.tsv", "x M 0.5\ny N 0.5\n", "three columns of which neither is known to be the topics"),
+        ("a.tsv", "q1 M 0.5\nq2 M\n", "line 2: found 2 columns"),
+        ("a.tsv", "all M 0.5\n", "found no score of a topic"),
+    ],
+)
+def test_files_that_are_no_scores_are_refused_by_line(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=re.escape(said)):
+        read_scores([tmp_path / name])
+
+
+def test_a_measure_with_commas_makes_no_csv_file(tmp_path: Path) -> None:
+    name = "AWRF(groups='A',distance='jsd')@5"
+    (tmp_path / "x.tsv").write_text(f"q1\t{name}\t0.5\nall\t{name}\t0.5\n")
+    assert read_scores([tmp_path / "x.tsv"]).to_numpy().tolist() == [["x", "q1", "", name, 0.5]]
+
+
+def test_topics_without_means_are_known_by_their_digits(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("map 301 0.5\nmap 302 nan\n")
+    (tmp_path / "y.txt").write_text("301 AP 0.5\n302 AP 0.25\n")
+    found = read_scores([tmp_path / "x.txt", tmp_path / "y.txt"])
+    assert found["topic"].tolist() == ["301", "302"] * 2
+    assert found["measure"].tolist() == ["map"] * 2 + ["AP"] * 2
+    assert np.isnan(found["value"].iloc[1])
+
+
+def test_topics_that_lack_are_named_or_dropped(tmp_path: Path) -> None:
+    holes = tidy().query("not (run == 'alpha' and topic == 'q1')").copy()
+    holes.loc[holes["run"].eq("beta") & holes["topic"].eq("q3"), "value"] = np.nan
+    holes.to_csv(tmp_path / "holes.csv", index=False)
+    refused = called("compare", tmp_path / "holes.csv")
+    assert refused.exit_code == 2
+    assert "run alpha lacks topic q1; run beta has no number for topic q3" in refused.stderr
+    kept = called("compare", tmp_path / "holes.csv", "--unpaired", "drop", "--format", "csv", "--show", "leaderboard")
+    assert kept.exit_code == 0, kept.output
+    expected = leaderboard(tidy().query("topic not in ('q1', 'q3')"))
+    assert pd.read_csv(io.StringIO(kept.stdout))["mean"].tolist() == pytest.approx(expected["mean"].tolist())
+    assert "compared over the 4 topics that all have" in kept.stderr
+
+
+# --- what is written ----------------------------------------------------------------------------------------------
+
+
+def test_compare_writes_what_the_library_finds_in_every_format(scores: Path) -> None:
+    found = compare_systems(tidy(means=False), baseline="beta", test="t", level=0.9)
+    options = ["--baseline", "beta", "--test", "t", "--level", "0.9"]
+    csv = pd.read_csv(io.StringIO(called("compare", scores, *options, "--format", "csv").stdout))
+    pd.testing.assert_frame_equal(csv, found.comparisons, rtol=1e-10)
+    topics = called("compare", scores, *options, "--format", "csv", "--show", "topics").stdout
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(topics)), found.topics, rtol=1e-10)
+    best = found.leaderboard.iloc[0]
+    for form in ("table", "latex", "markdown"):
+        text = called("compare", scores, *options, "--format", form).stdout
+        assert f"{best['mean']:.4f}" in text
+        assert f"{found.comparisons['p_corrected'][0]:.4f}" in text
+        assert "90% intervals" in text
+        assert "holm" in text.lower()
+    two = called("compare", scores, "--format", "csv", "--show", "topics", "--show", "leaderboard")
+    assert (two.exit_code, "a CSV file holds one table" in two.stderr) == (2, True)
+
+
+def test_every_cell_is_escaped(tmp_path: Path) -> None:
+    hostile = tidy(means=False).replace({"run": {"alpha": r"50%_$x$|\a", "beta": "<b>&"}})
+    hostile.to_csv(tmp_path / "s.csv", index=False)
+    latex = called("compare", tmp_path / "s.csv", "--format", "latex", "--show", "leaderboard").stdout
+    assert r"50\%\_\$x\$|\textbackslash{}a" in latex
+    assert r"<b>\&" in latex
+    markdown = called("compare", tmp_path / "s.csv", "--format", "markdown", "--show", "leaderboard").stdout
+    assert "&lt;b&gt;&amp;" in markdown
+    assert r"50%\_\$x\$\|\\a" in markdown
+    figure = tmp_path / "f.svg"
+    assert called("compare", tmp_path / "s.csv", "--figure", figure).exit_code == 0
+    assert "<b>" not in figure.read_text()
+
+
+def test_groups_apart_or_one_of_them(tmp_path: Path) -> None:
+    table = tidy(means=False).assign(attribute="A")
+    pd.concat([table, table.assign(attribute="B", value=1 - table["value"])]).to_csv(tmp_path / "s.csv", index=False)
+    both = called("compare", tmp_path / "s.csv")
+    assert both.exit_code == 2
+    assert "nDCG has scores of A, B" in both.stderr
+    apart = called("compare", tmp_path / "s.csv", "--by", "attribute", "--format", "csv", "--show", "leaderboard")
+    boards = pd.read_csv(io.StringIO(apart.stdout), keep_default_na=False)
+    assert boards["attribute"].tolist() == ["A"] * 3 + ["B"] * 3
+    assert boards["run"][:3].tolist() == boards["run"][3:].tolist()[::-1]
+    one = called("compare", tmp_path / "s.csv", "--attribute", "A", "--format", "csv", "--show", "leaderboard")
+    assert pd.read_csv(io.StringIO(one.stdout), keep_default_na=False)["run"].tolist() == boards["run"][:3].tolist()
+    assert called("compare", tmp_path / "s.csv", "--attribute", "C").exit_code == 2
+    assert called("compare", tmp_path / "s.csv", "--by", "attribute", "--figure", tmp_path / "f.svg").exit_code == 2
+
+
+def test_figures_are_the_same_bytes_and_outputs_are_guarded(scores: Path, tmp_path: Path) -> None:
+    drawn = []
+    for name in ("one.svg", "two.svg"):
+        assert called("compare", scores, "--figure", tmp_path / name).exit_code == 0
+        drawn.append((tmp_path / name).read_bytes())
+    assert drawn[0] == drawn[1]
+    assert b"<svg" in drawn[0]
+    for run in ("alpha", "beta", "gamma"):
+        assert f"<!-- {run} -->".encode() in drawn[0]
+    assert called("compare", scores, "--figure", tmp_path / "f.docx").exit_code == 2
+    assert called("compare", scores, "-o", scores).exit_code == 2
+    assert called("compare", scores, "--format", "markdown", "-o", tmp_path / "t.md").exit_code == 0
+    assert (tmp_path / "t.md").read_text().startswith("**Leaderboard")
+
+
+def test_measures_against_each_other(tmp_path: Path) -> None:
+    for run in RUNS:
+        (tmp_path / f"{run}.tsv").write_text(of_ir_measures(run))
+    files = [tmp_path / f"{run}.tsv" for run in RUNS]
+    table = read_scores(files)
+    for command, expected in (
+        ("correlate", correlations(table)),
+        ("topic-set-size", topic_set_size(table, difference=0.2)),
+    ):
+        more = ["--difference", "0.2"] if command == "topic-set-size" else ["--figure", tmp_path / "k.svg"]
+        result = called(command, *files, "--format", "csv", *more)
+        assert result.exit_code == 0, result.output
+        pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(result.stdout)), expected, rtol=1e-10, check_dtype=False)
+    shares = called("discriminative-power", *files, "--format", "csv", "--figure", tmp_path / "d.svg")
+    assert pd.read_csv(io.StringIO(shares.stdout))["pairs"].tolist() == [3, 3]
+    curves = called("discriminative-power", *files, "--format", "csv", "--curves", "--measure", "nDCG")
+    assert pd.read_csv(io.StringIO(curves.stdout))["place"].tolist() == [1, 2, 3]
+    assert all((tmp_path / name).read_text().count("<svg") == 1 for name in ("k.svg", "d.svg"))
+
+
+def test_help_shows_a_sample_of_each_format() -> None:
+    text = called("compare", "--help").output
+    assert "mine,T1,,nDCG@10,0.31" in text
+    assert "\b" not in text
