@@ -25,7 +25,13 @@ door: Any = equipoise  # its names come when they are first used
 RUN = {"q1": {"d1": 1.5, "d2": 3.0, "d3": 1.5}, "q2": {"d2": 0.5, "d4": 0.25}}
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": -1}, "q2": {"d2": 1, "d4": 1}}
 SIZE = {"d1": "large", "d2": "small", "d3": "large", "d4": "small"}
-RANKED = [["q1", "d2", 1], ["q1", "d3", 2], ["q1", "d1", 3], ["q2", "d2", 1], ["q2", "d4", 2]]  # ties: later id first
+RANKED: list[Any] = [
+    ["q1", "d2", 1],
+    ["q1", "d3", 2],
+    ["q1", "d1", 3],
+    ["q2", "d2", 1],
+    ["q2", "d4", 2],
+]  # ties: later id first
 ROWS = [(topic, document, score) for topic, ranked in RUN.items() for document, score in ranked.items()]
 JUDGED = [(topic, document, level) for topic, judged in QRELS.items() for document, level in judged.items()]
 
@@ -277,7 +283,7 @@ RUNS = ["--run", "run", "--qrels", "qrels", "--membership", "G=groups.csv"]
 @pytest.fixture
 def two_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = [f"{topic} Q0 {name} {rank} {-rank} mine" for topic, name, rank in RANKED]
+    lines = [f"{topic} Q0 {name} {rank} {9 - rank} mine" for topic, name, rank in RANKED]
     judged = [f"{topic} 0 {name} {level}" for topic, name, level in JUDGED]
     groups = "document,group\n" + "".join(f"{name},{group}\n" for name, group in SIZE.items())
     write(tmp_path, run="\n".join(lines), qrels="\n".join(judged), **{"groups.csv": groups})

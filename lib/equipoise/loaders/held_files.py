@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import is_parquet, read_lines, read_source, unpacked_name
+from equipoise.files import is_parquet, opened, read_source, unpacked_name
 from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
@@ -28,8 +28,9 @@ def _first_line(path: Path) -> str:
     """The first line of a text file that holds something and is no description; empty for all else, pipes too."""
     if not path.is_file() or is_parquet(path):
         return ""
-    texts = (line.decode("utf-8-sig", "replace").strip() for _, line in read_lines(path))
-    return next((text for text in texts if text and not text.startswith("<SYSDESC>")), "")
+    with opened(path) as (file, _):
+        lines = file.read(2**16).decode("utf-8-sig", "replace").splitlines()
+    return next((line.strip() for line in lines if line.strip() and not line.strip().startswith("<SYSDESC>")), "")
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
