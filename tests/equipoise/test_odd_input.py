@@ -259,7 +259,7 @@ def test_names_that_are_no_text_and_records_that_are_packed(here: Path) -> None:
     called(["transcripts", "caf\udce9.txt", "-o", "out.txt"])
     assert (here / "out.txt").read_text().startswith("##### T1 caf\ufffd\n")
     (here / "caf\udce9.run").write_text(TEXTS["a.run"])
-    called([word.replace("a.run", "caf\udce9.run") for word in COMMANDS["gfr"]])
+    called([*COMMANDS["gfr"], "--run", "caf\udce9.run"])  # of the same tag: each is called by its file
     assert "caf\ufffd.run,T1," in (here / "out.csv").read_text()
     (here / "RUN.PARQUET").write_bytes(parquet(RUN))
     called([word.replace("run.parquet", "RUN.PARQUET") for word in COMMANDS["gfr of Parquet"]])
