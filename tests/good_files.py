@@ -65,7 +65,7 @@ TEXTS = {
     "topics.csv": (
         "topic,type,request,format,site\nT1,T,Please list films.,title,\nT2,T,Please list books.,title,a.org\n"
     ),
-    "a.run": "T1 Q0 d1 1 3.5 x\nT1 Q0 d2 2 2.5 x\nT2 Q0 d3 1 1.5 x\n",
+    "a.run": "T1 Q0 d1 1 3.5 a.run\nT1 Q0 d2 2 2.5 a.run\nT2 Q0 d3 1 1.5 a.run\n",
     "qrels.txt": "T1 0 d1 2\nT1 0 d2 0\nT2 0 d3 1\n",
     "members.txt": "T1 d1 1 0\nT1 d2 0.5 0.5\nT2 d3 0 1\n",
     "target.golddistr": "0.5\n0.5\n",

@@ -75,9 +75,9 @@ def test_constraints_pin_every_requirement() -> None:
 
 FLOORS = [
     ["arrays", "problems", "project", "answer_modes", "plain_yaml", "declare", "locks"],
-    ["files", "writing", "divergences"],
+    ["files", "writing", "divergences", "coverage"],
     ["attributes", "options", "statistics"],
-    ["nuggets"],
+    ["nuggets", "tidy"],
     ["conversations", "loaders"],
     ["measures", "orders"],
     ["systems", "parquet_folders", "catalogue", "plots", "ir"],

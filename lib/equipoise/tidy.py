@@ -167,9 +167,7 @@ def tidy_memberships(
     what = file or f"the memberships in {name}"
     table = _by_group(held, what)
     taken = _taken(table, ("topic", "group", "share")) | _columns(table, ("document",), what)
-    ids: dict[str, Any] = {
-        column: _ids(table[taken[column]], what, column) for column in ("topic", "document") if column in taken
-    }
+    ids = {column: _ids(table[taken[column]], what, column) for column in ["topic", "document"] if column in taken}
     others = [str(column) for column in table.columns if column not in {*taken.values(), *NAMES["topic"]}]
     if attribute is not None and set(attribute.groups) <= set(map(str, table.columns)):
         groups = list(attribute.groups)

@@ -30,7 +30,8 @@ def table(path: Path) -> pd.DataFrame:
 def test_score_gfrc_writes_tidy_csv(tmp_path: Path) -> None:
     output = tmp_path / "scores.csv"
     result = run("score", "gfrc", *MOVIES, "-o", str(output))
-    assert (result.exit_code, result.output) == (0, "")
+    seen = "seen: 12 relevant nuggets in 3 of 4 turns of 2 conversations\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", seen)
     scores = table(output)
     assert scores.columns.tolist() == ["run", "topic", "attribute", "measure", "value"]
     assert scores["measure"].tolist() == ["R", "GF", "GF", "GF", "GFRC"] * 2
@@ -38,7 +39,7 @@ def test_score_gfrc_writes_tidy_csv(tmp_path: Path) -> None:
     for name in ("bing-1", "google-1"):
         r = scores[scores["run"].eq(name) & scores["measure"].eq("R")]["value"].item()
         assert f"{r:.4f}" == printed[name, "all"]
-    assert run("score", "gfrc", *MOVIES).output == output.read_text()
+    assert run("score", "gfrc", *MOVIES).stdout == output.read_text()
 
 
 def test_score_gfrc2_with_clusters_and_comparison(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from equipoise.loaders.trec import read_run
 from equipoise.problems import InputError
 from equipoise.reports.notebooks import Notebook
 
-RUN = "t1 Q0 a 1 3 r\nt1 Q0 x 2 2 r\nt1 Q0 b 3 1 r\n"
+RUN = "t1 Q0 a 1 3 r1\nt1 Q0 x 2 2 r1\nt1 Q0 b 3 1 r1\n"
 FILES = {
     "r1": RUN,
-    "r2": "<SYSDESC>second</SYSDESC>\n" + RUN.replace("Q0 a", "Q0 z"),
+    "r2": "<SYSDESC>second</SYSDESC>\n" + RUN.replace("Q0 a", "Q0 z").replace("r1", "r2"),
     "qrels": "t1 a L2\nt1 b L1\n",
     "size.members": "t1 a 1 0 0\nt1 b 0 0 1\n",
     "size.target": "0.5\n0.25\n0.25\n",
@@ -69,7 +69,9 @@ def test_score_gfr_writes_a_tidy_table(files: Path) -> None:
     assert err["r2"] == pytest.approx(1 / 4 / 3)
     assert run(*gfr_arguments(files, "-o", files / "out.parquet")).exit_code == 0
     np.testing.assert_allclose(pd.read_parquet(files / "out.parquet")["value"], table["value"], rtol=1e-11)
-    (files / "r2").write_text(RUN)  # a run none of whose first two documents is judged would be refused
+    (files / "r2").write_text(
+        RUN.replace("r1", "r2")
+    )  # a run none of whose first two documents is judged would be refused
     cut = run(*gfr_arguments(files, "--cutoff", "2", "--gains", "1:1,2:1"))
     assert "r1,t1,,ERR,0.5,0.5\n" in cut.output
 
@@ -87,10 +89,10 @@ def test_a_folder_of_parquet_runs(files: Path) -> None:
     (files / "runs").mkdir()
     for name in ("r1", "r2"):
         read_run(files / name).to_parquet(files / "runs" / f"{name}.parquet", index=False)
-    texts = run(*gfr_arguments(files)).output
+    texts = run(*gfr_arguments(files)).stdout
     folder = [files / "runs" if a == files / "r1" else a for a in gfr_arguments(files)]
     at = folder.index(files / "r2") - 1
-    assert run(*folder[:at], *folder[at + 2 :]).output == texts
+    assert run(*folder[:at], *folder[at + 2 :]).stdout == texts
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def write_transcripts(
 @click.command(
     cls=DeclaredCommand,
     declared=[Declared("equipoise.loaders.annotation_exports.read_export")],
-    epilog=samples("TRANSCRIPTS", "--attributes"),
+    epilog=samples("FILES, annotated", "--attributes"),
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")

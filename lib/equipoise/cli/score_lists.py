@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import click
 
@@ -80,8 +80,10 @@ def score_ranking_bias(
     from equipoise.problems import Note, listed, together
 
     whole = background in ("collection", "own")
-    files = [file for run in runs for file in run_files(run)]
-    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files)]
+    reads: list[Any] = [
+        partial(read_terms, terms),
+        partial(read_named_runs, [file for run in runs for file in run_files(run)]),
+    ]
     pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
@@ -160,12 +162,12 @@ def score_gfr(
         raise click.UsageError(f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}")
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
+    kind_of = cast("dict[str, Literal['nominal', 'ordinal']]", sorts)
     files = [file for run in runs for file in run_files(run)]
     sets = read_attributes(attributes) if attributes else {}
     reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
     for name, path in members.items():
-        kind: Any = sorts.get(name, "nominal")
-        reads.append(partial(read_groups, path, name, kind, aims.get(name, ""), sets))
+        reads.append(partial(read_groups, path, name, kind_of.get(name, "nominal"), aims.get(name, ""), sets))
     names, options["qrels"], *groups = together(reads)
     options["attributes"] = {attribute.name: attribute for _, attribute in groups}
     options["memberships"] = {attribute.name: table for table, attribute in groups}

@@ -35,7 +35,7 @@ SAMPLES = {
         '{"question": "q1", "mode": "Informed", "relevant_author": "Human", "nonrelevant_author": "LLM",',
         ' "answer": "In Wales [2].", "relevant": [2]}',
     ),
-    "TRANSCRIPTS": ("Tenet (2020): https://www.imdb.com/title/tt6723592/", "#L2"),
+    "FILES, annotated": ("Tenet (2020): https://www.imdb.com/title/tt6723592/", "#L2"),
     "FILES": ("U:Please list films.", "S:Tenet https://www.imdb.com/title/tt6723592/"),
     "SCORES": ("run,topic,attribute,measure,value", "bm25,q1,,ERR,0.75"),
     "--topics": ("topic,type,request,format,site", "T1,movies,Please list films about chess.,title,imdb.com"),

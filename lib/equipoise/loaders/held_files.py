@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import is_parquet, read_chunks, read_source, unpacked_name
+from equipoise.files import is_parquet, opened, read_source, unpacked_name
 from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
@@ -28,20 +29,20 @@ def _first_line(path: Path) -> str:
     """The first line of a text file that holds something and is no description; empty for all else, pipes too."""
     if not path.is_file() or is_parquet(path):
         return ""
-    lines = (line for _, chunk in read_chunks(path) for line in chunk.split(b"\n"))
-    texts = (line.decode("utf-8-sig", "replace").strip() for line in lines)
-    return next((text for text in texts if text and not text.startswith("<SYSDESC>")), "")
+    with opened(path) as (file, _):
+        lines = file.read(2**16).decode("utf-8-sig", "replace").splitlines()
+    return next((line.strip() for line in lines if line.strip() and not line.strip().startswith("<SYSDESC>")), "")
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """What runs are called: by the tag in the sixth column; by their files where files share a tag, or have none."""
+    """What runs are called: by the tag in the sixth column; by their files where they share one, have none, or pipe."""
     firsts = (_first_line(path).split() for path in paths)
     tags = [columns[5] if len(columns) == 6 else "" for columns in firsts]
     shared = {tag for tag, count in Counter(tags).items() if count > 1 and tag}
     if shared:
         warnings.warn(f"several runs have the tag {listed(sorted(shared))}: they are called by their files", Note, 2)
-    named = zip(paths, tags, strict=True)
-    names = [tag if tag and tag not in shared else unpacked_name(path).removesuffix(".parquet") for path, tag in named]
+    files = [re.sub(r"\.parquet\Z", "", unpacked_name(path), flags=re.IGNORECASE) for path in paths]
+    names = [tag if tag and tag not in shared else file for tag, file in zip(tags, files, strict=True)]
     if again := [name for name, count in Counter(names).items() if count > 1]:
         found = f"runs called {listed(again)}, by tag and by the same file name, twice"
         raise InputError([Problem("the runs", None, None, found, "a tag, or a file name, for each")])

@@ -370,7 +370,7 @@ def gfr_table(
     means = ratio(np.nan_to_num(values).sum(axis=1, keepdims=True), counts, np.nan)
     values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
     places = pd.DataFrame(product(lists.runs, [*lists.topics, ""]), columns=["run", "topic"])
-    shown = {key: seen.get(key, least).ravel() for key in scores}
+    shown = {key: np.asarray(seen.get(key, least)).ravel() for key in scores}
     return tidy_scores(places, dict(zip(scores, values.T, strict=True)), shown)
 
 
