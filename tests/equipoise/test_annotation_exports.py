@@ -238,6 +238,19 @@ def test_a_span_that_does_not_hold_is_refused(change: Any, said: str, tmp_path: 
     assert "item 1, span" in str(error.value)
 
 
+def test_prose_that_looks_like_a_mark_opens_no_turn(tmp_path: Path) -> None:
+    said = TEXT.replace("Here:", "Here:\nAI: what it means.\nU: as in uranium.\n")
+    results = region(said, KATWE, "L1", "small")
+    frame = read_export(written(tmp_path, [task(results, said)]), ONE)
+    assert fields(frame) == [["1", "19", "21", "1", "0 1"], ["2", "", "", "0", ""]]
+    transcript = "##### T1 mine\n### U1\nA film?\n### S1\nUser: is a name.\nQueen of Katwe\n"
+    frame = read_export(written(tmp_path, [task(region(transcript, KATWE, "L1", "small"), transcript)]), ONE)
+    assert fields(frame) == [["1", "7", "9", "1", "0 1"]]
+    both = transcript + transcript.replace("T1", "T2").replace("Queen", "King")
+    with pytest.raises(InputError, match="several conversations in one text, wanted a task for each"):
+        read_export(written(tmp_path, [task(region(both, KATWE, "L1", "small"), both)]), ONE)
+
+
 # --- labels, tasks, annotators ------------------------------------------------------------------------------------
 
 

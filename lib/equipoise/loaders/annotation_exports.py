@@ -54,6 +54,20 @@ class _Part:
     spans: list[tuple[int, int, dict[str, str]]] = field(default_factory=list)
 
 
+def _side(mark: re.Match[str]) -> str:
+    sign = (mark["turn"] or mark["said"] or mark["kept"]).lower()
+    return "user" if sign in ("u", "user", "human") else "system"
+
+
+def _turn_marks(marks: list[re.Match[str]]) -> list[re.Match[str]]:
+    """The marks that open turns: of the most certain kind, and of one name for each side, so that prose opens none."""
+    kind = next((kind for kind in ("turn", "said", "kept") if any(mark[kind] for mark in marks)), "turn")
+    turns, names = [mark for mark in marks if mark[kind]], dict[str, str]()
+    for mark in turns:
+        names.setdefault(_side(mark), mark[kind].lower())
+    return [mark for mark in turns if mark[kind].lower() in names.values()]
+
+
 def _parts(data: dict[str, Any], item: Item, problems: Problems) -> tuple[list[_Part], list[int], str]:
     """The parts of a task, where each begins in its text, and that text."""
     lists = [
@@ -84,14 +98,15 @@ def _parts(data: dict[str, Any], item: Item, problems: Problems) -> tuple[list[_
     if header := next((mark for mark in marks if mark["topic"]), None):
         data.setdefault("topic", header["topic"])
         data.setdefault("run", header["run"] or "")
-    turns = [mark for mark in marks if not mark["topic"]]
+    if sum(mark["topic"] is not None for mark in marks) > 1:
+        item.wrong(problems, "", "several conversations in one text", "a task for each")
+    turns = _turn_marks(marks)
     if not turns or "turn" in data:
         return [_Part("system", text)], [0], text
     parts, begins = [], []
     for mark, end in zip(turns, [*(later.start() for later in turns[1:]), len(text)], strict=True):
-        sign = (mark["turn"] or mark["said"] or mark["kept"]).lower()
         begins.append(mark.start() if mark["kept"] else mark.end())
-        parts.append(_Part("user" if sign in ("u", "user", "human") else "system", text[begins[-1] : end]))
+        parts.append(_Part(_side(mark), text[begins[-1] : end]))
     return parts, begins, text
 
 
