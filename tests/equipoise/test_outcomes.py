@@ -107,6 +107,8 @@ def test_systems_are_paired_by_topic() -> None:
         ("Looper: https://www.imdb.com/title/tt9/", (1, 0, 1, 1, 0)),  # a name without a known address
         ("[https://imdb.com/title/tt1](https://imdb.com/title/tt1) Tenet", (1, 0, 1, 0, 0)),
         ("Tenet is well known.", (0, 0, 0, 0, 0)),
+        ("1. Tenet\n   - URL: imdb.com, https://imdb.com/title/tt1", (1, 0, 1, 0, 0)),  # the name stands before it
+        ("Tenet: https://imdb.com/title/tt1\nOther: https://imdb.com/title/tt1", (2, 1, 2, 0, 0)),
     ],
 )
 def test_what_a_line_names(line: str, counts: tuple[int, ...]) -> None:
@@ -118,7 +120,17 @@ def test_what_a_line_names(line: str, counts: tuple[int, ...]) -> None:
     ]
     table = count_names(turns, pd.DataFrame(known, columns=["topic", "name", "url"]))
     assert table["topic"].tolist() == ["T"]
-    assert tuple(table.loc[0, ["named", "invented", "addresses", "dead", "wrong"]]) == counts
+    assert tuple(table.loc[0, ["named", "unlisted", "addresses", "dead", "wrong"]]) == counts
+
+
+def test_the_last_line_of_an_answer_that_was_cut_off_is_left_out() -> None:
+    text = "Tenet: https://imdb.com/title/tt1\nAmelie: https://imdb.com/ti"
+    known = pd.DataFrame(
+        {"topic": "T", "name": ["Tenet", "Amelie"], "url": ["imdb.com/title/tt1", "imdb.com/title/tt2"]}
+    )
+    for finish, counts in (("length", [1, 0, 1, 0, 0]), ("stop", [2, 0, 2, 1, 0])):
+        turns = pd.DataFrame({"run": "a-1", "topic": "T", "turn": [1], "system": text, "finish": finish})
+        assert count_names(turns, known).iloc[0, 2:].tolist() == counts
 
 
 def test_the_command_writes_all_three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +140,7 @@ def test_the_command_writes_all_three(tmp_path: Path, monkeypatch: pytest.Monkey
     assert said.exit_code == 0, said.output
     shares = pd.read_csv("out.csv", keep_default_na=False).query("type == ''").set_index("measure")["value"]
     assert shares[["useful 1", "useful 2"]].tolist() == [1, 0]
-    assert pd.read_csv("names.csv")[["named", "invented", "addresses", "dead", "wrong"]].to_numpy().tolist() == [
+    assert pd.read_csv("names.csv")[["named", "unlisted", "addresses", "dead", "wrong"]].to_numpy().tolist() == [
         [1, 0, 1, 0, 0]
     ]
     alone = CliRunner().invoke(main, ["score", "outcomes", "record.jsonl", "--known", "known.csv"])

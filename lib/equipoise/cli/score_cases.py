@@ -17,7 +17,7 @@ GFRC = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
 """What both measures of a path take."""
 INTERVALS = table("table of intervals", ("measure", "value", "low", "high"))
 TESTS = table("table of tests", ("a", "b", "p"))
-NAMES = table("table of names", ("named", "invented"))
+NAMES = table("table of names", ("named", "unlisted"))
 WORST = "equipoise.measures.worst_cases.worst_cases"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 from urllib.parse import unquote
 
 import numpy as np
@@ -110,29 +111,33 @@ def _address(url: str) -> str:
 def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Count what conversations name with an address, and what of it a list does not bear out.
 
-    ``turns`` has the columns run, topic, turn, system; ``known`` topic, name and url, the latter empty where no address
-    is known. A line with an address names what the list has for its topic, if the words of such a name stand in it.
-    Columns are run, topic, named (lines with an address), invented (those without a name of the list), addresses (of
-    topics that have any in the list), dead (addresses that are not in the list) and wrong (those of another name). Only
-    topics of the list are counted. Nothing is asked of the network.
+    ``turns`` has the columns run, topic, turn, system, and perhaps finish: the last line of an answer that was cut off
+    (``length``) is left out. ``known`` has topic, name and url, the latter empty where no address is known. A line with
+    an address names what the list has for its topic, if the words of such a name stand in it, or in a line without
+    address before it. Columns are run, topic, named (lines with an address), unlisted (those without a name of the
+    list), addresses (of topics that have any in the list), dead (those that are not in the list) and wrong (those of
+    another name). Only topics of the list are counted. Nothing is asked of the network.
     """
     need_columns(turns, ["run", "topic", "system"])
     need_columns(known, ["topic", "name", "url"])
     listed = {str(topic): part for topic, part in known.groupby("topic", sort=False)}
+    cut = turns["finish"] == "length" if "finish" in turns else pd.Series(data=False, index=turns.index)
+    whole = turns["system"].mask(cut, turns["system"].str.replace(r"[^\n]*\Z", "", regex=True))
     rows = []
-    for (run, topic), said in turns.groupby(["run", "topic"], sort=False)["system"]:
+    for (run, topic), said in whole.groupby([turns["run"], turns["topic"]], sort=False):
         if str(topic) not in listed:
             continue
         names = [(_words(name), _address(url)) for name, url in listed[str(topic)][["name", "url"]].to_numpy()]
         pages = {page for _, page in names} - {""}
         counts = np.zeros(5, dtype=np.int64)
-        for line in "\n".join(said).splitlines():
+        lines = "\n".join(said).splitlines()
+        for before, line in pairwise(["", *lines]):
             if not (found := _URL.findall(line)):
                 continue
-            text = _words(_URL.sub(" ", line))
+            text = _words(_URL.sub(" ", line if _URL.search(before) else f"{before} {line}"))
             meant = {page for name, page in names if name in text}
             counts[:2] += 1, not meant
             for page in {_address(url) for url in found} if pages else ():
                 counts[2:] += 1, page not in pages, page in pages and bool(meant - {""}) and page not in meant
         rows.append([run, topic, *counts.tolist()])
-    return pd.DataFrame(rows, columns=["run", "topic", "named", "invented", "addresses", "dead", "wrong"])
+    return pd.DataFrame(rows, columns=["run", "topic", "named", "unlisted", "addresses", "dead", "wrong"])
