@@ -1,9 +1,12 @@
-"""Run tasks here or on a Dask cluster, and so score a folder of Parquet files that would not fit into memory.
+"""Run tasks here or on a Dask cluster, and so score folders of files that would not fit into memory.
 
-Such a folder holds a nugget table, a conversation being in one file only. Each file is read, checked, scored and
-written by itself, so memory stays bounded by the largest, and, since a score depends on its conversation alone, to the
-last bit, the result is the same wherever and in whatever order the files are scored. The output folder appears when
-everything is done; a task that a dying worker leaves behind is run again elsewhere.
+A folder of Parquet holds a nugget table, a conversation being in one file only. Each file is read, checked, scored and
+written by itself, so memory stays bounded by the largest, whatever their number, and, since a score depends on its
+conversation alone, to the last bit, the result is the same wherever and in whatever order the files are scored. The
+output folder appears when everything is done; a task that a dying worker leaves behind is run again elsewhere.
+
+A folder of documents is counted file by file: a worker holds some MB of text at a time, and what comes back, joined in
+the order of the files, are ids, lengths and counts of the terms.
 """
 
 from __future__ import annotations

@@ -80,16 +80,16 @@ def plain_loop(collection: dict[str, Any], topics: int) -> dict[tuple[str, str],
 
 
 def test_gfr_plain_loop(benchmark: Any, collection: dict[str, Any]) -> None:
-    scores = benchmark.pedantic(plain_loop, (collection, LOOPED), rounds=1)
-    took["loop"] = benchmark.stats["mean"] / (RUNS * LOOPED)
+    scores = benchmark.pedantic(plain_loop, (collection, LOOPED), rounds=3)
+    took["loop"] = benchmark.stats["min"] / (RUNS * LOOPED)
     assert len(scores) == RUNS * LOOPED
 
 
 def test_gfr_vectorised(benchmark: Any, collection: dict[str, Any]) -> None:
     table = benchmark.pedantic(
-        gfr_table, kwargs={**collection, "cutoff": DOCUMENTS, "similarities": {"ordinal": ("rnod",)}}, rounds=1
+        gfr_table, kwargs={**collection, "cutoff": DOCUMENTS, "similarities": {"ordinal": ("rnod",)}}, rounds=3
     )
-    took["vectorised"] = benchmark.stats["mean"] / (RUNS * TOPICS)
+    took["vectorised"] = benchmark.stats["min"] / (RUNS * TOPICS)
     ours = table.set_index(["run", "topic", "measure"])["value"]
     for (run, topic), (err, fair) in list(plain_loop(collection, 1).items())[:5]:
         assert ours[run, topic, "ERR"] == pytest.approx(err, abs=1e-9)

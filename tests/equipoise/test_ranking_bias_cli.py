@@ -1,7 +1,9 @@
 """The command ``equipoise score ranking-bias``: what it writes, what it says, and what it refuses."""
 
+import gzip
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from equipoise.cli import main
 from equipoise.measures.ranking_bias import TermGroups, count_terms, score_ranking_bias
+from equipoise.parquet_folders import count_parts
 
 DOCUMENTS = {"d1": "he and him", "d2": "she said her thing to him", "d3": "rain falls", "d4": "she and she"}
 RUN = "q1 Q0 d1 1 3 bm25\nq1 Q0 d2 2 2 bm25\nq1 Q0 d3 3 1 bm25\nq2 Q0 d3 1 9 bm25\nq2 Q0 d4 2 8 bm25\n"
@@ -111,3 +114,35 @@ def test_bad_options_are_named(more: list[str], said: str, files: dict[str, Path
     result = called(files, *more)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_folders_of_runs_and_documents_give_what_one_file_gives(files: dict[str, Path], tmp_path: Path) -> None:
+    plain = called(files).stdout
+    lines = files["documents"].read_text().splitlines(keepends=True)
+    (tmp_path / "docs" / "inner").mkdir(parents=True)
+    (tmp_path / "docs" / "a.tsv").write_text("".join(lines[:1]))
+    (tmp_path / "docs" / "b.tsv.gz").write_bytes(gzip.compress("".join(lines[1:3]).encode()))
+    name, text = lines[3].rstrip("\n").split("\t")
+    (tmp_path / "docs" / "inner" / "c.jsonl").write_text(json.dumps({"id": name, "text": text}))
+    (tmp_path / "runs").mkdir()
+    files["run"].rename(tmp_path / "runs" / "bm25")
+    files |= {"documents": tmp_path / "docs", "run": tmp_path / "runs"}
+    assert called(files).stdout == plain
+    (tmp_path / "docs" / "d.tsv").write_text(lines[0])
+    again = called(files)
+    assert again.exit_code == 2
+    assert "1 documents come twice, such as d1" in again.stderr
+
+
+def test_parts_of_a_collection_are_counted_alike_wherever(tmp_path: Path) -> None:
+    for number in range(5):
+        rows = [(f"d{number}-{row}", "he and she " * (row % 4)) for row in range(30)]
+        pd.DataFrame(rows, columns=["id", "text"]).to_parquet(tmp_path / f"{number}.parquet")
+    held = pd.array(["d1-1", "d4-29", "none"], dtype="str")
+    with ThreadPoolExecutor(3) as pool:
+        for wanted in (None, held):
+            here, there = (count_parts(tmp_path, ["he", "she"], "space", wanted, where) for where in (None, pool))
+            assert here.documents.equals(there.documents)
+            assert len(here.documents) == (150 if wanted is None else 2)
+            assert (here.counts != there.counts).nnz == 0
+            assert (here.lengths == there.lengths).all()

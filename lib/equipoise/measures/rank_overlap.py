@@ -48,18 +48,18 @@ def _length(lists: Integers) -> Integers:
 
 
 def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str) -> list[Integers]:
-    """Items, -1 beyond the end, and the first and last rank (from 0) of each place's tie, each (pairs, depth)."""
+    """Items, -1 beyond the end, and with ties the first and last rank (from 0) of each place's, each (pairs, depth)."""
     given = np.asarray(items)
     if not np.issubdtype(given.dtype, np.integer):
         raise ValueError(f"{name} holds whole numbers, found {given.dtype}")
     beyond = ((0, 0), (0, depth - given.shape[1]))
-    whole = np.pad(given.astype(np.int64), beyond, constant_values=-1)
+    whole = given.astype(np.int64, copy=False)
+    whole = np.pad(whole, beyond, constant_values=-1) if given.shape[1] < depth else whole
     held = whole >= 0
     if (held[:, 1:] & ~held[:, :-1]).any():
         raise ValueError(f"{name} has an item behind an empty place: pad lists with -1 at their end only")
-    place = np.broadcast_to(np.arange(depth), whole.shape)
     if ties == "order":
-        return [whole, place, place]
+        return [whole]
     if scores is None:
         raise ValueError(f"ties={ties!r} needs the scores of {name}, to know which items are tied")
     if np.shape(scores) != given.shape:

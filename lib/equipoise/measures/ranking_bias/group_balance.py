@@ -158,6 +158,10 @@ def divergences(
     magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any, short: Short, unrepresentative: float = 0.0
 ) -> tuple[Floats, Floats]:
     """`ted` without RBDF and with it, from one exposure."""
+    reach = int(np.max(cutoffs, initial=1))
+    if np.shape(lengths) == np.shape(magnitudes)[:-1] and np.shape(present) in ((), np.shape(lengths)):
+        magnitudes, lengths = np.asarray(magnitudes)[..., :reach, :], np.asarray(lengths)[..., :reach]
+        present = None if present is None else np.asarray(present)[..., :reach]
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
     total = exposure.sum(axis=-1)
     apart = _l1(ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1]))
