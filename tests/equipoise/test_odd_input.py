@@ -169,7 +169,7 @@ SAYS = [
     ("nuggets", "transcript.txt", TEXTS["transcript.txt"].replace("(0,1/2,1/2)", "( 0 , 1/2,1/2 ) #remark")),
     ("transcripts", "conversation.txt", "\n\n" + TEXTS["conversation.txt"].replace("<T1>\n", "<T1> ") + "\n\n"),
     ("gfr", "a.run", "<SYSDESC>mine</SYSDESC>\n" + TEXTS["a.run"].replace(" ", "\t")),
-    ("gfr", "a.run", TEXTS["a.run"].replace("3.5", "+35e-1").replace(" ", "   ") + "T9 Q0 d1 1 1 x\n"),
+    ("gfr", "a.run", TEXTS["a.run"].replace("3.5", "+35e-1").replace(" ", "   ") + "T9 Q0 d1 1 1 a.run\n"),
     ("gfr", "qrels.txt", "T1 d1 L2\nT1 d2 L0\nT2 d3 L1\n"),
     ("gfr", "qrels.txt", TEXTS["qrels.txt"].replace("d2 0", "d2 -2")),
     ("gfr", "target.golddistr", "1\n1\n"),
