@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from equipoise import options
 from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import judge
@@ -38,20 +39,6 @@ from equipoise.declare import checked, defaults_of, measure
 from equipoise.divergences import DIVERGENCES, distribution_similarity
 from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
 from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
-from equipoise.options import (
-    Absent,
-    ByGroup,
-    Cutoff,
-    Decimals,
-    LeastSeen,
-    LevelGains,
-    Order,
-    Phi,
-    Similarities,
-    Unjudged,
-    Unrepresented,
-    Weights,
-)
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
 
 Decay = Callable[[Floats], Floats]
@@ -87,7 +74,7 @@ def reciprocal_rank(gains: ArrayLike) -> Floats:
 
 
 @checked
-def rank_biased_utility(gains: ArrayLike, phi: Phi = 0.99) -> Floats:
+def rank_biased_utility(gains: ArrayLike, phi: options.Phi = 0.99) -> Floats:
     """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): at rank k a share phi^k is left.
 
     Sakai, Kim and Kang (2023).
@@ -177,7 +164,7 @@ def gfr_components(
 
 
 @_measure("GFR", sources=("gfrc", "sakai2023"))
-def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: Decimals | None = None) -> Floats:
+def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: options.Decimals | None = None) -> Floats:
     r"""Combine expected utility and expected DistrSim into GFR.
 
     .. math:: GFR(L) = \sum_{m=0}^{M} w_m C_m(L), \quad \sum_m w_m = 1
@@ -272,19 +259,19 @@ def gfr_table(
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: LevelGains = MappingProxyType({1: 1.0, 2: 3.0}),
-    cutoff: Cutoff = 20,
-    order: Order = "file",
-    unjudged: Unjudged = "nonrelevant",
-    unrepresented: Unrepresented = "uniform",
-    absent: Absent = "zero",
+    gains: options.LevelGains = MappingProxyType({1: 1.0, 2: 3.0}),
+    cutoff: options.Cutoff = 20,
+    order: options.Order = "file",
+    unjudged: options.Unjudged = "nonrelevant",
+    unrepresented: options.Unrepresented = "uniform",
+    absent: options.Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: Similarities = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
-    by_group: ByGroup = False,
-    weights: Weights | None = None,
-    decimals: Decimals | None = None,
-    least_seen: LeastSeen = 0.5,
+    similarities: options.Similarities = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    by_group: options.ByGroup = False,
+    weights: options.Weights | None = None,
+    decimals: options.Decimals | None = None,
+    least_seen: options.LeastSeen = 0.5,
 ) -> pd.DataFrame:
     """The expected utility, expected DistrSim of each attribute set, and their combinations, per topic and in the mean.
 
@@ -381,14 +368,14 @@ def gfr_clusters(
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: LevelGains,
-    cutoff: Cutoff,
-    order: Order,
-    unjudged: Unjudged,
-    unrepresented: Unrepresented,
+    gains: options.LevelGains,
+    cutoff: options.Cutoff,
+    order: options.Order,
+    unjudged: options.Unjudged,
+    unrepresented: options.Unrepresented,
     decay: Decay | None,
     utilities: Mapping[str, Utility],
-    similarities: Similarities,
+    similarities: options.Similarities,
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 
