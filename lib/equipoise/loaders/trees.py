@@ -16,9 +16,8 @@ _TREE = ("run", "topic", "node", "parent", "probability", "words")
 _NUGGET = ("run", "topic", "node", "start", "end", "level")
 
 
-def _columns(path: Path, required: Iterable[str], optional: Iterable[str], numbers: Mapping[str, float]) -> Source:
+def _checked(source: Source, required: Iterable[str], optional: Iterable[str], numbers: Mapping[str, float]) -> Source:
     """A table with these columns, of which those of ``numbers`` are numbers from the least one on."""
-    source = read_source(path)
     source.check_header(list(required), list(optional))
     source.problems.refuse()
     for name, least in numbers.items():
@@ -38,14 +37,14 @@ def _columns(path: Path, required: Iterable[str], optional: Iterable[str], numbe
 
 def read_tree(path: Path) -> pd.DataFrame:
     """Rounds of conversation trees, for `equipoise.measures.trees.conversation_trees`; a column intent may be there."""
-    table = _columns(path, _TREE, ["intent"], {"probability": 0, "words": 0}).columns
+    table = _checked(read_source(path), _TREE, ["intent"], {"probability": 0, "words": 0}).columns
     return table.reindex(columns=[*_TREE, "intent"], fill_value="").astype({"words": int})
 
 
 def read_tree_nuggets(path: Path, attributes: Mapping[str, AttributeSet]) -> pd.DataFrame:
     """Nuggets of the rounds of trees; a column intent, where it is there, names for whom alone each is relevant."""
     numbers = {"start": 1, "end": 1, "level": 0}
-    table = _columns(path, [*_NUGGET, *attributes], ["entity", "intent"], numbers).columns
+    table = _checked(read_source(path), [*_NUGGET, *attributes], ["entity", "intent"], numbers).columns
     kept = [*_NUGGET, *attributes, *(name for name in ("entity",) if name in table), "intent"]
     return table.reindex(columns=kept, fill_value="").astype(dict.fromkeys(numbers, int))
 
@@ -55,4 +54,4 @@ def read_scores(path: Path) -> pd.DataFrame:
     source = read_source(path)
     others = [str(name) for name in source.columns if name not in ("measure", "value")]
     numbers = {"value": -np.inf} | ({"probability": 0} if "probability" in others else {})
-    return _columns(path, ["measure", "value"], others, numbers).columns
+    return _checked(source, ["measure", "value"], others, numbers).columns
