@@ -95,13 +95,14 @@ def read_bytes(path: str | Path) -> bytes:
 def read_chunks(path: str | Path, size: int = 2**22) -> Iterator[tuple[int, bytes]]:
     """A file of any size in parts of whole lines, each with the number of its first line."""
     with opened(path) as (file, most):
-        number = 1
+        number, taken = 1, 0
         while part := file.read(size):
             rest = b"" if part.endswith(b"\n") else file.readline(_SMALL + 1)
             if len(rest) > _SMALL:
                 line = number + part.count(b"\n")
                 raise refused(path, f"a line of more than {_SMALL} bytes", "shorter lines", line)
-            if most <= _LARGEST and file.tell() > most:
+            taken += len(part) + len(rest)
+            if most <= _LARGEST and taken > most:
                 raise refused(path, f"more than {most} bytes", "a smaller file")
             yield number, part + rest
             number += part.count(b"\n") + rest.count(b"\n")

@@ -16,6 +16,8 @@ from scipy import stats
 from equipoise.cli import main
 from equipoise.measures.attribution import score_attribution, verdicts
 
+pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.problems.Note")
+
 
 def answers(pairs: list[tuple[int, int]], relevant_author: str = "Human") -> pd.DataFrame:
     """Of a pair, the first document is cited in Informed, the other in CF-informed; 1 is relevant."""

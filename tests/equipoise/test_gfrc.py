@@ -242,7 +242,7 @@ def test_gains() -> None:
         ({"empty_turns": "drop"}, "ignore, uniform"),
         ({"turn_weight": "max"}, "uniform, largest-nugget"),
         ({"turn_weight": "largest-nugget", "empty_turns": "uniform"}, "no largest nugget"),
-        ({"ordinal": "jsd"}, "nmd, rnod"),
+        ({"ordinal": "emd"}, "nmd, rnod|rnod, nmd"),
         ({"nominal": "rnod"}, "jsd, nvd"),
         ({"weights": {"RATINGS": 1}}, "ORIGIN"),
         ({"weights": {"RATINGS": -1, "ORIGIN": 1}}, "non-negative"),

@@ -114,6 +114,7 @@ DRESSED = [
     if command != "harvest" and "/" not in name
     for how in _clothes(name)
     if not (name == "record.jsonl" and how in ("a byte order mark", "blank lines at the end"))  # written here
+    if not (name in ("messages.jsonl", "export.jsonl") and how == "a pipe")  # looked into first: a pipe wants --from
 ]
 
 

@@ -201,6 +201,7 @@ def test_gfrc2_that_stops_by_gain_is_gfr(lists: Any) -> None:
         absent="omitted",
         utilities={"ERR": reciprocal_rank, "iRBU": rank_biased_utility},
         similarities={"nominal": ["jsd"], "ordinal": ["rnod"]},
+        least_seen=0,
     )
     theirs = theirs[theirs["topic"] != ""].pivot_table(
         index=["run", "topic"], columns=["attribute", "measure"], values="value"

@@ -95,7 +95,7 @@ def run(*words: str) -> pd.DataFrame:
 
 @pytest.mark.usefixtures("folder")
 def test_the_worst_of_trials() -> None:
-    table = run("score", "worst", "scores.csv", "--over", "trial", "--worst", "0.25")
+    table = run("score", "worst", "cases.csv", "--over", "trial", "--worst", "0.25")
     assert table["run"].unique().tolist() == ["a"]
     assert by_case(table) == {"mean": 0.375, "worst": 0.25, "worst 0.25": 0.25}
 

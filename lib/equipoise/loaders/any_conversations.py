@@ -17,8 +17,8 @@ def _form(path: Path) -> str:
     if not path.is_file():  # missing, or a pipe, which is read once
         return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
     with opened(path) as (file, _):
-        start = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
-    recorded = start.startswith(b'{"record"') or not start
+        start = file.read(2**20).removeprefix(b"\xef\xbb\xbf").lstrip()
+    recorded = not start or (start.startswith(b"{") and b'"record": "settings"' in start.partition(b"\n")[0])
     if recorded or not (start.startswith((b"{", b"[")) or is_parquet(path)):
         return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
     return "auto"

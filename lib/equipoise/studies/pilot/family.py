@@ -92,6 +92,7 @@ def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float, **options: A
         cutoff=int(patience),
         utilities={"ERR": reciprocal_rank},
         similarities=kinds,
+        least_seen=0,  # most words are no nuggets, on purpose
         **options,
     )
     found["measure"] = found["measure"].str.split("-").str[0]
