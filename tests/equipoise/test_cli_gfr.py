@@ -189,7 +189,7 @@ def test_the_road_from_a_run_to_scores(tmp_path: Path) -> None:
 def test_a_harvest_record_becomes_transcripts(tmp_path: Path) -> None:
     record = project.root() / "data" / "conversations" / "harvest" / "qwen-1.5b.jsonl"
     assert run("transcripts", record, "-o", tmp_path / "t.txt").exit_code == 0
-    assert len(read_transcripts(tmp_path / "t.txt", {})) == 30
+    assert len(read_transcripts(tmp_path / "t.txt", {})) == 4 * 60
     assert run("transcripts", tmp_path / "none.txt", "-o", tmp_path / "u.txt").exit_code == 2
     assert not (tmp_path / "u.txt").exists()
 

@@ -18,7 +18,8 @@ def _form(path: Path) -> str:
         return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
     with opened(path) as (file, _):
         start = file.read(2**20).removeprefix(b"\xef\xbb\xbf").lstrip()
-    recorded = not start or (start.startswith(b"{") and b'"record": "settings"' in start.partition(b"\n")[0])
+    settings = start.startswith(b"{") and b'"record": "settings"' in start.partition(b"\n")[0]
+    recorded = not start or settings or start.startswith(b'{"record"')
     if recorded or not (start.startswith((b"{", b"[")) or is_parquet(path)):
         return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
     return "auto"
