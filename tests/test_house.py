@@ -76,7 +76,7 @@ def test_constraints_pin_every_requirement() -> None:
 FLOORS = [
     ["arrays", "problems", "project", "answer_modes", "plain_yaml", "declare", "locks"],
     ["files", "writing", "divergences", "coverage"],
-    ["attributes", "options", "statistics"],
+    ["attributes", "options", "statistics", "mean_intervals"],
     ["nuggets", "tidy"],
     ["conversations", "loaders"],
     ["measures", "orders"],

@@ -25,7 +25,7 @@ TOPICS, DEPTH, DOCUMENTS, QUERIES = 2000, 1000, 1_000_000, 500
 TERMS = {"f": ["she", "her", "woman", "girl", "mother"], "m": ["he", "him", "man", "boy", "father"]}
 
 NEUTRALITY = '''"""Stand-in for the first script: the neutrality of each document, word by word."""
-import pickle, sys
+import json, sys
 collection, terms, out = sys.argv[1:]
 groups = {}
 for line in open(terms):
@@ -42,12 +42,12 @@ for line in open(collection, encoding="utf-8"):
     total = sum(counts.values())
     bias = sum(abs(count / total - 1 / len(counts)) for count in counts.values()) if total > 1 else 0
     found[document] = 1 - bias
-pickle.dump(found, open(out, "wb"))
+json.dump(found, open(out, "w"))
 print(len(found))
 '''
 METRICS = '''"""Stand-in for the second script: FaiRR and NFaiRR at 10 of each query, the ideal from its own list."""
-import math, pickle, sys
-neutrality, run = pickle.load(open(sys.argv[1], "rb")), {}
+import json, math, sys
+neutrality, run = json.load(open(sys.argv[1])), {}
 for line in open(sys.argv[2]):
     query, _, document, *_ = line.split()
     run.setdefault(query, []).append(neutrality[document])
@@ -159,7 +159,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_score_ranking_bias_of_1000000_documents(benchmark: Any, collection: Path, tmp_path: Path) -> None:
     """Beside a stand-in for the public program's two scripts: its algorithm, written for this benchmark."""
     documents, terms, run = (collection / name for name in ("collection.tsv", "terms.csv", "run"))
-    held = tmp_path / "neutrality.pkl"
+    held = tmp_path / "neutrality.json"
     (tmp_path / "first.py").write_text(NEUTRALITY)
     (tmp_path / "second.py").write_text(METRICS)
     first, count = child(sys.executable, tmp_path / "first.py", documents, terms, held)
@@ -169,7 +169,7 @@ def test_score_ranking_bias_of_1000000_documents(benchmark: Any, collection: Pat
     whole = ["score", "ranking-bias", *given, "--cutoff", "10", "-o", tmp_path / "own.csv"]
     equipoise(*whole)
     rows = (line.split(",") for line in (tmp_path / "own.csv").read_text().splitlines())
-    ours = [float(value) for _, topic, _, measure, value in rows if (topic, measure) == ("all", "NFaiRR@10")]
+    ours = [float(value) for _, topic, _, measure, value, _ in rows if (topic, measure) == ("", "NFaiRR@10")]
     assert ours == pytest.approx([float(told)])
     # every document counted, as the first script does: the whole collection is the background
     every = ["collection" if argument == "own" else argument for argument in whole]

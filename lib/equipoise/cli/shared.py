@@ -14,7 +14,7 @@ import click
 FILE = click.Path(path_type=Path)
 FORCE = click.option("--force", is_flag=True, help="Write over a file even if it holds something else.")
 INTERVALS = click.option("--intervals", is_flag=True, help="Add means over topics with bootstrap intervals.")
-MEANS = "equipoise.statistics.means.with_mean_intervals"
+MEANS = "equipoise.mean_intervals.with_mean_intervals"
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786.")
 
 
@@ -59,7 +59,7 @@ def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
     chosen = {name: options.pop(name) for name in ("level", "resamples", "seed")}
     if not options.pop("intervals"):
         return lambda scores: scores
-    from equipoise.statistics.means import with_mean_intervals
+    from equipoise.mean_intervals import with_mean_intervals
 
     return lambda scores: with_mean_intervals(scores, **chosen)
 

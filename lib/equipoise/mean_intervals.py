@@ -7,7 +7,6 @@ import pandas as pd
 
 from equipoise.declare import checked
 from equipoise.options import Level, Resamples, Seed
-from equipoise.statistics.intervals import bootstrap_interval
 
 _KEYS = ["run", "attribute", "measure"]
 
@@ -21,6 +20,8 @@ def with_mean_intervals(
     ``scores``: columns ``run, topic, attribute, measure, value``; a mean that is not there is added. For all measures
     the same topics are drawn. NaN for a topic, and for a mean of fewer than two or of an undefined one.
     """
+    from equipoise.statistics import bootstrap_interval  # with SciPy's, which a score without intervals does without
+
     of_topics, ends = scores[scores["topic"] != ""], []
     for key, values in of_topics.groupby(_KEYS, sort=False)["value"]:
         bounds = (np.nan, np.nan)
