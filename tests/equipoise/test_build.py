@@ -185,6 +185,13 @@ def test_reading_reports_draws_in_no_matplotlib() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - fixed words only
 
 
+@pytest.mark.parametrize("command", ["gfr", "gfrc", "gfrc2"])
+def test_a_score_without_intervals_starts_without_the_statistics_of_scipy(command: str) -> None:
+    code = f"import sys; from equipoise.cli import main; main(['score', '{command}', '--help'], standalone_mode=False)"
+    told = f"{code}; sys.exit('scipy.stats' in sys.modules)"
+    subprocess.run([sys.executable, "-c", told], check=True, capture_output=True)  # noqa: S603 - fixed words only
+
+
 @pytest.mark.usefixtures("root")
 def test_an_unknown_notebook_is_named() -> None:
     with pytest.raises(ValueError, match="no notebook other; there are example"):

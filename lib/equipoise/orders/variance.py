@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, ratio
 from equipoise.problems import need_columns, refuse_twice
 from equipoise.statistics import finite
 
@@ -80,29 +80,33 @@ def anova_from_sums(
 
     permutations, Tables 4 and 5.
     """
-    table = sums.set_index("source")[["SS", "DF"]]
-    if "Error" not in table.index or table.loc["Error", "DF"] < 1:
+    names, ss, df = sums["source"].tolist(), sums["SS"].to_numpy(np.float64), sums["DF"].to_numpy(np.float64)
+    if "Error" not in names or df[names.index("Error")] < 1:
         raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
-    tested = pd.Series("Error", table.index)
+    tested = np.full(len(names), names.index("Error"))
     for source, other in (against or {}).items():
-        if absent := {source, other} - {*table.index}:
+        if absent := {source, other} - {*names}:
             raise ValueError(f"{source} against {other} needs the source {' and '.join(sorted(absent))}")
-        tested[source] = other
-    factors = (table["DF"] > 0) & ~table.index.isin(["Error", "Total"])
-    table["MS"] = (table["SS"] / table["DF"].where(table["DF"] > 0)).drop("Total", errors="ignore")
-    table["F"] = (table["MS"] / table["MS"][tested].to_numpy()).where(factors)
-    table["p"] = stats.f.sf(table["F"], table["DF"].clip(lower=1), table["DF"][tested].clip(lower=1))
-    surplus = table["DF"] * (table["F"] - 1)
-    table["omega_squared"] = (surplus / (surplus + observations)).where(table["p"] < alpha)
-    total = table["SS"].get("Total", table["SS"].sum())
-    table["eta_squared"] = (table["SS"] / total).where(factors)
-    table["f_squared"] = (table["SS"] / table["SS"][tested].to_numpy()).where(factors)
-    return table.reset_index()
+        tested[names.index(source)] = names.index(other)
+    whole = np.array([name == "Total" for name in names])
+    factors = (df > 0) & ~whole & (np.array(names) != "Error")
+    ms = np.where(whole, np.nan, ratio(ss, df, np.nan))
+    f = np.where(factors, ratio(ms, ms[tested], np.nan), np.nan)
+    p = stats.f.sf(f, np.maximum(df, 1), np.maximum(df[tested], 1))
+    surplus = df * (f - 1)
+    omega = np.where(p < alpha, ratio(surplus, surplus + observations, np.nan), np.nan)
+    total = ss[whole][0] if whole.any() else ss.sum()
+    eta, squared = (np.where(factors, ratio(ss, of, np.nan), np.nan) for of in (total, ss[tested]))
+    effects = {"omega_squared": omega, "eta_squared": eta, "f_squared": squared}
+    return sums[["source", "SS", "DF"]].assign(MS=ms, F=f, p=p, **effects)
 
 
 def _numbered(scores: pd.DataFrame, columns: tuple[str, ...]) -> tuple[NDArray[np.intp], int]:
     """Number of the cell of each observation in some columns, and how many cells there are."""
-    codes = scores.groupby(list(columns), sort=False, observed=True).ngroup().to_numpy()
+    codes = np.zeros(len(scores), dtype=np.intp)
+    for column in columns:
+        own, values = pd.factorize(scores[column])
+        codes = pd.factorize(codes * len(values) + own)[0]
     return codes, int(codes.max(initial=-1)) + 1
 
 

@@ -43,7 +43,8 @@ class Evidence:
     """The number that a claim rests on: an estimate and the ends of its 95 % interval, from ``n`` units.
 
     ``said`` says what the number is, with its unit; ``printed`` is what the paper prints of it. ``reason`` says why there
-    is no interval (nothing was sampled) or, without an estimate too, why the claim is not testable here.
+    is no interval (nothing was sampled) or, without an estimate too, why the claim is not testable here. ``data``: what
+    it was computed on, where that is not what the artefact was.
     """
 
     said: str
@@ -53,6 +54,7 @@ class Evidence:
     n: int | None = None
     printed: float | None = None
     reason: str = ""
+    data: str = ""
 
     def __post_init__(self) -> None:
         numbers = [self.estimate, self.low, self.high, self.printed]
@@ -158,7 +160,7 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
     rows = [
         claim
         | {"paper": paper, "artefact": artefact, "claim": claim["statement"], "evidence": claim["said"]}
-        | {"data": _data(claim["kind"], record["data"]), "notebook": manifest["notebook"]}
+        | {"data": _data(claim["kind"], claim["data"] or record["data"]), "notebook": manifest["notebook"]}
         for manifest in manifests
         for record in manifest["artefacts"]
         for paper, _, artefact in [record["artefact"].partition("/")]

@@ -79,14 +79,14 @@ def steadier(exact: pd.DataFrame, *, relative: bool = False) -> Evidence:
     return Evidence(said, *_interval(gain), n=len(gain))
 
 
-def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str) -> Evidence:
-    """Mean over all valid orders minus the script, mean of the systems."""
+def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str, data: str) -> Evidence:
+    """Mean over all valid orders minus the script, mean of the systems; ``data``: the collection, in words."""
     means = _wide(exact, "mean")
     script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[
         means.index, means.columns
     ]
     change = (means - script).mean(axis=1).to_numpy()
-    return Evidence(said, *_interval(change), n=len(change))
+    return Evidence(said, *_interval(change), n=len(change), data=data)
 
 
 def coverage(found: pd.DataFrame, prediction: str) -> Evidence:
