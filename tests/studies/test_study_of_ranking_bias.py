@@ -107,7 +107,8 @@ def test_a_study_is_recorded_once_and_its_rankers_are_those_of_the_files(
     assert [*listed[["topic", "document", "rank"]].itertuples(index=False, name=None)] == wanted
     passages = dict(line.split("\t") for line in (tmp_path / "passages.tsv").read_text().splitlines())
     other = {"he": "she", "she": "he", "king": "queen"}
-    lines = (tmp_path / "work" / "tiny-qs1" / "counterfactual.jsonl").read_text().splitlines()
+    (folder,) = (tmp_path / "work").glob("tiny-qs1-*")
+    lines = (folder / "counterfactual.jsonl").read_text().splitlines()
     texts = {entry["id"]: entry["contents"] for entry in map(json.loads, lines)}
     assert set(texts) == set(passages)
     plain = {key for key, text in passages.items() if "John" not in text.split()}
@@ -121,6 +122,28 @@ def test_a_study_is_recorded_once_and_its_rankers_are_those_of_the_files(
     _, again = recorded()
     assert "QS1, tiny-qs1: 40 of 40 documents recorded" in again
     assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "recorded").iterdir()}
+
+
+@pytest.mark.parametrize("name", ["passages.tsv", "original-QS1.trec"])
+def test_a_record_of_other_files_is_neither_taken_nor_written_over(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path, name: str
+) -> None:
+    config, _ = recorded()
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "recorded").iterdir()}
+    text = (tmp_path / name).read_text()
+    (tmp_path / name).write_text(
+        text.replace("p1\t", "p1\tking king ")
+        if "\t" in text
+        else text.replace(" 100 ", " 101 ", 1).replace(" 99 x", " 99.5 x", 1)
+    )
+    result = CliRunner().invoke(
+        main, ["study", "ranking_bias", "--config", str(config), "--work", str(tmp_path / "work")]
+    )
+    assert result.exit_code == 2, result.output
+    assert "files" in result.output
+    assert kept == {path.name: path.read_bytes() for path in (tmp_path / "recorded").iterdir()}
+    moved, _ = recorded(record="again")
+    assert name.startswith("original") or Study.read(str(moved)).settings("QS1")["account"]["words"] == 322
 
 
 def test_what_the_thesis_asks_and_is_not_there_is_named(tmp_path: Path, recorded: Callable[..., Any]) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from equipoise import project
 from equipoise.loaders.registry import DataUnreachable
 from equipoise.loaders.trec import read_run
 from equipoise.problems import InputError
@@ -31,7 +32,7 @@ from equipoise.studies.ranking_bias.substitution import restored_share, spacy_ta
 from equipoise.studies.recording import settings_of, state
 from equipoise.systems import rankers
 from equipoise.systems.encoders import load_model
-from equipoise.writing import write_files
+from equipoise.writing import staging, write_files
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
 
@@ -57,13 +58,16 @@ class _Recorder:
     def __init__(self, study: Study, label: str, models: Path | None, work: Path) -> None:
         self.study, self.label, self.models = study, label, models
         self.name = study.query_sets[label].collection
-        self.work, self.texts = work / self.name, work / data.PASSAGES.get(self.name, self.name)
         self.held: BiasCollection | None = None
-        self.unreachable = ""
+        self.unreachable, self.files = "", dict[str, str]()
         try:
             self.held = study.query_sets[label].load()
+            self.files = {path.name: project.sha256(path) for path in study.query_sets[label].files()}
         except (DataUnreachable, InputError) as error:
             self.unreachable = str(error)
+        # what was kept of other files is not taken for what these give
+        own = f"-{_digest(self.files)}" if self.files else ""
+        self.work, self.texts = work / f"{self.name}{own}", work / f"{data.PASSAGES.get(self.name, self.name)}{own}"
 
     @property
     def collection(self) -> BiasCollection:
@@ -75,9 +79,11 @@ class _Recorder:
         """Substitution, each ranker, and the record of all."""
         known, folder = f"{self.label}, {self.name}", self.study.record
         stated = folder / f"{self.name}_settings.json"
-        if stated.is_file() and set(self.study.rankers) <= set(self.study.settings(self.label)["runs"]):
-            account = self.study.settings(self.label)["account"]
-            return [Step(known, "documents", account["documents"], account["documents"], self._assemble)]
+        held: dict[str, Any] = self.study.settings(self.label) if stated.is_file() else {"runs": ()}
+        asked = {"depth": self.study.depth, **self._own()}
+        if set(self.study.rankers) <= set(held["runs"]) and asked.items() <= held.items():
+            documents = held["account"]["documents"]
+            return [Step(known, "documents", documents, documents, self._assemble)]
         lacks = (self.unreachable,) if self.unreachable else ()
         count = len(self._texts()) if self._finished() else None
         done = count or len(list(self.texts.glob("texts-*.parquet"))) * CHUNK
@@ -87,6 +93,16 @@ class _Recorder:
             there, run = int(self._kept(name, ranker).is_file()), partial(self._rank, name, ranker)
             steps.append(Step(f"{known}, {name}", "rankers", 1, there, run, None, self._lacks(ranker)))
         return [*steps, Step(f"{known}, all together", "records", 1, 0, self._assemble)]
+
+    def _own(self) -> dict[str, Any]:
+        """What a record states of files that are no registered ones, by their sha256."""
+        runs = {
+            f"{name}, {world}": project.sha256(path)
+            for name, ranker in self.study.rankers.items()
+            for world in ranker.worlds
+            if ranker.kind == "run files" and (path := self._run_file(ranker, world)).is_file()
+        }
+        return {what: files for what, files in (("files", self.files), ("run files", runs)) if files}
 
     def _lacks(self, ranker: Ranker) -> tuple[str, ...]:
         if ranker.kind == "run files":
@@ -121,12 +137,13 @@ class _Recorder:
         total = reports.groupby(["term", "counterpart", "outcome"], as_index=False)["occurrences"].sum()
         order = ["outcome", "occurrences", "term", "counterpart"]
         total = total.sort_values(order, ascending=[False, False, True, True])[["term", "counterpart", *order[:2]]]
-        lines = [
-            "\n".join(json.dumps({"id": key, "contents": text}) for key, text in zip(*part, strict=True)) + "\n"
-            for part in ((texts["document"], texts["counterfactual"]) for texts in self._parts())
-        ]
-        table = total.to_csv(sep="\t", index=False, lineterminator="\n")
-        write_files({self.texts / "counterfactual.jsonl": "".join(lines), self.texts / "substitution.tsv": table})
+        with staging(self.texts / "counterfactual.jsonl") as made:
+            with made.open("w", encoding="utf-8") as file:
+                for texts in self._parts():
+                    shown = texts[["document", "counterfactual"]].set_axis(["id", "contents"], axis=1)
+                    shown.to_json(file, orient="records", lines=True, force_ascii=False)
+            made.replace(self.texts / "counterfactual.jsonl")
+        write_files({self.texts / "substitution.tsv": total.to_csv(sep="\t", index=False, lineterminator="\n")})
 
     def _parts(self) -> Iterator[pd.DataFrame]:
         return map(pd.read_parquet, sorted(self.texts.glob("texts-*.parquet")))
@@ -143,8 +160,10 @@ class _Recorder:
         return Path(_filled(str(ranker.runs), self._places(world)))
 
     def _kept(self, name: str, ranker: Ranker) -> Path:
-        told = json.dumps([asdict(ranker), self.study.depth], sort_keys=True, default=str)
-        return self.work / f"run-{name}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.parquet"
+        runs = [self._run_file(ranker, world) for world in ranker.worlds] if ranker.kind == "run files" else []
+        weights = [(self.models or Path()) / ranker.model / "model.safetensors"] if ranker.model else []
+        made_by = [project.sha256(path) for path in (*runs, *weights) if path.is_file()]
+        return self.work / f"run-{name}-{_digest([asdict(ranker), self.study.depth, made_by])}.parquet"
 
     def _rank(self, name: str, ranker: Ranker) -> None:
         if ranker.kind == "run files":
@@ -218,6 +237,7 @@ class _Recorder:
         weights = {model: (self.models or Path()) / model / "model.safetensors" for model in sorted(used)}
         about = {name: ranker.about for name, ranker in chosen}
         settings = settings_of(models=weights, packages=PACKAGES, depth=self.study.depth, runs=about, account=account)
+        settings |= self._own()
         self.study.record.mkdir(parents=True, exist_ok=True)
         into = self.study.record / self.name
         state(into.with_name(f"{self.name}_settings.json"), settings)
@@ -225,6 +245,11 @@ class _Recorder:
         files = {"substitution.tsv": (self.texts / "substitution.tsv").read_bytes()}
         files["runs.tsv.gz"] = gzip.compress(lines.encode(), mtime=0)
         write_files({into.with_name(f"{self.name}_{what}"): content for what, content in files.items()})
+
+
+def _digest(what: Any) -> str:
+    """A few letters that are others for anything else."""
+    return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def _filled(text: str, places: Mapping[str, str]) -> str:

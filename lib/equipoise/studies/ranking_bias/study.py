@@ -10,7 +10,7 @@ import pandas as pd
 
 from equipoise import project
 from equipoise.files import read_text
-from equipoise.loaders.documents import stream_documents
+from equipoise.loaders.documents import document_files, stream_documents
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Problems, shown
 from equipoise.reports.printed import printed_table
@@ -27,20 +27,22 @@ NOTEBOOK = "thesis_ch4_ranking_bias"
 class QuerySet:
     """A collection of `data.COLLECTIONS` by its name, or one of the reader's own.
 
-    ``queries``: lines of an id, a tab and a text. ``qrels``: of TREC. ``documents``: a file or a name of ir_datasets,
-    as `stream_documents` reads it. ``about``: what it is, in words.
+    ``queries``: lines of an id, a tab and a text. ``qrels``: of TREC. ``documents``: a file or folder, as
+    `stream_documents` reads it, or else ``ir_datasets``: a name. ``about``: what it is, in words.
     """
 
     collection: str
     queries: Path | None = None
     qrels: Path | None = None
-    documents: str = ""
+    documents: Path | None = None
+    ir_datasets: str = ""
     about: str = ""
 
     def __post_init__(self) -> None:
-        own = [self.queries is not None, self.qrels is not None, bool(self.documents), bool(self.about)]
+        collection = (self.documents is None) == bool(self.ir_datasets)  # one of the two
+        own = [self.queries is not None, self.qrels is not None, collection, bool(self.about)]
         if any(own) and not all(own):
-            raise ValueError("a collection of one's own names queries, qrels, documents and what it is about")
+            raise ValueError("a collection of one's own names queries, qrels, documents or ir_datasets, and its about")
         if not any(own) and self.collection not in data.COLLECTIONS:
             raise ValueError(
                 f"no collection {self.collection!r}; there are {', '.join(data.COLLECTIONS)}, or one's own"
@@ -53,7 +55,13 @@ class QuerySet:
         queries = _read_queries(self.queries)
         qrels = read_qrels(self.qrels)
         judged = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
-        return BiasCollection(self.collection, queries, judged, lambda: stream_documents(self.documents), self.about)
+        source = self.documents or self.ir_datasets
+        return BiasCollection(self.collection, queries, judged, lambda: stream_documents(source), self.about)
+
+    def files(self) -> list[Path]:
+        """Its own files."""
+        documents = [] if self.documents is None else document_files(self.documents)
+        return [path for path in (self.queries, self.qrels, *documents) if path is not None]
 
 
 @dataclass(frozen=True)
