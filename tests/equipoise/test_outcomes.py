@@ -120,7 +120,7 @@ def test_what_a_line_names(line: str, counts: tuple[int, ...]) -> None:
     ]
     table = count_names(turns, pd.DataFrame(known, columns=["topic", "name", "url"]))
     assert table["topic"].tolist() == ["T"]
-    assert tuple(table.loc[0, ["named", "unlisted", "addresses", "dead", "wrong"]]) == counts
+    assert tuple(table.loc[0, ["named", "unlisted", "addresses", "unlisted_addresses", "wrong"]]) == counts
 
 
 def test_the_last_line_of_an_answer_that_was_cut_off_is_left_out() -> None:
@@ -140,8 +140,8 @@ def test_the_command_writes_all_three(tmp_path: Path, monkeypatch: pytest.Monkey
     assert said.exit_code == 0, said.output
     shares = pd.read_csv("out.csv", keep_default_na=False).query("type == ''").set_index("measure")["value"]
     assert shares[["useful 1", "useful 2"]].tolist() == [1, 0]
-    assert pd.read_csv("names.csv")[["named", "unlisted", "addresses", "dead", "wrong"]].to_numpy().tolist() == [
-        [1, 0, 1, 0, 0]
-    ]
+    assert pd.read_csv("names.csv")[
+        ["named", "unlisted", "addresses", "unlisted_addresses", "wrong"]
+    ].to_numpy().tolist() == [[1, 0, 1, 0, 0]]
     alone = CliRunner().invoke(main, ["score", "outcomes", "record.jsonl", "--known", "known.csv"])
     assert (alone.exit_code, "give both" in alone.output) == (2, True)

@@ -115,7 +115,7 @@ def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     (``length``) is left out. ``known`` has topic, name and url, the latter empty where no address is known. A line with
     an address names what the list has for its topic, if the words of such a name stand in it, or in a line without
     address before it. Columns are run, topic, named (lines with an address), unlisted (those without a name of the
-    list), addresses (of topics that have any in the list), dead (those that are not in the list) and wrong (those of
+    list), addresses (of topics that have any in the list), unlisted_addresses (not in the list) and wrong (those of
     another name). Only topics of the list are counted. Nothing is asked of the network.
     """
     need_columns(turns, ["run", "topic", "system"])
@@ -140,4 +140,4 @@ def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
             for page in {_address(url) for url in found} if pages else ():
                 counts[2:] += 1, page not in pages, page in pages and bool(meant - {""}) and page not in meant
         rows.append([run, topic, *counts.tolist()])
-    return pd.DataFrame(rows, columns=["run", "topic", "named", "unlisted", "addresses", "dead", "wrong"])
+    return pd.DataFrame(rows, columns=["run", "topic", "named", "unlisted", "addresses", "unlisted_addresses", "wrong"])

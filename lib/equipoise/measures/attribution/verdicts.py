@@ -41,8 +41,9 @@ def verdicts(
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
     >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60}
-    >>> verdicts(pd.DataFrame(numbers | row))
-    ['CAB-precision +3.8 points for Human [-5.0, 13.0], n = 60: undecided; 398 questions would decide 5 points']
+    >>> print(*verdicts(pd.DataFrame(numbers | row)))
+    CAB-precision +3.8 points for Human [-5.0, 13.0], n = 60: undecided;
+    398 questions would decide 5 points four times in five
     """
     return [_verdict(row, favoured, difference, level) for row in bias_rows(scores, by).itertuples()]
 
@@ -59,4 +60,5 @@ def _verdict(row: Any, favoured: str, difference: float, level: float) -> str:
     if row.low == row.high:
         return f"{found}: undecided; no score changed, so that nothing says how many questions it would take"
     needed = units_to_decide(int(row.count), row.low, row.high, difference, level=level)
-    return f"{found}: undecided; {max(needed, 2):,} questions would decide {100 * difference:g} points"
+    would = f"would decide {100 * difference:g} points four times in five"
+    return f"{found}: undecided; {max(needed, 2):,} questions {would}"
