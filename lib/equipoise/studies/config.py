@@ -8,13 +8,14 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import yaml
 
 from equipoise import plain_yaml, project
 from equipoise.files import read_text
 from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.reports.report import Basis
 
 Config = TypeVar("Config")
 StandsFor = Literal["replica", "thesis"]
@@ -55,6 +56,32 @@ def read_config(path: Path, kind: type[Config]) -> Config:
     if path.resolve().is_relative_to(project.root()):
         project.note(path.resolve().relative_to(project.root()).as_posix(), project.sha256(path))
     return typing.cast(Config, read)
+
+
+@dataclass(frozen=True)
+class ChapterConfig:
+    """What the configs of all chapters say.
+
+    ``stands_for``: the thesis, whose own data and models it names, or a replica. ``chapter``: the study's folder.
+    """
+
+    stands_for: StandsFor
+    chapter: ClassVar[str]
+
+    @classmethod
+    def read(cls, name: str) -> Self:
+        """The study of a config: a name in data/studies/CHAPTER, or a YAML file."""
+        return read_config(config_path(cls.chapter, name), cls)
+
+    @property
+    def basis(self) -> Basis:
+        """Whether its numbers are compared with the printed ones."""
+        return "recomputed" if self.stands_for == "thesis" else "replica"
+
+    @property
+    def figure_basis(self) -> Basis:
+        """The same of a figure, which prints no numbers."""
+        return "derived" if self.stands_for == "thesis" else "replica"
 
 
 class _Reader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
@@ -14,8 +14,7 @@ from equipoise.loaders.documents import document_files, stream_documents
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Problems, shown
 from equipoise.reports.printed import printed_table
-from equipoise.reports.report import Basis
-from equipoise.studies.config import StandsFor, config_path, read_config
+from equipoise.studies.config import ChapterConfig
 from equipoise.studies.ranking_bias import data
 from equipoise.studies.ranking_bias.data import BiasCollection
 from equipoise.studies.recording import read_settings
@@ -95,14 +94,14 @@ class Ranker:
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(ChapterConfig):
     """A run of chapter 4 (thesis sections 4.4 and 4.5).
 
     ``baseline``: the ranker that others are tested against. ``depth``: documents of each query that are recorded.
     ``record``: folder of what was recorded. ``tolerance``: how far a cell may lie from the printed one.
     """
 
-    stands_for: StandsFor
+    chapter: ClassVar[str] = "ranking_bias"
     query_sets: dict[str, QuerySet]
     rankers: dict[str, Ranker]
     baseline: str
@@ -115,21 +114,6 @@ class Study:
             raise ValueError("the query sets are QS1 and QS2")
         if self.baseline not in self.rankers:
             raise ValueError(f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}")
-
-    @classmethod
-    def read(cls, name: str) -> Study:
-        """The study of a config: a name in data/studies/ranking_bias, or a YAML file."""
-        return read_config(config_path("ranking_bias", name), cls)
-
-    @property
-    def basis(self) -> Basis:
-        """Whether its numbers are compared with the printed ones."""
-        return "recomputed" if self.stands_for == "thesis" else "replica"
-
-    @property
-    def figure_basis(self) -> Basis:
-        """The same of a figure, which prints no numbers."""
-        return "derived" if self.stands_for == "thesis" else "replica"
 
     def compared(self, table: pd.DataFrame, column: str) -> dict[str, Any]:
         """What `Report.table` takes: a table indexed by query set and run, whose printed rows ``column`` names."""
