@@ -176,6 +176,19 @@ def test_what_a_report_refuses(report: Report) -> None:
     plt.close("all")
 
 
+def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
+    for name, alt, said in (("with", "a line that falls <", "a line that falls <"), ("without", "", "a line")):
+        figure, ax = plt.subplots()
+        ax.plot([0, 1], [1, 0])
+        shown = report.figure(name, figure, "a line", alt=alt)
+        content, about = shown._repr_mimebundle_()
+        assert about == {"image/svg+xml": {"alt": said}}
+        assert content["text/plain"] == "a line"
+        title = ET.fromstring(content["image/svg+xml"]).find("{http://www.w3.org/2000/svg}title")  # noqa: S314 - ours
+        assert title is not None
+        assert title.text == said
+
+
 def test_figures_are_the_same_bytes_each_time(report: Report, tmp_path: Path) -> None:
     files = {}
     for attempt in range(2):

@@ -118,6 +118,7 @@ class Report:
         drawn: Axes | Figure,
         caption: str = "",
         *,
+        alt: str = "",
         values: pd.DataFrame | None = None,
         keys: Sequence[str] = (),
         against: str | None = None,
@@ -127,7 +128,8 @@ class Report:
     ) -> Shown:
         """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
 
-        ``caption`` says what the figure shows, for those who cannot see it too; it is by default the artefact's title.
+        ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is to be seen in it, for
+        those who cannot see it, by default the caption.
         The values are compared with a printed table only if ``against`` names one; ``basis`` is "recomputed" where the
         figure itself prints these numbers. The other parameters are those of `table`.
         """
@@ -145,14 +147,16 @@ class Report:
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         svg, png = (self.folder / file for file in files)
         svg.parent.mkdir(exist_ok=True)
-        plots.save_svg(figure, svg, caption)
+        alt = plain(alt or caption)
+        plots.save_svg(figure, svg, alt)
         figure.savefig(png, bbox_inches="tight", dpi=144, metadata={"Software": None})
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
-        return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
+        shown = {"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")}
+        return Shown(shown, {"image/svg+xml": {"alt": alt}})
 
     def claim(self, name: str, evidence: Evidence) -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv``, such as ``thesis/2.2-stems``, by the evidence.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -87,15 +87,16 @@ def html_list(notes: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """Something a notebook shows: its content by MIME type."""
+    """Something a notebook shows: its content by MIME type, and what is said of one, such as alternative text."""
 
     formats: Mapping[str, str]
+    said: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.formats.get("text/plain", "")
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
-        return dict(self.formats)
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[Any, Any]:  # noqa: ARG002
+        return dict(self.formats), {kind: dict(words) for kind, words in self.said.items()}
 
     @classmethod
     def text(cls, words: str, markdown: str, page: str) -> Shown:
