@@ -5,9 +5,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import reading
 from pytest_notebook.nb_regression import NBRegressionFixture
 
+import reading
 from equipoise import project
 from equipoise.reports import notebooks, provenance
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
