@@ -72,15 +72,6 @@ def outcome_pairs(outcomes: pd.DataFrame) -> pd.DataFrame:
     return pairs.rename("pair").reset_index()
 
 
-def outcomes_in_words(outcomes: pd.DataFrame) -> str:
-    """How the conversations went, in words: how many were useful twice, and how many broke down."""
-    pairs = outcome_pairs(outcomes)["pair"]
-    return (
-        f"both turns are useful in {(pairs == 'oo').sum()} of {len(pairs)} conversations, only one in "
-        f"{pairs.isin(['ox', 'xo']).sum()}, neither in {(pairs == 'xx').sum()}, and {(pairs == 'x-').sum()} break down"
-    )
-
-
 def statistics_by_type(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Statistics of all topics, then of each ``type`` of topic; shares in percent, named as in gfrc."""
     parts = [outcome_statistics(outcomes)]
