@@ -1,5 +1,7 @@
 """Guards the figures of the case studies and their words: what is drawn and said are the values that were given."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -34,7 +36,8 @@ def turns() -> pd.DataFrame:
 
 
 def bars(figure: Figure, place: int) -> list[Rectangle]:
-    return [bar for container in figure.axes[place].containers for bar in container.patches]
+    containers: Any = figure.axes[place].containers
+    return [bar for container in containers for bar in container.patches]
 
 
 def test_conversations_share_an_axis_and_show_every_group_with_its_share_and_target(
@@ -77,7 +80,7 @@ def test_discs_are_as_large_as_the_share_of_users_who_leave() -> None:
     rows += [("x", "T", 1, "ORIGIN", "DistrSim-JSD", 0.3), ("x", "T", 2, "ORIGIN", "DistrSim-JSD", 0.6)]
     clusters = pd.DataFrame(rows, columns=["run", "topic", "rank", "attribute", "measure", "value"])
     figures.user_groups([ax], clusters, {"ORIGIN": "DistrSim-JSD"})
-    discs = ax.collections[0]
+    discs: Any = ax.collections[0]
     assert np.asarray(discs.get_offsets()).tolist() == [[1, 0.3], [2, 0.6]]
     assert (discs.get_sizes() - 8).tolist() == [125, 250]
     assert [text.get_text() for text in ax.texts] == ["y: nothing relevant,\nnobody leaves"]

@@ -104,13 +104,13 @@ def annotated_conversations(
                 part = shares[:, group] > 0
                 how = {name: of_all[part] for name, of_all in colours.items()}
                 ax.bar(middle[part], -0.85 * shares[part, group], width[part], group + 0.45, linewidth=0.6, **how)
-                for x, value in ((1.05, share), (1.11, target)):
+                for x, value in ((1.06, share), (1.12, target)):
                     ax.text(x, group, f"{value:.0%}", transform=ax.get_yaxis_transform(), **_BESIDE)
             ax.set_ylim(len(attribute.groups) - 0.45, -0.5)
             ax.set_yticks(range(len(attribute.groups)), map(literal, attribute.groups), fontsize=8)
             ax.set_ylabel(literal(name), rotation=0, ha="right", va="center", labelpad=4)
             ax.tick_params(left=False)
-        for x, head in ((1.05, "nuggets"), (1.11, "target")):
+        for x, head in ((1.06, "nuggets"), (1.12, "target")):
             below[0].text(x, -1, head, transform=below[0].get_yaxis_transform(), **_BESIDE)
     axes[-1, 0].set(xlabel=_WORDS, xlim=(0.0, right + 1))
     figure.align_ylabels(axes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -94,16 +94,6 @@ def weights(table: pd.DataFrame) -> str:
         "the method, or to the weight that the program gives to the previous utterance? The paper cannot say, nor "
         "can this replica."
     )
-
-
-def pooling(table: pd.DataFrame, treatments: Sequence[str]) -> str:
-    """What permuting changes with unjudged documents not relevant, left out, and the share of judged ones."""
-    every = table[table["run"] == "all"].set_index("treatment")
-    parts = [
-        f"{name}: {every.loc[name, 'change']:+.4f} [{every.loc[name, 'low']:+.4f}, {every.loc[name, 'high']:+.4f}]"
-        for name in treatments
-    ]
-    return f"Mean over orders minus the script, averaged over the systems: {'; '.join(parts)}."
 
 
 def _listed(values: pd.Series, form: str = ".3f") -> str:

@@ -116,7 +116,7 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
             ax.text(place, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     for place, text in ((1.02, "leave with\nnothing"), (1.2, "GFRC2")):
         ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8)
-    ax.set_xlim(left=0)
+    ax.set_xlim(0, max(ax.get_xlim()[1], clusters["wc"].max() * 1.1))  # the axis may be shared
     ax.set(ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
     ax.set_yticks(range(len(models)), models)
     ax.set_title(literal(clusters["run"].iloc[0]), loc="left", fontsize=10, pad=14)
