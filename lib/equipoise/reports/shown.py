@@ -94,8 +94,10 @@ class Shown:
     def __repr__(self) -> str:
         return self.formats.get("text/plain", "")
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
-        return dict(self.formats)
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None  # noqa: ARG002
+    ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+        return dict(self.formats), {kind: {"alt": repr(self)} for kind in self.formats if kind.startswith("image/")}
 
     @classmethod
     def text(cls, words: str, markdown: str, page: str) -> Shown:
