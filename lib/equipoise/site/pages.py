@@ -1,9 +1,9 @@
 """The site: the executed notebooks of ``reports/`` as pages that a browser opens from disk, without network.
 
 An index tells what was found and shows the ledger as a matrix, each cell a link to its table or figure; every notebook
-is a page; the claims, the measures, the benchmarks, the promises, the data and the commands are described. Pages are made
-from what lies in ``reports/`` and ``data/`` alone, the same bytes at every run. Figures and tables are linked where they
-lie, beside ``reports/site``, not copied.
+is a page; the claims, the measures, the benchmarks, the promises, the data and the commands are described. Pages are
+made from what lies in ``reports/`` and ``data/`` alone, the same bytes at every run. Figures and tables are linked
+where they lie, beside ``reports/site``, not copied.
 """
 
 from __future__ import annotations
