@@ -159,7 +159,7 @@ def tracked() -> list[Path]:
 
 def test_top_level_holds_no_clutter() -> None:
     allowed = {"notebooks", "lib", "data", "reports", "tests", "environment.yml", "README.md", "tox.ini"}
-    allowed |= {"pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff"}
+    allowed |= {"pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff", "ro-crate-metadata.json"}
     top = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert {name for name in top if not name.startswith(".")} <= allowed
 

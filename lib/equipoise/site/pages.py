@@ -23,7 +23,7 @@ from pygments.formatters import HtmlFormatter
 from equipoise import catalogue, project
 from equipoise.declare import written
 from equipoise.problems import plain
-from equipoise.reports import claims
+from equipoise.reports import claims, crate
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook
 from equipoise.reports.provenance import MANIFEST, read_manifest
@@ -93,11 +93,15 @@ def _promises() -> list[tuple[str, list[dict[str, Any]]]]:
     return [(str(topic), part.to_dict("records")) for topic, part in table.groupby("topic", sort=False)]
 
 
+def _reports() -> list[Path]:
+    """Folders of the reports of notebooks that are there."""
+    names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
+    return [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
+
+
 def reported() -> dict[str, Notebook]:
     """Notebooks that have a report, by name: those that get a page."""
-    names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
-    folders = [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
-    return {folder.name: Notebook.read(folder / f"{folder.name}.ipynb") for folder in folders}
+    return {folder.name: Notebook.read(folder / f"{folder.name}.ipynb") for folder in _reports()}
 
 
 def _environment() -> jinja2.Environment:
@@ -267,21 +271,34 @@ def _differing(files: Mapping[str, bytes]) -> list[str]:
     return sorted(name for name in {*there, *files} if there.get(name) != files.get(name)) if files else []
 
 
+def _crate() -> tuple[Path, str]:
+    """Where the metadata for machines lie, and what they should be; they are as they should be where there are none."""
+    path = project.root() / crate.NAME
+    there = path.read_text(encoding="utf-8") if path.is_file() else ""
+    made = crate.text([manifest for folder in _reports() if (manifest := read_manifest(folder))])
+    return path, "" if made == there else made
+
+
 def refresh() -> bool:
-    """Make the site anew, whole, where it is not what the reports say; return whether anything was written."""
+    """Make site and metadata anew, whole, where they are not what the reports say; return whether any was written."""
     with staging() as work:
         files, folder = pages(), project.root() / "reports" / "site"
-        if not _differing(files):
-            return False
-        for name, content in files.items():
+        metadata, text = _crate()
+        differing = _differing(files)
+        for name, content in files.items() if differing else ():
             target = work / "site" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        move(work / "site", folder)
-    return True
+        if differing:
+            move(work / "site", folder)
+        if text:
+            (work / metadata.name).write_text(text, encoding="utf-8")
+            (work / metadata.name).replace(metadata)
+    return bool(differing or text)
 
 
 def check() -> list[str]:
-    """A line where the site is not what the reports say; empty where all is well."""
-    differing = [name for name in _differing(pages()) if name != VARIANTS]
-    return [f"reports/site is out of date ({', '.join(differing)}): run equipoise build"] if differing else []
+    """A line where site and metadata are not what the reports say; empty where all is well."""
+    differing = [f"reports/site/{name}" for name in _differing(pages()) if name != VARIANTS]
+    differing += [path.name for path, text in [_crate()] if text]
+    return [f"out of date: {', '.join(differing)}: run equipoise build"] if differing else []
