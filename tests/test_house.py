@@ -56,12 +56,29 @@ def test_citation_agrees_with_pyproject_and_names_every_study() -> None:
 
 
 def test_the_workflow_runs_what_the_readme_says_with_pinned_actions() -> None:
-    (job,) = yaml.safe_load((ROOT / ".github" / "workflows" / "reports.yml").read_text())["jobs"].values()
-    commands = [step["run"] for step in job["steps"] if "run" in step]
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "reports.yml").read_text())["jobs"]
+    commands = [step["run"] for step in jobs["reports"]["steps"] if "run" in step]
     assert [command for command in commands if command.startswith("tox")] == ["tox", "tox -e reports"]
-    used = [step["uses"] for step in job["steps"] if "uses" in step]
-    assert used
+    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+    assert len(used) > 6
     assert all(re.search(r"@v\d", action) for action in used)
+
+
+def test_pages_are_published_where_one_variable_says_so() -> None:
+    """What the job of the tests has kept, from the main branch only, with no more rights than that takes."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "reports.yml").read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    job = workflow["jobs"]["pages"]
+    assert "vars.PAGES == 'true'" in job["if"]
+    assert "default_branch" in job["if"]
+    assert "PAGES" in (LIBRARY / "site" / "guide" / "fork.md").read_text()
+    assert (job["needs"], job["permissions"]) == ("reports", {"pages": "write", "id-token": "write"})
+    kept = next(
+        step["with"] for step in workflow["jobs"]["reports"]["steps"] if "upload-artifact" in step.get("uses", "")
+    )
+    taken, *_, published = [step["with"] for step in job["steps"] if "with" in step]
+    assert taken["name"] == kept["name"]
+    assert published["path"] == taken["path"] == "reports"
 
 
 def test_constraints_pin_every_requirement() -> None:
@@ -142,7 +159,7 @@ def tracked() -> list[Path]:
 
 def test_top_level_holds_no_clutter() -> None:
     allowed = {"notebooks", "lib", "data", "reports", "tests", "environment.yml", "README.md", "tox.ini"}
-    allowed |= {"pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff"}
+    allowed |= {"pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff", "ro-crate-metadata.json"}
     top = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert {name for name in top if not name.startswith(".")} <= allowed
 

@@ -110,12 +110,20 @@ def test_the_index_shows_every_artefact_by_letter_and_leads_to_it() -> None:
     cells = [values for values in PARSED["index.html"].all("a") if values.get("class", "").startswith("cell")]
     known = printed.artefacts()
     assert len(cells) == len(known)
-    text = PAGES["index.html"].decode()
-    for values in cells:
-        status = values["class"].split()[1]
-        assert f">{site.LETTERS[status]}</b>" in text[text.index(values["aria-label"].partition("&")[0]) :][:400]
-        assert values["aria-label"].endswith(f"{status.capitalize()}.")
-        assert values["href"].startswith("#row-") == (status == "absent")
+    told = re.findall(
+        r'<a class="cell (\w+)" href="([^"]*)"[^>]*><span aria-hidden="true">[TF][\d.]+ <b>(.)</b>(.*?)</span>\n'
+        r'<span class="hidden">(.*?)</span></a>',
+        PAGES["index.html"].decode(),
+        re.DOTALL,
+    )
+    assert len(told) == len(known)
+    for status, href, letter, marks, words in told:
+        assert letter == site.LETTERS[status]
+        assert words.endswith(f"{status.capitalize()}.")
+        assert href.startswith("#row-") == (status == "absent")
+        assert ("✗" in marks) == ("contradicted" in words)
+        assert ("?" in marks) == ("undecided" in words)
+    assert sum("✗" in marks for *_, marks, _ in told) > 2
     assert len(set(site.LETTERS.values())) == len(ledger.STATUSES) == len(site.LETTERS)
 
 
@@ -130,7 +138,9 @@ def test_each_reported_artefact_can_be_downloaded() -> None:
 def test_contrast_of_text_and_ground() -> None:
     """WCAG 2.1, contrast of at least 4.5 to 1, for every ground that text stands on and every colour of code."""
     style = PAGES["assets/style.css"].decode()
-    variables = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", style))
+    day, night, code, code_by_night = re.split(r"@media screen and \(prefers-color-scheme: dark\)|/\* code \*/", style)
+    light = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", day))
+    dark = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", night))
 
     def luminance(colour: str) -> float:
         channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -142,13 +152,18 @@ def test_contrast_of_text_and_ground() -> None:
         return (high + 0.05) / (low + 0.05)
 
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    for ground in ("paper", "ground", "exact", "explained", "derived", "replica", "kept", "absent"):
-        assert contrast(variables["ink"], variables[ground]) >= 4.5
-    for ink in ("soft", "link", "focus"):
-        assert min(contrast(variables[ink], variables[g]) for g in ("paper", "ground")) >= 4.5
-    colours = re.findall(r"^\.highlight .*[{ ]color: (#[0-9a-f]{6})", style, re.MULTILINE)
-    assert len(colours) > 20
-    assert min(contrast(colour, variables["ground"]) for colour in colours) >= 4.5
+    assert set(light) == set(dark)
+    for variables, rules in ((light, code), (dark, code_by_night)):
+        inks = {"soft", "link", "focus"}
+        for ground in set(variables) - {"ink", "line", "edge", *inks}:
+            assert contrast(variables["ink"], variables[ground]) >= 4.5, ground
+        for ink in inks:
+            assert min(contrast(variables[ink], variables[g]) for g in ("paper", "ground")) >= 4.5, ink
+        colours = re.findall(r"^\.highlight .*[{ ]color: (#[0-9a-f]{6})", rules, re.MULTILINE)
+        assert len(colours) > 20
+        assert min(contrast(colour, variables["ground"]) for colour in colours) >= 4.5
+    inside = re.sub(r":root \{.*?\}", "", day + night, flags=re.DOTALL)
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", inside)) == {"#e08a00"}  # a mark of the page Explore, edged with ink
 
 
 def test_the_same_bytes_again() -> None:
@@ -275,7 +290,8 @@ def test_a_browser_opens_the_page_from_disk_and_typesets_every_formula(name: str
 
 
 FOCUS = """(() => {
-  const all = [...document.querySelectorAll("a[href], summary, [tabindex='0']")].filter(e => e.checkVisibility());
+  const wanted = "a[href], summary, [tabindex='0'], input, button";
+  const all = [...document.querySelectorAll(wanted)].filter(e => e.checkVisibility());
   const here = document.activeElement, style = getComputedStyle(here), box = here.getBoundingClientRect();
   return {
     wanted: all.length,
@@ -312,7 +328,7 @@ def test_enter_skips_to_the_content_opens_a_cell_and_unfolds_code(browser: Brows
     page.press("Enter")
     assert page.run("document.activeElement.id") == "main"
     page.press("Tab")
-    assert page.run("document.activeElement.matches('.findings a')")
+    assert page.run("document.activeElement.matches('main a')")
     page.run("document.querySelector('.matrix a.cell').focus()")
     cell = page.run(FOCUS)["href"]
     page.follow("Enter")
@@ -471,7 +487,7 @@ def test_claims_are_filtered_without_a_script(browser: Browser) -> None:
         "[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent).map(a => a.className.split(' '))"
     )
     everything = page.run(shown)
-    page.run("document.querySelector('#only-undecided').click()")
+    page.run("document.querySelector('a.verdict.undecided').click()")
     page.run("document.querySelector('#only-finding').click()")
     left = page.run(shown)
     assert left == [names for names in everything if {"undecided", "finding"} <= set(names)]

@@ -1,4 +1,4 @@
-"""Guards what the README says of anyone's system: its commands, with one that is not ours, from topics to Table 2."""
+"""Guards what the guide says of anyone's system: its commands, with one that is not ours, from topics to Table 2."""
 
 from __future__ import annotations
 
@@ -16,20 +16,14 @@ from equipoise import project
 from equipoise.loaders import registry
 from equipoise.studies.permutations import data as cast
 
-README = project.root() / "README.md"
-SECTION = re.search(r"### Permute conversations\n(.+?)\n### ", README.read_text(), re.DOTALL)
-
-
-def section() -> str:
-    assert SECTION is not None
-    return SECTION[1]
+GUIDE = project.root() / "lib" / "equipoise" / "site" / "guide" / "orders.md"
 
 
 def follow(folder: Path) -> pd.DataFrame:
-    """Do what the README says, in a folder that has the files it names, and return Table 2 by run."""
+    """Do what the guide says, in a folder that has the files it names, and return Table 2 by run."""
     (folder / "tests").mkdir()
     shutil.copy(project.root() / "tests" / "their_system.py", folder / "tests")
-    (block,) = re.findall(r"```sh\n(.+?)```", section(), re.DOTALL)
+    (block,) = re.findall(r"```sh\n(.+?)```", GUIDE.read_text(), re.DOTALL)
     for line in block.splitlines():
         command, _, output = line.partition("#")[0].strip().partition(" > ")
         command, _, given = command.partition(" < ")
@@ -42,7 +36,7 @@ def follow(folder: Path) -> pd.DataFrame:
     return pd.read_csv(folder / "results" / "table-2.csv").set_index("run")
 
 
-def test_the_commands_of_the_readme_lead_from_topics_to_table_2(tmp_path: Path) -> None:
+def test_the_commands_of_the_guide_lead_from_topics_to_table_2(tmp_path: Path) -> None:
     said = ["What is throat cancer?", "Is it treatable?", "What are its symptoms?", "Tell me about lung cancer."]
     said += ["Can it spread to the throat?", "Why?"]
     turns = [f'{{"number": {number}, "raw_utterance": "{text}"}}' for number, text in enumerate(said, 1)]
@@ -63,7 +57,7 @@ def test_the_commands_of_the_readme_lead_from_topics_to_table_2(tmp_path: Path) 
     assert table.loc["rewrite.run", "minimum of all"] < table.loc["rewrite.run", "maximum of all"]
 
 
-def test_the_numbers_of_the_readme_are_those_of_cast_2019(tmp_path: Path) -> None:
+def test_the_numbers_of_the_guide_are_those_of_cast_2019(tmp_path: Path) -> None:
     try:
         topics = registry.fetch("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")
         qrels = registry.fetch("cast19", "2019/data/2019qrels.txt")
@@ -81,7 +75,7 @@ def test_the_numbers_of_the_readme_are_those_of_cast_2019(tmp_path: Path) -> Non
     script, mean, low, high = (
         f"{row[name]:.4f}"[1:] for name in ("original", "mean of all", "minimum of all", "maximum of all")
     )
-    said = " ".join(section().split())
+    said = " ".join(GUIDE.read_text().split())
     assert f"{len(passages)} passages" in said
     assert f"{inputs} inputs stand for {len(orders):,} orders" in said
     assert f"{script} in the order of the script and {mean} over all orders" in said

@@ -5,6 +5,7 @@ Colours stay apart for colour-blind readers, and there is no more ink than neede
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,11 @@ def use_style() -> None:
 
 
 def save_svg(figure: Figure, path: Path, title: str) -> None:
-    """Write a figure as SVG, the same bytes at every run."""
+    """Write a figure as SVG, the same bytes at every run; its title is what those hear who cannot see it."""
     with mpl.rc_context({"svg.hashsalt": path.name.removesuffix(".svg")}):
         figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Creator": None, "Title": title})
+    named = f'<svg role="img" aria-label="{html.escape(title)}" '
+    path.write_text(path.read_text(encoding="utf-8").replace("<svg ", named, 1), encoding="utf-8")
 
 
 def look(number: int) -> dict[str, Any]:

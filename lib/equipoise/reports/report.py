@@ -102,9 +102,9 @@ class Report:
             against = name
         comparison = None if against is None or self._variant else compare(ours, against, keys, columns, where, tolerance)
         if self._variant:
-            shown = show_variant(caption or self._title(name), ours, self._published(name), self._variant, digits)
+            shown = show_variant(self._title(name, caption), ours, self._published(name), self._variant, digits)
         else:
-            shown = show_table(caption or self._title(name), ours, comparison, digits)
+            shown = show_table(self._title(name, caption), ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
         write_csv(ours, self.folder / files[0], for_spreadsheets=True)
@@ -143,7 +143,7 @@ class Report:
         figure = drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
-        caption, slug = plain(caption or self._title(name)), _slug(name)
+        caption, slug = plain(self._title(name, caption)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         svg, png = (self.folder / file for file in files)
         svg.parent.mkdir(exist_ok=True)
@@ -216,11 +216,11 @@ class Report:
         path = project.root() / "reports" / self.notebook / "tables" / f"{_slug(name)}.csv"
         return pd.read_csv(path) if path.is_file() else None
 
-    def _title(self, name: str) -> str:
+    def _title(self, name: str, caption: str) -> str:
         if name not in self._known.index:
-            return name
+            return caption or name
         row = self._known.loc[name]
-        return f"{str(row['artefact']).replace('-', ' ').capitalize()} of {row['paper']}: {row['title']}"
+        return f"{row['paper']}, {str(row['artefact']).replace('-', ' ').capitalize()}: {caption or row['title']}"
 
     def _record(
         self, name: str, basis: Basis, data: str, note: str, files: list[str], comparison: Comparison | None

@@ -25,9 +25,9 @@ WIDTH = 600
 """Units that a score of 1, and the longest conversation, take in the figures."""
 
 
-def script() -> tuple[str, str]:
-    """The script of the page, and what its policy must say for it to run."""
-    text = (TEMPLATES / "site" / "explore.js").read_text(encoding="utf-8")
+def script(name: str = "explore") -> tuple[str, str]:
+    """The script of a page, and what its policy must say for it to run."""
+    text = (TEMPLATES / "site" / f"{name}.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return text, f"script-src 'sha256-{digest}'"
 

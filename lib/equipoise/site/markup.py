@@ -38,7 +38,7 @@ TAGS = _words(
 _ATTRIBUTES = {
     "*": {"class", "id"},
     "a": {"href", "title", "download"},
-    "img": {"alt", "src"},
+    "img": {"alt", "src", "width", "height"},
     "td": {"colspan", "rowspan"},
     "th": {"scope", "colspan", "rowspan"},
 }
@@ -110,49 +110,60 @@ def prose(text: str, *, anchors: bool = True) -> Markup:
     marked = clean(MarkdownWithMath(renderer=renderer).render(text))
     parts = re.split(r'<span class="tex( block)?">([^<]*)</span>', marked)
     for place in range(2, len(parts), 3):
-        parts[place] = formula(html.unescape(parts[place]), block=bool(parts[place - 1]))
-        parts[place - 1] = ""
+        block = bool(parts[place - 1])
+        parts[place] = formula(html.unescape(parts[place]), block=block)
+        parts[place - 1] = '<span class="formula" role="group" aria-label="Formula" tabindex="0">' if block else ""
+        parts[place + 1] = f"</span>{parts[place + 1]}" if block else parts[place + 1]
     return Markup("".join(parts))  # noqa: S704 - every part is clean
 
 
 # --- notebooks ----------------------------------------------------------------------------------------------------
 
 
-def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str]) -> str:
-    """Download links to the files that a table or figure has left."""
-    there = [
+def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str], code: str) -> str:
+    """Links to the files that a table or figure has left, and to its code."""
+    there = [f'<a href="#{code}">Code</a>'] + [
         f'<a href="../{quote(report.name)}/{kind}/{slug}.{ending}" download>{label}</a>'
         for ending, label in endings.items()
         if (report / kind / f"{slug}.{ending}").is_file()
     ]
-    return f'<p class="downloads">{" · ".join(there)}</p>' if there else ""
+    return f'<p class="downloads">{" · ".join(there)}</p>' if slug else ""
 
 
-def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str) -> str:
+def image(source: str, svg: str, alt: str) -> str:
+    """An image of a figure, with the size that its SVG names, which is in points; ``alt`` is escaped."""
+    size = re.search(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    shape = f' width="{float(size[1]) * 4 / 3:.0f}" height="{float(size[2]) * 4 / 3:.0f}"' if size else ""
+    return f'<img src="{source}" alt="{html.escape(alt)}"{shape}>'
+
+
+def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str, code: str) -> str:
     """A figure that links to its file in the report, or that holds the image where there is no such file."""
     source = f"../{quote(report.name)}/figures/{slug}.svg"
-    image = f'<a href="{source}"><img src="{source}" alt="{caption}"></a>'
-    if not slug:
-        image = f'<img src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" alt="{caption}">'
-    links = _links(report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"})
+    if slug:
+        shown = f'<a href="{source}">{image(source, svg, caption)}</a>'
+    else:
+        shown = image(f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}", svg, caption)
+    links = _links(report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"}, code)
     name = f' id="{anchor}"' if slug else ""
-    return f"<figure{name}>{image}<figcaption>{caption}</figcaption>{links}</figure>"
+    return f"<figure{name}>{shown}<figcaption>{html.escape(caption)}</figcaption>{links}</figure>"
 
 
 def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
-    """A notebook whose figures and tables point to the files in its report, found by their content."""
+    """A notebook whose figures and tables point to their code, and to their files in the report, found by content."""
     figures = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "figures").glob("*.svg"))}
     tables = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "tables").glob("*.md"))}
-    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+    for cell, output in [(each, output) for each in notebook.cells for output in each.get("outputs", [])]:
         shown = output.get("data", {})
         svg = shown.get("image/svg+xml", "")
         slug = figures.get(svg, "") if svg else tables.get(shown.get("text/markdown", ""), "")
         if svg:
             anchor = f"{slug}-figure" if slug in tables.values() else slug  # a table and a figure of one name
-            caption = html.escape(shown.get("text/plain", ""))
-            output["data"] = {"text/html": _figure(report, svg, slug, anchor, caption)}
+            code = cell.metadata.setdefault("code_of", f"code-{anchor}")
+            output["data"] = {"text/html": _figure(report, svg, slug, anchor, shown.get("text/plain", ""), code)}
         elif slug and "text/html" in shown:
-            links = _links(report, "tables", slug, {"csv": "CSV", "md": "Markdown"})
+            code = cell.metadata.setdefault("code_of", f"code-{slug}")
+            links = _links(report, "tables", slug, {"csv": "CSV", "md": "Markdown"}, code)
             section = f'<section class="result" id="{slug}">{shown["text/html"]}{links}</section>'
             output["data"] = {"text/html": section}
         elif shown:

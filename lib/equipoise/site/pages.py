@@ -1,8 +1,9 @@
 """The site: the executed notebooks of ``reports/`` as pages that a browser opens from disk, without network.
 
-An index shows the ledger as a matrix, each cell a link to its table or figure; every notebook is a page; the measures,
-the benchmarks, the promises and the data are described. Pages are made from what lies in ``reports/`` and ``data/``
-alone, the same bytes at every run. Figures and tables are linked where they lie, beside ``reports/site``, not copied.
+An index tells what was found and shows the ledger as a matrix, each cell a link to its table or figure; every notebook
+is a page; the claims, the measures, the benchmarks, the promises, the data and the commands are described. Pages are
+made from what lies in ``reports/`` and ``data/`` alone, the same bytes at every run. Figures and tables are linked
+where they lie, beside ``reports/site``, not copied.
 """
 
 from __future__ import annotations
@@ -16,19 +17,27 @@ from urllib.parse import quote
 
 import jinja2
 import pandas as pd
+from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from equipoise import catalogue, project
 from equipoise.declare import written
 from equipoise.problems import plain
-from equipoise.reports import claims
+from equipoise.reports import claims, crate
 from equipoise.reports.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise.reports.notebooks import Notebook
 from equipoise.reports.provenance import MANIFEST, read_manifest
 from equipoise.reports.staging import move, staging
 from equipoise.site import explore
-from equipoise.site.markup import TEMPLATES, body, formula, headings, prose
+from equipoise.site.markup import TEMPLATES, body, formula, headings, image, prose
+from equipoise.site.tables import framed
 
+GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "fork")
+"""The pages of the guide in their order, each a Markdown file of ``guide/``."""
+PICTURE = ("gfrc2", "figure-4")
+"""The figure of the first page."""
+VARIANTS = "variants.html"
+"""The page of what a reader has built with other parameters, which no committed report has."""
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
 
 
@@ -50,9 +59,15 @@ def _cited(notebook: Notebook, made: pd.DataFrame, references: Mapping[str, str]
 
 def _style() -> bytes:
     """The style sheet, with the colours of highlighted code."""
-    rules = HtmlFormatter(style="xcode").get_style_defs(".highlight").splitlines()  # its colours stand out 4.6 to 1
-    colours = [rule.lower() for rule in rules if rule.startswith(".highlight .") and "background" not in rule]
-    return (TEMPLATES / "site" / "style.css").read_bytes() + "\n".join(["\n/* code */", *colours, ""]).encode()
+
+    def colours(style: str) -> list[str]:
+        rules = HtmlFormatter(style=style).get_style_defs(".highlight").splitlines()
+        return [rule.lower() for rule in rules if rule.startswith(".highlight .") and "background" not in rule]
+
+    # their colours stand out 4.6 to 1
+    dark = ["@media screen and (prefers-color-scheme: dark) {", *colours("lightbulb"), "}", ""]
+    added = "\n".join(["\n/* code */", *colours("xcode"), *dark])
+    return (TEMPLATES / "site" / "style.css").read_bytes() + added.encode()
 
 
 def _performance() -> dict[str, list[tuple[str, str, str]]]:
@@ -78,11 +93,15 @@ def _promises() -> list[tuple[str, list[dict[str, Any]]]]:
     return [(str(topic), part.to_dict("records")) for topic, part in table.groupby("topic", sort=False)]
 
 
+def _reports() -> list[Path]:
+    """Folders of the reports of notebooks that are there."""
+    names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
+    return [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
+
+
 def reported() -> dict[str, Notebook]:
     """Notebooks that have a report, by name: those that get a page."""
-    names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
-    folders = [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
-    return {folder.name: Notebook.read(folder / f"{folder.name}.ipynb") for folder in folders}
+    return {folder.name: Notebook.read(folder / f"{folder.name}.ipynb") for folder in _reports()}
 
 
 def _environment() -> jinja2.Environment:
@@ -96,7 +115,7 @@ def variant(folder: Path) -> Path:
     """Make a page of a report with other parameters, beside its folder, complete in itself; return where it is."""
     parameters = (read_manifest(folder) or {})["parameters"]
     values = {"title": folder.parent.name, "parameters": parameters, "style": _style().decode()}
-    content = str(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
+    content = framed(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
     page = folder.with_name(f"{folder.name}.html")
     made = _environment().get_template("variant.html").render(content=content, **values)
     with staging() as work:
@@ -105,48 +124,105 @@ def variant(folder: Path) -> Path:
     return page
 
 
+def _menu(notebooks: Mapping[str, Notebook], table: pd.DataFrame, references: Mapping[str, str]) -> list[Any]:
+    """The notebooks by the paper that they regenerate: a title, then the name and title of each."""
+    papers = table[table["notebook"] != ""].groupby("notebook")["paper"].first()
+    groups: dict[str, list[tuple[str, str]]] = {paper: [] for paper in [*table["paper"].unique(), ""]}
+    for name, notebook in notebooks.items():
+        groups[papers.get(name, "")].append((name, notebook.title))
+    titles = {paper: f"{paper}: {_title(references.get(paper, ''))}" for paper in groups} | {"": "Across the papers"}
+    return [(titles[paper], entries) for paper, entries in groups.items() if entries]
+
+
+def _guides() -> dict[str, tuple[str, str]]:
+    """Title and Markdown of every page of the guide, by the name of its page."""
+    texts = {name: (Path(__file__).parent / "guide" / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
+    linked = {name: re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text) for name, text in texts.items()}
+    return {f"guide-{name}": (text.partition("\n")[0].lstrip("# "), text) for name, text in linked.items()}
+
+
+def _findings(told: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
+    """What was found, by section: the sentence in bold type that each entry begins with, and the rest."""
+    sections = []
+    for part in re.split("^## ", told, flags=re.MULTILINE)[1:]:
+        title, _, entries = part.partition("\n")
+        found = re.findall(r"^- \*\*(.+?)\*\*(.+)$", entries.replace("](site/", "]("), re.MULTILINE)
+        sections.append((title, [(Markup(prose(first).strip()[3:-4]), prose(rest)) for first, rest in found]))  # noqa: S704
+    return [section for section in sections if section[1]]
+
+
+def _variants() -> list[tuple[str, str, dict[str, Any]]]:
+    """The variants that lie in ``reports/variants``: address of the page, name of the notebook, parameters."""
+    pages = sorted((project.root() / "reports" / "variants").glob("*/*.html"))
+    found = [(page, read_manifest(page.with_suffix(""))) for page in pages]
+    there = [(page, manifest) for page, manifest in found if manifest and "parameters" in manifest]
+    return [
+        (f"../variants/{quote(page.parent.name)}/{quote(page.name)}", page.parent.name, manifest["parameters"])
+        for page, manifest in there
+    ]
+
+
+def _picture(table: pd.DataFrame) -> dict[str, Any]:
+    """The figure of the first page; empty where it has not been made."""
+    paper, artefact = PICTURE
+    rows = table[(table["paper"] == paper) & (table["artefact"] == artefact) & (table["notebook"] != "")]
+    if rows.empty:
+        return {}
+    row = rows.iloc[0]
+    source = next(file for file in row["files"].split() if file.endswith(".svg"))
+    svg = (project.root() / "reports" / source).read_text(encoding="utf-8")
+    caption = f"{paper}, {row['label']}"
+    shown = Markup(image(f"../{quote(source)}", svg, f"{caption}: {row['title']}"))  # noqa: S704 - image() escapes
+    return {"image": shown, "caption": caption, "page": row["notebook"], "anchor": row["anchor"]}
+
+
 def pages() -> dict[str, bytes]:
     """Every file of the site by its path below ``reports/site``; empty while no notebook has a report."""
     reports, notebooks = project.root() / "reports", reported()
     if not notebooks:
         return {}
-    environment = _environment()
-    environment.globals |= {
-        "explored": ["explore"] if explore.REPORT in notebooks else [],
-        "letters": LETTERS,
-        "meanings": STATUS_MEANINGS,
-        "notebooks": notebooks,
-        "verdicts": verdicts,
-    }
-    environment.filters |= {"formula": formula, "headings": headings, "written": written}
-    files = {"assets/style.css": _style()}
-
-    def render(template: str, name: str, title: str, **values: Any) -> None:
-        page = environment.get_template(f"{template}.html").render(here=name, title=title, **values)
-        files[f"{name}.html"] = ("\n".join(line.rstrip() for line in page.splitlines()) + "\n").encode()
-
     references = catalogue.references()
     table = Ledger.read((reports / "ledger.csv").read_text(encoding="utf-8")).table
     table["anchor"] = table["paper"] + "-" + table["artefact"]
     table["label"] = table["artefact"].str.replace("-", " ").str.capitalize()
     table["chapter"] = table["artefact"].str.extract(r"-(\d+)\.", expand=False).fillna("")
+    guides, menu = _guides(), _menu(notebooks, table, references)
+    environment = _environment()
+    environment.filters |= {"formula": formula, "headings": headings, "written": written}
+    environment.globals |= {
+        "explored": ["explore"] if explore.REPORT in notebooks else [],
+        "guides": [(name, title) for name, (title, _) in guides.items()],
+        "judgements": claims.VERDICTS,
+        "letters": LETTERS,
+        "meanings": STATUS_MEANINGS,
+        "notebook_menu": menu,
+        "notebooks": notebooks,
+        "verdicts": verdicts,
+    }
+    files = {"assets/style.css": _style()}
+
+    def render(template: str, name: str, title: str, **values: Any) -> None:
+        page = framed(environment.get_template(f"{template}.html").render(here=name, title=title, **values))
+        files[f"{name}.html"] = ("\n".join(line.rstrip() for line in page.splitlines()) + "\n").encode()
+
     papers = []
     for paper, rows in table.groupby("paper", sort=False):
         chapters = {chapter: part.to_dict("records") for chapter, part in rows.groupby("chapter", sort=False)}
         papers.append((paper, _title(references.get(str(paper), "")), chapters))
-    found = reports / "findings.md"
-    told = found.read_text(encoding="utf-8") if found.is_file() else ""
-    told = re.sub("^#", "##", told, flags=re.MULTILINE).replace("](site/", "](")
+    told = reports / "findings.md"
+    judged = claims.read(reports / "claims.csv") if (reports / "claims.csv").is_file() else []
     render(
         "contents",
         "index",
         "Equipoise",
         ledger=table.to_dict("records"),
         papers=papers,
-        findings=prose(told, anchors=False),
+        findings=_findings(told.read_text(encoding="utf-8")) if told.is_file() else [],
+        picture=_picture(table),
+        judged=[claim for claim in judged if claim["kind"] == "finding"],
+        answers={name: (read_manifest(reports / name) or {}).get("answer") for name in notebooks},
     )
-    judged = claims.read(reports / "claims.csv") if (reports / "claims.csv").is_file() else []
-    render("claims", "claims", "Claims", claims=judged, judgements=claims.VERDICTS, kinds=claims.KINDS)
+    render("claims", "claims", "Claims", claims=judged, kinds=claims.KINDS)
     for name, notebook in notebooks.items():
         made = table[table["notebook"] == name]
         values = {"artefacts": made.to_dict("records"), "references": _cited(notebook, made, references)}
@@ -160,6 +236,28 @@ def pages() -> dict[str, bytes]:
     render("reliability", "reliability", "Reliability", topics=_promises())
     described = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
     render("document", "data", "Data", body=prose(described))
+    for name, (title, text) in guides.items():
+        render("document", name, title, body=prose(text))
+    render("variants", "variants", "Variants", variants=_variants())
+    script, policy = explore.script("find")
+    found = {
+        "Measures": [(f"measures.html#{m.anchor}", m.name, m.meaning) for m in measures],
+        "Tables and figures": [
+            (f"{row.notebook}.html#{row.anchor}", f"{row.paper}, {row.label}", f"{row.title} ({row.status})")
+            for row in table[table["notebook"] != ""].itertuples()
+        ],
+        "Notebooks": [(f"{name}.html", title, group) for group, entries in menu for name, title in entries],
+        "Guide": [(f"{name}.html", title, "") for name, (title, _) in guides.items()],
+        "Claims": [
+            (
+                f"claims.html#claim-{c['paper']}-{c['name']}",
+                c["claim"],
+                f"({c['verdict']}; {c['paper']}, {c['artefact']})",
+            )
+            for c in judged
+        ],
+    }
+    render("find", "find", "Find", found=found, script=script, policy=policy)
     return dict(sorted(files.items()))
 
 
@@ -173,21 +271,34 @@ def _differing(files: Mapping[str, bytes]) -> list[str]:
     return sorted(name for name in {*there, *files} if there.get(name) != files.get(name)) if files else []
 
 
+def _crate() -> tuple[Path, str]:
+    """Where the metadata for machines lie, and what they should be; they are as they should be where there are none."""
+    path = project.root() / crate.NAME
+    there = path.read_text(encoding="utf-8") if path.is_file() else ""
+    made = crate.text([manifest for folder in _reports() if (manifest := read_manifest(folder))])
+    return path, "" if made == there else made
+
+
 def refresh() -> bool:
-    """Make the site anew, whole, where it is not what the reports say; return whether anything was written."""
+    """Make site and metadata anew, whole, where they are not what the reports say; return whether any was written."""
     with staging() as work:
         files, folder = pages(), project.root() / "reports" / "site"
-        if not _differing(files):
-            return False
-        for name, content in files.items():
+        metadata, text = _crate()
+        differing = _differing(files)
+        for name, content in files.items() if differing else ():
             target = work / "site" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        move(work / "site", folder)
-    return True
+        if differing:
+            move(work / "site", folder)
+        if text:
+            (work / metadata.name).write_text(text, encoding="utf-8")
+            (work / metadata.name).replace(metadata)
+    return bool(differing or text)
 
 
 def check() -> list[str]:
-    """A line where the site is not what the reports say; empty where all is well."""
-    differing = _differing(pages())
-    return [f"reports/site is out of date ({', '.join(differing)}): run equipoise build"] if differing else []
+    """A line where site and metadata are not what the reports say; empty where all is well."""
+    differing = [f"reports/site/{name}" for name in _differing(pages()) if name != VARIANTS]
+    differing += [path.name for path, text in [_crate()] if text]
+    return [f"out of date: {', '.join(differing)}: run equipoise build"] if differing else []
