@@ -20,6 +20,7 @@ CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to s
 
 SAMPLES = {
     "--run": ("q1 Q0 d7 1 12.5 bm25", "q1 Q0 d2 2 11.9 bm25"),
+    "--ids": ("document,counterfactual", "d7,d7-cf"),
     "--qrels": ("q1 0 d7 2", "q1 0 d2 0"),
     "--membership NAME=": ("document,group", "d7,female"),
     "--membership, by shares": ("q1 d7 0.25 0.75", "q1 d2 1 0"),

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import is_parquet, opened, read_source, unpacked_name
+from equipoise.files import is_parquet, opened, read_columns, read_source, unpacked_name
 from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise.options import read_pairs
-from equipoise.problems import InputError, Note, Problem, listed, together
+from equipoise.problems import InputError, Note, Problem, Problems, listed, together
 from equipoise.tidy import tidy_memberships, tidy_qrels
 
 Kind = Literal["nominal", "ordinal"]
@@ -53,6 +53,15 @@ def read_named_runs(paths: Sequence[Path]) -> pd.DataFrame:
     """Several runs in one table, each by its name."""
     named = zip(paths, run_names(paths), strict=True)
     return pd.concat(together(partial(read_run, path, name) for path, name in named), ignore_index=True)
+
+
+def read_document_ids(path: str | Path) -> dict[str, str]:
+    """The document that each counterfactual one was made of, from a CSV file of ``document,counterfactual``."""
+    table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
+    numbered = table.assign(line=range(2, len(table) + 2))
+    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", "each counterfactual document once")
+    problems.refuse()
+    return dict(zip(table["counterfactual"], table["document"], strict=True))
 
 
 def read_judgements(source: str | Path) -> pd.DataFrame:

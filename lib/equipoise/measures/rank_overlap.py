@@ -22,10 +22,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
+from equipoise.coverage import Seen, judge, of_runs
 from equipoise.declare import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import tied_spans
-from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, TiedScores, Ties
+from equipoise.options import AttributeName, Beyond, Depth, LeastSeen, RankPersistence, TiedScores, Ties
 from equipoise.tidy import tidy_runs
 
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
@@ -264,6 +265,24 @@ def rbo(
     return np.clip(values, 0.0, 1.0)
 
 
+def _originals(original: pd.DataFrame, counterfactual: pd.DataFrame) -> list[Seen]:
+    """For each run, of how many documents that it ranks on the counterfactual collection it ranks the original too."""
+    known, ranked = (runs[["run", "document"]].drop_duplicates() for runs in (original, counterfactual))
+    found = (ranked.merge(known, how="left", indicator=True)["_merge"] == "both").to_numpy()
+    run, names = pd.factorize(ranked["run"])
+    lacking = ranked["document"].to_numpy(dtype=object)
+    whole = np.bincount(run, minlength=len(names)), np.bincount(run[~found], minlength=len(names))
+    return of_runs(
+        "a rank on the original collection",
+        list(names),
+        whole[0] - whole[1],
+        whole[0],
+        lambda number: lacking[(run == number) & ~found],
+        known["document"],
+        pd.Index(ranked["document"].unique()),
+    )
+
+
 @_declared("CRBO", sources=("thesis-ch4", "thesis"))
 def crbo(
     original: Any,
@@ -274,6 +293,7 @@ def crbo(
     beyond: Beyond = "extrapolated",
     tied_scores: TiedScores = "ranked",
     attribute: AttributeName = "",
+    least_seen: LeastSeen = 0.5,
 ) -> pd.DataFrame:
     r"""Counterfactually estimated rank-biased overlap: what a system returns on a collection and on its counterfactual.
 
@@ -289,13 +309,15 @@ def crbo(
     Returns
     -------
     DataFrame
-        Columns ``run, topic, attribute, measure, value``, measure such as ``CRBO(p=0.9)@10``; topic ``all`` is
-        the mean.
+        Columns ``run, topic, attribute, measure, value``, measure such as ``CRBO(p=0.9)@10``; an empty topic
+        is the mean.
 
     Raises
     ------
     ValueError
         If a run and topic stands on one side only, or a list holds a document twice.
+    InputError
+        If a run ranks no document on both collections: then their ids are not the same.
 
     Notes
     -----
@@ -315,6 +337,7 @@ def crbo(
     one_sided = sides[0].index.symmetric_difference(sides[1].index)
     if len(one_sided):
         raise ValueError(f"{len(one_sided)} lists stand on one side only, such as run and topic {one_sided[0]}")
+    judge(_originals(original, counterfactual), least_seen)
     before, after = (side.fillna(-1).to_numpy(dtype=np.int64) for side in sides)
     value = rbo(before[:, :depth], after[:, :depth], p, beyond=beyond)
     if tied:
