@@ -171,7 +171,8 @@ def test_rbo_of_100000_pairs_of_100(benchmark: Any) -> None:
     benchmark.extra_info["times the floor: to mark the items of one list, look up the others, and sum"] = (
         benchmark.stats.stats.min / bare
     )
-    assert ratio > 4
+    print(f"\nRBO: {ratio:.1f} times as fast as the loop, {benchmark.stats.stats.min / bare:.1f} times the floor")
+    assert ratio > 8
 
 
 def test_the_tidy_table_of_a_whole_run(benchmark: Any) -> None:

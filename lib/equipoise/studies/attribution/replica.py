@@ -17,6 +17,7 @@ from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import attribution_confidence, bias, citation_rows, score_answers
 from equipoise.measures.attribution.scores import quality_table
 from equipoise.reports.printed import printed_table
+from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise.studies.attribution.derived import numbers, printed_totals
 from equipoise.studies.attribution.design import CELLS, EXPERIMENTS, FOLDER, of_experiment
 from equipoise.studies.recording import read_settings
@@ -118,7 +119,7 @@ def compare_modes(
         for first, second in combinations(in_order(modes), 2):
             a, b, left_out = bias.common_scores(modes[first], modes[second])
             difference = float((a - b).mean()) if len(a) else np.nan
-            rows.append((*group, first, second, len(a), left_out, difference, *bias.paired_test(a, b)))
+            rows.append((*group, first, second, len(a), left_out, difference, *bias.paired_test(a - b)))
     names = ["measure", "mode", "against", "questions", "left_out", "difference", "t", "p_t"]
     return pd.DataFrame(rows, columns=[*by, *bias.AUTHORS_OF, *names])
 
@@ -196,13 +197,15 @@ def citations_by_position(
     start = int(np.random.default_rng(seed).integers(2**63))
     long = scored[[*by, "question", *measures]].assign(position=scored["relevant"].str[0])
     found: list[tuple[Any, ...]] = []
+    each: list[Floats] = []
     for group, part in long.groupby([*by, "position"], sort=True, observed=True):
         questions = part.groupby("question", sort=True)[list(measures)].mean()
         for measure in measures:
-            each = questions[measure].to_numpy(dtype=np.float64)
-            ends = bias.interval(each, level, resamples, start)
-            found.append((*group, measure, len(each), len(part), float(each.mean()), *ends))
-    return pd.DataFrame(found, columns=[*by, "position", "measure", "questions", "answers", "value", "low", "high"])
+            each.append(questions[measure].to_numpy(dtype=np.float64))
+            found.append((*group, measure, len(questions), len(part), float(each[-1].mean())))
+    table = pd.DataFrame(found, columns=[*by, "position", "measure", "questions", "answers", "value"])
+    table[["low", "high"]] = bootstrap_intervals(each, start, level=level, resamples=resamples)
+    return table
 
 
 def positions(scored: pd.DataFrame, models_in_order: Sequence[str], **options: Any) -> pd.DataFrame:
