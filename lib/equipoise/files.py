@@ -212,9 +212,9 @@ class Source:
         """Collect the columns that lack, and note those that are not read; ``known`` is said behind what is wanted."""
         names = list(map(str, self.columns.columns))
         missing = [name for name in required if name not in names]
-        for name in missing:
+        if missing:
             found = f"no such column (there are {listed(names)})"
-            self.problems.add(self.name, self._header, name, found, "the column" + known)
+            self.problems.add(self.name, self._header, ", ".join(missing), found, "the column" + known)
         if not missing and (others := [name for name in names if name not in (*required, *optional)]):
             warnings.warn(f"not read: column {listed(others)}; known are {listed((*required, *optional))}", Note, 2)
 

@@ -34,14 +34,23 @@ def _conversations(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _told(nuggets: Any) -> Any:
+def _told(nuggets: Any, patience: float) -> Any:
     """The nugget table, once it is said what it has; a conversation without relevant nuggets is one that failed."""
+    import warnings
+
     import pandas as pd
+
+    from equipoise.coverage import Unseen
 
     turns = pd.DataFrame({"conversation": nuggets.conversation, "turn": nuggets.turn, "relevant": nuggets.level > 0})
     useful = turns.groupby(["conversation", "turn"])["relevant"].any()
     told = f"{turns['relevant'].sum():,} relevant nuggets in {useful.sum():,} of {len(useful):,} turns"
-    click.echo(f"seen: {told} of {len(nuggets.conversations):,} conversations", err=True)
+    late = int((turns["relevant"] & (nuggets.end > patience)).sum())
+    told = f"{told} of {len(nuggets.conversations):,} conversations"
+    click.echo(f"seen: {told}" + (f"; {late:,} end beyond the patience" if late else ""), err=True)
+    if late == turns["relevant"].sum():
+        found = f"all relevant nuggets end beyond {patience:g} words" if late else "no relevant nugget anywhere"
+        warnings.warn(f"{found}: nobody is served in any conversation", Unseen, stacklevel=2)
     return nuggets
 
 
@@ -59,7 +68,7 @@ def _table(
     if not nuggets.is_dir():
         if cluster is not None:
             raise click.UsageError(f"--cluster scores a folder of Parquet files; {nuggets} is one file")
-        return _told(read_nuggets(nuggets, sets, list(chosen))), chosen
+        return _told(read_nuggets(nuggets, sets, list(chosen)), options["patience"]), chosen
     if output is None:
         raise click.UsageError(f"{nuggets} is a folder of partitions; name a folder to make with --output")
     from equipoise import parquet_folders

@@ -19,7 +19,7 @@ from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise.options import read_pairs
-from equipoise.problems import InputError, Note, Problem, Problems, listed, together
+from equipoise.problems import InputError, Note, Problem, Problems, listed, shown, together
 from equipoise.tidy import tidy_memberships, tidy_qrels
 
 Kind = Literal["nominal", "ordinal"]
@@ -102,6 +102,11 @@ def read_groups(
         raise InputError([Problem(str(path), None, name, "ordinal groups in no order", wanted)])
     if not table:
         count = len(first.split()) - 2
+        if first and count < 2:
+            wanted = (
+                "a header such as document,group with commas, or lines of topic, document and shares between blanks"
+            )
+            raise InputError([Problem(str(path), None, None, shown(first), wanted)])
         attribute = attribute or AttributeSet(name, kind, _numbered(count), np.ones(max(count, 0)))
         return read_memberships(path, attribute), attribute
     return tidy_memberships(read_source(path).columns, name, attribute, str(path))

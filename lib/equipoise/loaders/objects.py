@@ -75,9 +75,12 @@ def _plain(value: Any) -> Any:
     return [*map(_plain, value)] if getattr(value, "ndim", 0) else value
 
 
-def recognise(item: Item, known: Mapping[str, Callable[[dict[str, Any]], Any]], wanted: Sequence[str] = ()) -> str:
-    """The one format of which an object has the marks; more than one, or none, is refused."""
-    found = [name for name, has in known.items() if has(item.content)]
+def recognise(
+    items: Sequence[Item], known: Mapping[str, Callable[[dict[str, Any]], Any]], wanted: Sequence[str] = ()
+) -> str:
+    """The one format whose marks the first object has that has any; more than one, or none, is refused."""
+    marks = ((item, [name for name, has in known.items() if has(item.content)]) for item in items)
+    item, found = next(((item, found) for item, found in marks if found), (items[0], []))
     if len(found) == 1:
         return found[0]
     problems, doubt = Problems(), f", which may be {' or '.join(found)}" if found else ""

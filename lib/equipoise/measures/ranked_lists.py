@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from equipoise.coverage import Seen, first, of_runs
 from equipoise.declare import checked
 from equipoise.measures.tied_scores import tied_spans
 from equipoise.options import Attention, Base, Cutoffs, Decay
-from equipoise.problems import need_columns, refuse_twice
+from equipoise.problems import Note, need_columns, refuse_twice
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,16 @@ def _row_of(table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any]
     return np.append(known, -1)[at].astype(np.int64)
 
 
+def _tell_order(rank: NDArray[Any], lists: Integers, cutoff: int) -> None:
+    """Say so where rows do not stand in the order of their ranks."""
+    at, place = _in_lists(lists, cutoff)
+    falling = (np.diff(rank[at]) < 0) & (place[1:] > 0)
+    if falling.any():
+        count, whole = len(np.unique(lists[at][1:][falling])), len(np.unique(lists))
+        said = f"{count:,} of {whole:,} lists do not stand in the order of their ranks, and are taken as they stand"
+        warnings.warn(f"{said} (order: rank takes their ranks)", Note, stacklevel=4)
+
+
 def _in_lists(lists: Integers, cutoff: int) -> tuple[Integers, Integers]:
     """Rows of the first ranks of each list, list by list, and those ranks, from 0; ``lists`` has the list of each."""
     at = np.arange(len(lists))
@@ -130,6 +141,8 @@ def lay_out(
     if qrels.empty:
         raise ValueError("the qrels judge no document")
     refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
+    if not (qrels["level"] > 0).any():
+        raise ValueError(f"the qrels have no level above 0 in {len(qrels):,} judgements: nothing is relevant")
     of_level = {0: 0.0} | dict(gains)
     if unknown := sorted(set(qrels["level"].unique().tolist()) - set(of_level)):
         raise ValueError(f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(of_level)}")
@@ -154,6 +167,8 @@ def lay_out(
         return pd.DataFrame({"run": run[row[at]], "topic": topic[row[at]], "rank": rank, "number": number[at]})
 
     rows = first_ranks()
+    if order == "file" and "rank" in runs.columns:
+        _tell_order(runs["rank"].to_numpy()[row], run[row] * len(topics) + topic[row], cutoff)
     judgement = _row_of(qrels, topics, documents, rows["number"])
     judged = _coverage("a judgement", names, len(topics), documents, rows, judgement >= 0, qrels["document"])
     if unjudged == "removed":
