@@ -5,7 +5,7 @@ Colours stay apart for colour-blind readers, and there is no more ink than neede
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
 from typing import Any
 
 import matplotlib as mpl
@@ -42,10 +42,14 @@ def use_style() -> None:
     )
 
 
-def save_svg(figure: Figure, path: Path, title: str) -> None:
-    """Write a figure as SVG, the same bytes at every run."""
-    with mpl.rc_context({"svg.hashsalt": path.name.removesuffix(".svg")}):
-        figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Creator": None, "Title": title})
+def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
+    """A figure as the bytes of a file, svg, png or pdf, the same at every run; ``name`` makes the ids in an SVG."""
+    metadata = {"svg": {"Date": None, "Creator": None, "Title": plain(title)}, "png": {"Software": None}}
+    file, dpi = io.BytesIO(), 144 if kind == "png" else "figure"
+    with mpl.rc_context({"svg.hashsalt": name or title}):
+        how: dict[str, Any] = {"format": kind, "metadata": metadata.get(kind, {"CreationDate": None})}
+        figure.savefig(file, bbox_inches="tight", dpi=dpi, **how)
+    return file.getvalue()
 
 
 def look(number: int) -> dict[str, Any]:
