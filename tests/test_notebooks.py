@@ -69,6 +69,14 @@ def test_the_head_says_how_long_a_notebook_takes_to_read(name: str) -> None:
         assert found <= 20
 
 
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_figure_says_what_is_to_be_seen_in_it(name: str) -> None:
+    executed = nbformat.read(project.root() / "reports" / name / f"{name}.ipynb", as_version=4)
+    outputs = [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
+    figures = [output for output in outputs if "image/svg+xml" in output.get("data", {})]
+    assert all(output.metadata.get("image/svg+xml", {}).get("alt") for output in figures)
+
+
 def test_whose_defaults_a_variant_names() -> None:
     """The case studies' are the paper's own; elsewhere some are ours, so a variant says no more than "default"."""
     papers = {name for name, notebook in notebooks.find_notebooks().items() if notebook.defaults == "paper"}

@@ -6,7 +6,7 @@ Colours stay apart for colour-blind readers, and there is no more ink than neede
 from __future__ import annotations
 
 import html
-from pathlib import Path
+import io
 from typing import Any
 
 import matplotlib as mpl
@@ -43,12 +43,19 @@ def use_style() -> None:
     )
 
 
-def save_svg(figure: Figure, path: Path, title: str) -> None:
-    """Write a figure as SVG, the same bytes at every run; its title is what those hear who cannot see it."""
-    with mpl.rc_context({"svg.hashsalt": path.name.removesuffix(".svg")}):
-        figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Creator": None, "Title": title})
-    named = f'<svg role="img" aria-label="{html.escape(title)}" '
-    path.write_text(path.read_text(encoding="utf-8").replace("<svg ", named, 1), encoding="utf-8")
+def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
+    """A figure as the bytes of a file, svg, png or pdf, the same at every run; ``name`` makes the ids in an SVG.
+
+    The title is what those hear who cannot see it.
+    """
+    words = plain(title)
+    metadata = {"svg": {"Date": None, "Creator": None, "Title": words}, "png": {"Software": None}}
+    file, dpi = io.BytesIO(), 144 if kind == "png" else "figure"
+    with mpl.rc_context({"svg.hashsalt": name or title}):
+        how: dict[str, Any] = {"format": kind, "metadata": metadata.get(kind, {"CreationDate": None})}
+        figure.savefig(file, bbox_inches="tight", dpi=dpi, **how)
+    named = f'<svg role="img" aria-label="{html.escape(words)}" '
+    return file.getvalue().replace(b"<svg ", named.encode(), 1) if kind == "svg" else file.getvalue()
 
 
 def look(number: int) -> dict[str, Any]:

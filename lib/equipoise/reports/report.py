@@ -145,17 +145,16 @@ class Report:
             raise ValueError(f"{name}: these axes belong to no figure")
         caption, slug = plain(self._title(name, caption)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
-        svg, png = (self.folder / file for file in files)
-        svg.parent.mkdir(exist_ok=True)
+        (self.folder / "figures").mkdir(exist_ok=True)
         alt = plain(alt or caption)
-        plots.save_svg(figure, svg, alt)
-        figure.savefig(png, bbox_inches="tight", dpi=144, metadata={"Software": None})
+        for file in files:
+            (self.folder / file).write_bytes(plots.rendered(figure, file.rpartition(".")[2], alt, slug))
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
-        shown = {"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")}
+        shown = {"text/plain": caption, "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8")}
         return Shown(shown, {"image/svg+xml": {"alt": alt}})
 
     def claim(self, name: str, evidence: Evidence) -> Shown:
