@@ -144,7 +144,9 @@ def each_once(*columns: pd.Series) -> bool:
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         mixed *= np.uint64(0xD6E8FEB86659FD93)
-        mixed += _fingerprints(column) if column.dtype == "str" else numbered(column)[0].astype(np.uint64)
+        whole = column.dtype.kind == "i"
+        own = _fingerprints(column) if column.dtype == "str" else column if whole else numbered(column)[0]
+        mixed += np.asarray(own).astype(np.uint64, copy=False)
     if all_differ(mixed):
         return True
     row = np.zeros(len(mixed), dtype=np.int64)

@@ -64,7 +64,7 @@ def neutrality(
     scored = np.empty(counts.shape[:-1])
     rows, values = counts.reshape(-1, counts.shape[-1]), scored.reshape(-1)
     for first in range(0, len(rows), _BLOCK):
-        apart = np.ascontiguousarray(rows[first : first + _BLOCK].T)  # sums along a short axis would be slow
+        apart = rows[first : first + _BLOCK].T.copy("C")  # sums along a short axis would be slow
         total = apart.sum(axis=0)
         with np.errstate(invalid="ignore"):
             apart /= total
