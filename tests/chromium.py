@@ -94,8 +94,7 @@ class Page:
         self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        motion = {"name": "prefers-reduced-motion", "value": "reduce"}
-        self.call("Emulation.setEmulatedMedia", features=[motion])
+        self.look("light")
         self.resize(width, height)
         start = len(browser.events)
         self.call("Page.navigate", url=url)
@@ -117,6 +116,15 @@ class Page:
         """Give the window another size, in pixels; a phone's is narrower than any real window's."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
+
+    def look(self, theme: str) -> None:
+        """Be the page of a reader who likes it light, or dark, and without motion."""
+        wanted = {"prefers-reduced-motion": "reduce", "prefers-color-scheme": theme}
+        self.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": wanted[name]} for name in wanted])
+
+    def write(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.call("Input.insertText", text=text)
 
     def run(self, script: str) -> Any:
         """Value of an expression in the page; of a promise, what it comes to."""

@@ -298,6 +298,18 @@ class Measure:
         """Every parameter with a default."""
         return options_of(self.function)
 
+    @property
+    def example(self) -> str:
+        """The worked example of the documentation."""
+        found = re.search(r"^Examples\n-+\n(.+?)(?=\n\n[A-Z]\w+\n-+\n|\Z)", self._documentation, re.S | re.M)
+        return found[1].strip() if found else ""
+
+    def told(self, option: OpenChoice) -> str:
+        """What an option decides, in a sentence: the option's own, or that of the function's documentation."""
+        found = re.search(rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)", self._documentation, re.M)
+        words = option.help or (" ".join(found[1].split()) if found else "")
+        return f"{words.partition('. ')[0].rstrip('.')}." if words else ""
+
 
 @functools.cache
 def options_of(function: Callable[..., Any]) -> tuple[OpenChoice, ...]:

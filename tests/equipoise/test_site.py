@@ -31,6 +31,7 @@ from equipoise.site import pages as site
 PAGES = site.pages()
 HTML = [name for name in PAGES if name.endswith(".html")]
 SITE = project.root() / "reports" / "site"
+SYMBOLS = pd.read_csv(Path(site.__file__).parent / "symbols.csv", dtype=str)
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     '<svg onload="document.title=1"><a href="javascript:alert(1)">x</a></svg>'
@@ -241,7 +242,7 @@ def test_formulas_are_mathml_and_hostile_ones_text() -> None:
 def formulas_of(page: str) -> int:
     """Formulas that the sources of a page hold."""
     if page == "measures.html":
-        return len(catalogue.MEASURES)
+        return len(catalogue.MEASURES) + len(SYMBOLS)
     notebook = site.reported().get(page.removesuffix(".html"))
     cells = [cell.source for cell in notebook.content.cells if cell.cell_type == "markdown"] if notebook else []
     prose = re.sub(r"`.*?`", "", "\n".join(cells), flags=re.DOTALL)
@@ -252,6 +253,27 @@ def test_every_formula_of_our_own_is_converted() -> None:
     assert not [name for name in HTML if b"tex-error" in PAGES[name]]
     assert {name: PAGES[name].count(b"<math") for name in HTML} == {name: formulas_of(name) for name in HTML}
     assert sum(map(formulas_of, HTML)) > 100
+
+
+def letters_of(tex: str) -> set[str]:
+    """Names in a formula: runs of letters, and Greek ones."""
+    greek = set(re.findall(r"\\(alpha|delta|kappa|omega|pi|tau|Delta)\b", tex))
+    plain = re.sub(r"\\text\{.*?\}|\\(begin|end)\{\w+\}|\\[A-Za-z]+", " ", tex)
+    return set(re.findall(r"[A-Za-z]+", plain)) | greek
+
+
+def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
+    assert set(SYMBOLS["measure"]) == {measure.name for measure in catalogue.MEASURES}
+    page = PAGES["measures.html"].decode()
+    for measure in catalogue.MEASURES:
+        known = set().union(*map(letters_of, SYMBOLS.loc[SYMBOLS["measure"] == measure.name, "symbol"]))
+        known |= {letter for name in known for letter in name} | set(re.findall(r"\w+", measure.name))
+        missing = letters_of(measure.formula) - known - {"log", "max", "min", "du"}
+        assert {name for name in missing if not name.startswith("GFRC")} == set(), measure.name
+        assert measure.example
+        assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace("&#34;", '"')
+        assert [option.name for option in measure.options if not measure.told(option)] == []
+    assert "max_ted, the largest TED" in page
 
 
 # --- in a browser -------------------------------------------------------------------------------------------------

@@ -162,6 +162,11 @@ def _variants() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
+def symbol(tex: str) -> Markup:
+    """A symbol of a formula, in its line."""
+    return formula(tex, block=False)
+
+
 def _picture(table: pd.DataFrame) -> dict[str, Any]:
     """The figure of the first page; empty where it has not been made."""
     paper, artefact = PICTURE
@@ -188,7 +193,7 @@ def pages() -> dict[str, bytes]:
     table["chapter"] = table["artefact"].str.extract(r"-(\d+)\.", expand=False).fillna("")
     guides, menu = _guides(), _menu(notebooks, table, references)
     environment = _environment()
-    environment.filters |= {"formula": formula, "headings": headings, "written": written}
+    environment.filters |= {"formula": formula, "headings": headings, "symbol": symbol, "written": written}
     environment.globals |= {
         "explored": ["explore"] if explore.REPORT in notebooks else [],
         "guides": [(name, title) for name, (title, _) in guides.items()],
@@ -229,7 +234,9 @@ def pages() -> dict[str, bytes]:
         render("notebook", name, notebook.title, notebook=notebook, content=body(reports / name), **values)
     measures = catalogue.MEASURES
     cited = [(key, references[key]) for key in references if any(key in measure.sources for measure in measures)]
-    render("measures", "measures", "Measures", measures=measures, references=cited)
+    symbols = pd.read_csv(Path(__file__).parent / "symbols.csv", dtype=str).groupby("measure")[["symbol", "meaning"]]
+    meant = {name: list(rows.itertuples(index=False, name=None)) for name, rows in symbols}
+    render("measures", "measures", "Measures", measures=measures, symbols=meant, references=cited)
     if explore.REPORT in notebooks and (grid := explore.values()):
         render("explore", "explore", "Explore", report=explore.REPORT, **grid)
     render("performance", "performance", "Performance", topics=_performance())

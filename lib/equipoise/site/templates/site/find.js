@@ -18,4 +18,5 @@
     document.querySelector("section.all li:not([hidden]) a")?.click();
   });
   show();
+  box.focus();
 })();
