@@ -106,7 +106,7 @@ def test_what_cannot_be_scored_is_refused(folder: Path, tmp_path: Path) -> None:
         score_parts(folder, tmp_path / "out", "gfrc", SETS)
     with pytest.raises(ValueError, match="no measure"):
         score_parts(folder, tmp_path / "new", "ndcg", SETS)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="no Parquet file"):
+    with pytest.raises(InputError, match="no file to read"):
         score_parts(tmp_path / "out", tmp_path / "new", "gfrc", SETS)
     with pytest.raises(ValueError, match="patience"):
         score_parts(folder, tmp_path / "new", "gfrc", SETS, None, {"patience": 0})

@@ -67,7 +67,7 @@ def _table(
     chosen = {name: sets[name] for name in select or sets}
     if not nuggets.is_dir():
         if cluster is not None:
-            raise click.UsageError(f"--cluster scores a folder of Parquet files; {nuggets} is one file")
+            raise click.UsageError(f"--cluster scores a folder of files; {nuggets} is one file")
         return _told(read_nuggets(nuggets, sets, list(chosen)), options["patience"]), chosen
     if output is None:
         raise click.UsageError(f"{nuggets} is a folder of partitions; name a folder to make with --output")
@@ -96,7 +96,7 @@ def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
 def score_gfrc(
     nuggets: Path, attributes: Path, select: Any, output: Any, force: bool, cluster: Any, **options: Any
 ) -> None:
-    """R, GF and GFRC of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    """R, GF and GFRC of every conversation in NUGGETS: a CSV, JSON Lines or Parquet file, or a folder of such."""
     refuse_outputs({"-o": (output, FOLDER if nuggets.is_dir() else SCORES)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
 
@@ -128,7 +128,7 @@ def score_gfrc2(
     compare: bool,
     **options: Any,
 ) -> None:
-    """EGNP, EGF and GFRC2 of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    """EGNP, EGF and GFRC2 of every conversation in NUGGETS: a CSV, JSON Lines or Parquet file, or a folder of such."""
     outputs = {"-o": (output, FOLDER if nuggets.is_dir() else SCORES), "--clusters": (clusters, CLUSTERS)}
     refuse_outputs(outputs | {"--factors": (parts, FACTORS)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc2 import factors, gfrc2, user_clusters

@@ -11,7 +11,15 @@ from typing import Any
 
 import click
 
-FILE = click.Path(path_type=Path)
+
+class _File(click.Path):
+    """A path; a dash is the standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert("/dev/stdin" if value == "-" else value, param, ctx)
+
+
+FILE = _File(path_type=Path)
 FORCE = click.option("--force", is_flag=True, help="Write over a file even if it holds something else.")
 INTERVALS = click.option("--intervals", is_flag=True, help="Add means over topics with bootstrap intervals.")
 MEANS = "equipoise.mean_intervals.with_mean_intervals"
@@ -97,7 +105,7 @@ def named(texts: Iterable[str], option: str) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or name.strip() in found:
             raise click.BadParameter(f"{option} is written NAME=VALUE, each name once; found {text!r}")
-        found[name.strip()] = value
+        found[name.strip()] = "/dev/stdin" if value == "-" else value
     return found
 
 

@@ -30,7 +30,7 @@ import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.declare import checked
-from equipoise.files import opened
+from equipoise.files import BOM, head
 from equipoise.loaders.annotation_formats import KNOWN, Span, doccano, studio
 from equipoise.loaders.annotation_labels import Meaning
 from equipoise.loaders.chats import SPEAKERS, word_of
@@ -229,11 +229,8 @@ class _Reader:
 
 
 def is_export(path: Path) -> bool:
-    """Whether a file begins as JSON does; a pipe, which is read once, does not."""
-    if not path.is_file():
-        return False
-    with opened(path) as (file, _):
-        return bool(file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")))
+    """Whether a file begins as JSON does."""
+    return head(path).removeprefix(BOM).lstrip().startswith((b"{", b"["))
 
 
 @checked

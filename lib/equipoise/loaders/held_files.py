@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import is_parquet, opened, read_columns, read_source, unpacked_name
+from equipoise.files import head, is_parquet, read_columns, read_source, unpacked_name
 from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
@@ -26,16 +26,13 @@ Kind = Literal["nominal", "ordinal"]
 
 
 def _first_line(path: Path) -> str:
-    """The first line of a text file that holds something and is no description; empty for all else, pipes too."""
-    if not path.is_file() or is_parquet(path):
-        return ""
-    with opened(path) as (file, _):
-        lines = file.read(2**16).decode("utf-8-sig", "replace").splitlines()
+    """The first line of a text file that holds something and is no description; empty for all else."""
+    lines = head(path).decode("utf-8-sig", "replace").splitlines() if not is_parquet(path) else []
     return next((line.strip() for line in lines if line.strip() and not line.strip().startswith("<SYSDESC>")), "")
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """What runs are called: by the tag in the sixth column; by their files where they share one, have none, or pipe."""
+    """What runs are called: by the tag in the sixth column; by their files where they share one, or have none."""
     firsts = (_first_line(path).split() for path in paths)
     tags = [columns[5] if len(columns) == 6 else "" for columns in firsts]
     shared = {tag for tag, count in Counter(tags).items() if count > 1 and tag}

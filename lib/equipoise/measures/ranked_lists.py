@@ -149,8 +149,6 @@ def lay_out(
     if qrels.empty:
         raise ValueError("the qrels judge no document")
     refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
-    if not (qrels["level"] > 0).any():
-        raise ValueError(f"the qrels have no level above 0 in {len(qrels):,} judgements: nothing is relevant")
     of_level = {0: 0.0} | dict(gains)
     if unknown := sorted(set(qrels["level"].unique().tolist()) - set(of_level)):
         raise ValueError(f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(of_level)}")
@@ -200,6 +198,8 @@ def lay_out(
         )
         for name, there in zip(names, present, strict=True)
     ]
+    if not (qrels["level"] > 0).any():
+        lists.append(Seen("the qrels", "judgements", "a level above 0", 0, len(qrels), asked=False))
     laid = np.zeros((*present.shape, rows["rank"].max() + 1 if len(rows) else 1))
     cell = (rows["run"].to_numpy() * len(topics) + rows["topic"].to_numpy()) * laid.shape[-1] + rows["rank"].to_numpy()
     laid.reshape(-1)[cell] = rows["gain"].to_numpy()
