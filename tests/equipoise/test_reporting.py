@@ -18,7 +18,7 @@ from equipoise.reports.ledger import STATUSES, Ledger
 from equipoise.reports.printed import Printed, artefacts, compare, printed_table
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
-from equipoise.reports.shown import difference_lines, markdown_cell
+from equipoise.reports.shown import difference_lines, markdown_cell, show_table
 from equipoise.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
@@ -280,3 +280,11 @@ def test_a_table_is_set_as_people_read_it(report: Report) -> None:
     assert shown.formats["text/markdown"].splitlines()[-2:] == ["| x | 0.5000 b | 3 |", "| y | 0.2500 | 12 |"]
     saved = pd.read_csv(report.folder / "tables" / "set.csv")
     assert saved.columns.tolist() == table.columns.tolist()
+
+
+def test_no_p_value_is_shown_as_nothing() -> None:
+    table = pd.DataFrame({"p of r": [1e-9, 0.00004, 0.00006, 0.5], "power": [1e-9, 0.5, 0.5, 0.5]})
+    shown = show_table("x", table, None, 4).formats["text/markdown"]
+    cells = [line.strip("| \n").split(" | ") for line in shown.splitlines() if line.startswith("| ")][2:]
+    assert [row[0] for row in cells] == ["&lt; .0001", "&lt; .0001", "0.0001", "0.5000"]
+    assert cells[0][1] == "0.0000"

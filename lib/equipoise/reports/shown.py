@@ -121,11 +121,13 @@ def _whole(column: pd.Series) -> bool:
     return bool((known % 1 == 0).all() and (known.abs() > 1).any())
 
 
-def _cell(value: object, decimals: int | None) -> str:
+def _cell(value: object, decimals: int | None, chance: bool) -> str:
     number = as_number(value)
     if number is None or decimals is None or isinstance(value, (int, np.integer)):
         return raw(value)
     text = f"{number + 0.0:.{decimals}f}"
+    if chance and decimals and not text.strip("0."):
+        return f"< .{1:0{decimals}}"  # no p is nothing
     return text if text.strip("-0.") else text.lstrip("-")  # no negative zero
 
 
@@ -153,9 +155,10 @@ def _cells(
         decimals = None if name not in printed and _whole(column) else _decimals(printed.get(name, ()), column, digits)
         behind = table[marks[name]] if name in marks else [""] * len(table)
         number = pd.api.types.is_numeric_dtype(column) or decimals is not None
-        found = enumerate(zip(column, behind, strict=True))
+        chance = name not in printed and str(name).split(" ")[0] == "p"
+        found = zip([_cell(value, decimals, chance) for value in column], map(raw, behind), strict=True)
         parts.append(
-            [Cell(_cell(value, decimals), raw(mark), differing.get((row, place), ""), number) for row, (value, mark) in found]
+            [Cell(*texts, differing.get((row, place), ""), number=number) for row, texts in enumerate(found)]
         )
     return [_words(name) for name in columns], [list(row) for row in zip(*parts, strict=True)]
 
