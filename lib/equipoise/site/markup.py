@@ -45,6 +45,7 @@ _ATTRIBUTES = {
 _DROPPED = re.compile(r"<style\b.*?</style\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _REFUSED = re.compile(rf"""<(?!/?(?:{"|".join(TAGS)})(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?/?>)""", re.IGNORECASE)
 _LOCAL = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=\s]*|(?!/)[\w./%-]+")
+_ENDINGS = {"csv": "CSV", "md": "Markdown"}
 _SHOWN = ("text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "text/plain")  # the best one first
 
 _MATHML = _words(
@@ -139,6 +140,18 @@ def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str) -> str
     return f"<figure{name}>{image}<figcaption>{caption}</figcaption>{links}</figure>"
 
 
+def _folded(shown: Mapping[str, str], report: Path, tables: Mapping[str, str]) -> str:
+    """Tables behind a title that opens, each with its place and its files."""
+    begin, end, words = '<div class="equipoise-table">', "</details>", shown["text/markdown"]
+    first, *rest = shown["text/html"].removesuffix(end).split(begin)
+    within = [slug for _, slug in sorted((words.index(text), slug) for text, slug in tables.items() if text in words)]
+    parts = [
+        f'<section class="result" id="{slug}">{begin}{part}{_links(report, "tables", slug, _ENDINGS)}</section>'
+        for slug, part in zip(within, rest, strict=True)
+    ]
+    return "".join([first, *parts, end])
+
+
 def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
     """A notebook whose figures and tables point to the files in its report, found by their content."""
     figures = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "figures").glob("*.svg"))}
@@ -151,8 +164,10 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
             anchor = f"{slug}-figure" if slug in tables.values() else slug  # a table and a figure of one name
             caption = html.escape(shown.get("text/plain", ""))
             output["data"] = {"text/html": _figure(report, svg, slug, anchor, caption)}
+        elif shown.get("text/html", "").startswith("<details>"):
+            output["data"] = {"text/html": _folded(shown, report, tables)}
         elif slug and "text/html" in shown:
-            links = _links(report, "tables", slug, {"csv": "CSV", "md": "Markdown"})
+            links = _links(report, "tables", slug, _ENDINGS)
             section = f'<section class="result" id="{slug}">{shown["text/html"]}{links}</section>'
             output["data"] = {"text/html": section}
         elif shown:
