@@ -10,11 +10,13 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise.problems import InputError, Problem
 from equipoise.studies.attribution import replica
 from equipoise.studies.attribution.derived import DIFFERENCES, SETTING, derived_citations, derived_differences
 from equipoise.studies.attribution.design import of_experiment
 from equipoise.studies.attribution.study import Study, standing_for
 
+_NEEDED = ("modes", "mixed", "names", "placebo", "retrievers", "documents")
 _SCORES = ["questions", "Precision", "Recall", "EM"]
 _PARTS = ["relevant mode", "non-relevant mode"]
 _INTERVALS = ["score", "changed", "Δ", "low", "high", "p (t-test)", "p (permutation)"]
@@ -29,6 +31,10 @@ _NO_TOTAL = "the total number of citations cannot be derived, only a floor of it
 
 def artefacts(study: Study, scored: pd.DataFrame, bias: pd.DataFrame, alpha: float) -> dict[str, dict[str, Any]]:
     """What `Report.table` takes of each table, by its number; ``bias`` as of `replica.biases`."""
+    labelled = scored.loc[scored["labels"] != "none", "experiments"]
+    if lacking := [name for name in _NEEDED if not any(name in held for held in labelled)]:
+        wanted = "every experiment of the thesis (equipoise score attribution takes any answers)"
+        raise InputError([Problem("the study's records", None, None, f"no answers of {', '.join(lacking)}", wanted)])
     usual = of_experiment(scored, "modes")
     quality, blended = (
         replica.quality_with_marks(usual, alpha),
