@@ -17,6 +17,7 @@ from equipoise.reports.claims import Evidence, stated
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution import derived, findings, marks, replica, words
 from equipoise.studies.attribution.design import of_experiment
+from equipoise.studies.attribution.study import Study
 
 MIRROR = os.environ.get("EQUIPOISE_MIRROR", "")
 THESIS = next(Path(MIRROR).parent.glob("papers/001_*.txt"), None) if MIRROR else None
@@ -24,7 +25,7 @@ THESIS = next(Path(MIRROR).parent.glob("papers/001_*.txt"), None) if MIRROR else
 
 @pytest.fixture(scope="module")
 def scored() -> pd.DataFrame:
-    return replica.recorded_answers(["qwen-1.5b", "qwen-0.5b"])
+    return replica.recorded_answers(Study.read("replica"), ["qwen-1.5b", "qwen-0.5b"])
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from equipoise.reports.claims import VERDICTS, Evidence, stated, units_needed, v
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution.derived import numbers
 from equipoise.studies.attribution.findings import above_chance, chance
+from equipoise.studies.attribution.study import Study
 
 NOBODY = "No model here cites better than chance, so nothing is pooled."
 
@@ -74,15 +75,38 @@ def undecided(found: Mapping[str, Evidence]) -> str:
 
 
 def reach(table: pd.DataFrame) -> str:
-    """What each number of questions of `replica.reach` can show, beside the largest printed CAB."""
+    """What the least and the most questions of `replica.reach` can show, beside the largest printed CAB."""
     printed = [numbers(printed_table(f"thesis/table-{n}"), ["ΔRecall"])["ΔRecall"].max() for n in ("5.3", "5.5")]
     told = [
         f"with {row['questions']:,.0f} questions it leaves zero {_from(row['least CAB (bootstrap)'])} by the bootstrap "
         f"and {_from(row['least CAB (permutation)'])} by the permutation test, and one as large as printed is found in "
         f"{row['printed CAB found, percent of runs']:.1f} % of runs"
-        for _, row in table.iterrows()
+        for _, row in table.iloc[[0, -1]].iterrows()
     ]
     return f"The largest printed CAB of recall is {max(printed):.1f} points; {'; '.join(told)}."
+
+
+def pool_of_names(study: Study) -> str:
+    """The names that stand for people."""
+    names = study.label_sets()["names"].groups["Human"]
+    return f"The pool of names, made by {study.names_by or study.writer}, has {len(names)} of them: {', '.join(names)}."
+
+
+def title_of_intervals(table: pd.DataFrame, of: str) -> str:
+    """A figure's title: how many intervals of something leave zero."""
+    away = int(((table["low"] > 0) | (table["high"] < 0)).sum())
+    if not away:
+        return f"All {len(table)} intervals of {of} include zero"
+    return f"{away} of {len(table)} intervals of {of} {'leaves' if away == 1 else 'leave'} zero"
+
+
+def title_of_positions(table: pd.DataFrame) -> str:
+    """A figure's title: where the record of most questions does best and worst."""
+    most = table.loc[table["questions"].idxmax(), "group"]
+    one = table[table["group"] == most].sort_values("value", ascending=False, kind="stable")
+    best, worst = one.iloc[0], one.iloc[-1]
+    where = f"highest at position {best['position']:.0f} ({best['value']:.0f})"
+    return f"{best['benchmark']}: {where}, lowest at {worst['position']:.0f} ({worst['value']:.0f})"
 
 
 def _from(least: float) -> str:
