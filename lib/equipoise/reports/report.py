@@ -39,6 +39,7 @@ from equipoise.reports.shown import (
     show_summary,
     show_table,
     show_variant,
+    show_words,
 )
 
 Basis = Literal["recomputed", "derived", "replica"]
@@ -156,6 +157,26 @@ class Report:
         self._record(name, basis, data, note, files, comparison)
         shown = {"text/plain": caption, "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8")}
         return Shown(shown, {"image/svg+xml": {"alt": alt}})
+
+    def words(
+        self,
+        name: str,
+        said: Sequence[tuple[str, str]],
+        caption: str = "",
+        *,
+        basis: Basis = "derived",
+        data: str = "",
+        note: str = "",
+    ) -> Shown:
+        """Show words as words, a prompt or a dialogue: who says it, and what; saved as Markdown.
+
+        The parameters are those of `figure`.
+        """
+        shown, file = show_words(caption or self._title(name), said), f"tables/{_slug(name)}.md"
+        (self.folder / "tables").mkdir(exist_ok=True)
+        (self.folder / file).write_text(shown.formats["text/markdown"], encoding="utf-8")
+        self._record(name, basis, data, note, [file], None)
+        return shown
 
     def claim(self, name: str, evidence: Evidence) -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv``, such as ``thesis/2.2-stems``, by the evidence.

@@ -198,6 +198,17 @@ def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None,
     return Shown.text(f"{caption}, {variant}", markdown, page)
 
 
+def show_words(caption: str, said: Iterable[tuple[str, str]]) -> Shown:
+    """What is said and by whom, in lines as they stand; nothing in it is markup."""
+    rows = [(who, plain(text).split("\n")) for who, text in said]
+    cells = "".join(
+        f"<tr><td><b>{html.escape(who)}</b></td><td>{'<br>'.join(map(html.escape, lines))}</td></tr>" for who, lines in rows
+    )
+    page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p><table><tbody>{cells}</tbody></table></div>'
+    told = [f"{markdown_cell(who)}: {markdown_cell(line)}" for who, lines in rows for line in lines if line.strip()]
+    return Shown.text(f"{caption}.", f"{markdown_cell(caption)}\n\n" + "\n\n".join(told) + "\n", page)
+
+
 def show_claim(claim: Mapping[str, Any]) -> Shown:
     """A claim with its verdict, the paper's words and their place, and the numbers that decide."""
     words, numbers = claim["statement"], as_words(claim)
