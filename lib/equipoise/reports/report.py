@@ -86,7 +86,7 @@ class Report:
         data: str = "",
         note: str = "",
         digits: int = 4,
-        tolerance: float = 0.0,
+        tolerance: float | Mapping[str, float] = 0.0,
     ) -> Shown:
         """Save a table, and hold it against the printed one where it is a paper's; both are shown side by side.
 
