@@ -22,7 +22,7 @@ from equipoise.studies.query_by_example import figures as example_plots
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.interpolation import alpha_bounds
 from equipoise.studies.query_by_example.letters import lettered
-from equipoise.studies.query_by_example.self_supervision import hard_negatives, reciprocal_ranks, training_papers
+from equipoise.studies.query_by_example.self_supervision import hard_negatives, training_papers
 from equipoise.studies.query_by_example.study import PAIR, Study
 from equipoise.studies.query_by_example.systems import BM25, lexical_scores
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
@@ -152,12 +152,6 @@ def test_hard_negatives_are_never_the_own_abstract() -> None:
     assert (found[:, 0] == (np.arange(5) - 1) % 5).all()  # the abstract that repeats the title's words
     with pytest.raises(ValueError, match="5 negatives need more than 5 papers"):
         hard_negatives(TEXTS, TEXTS, top=5)
-
-
-def test_reciprocal_ranks_of_a_random_table() -> None:
-    scores = np.random.default_rng(0).normal(size=(6, 6))
-    ranks = [1 + sum(other > row[place] for other in row) for place, row in enumerate(scores)]
-    np.testing.assert_allclose(reciprocal_ranks(scores), 1 / np.array(ranks))
 
 
 def test_recorded_scores_must_fit_the_data(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_queries_that_are_trained_on_are_neither_ranked_nor_tuned_with(config_in
     trained = set(map(tuple, dataset.splits.query("part == 'train'")[["task", "query"]].to_numpy()))
     ranked = study.scored(dataset)
     assert not trained & set(map(tuple, ranked.judgements[["task", "query"]].to_numpy()))
-    judged = {"kind": "tilde", "printed": "TILDE BERT", "model": "tiny"}
+    judged: dict[str, Any] = {"kind": "tilde", "printed": "TILDE BERT", "model": "tiny"}
     judged |= {"training": [{"pairs": "judgements", "epochs": 1, "batch": 2, "rate": 0.1}]}
     study = Study.read(str(config_in(systems={"tilde": judged}, each_task=True)))
     parts = study.parts(dataset, study.systems["tilde"], seed=1)
@@ -173,7 +173,7 @@ def test_queries_that_are_trained_on_are_neither_ranked_nor_tuned_with(config_in
 
 def test_each_half_of_the_query_papers_is_scored_by_a_ranker_that_learned_from_the_other(tmp_path: Path) -> None:
     csfcube_in(tmp_path / "csfcube")
-    judged = {"kind": "tildev2", "label": "x", "model": "tiny"}
+    judged: dict[str, Any] = {"kind": "tildev2", "label": "x", "model": "tiny"}
     judged |= {"training": [{"pairs": "judgements", "epochs": 1, "batch": 2, "rate": 0.1}]}
     changes = {"collection": {"kind": "csfcube", "folder": "csfcube"}, "systems": {"x": judged}}
     path = tmp_path / "config.yaml"

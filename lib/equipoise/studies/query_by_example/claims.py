@@ -267,7 +267,7 @@ def of_prediction(predictions: pd.DataFrame) -> dict[str, Evidence]:
 def answer(study: Study, values: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
     """What the chapter's run says, in two or three sentences."""
     mean = _wide(values).mean()[BM25_ROW]
-    said = [f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f}."]
+    said = [f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f} over all queries."]
     lead = found["2.1-competitive"]
     if lead.estimate is not None:
         small = ", whose encoders are small here" if study.stands_for == "replica" else ""
@@ -276,7 +276,7 @@ def answer(study: Study, values: pd.DataFrame, found: Mapping[str, Evidence]) ->
         )
     if "2.3-together" in found:
         said.append(
-            f"Mixing BM25 with them changes MAP by {_interval(found['2.3-together'])} against the better of the two; "
+            f"Mixing BM25 with TILDE or TILDEv2 changes MAP by {_interval(found['2.3-together'])} against the better of the two; "
             f"the best weight of each query, were it known, adds {_interval(found['2.4-oracle'])}."
         )
     return said

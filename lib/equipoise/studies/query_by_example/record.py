@@ -182,7 +182,9 @@ class _Recorder:
         scores = ranked.judgements[PAIR].sort_values(PAIR, ignore_index=True)
         for name in self.study.word_pieces:
             scores = scores.merge(pd.read_parquet(self._pieces(name)), on=PAIR[1:], how="left")
-        measured, examples, versions = {}, [], {}
+        measured: dict[str, Any] = {}
+        versions: dict[str, str] = {}
+        examples: list[dict[str, Any]] = []
         for name, system in self.study.systems.items():
             for seed in self.study.seeds_of(name) if system.kind in LEARNED else ():
                 path = self._kept(name, seed)
