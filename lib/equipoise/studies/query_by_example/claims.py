@@ -276,8 +276,8 @@ def answer(study: Study, values: pd.DataFrame, found: Mapping[str, Evidence]) ->
         )
     if "2.3-together" in found:
         said.append(
-            f"Mixing BM25 with TILDE or TILDEv2 changes MAP by {_interval(found['2.3-together'])} against the better of the two; "
-            f"the best weight of each query, were it known, adds {_interval(found['2.4-oracle'])}."
+            f"Mixing BM25 with TILDE or TILDEv2 changes MAP by {_interval(found['2.3-together'])} against the better "
+            f"of the two; the best weight of each query, were it known, adds {_interval(found['2.4-oracle'])}."
         )
     return said
 

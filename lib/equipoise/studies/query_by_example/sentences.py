@@ -123,8 +123,8 @@ def of_limits(study: Study) -> list[str]:
         "Texts of the candidates, though never of the queries, were part of training on halves of papers.",
         "all-MiniLM's makers trained it on citations among much else, SPECTER's on citations alone; some may be "
         "between these very papers.",
-        "That rankers learn from halves of papers, as long as their queries, and not from titles was chosen after titles "
-        "had been seen to do badly on these very queries, which leans in favour of TILDE and TILDEv2.",
+        "That rankers learn from halves of papers, as long as their queries, and not from titles was chosen after "
+        "titles had been seen to do badly on these very queries, which leans in favour of TILDE and TILDEv2.",
         "CSFCube's candidates were pooled partly by matching terms, which may favour lexical rankers.",
         recorded,
     ]
