@@ -159,6 +159,7 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     assert found["thesis/figure-5.9"]["basis"] == "derived"
     recall = [one for one in found["thesis/table-5.1"]["differences"] if one["column"] == "Recall"]
     assert {one["ours"] for one in recall} == {"100"}
+    assert "EM" in {one["column"] for one in found["thesis/table-5.1"]["differences"]}  # where 1 is the most
 
 
 def test_labels_of_other_authors_are_an_experiment_by_their_name(folder: Path) -> None:

@@ -61,7 +61,7 @@ def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     ax.barh(
         places, printed[:, 2] - printed[:, 0], 1, printed[:, 0], color="#dddddd", label="range of the printed scores"
     )
-    ax.scatter(printed[:, 1], places, marker="|", s=120, color="#444444", label="printed mean, other models")
+    ax.scatter(printed[:, 1], places, marker="|", s=120, color="#444444", label="mean of the printed scores")
     for number, group in enumerate(table["group"].drop_duplicates()):
         part = (table["group"] == group).to_numpy()
         _with_intervals(ax, "x", places[part], table[part], number, fmt=MARKERS[number % len(MARKERS)])

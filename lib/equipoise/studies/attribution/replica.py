@@ -268,9 +268,9 @@ def confidence(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
 
 
 def mean_citations(scored: pd.DataFrame) -> pd.DataFrame:
-    """Mean number of citations an answer: as printed, over the settings of Tables 5.12 and 5.13, and of the replica."""
+    """Mean number of citations an answer: as printed, over the settings of Tables 5.12 and 5.13, and as recorded."""
     theirs = printed_totals().groupby(BY, sort=False)["total"].mean().reset_index().assign(source="printed")
-    ours = scored.groupby(BY, sort=False)["cited"].mean().rename("total").reset_index().assign(source="replica")
+    ours = scored.groupby(BY, sort=False)["cited"].mean().rename("total").reset_index().assign(source="recorded")
     return pd.concat([theirs, ours], ignore_index=True)
 
 

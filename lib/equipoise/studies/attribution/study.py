@@ -135,7 +135,8 @@ class Study(ChapterConfig):
     name in print. ``repeated``: one of them, that asks some prompts of the first one once more. ``writer``: the model
     that rewrites passages; ``names_by``: the one that makes names, if it is another. ``documents``: k, passages shown;
     ``cut_offs``: other numbers of them. ``prompts``: a folder; ``examples``: worked ones that stand before a question.
-    ``tolerance``: how far a cell may lie from the printed one, in points; in hundredths where 1 is the most.
+    ``tolerance``: how far a cell may lie from the printed one, in points; in hundredths where 1 is the most. ``told``:
+    what was asked, in words; ``cannot_show``: what nobody should conclude from it.
     """
 
     chapter: ClassVar[str] = "attribution"
@@ -158,6 +159,8 @@ class Study(ChapterConfig):
     writing_temperature: float = 0.0
     seed: int = 20250516
     tolerance: float = 0.0
+    told: str = ""
+    cannot_show: str = ""
 
     def __post_init__(self) -> None:
         at_hand, own = set(benchmarks.BUILT_IN), {name for name, one in self.benchmarks.items() if one.files}

@@ -108,8 +108,8 @@ def own_tables(scored: pd.DataFrame, bias: pd.DataFrame, alpha: float) -> dict[s
             "digits": 2,
         }
         for name, caption in {
-            "modes": "CAB in the replica's three modes (Table 5.3), positive where people are favoured",
-            "mixed": "CAB in the replica's mixed mode (Table 5.5)",
+            "modes": "CAB in the recorded three modes (Table 5.3), positive where people are favoured",
+            "mixed": "CAB in the recorded mixed mode (Table 5.5)",
             "placebo": "CAB between two labels that mean nothing",
         }.items()
     }
@@ -117,5 +117,5 @@ def own_tables(scored: pd.DataFrame, bias: pd.DataFrame, alpha: float) -> dict[s
     told = "CAS against Vanilla, with labels of authors and with labels that mean nothing; passages by people"
     found["cas_placebo"] = {"ours": moved, "caption": told, "digits": 1}
     named = counts.rename(columns={"cited_relevant": "relevant cited", "cited": "total cited"})
-    found["cited"] = {"ours": named, "caption": "Citations an answer in the replica (Tables 5.12, 5.13)", "digits": 3}
+    found["cited"] = {"ours": named, "caption": "Citations of a recorded answer (Tables 5.12, 5.13)", "digits": 3}
     return found

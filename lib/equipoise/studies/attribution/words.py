@@ -86,6 +86,17 @@ def reach(table: pd.DataFrame) -> str:
     return f"The largest printed CAB of recall is {max(printed):.1f} points; {'; '.join(told)}."
 
 
+def worked_examples(study: Study) -> str:
+    """What stands before a question in a prompt."""
+    count = len(study.wording().examples)
+    if not count:
+        return "No worked example stands before the question."
+    return (
+        f"Before the question stand {count} worked examples of ours, to show a small model how to cite; as many have a "
+        "relevant passage by one kind of author as by the other, so that they favour neither."
+    )
+
+
 def pool_of_names(study: Study) -> str:
     """The names that stand for people."""
     names = study.label_sets()["names"].groups["Human"]
@@ -123,15 +134,15 @@ def lessons(found: Mapping[str, Evidence]) -> list[str]:
         moves,
         "labels of authors do more than any label does",
         "labels of authors do less than labels that mean nothing",
-        "it is not shown that citations depend on what the labels say, and not on there being labels",
+        "it is not shown that what labels say matters, beyond there being labels at all",
     )
     told = [
         f"In the mixed mode CAB is {_points(mixed)}, so that {bias}; less that of labels that mean nothing it "
         f"is {_points(placebo)}.",
         f"CAS with labels of authors less that with labels that mean nothing is {_points(moves)}: {move}.",
     ]
-    told.append(f"The numbers of relevant passages are more probable than those of others: {_points(sure)}.")
-    return told
+    more = _reading(sure, "are more probable", "are less probable", "are not shown to be more probable")
+    return [*told, f"The numbers of relevant passages {more} than those of others: {_points(sure)}."]
 
 
 def in_print(found: Mapping[str, Evidence]) -> str:
