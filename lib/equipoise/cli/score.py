@@ -140,7 +140,9 @@ def score_gfrc2(
         return
     tables = {output: gfrc2(*found, **options)}
     if clusters is not None or parts is not None:
-        leaving = user_clusters(*found, **{name: options[name] for name in options if name != "unserved"})
+        leaving = user_clusters(
+            *found, **{name: options[name] for name in options if name not in ("unserved", "by_group")}
+        )
         files = {clusters: leaving, parts: factors(leaving)}
         tables |= {file: made for file, made in files.items() if file is not None}
     if compare:
@@ -148,7 +150,7 @@ def score_gfrc2(
 
         from equipoise.measures.gfrc import gfrc
 
-        shared = {choice.name for choice in options_of(gfrc)} - {"weights"}
+        shared = {choice.name for choice in options_of(gfrc)} - {"weights", "by_group"}
         others = {name: value for name, value in options.items() if name in shared}
         tables[output] = pd.concat([tables[output], gfrc(*found, **others)], ignore_index=True)
     write(tables | {output: with_ends(tables[output])})

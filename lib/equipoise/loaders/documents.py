@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from equipoise.files import BOM, is_parquet, json_value, parts, read_chunks, refused, unpacked_name
+from equipoise.files import BOM, head, is_parquet, json_value, parts, read_chunks, refused, unpacked_name
 from equipoise.problems import InputError, Problem, Problems, shown
 
 MOST_PROBLEMS = 100
@@ -130,7 +130,7 @@ def _slow_chunk(path: Path, first: int, chunk: bytes, parse: Any, problems: Prob
 
 
 def _file_tables(path: Path) -> Iterator[pd.DataFrame]:
-    jsonl = ".json" in path.name.lower()
+    jsonl = ".json" in path.name.lower() or head(path, 4).removeprefix(BOM)[:1] == b"{"
     problems, empty = Problems(), True
     with problems.collecting():
         for number, chunk in read_chunks(path):
