@@ -187,6 +187,7 @@ def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
         title = ET.fromstring(content["image/svg+xml"]).find("{http://www.w3.org/2000/svg}title")  # noqa: S314 - ours
         assert title is not None
         assert title.text == said
+        assert ET.fromstring(content["image/svg+xml"]).get("aria-label") == said  # noqa: S314 - ours
 
 
 def test_figures_are_the_same_bytes_each_time(report: Report, tmp_path: Path) -> None:

@@ -44,18 +44,18 @@ def use_style() -> None:
 
 
 def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
-    """A figure as the bytes of a file, svg, png or pdf, the same at every run; ``name`` makes the ids in an SVG.
+    """A figure as the bytes of a file, svg, png or pdf, the same at every run.
 
-    The title is what those hear who cannot see it.
+    ``title`` is read out of an SVG to those who cannot see it, ``name`` makes its ids.
     """
-    words = plain(title)
-    metadata = {"svg": {"Date": None, "Creator": None, "Title": words}, "png": {"Software": None}}
-    file, dpi = io.BytesIO(), 144 if kind == "png" else "figure"
+    title, file = plain(title), io.BytesIO()
+    metadata = {"svg": {"Date": None, "Creator": None, "Title": title}, "png": {"Software": None}}
+    how: dict[str, Any] = {"format": kind, "metadata": metadata.get(kind, {"CreationDate": None})}
     with mpl.rc_context({"svg.hashsalt": name or title}):
-        how: dict[str, Any] = {"format": kind, "metadata": metadata.get(kind, {"CreationDate": None})}
-        figure.savefig(file, bbox_inches="tight", dpi=dpi, **how)
-    named = f'<svg role="img" aria-label="{html.escape(words)}" '
-    return file.getvalue().replace(b"<svg ", named.encode(), 1) if kind == "svg" else file.getvalue()
+        figure.savefig(file, bbox_inches="tight", dpi=144 if kind == "png" else "figure", **how)
+    if kind != "svg":
+        return file.getvalue()
+    return file.getvalue().replace(b"<svg ", f'<svg role="img" aria-label="{html.escape(title)}" '.encode(), 1)
 
 
 def look(number: int) -> dict[str, Any]:
