@@ -197,7 +197,7 @@ def substitution_account(study: Study, sets: Sets) -> pd.DataFrame:
     columns = {}
     for label, held in sets.items():
         told = study.settings(label)["account"]
-        columns[f"{label}, {held.name}"] = {
+        account = {
             "documents": told["documents"],
             "documents changed": told["documents changed"],
             "share of documents restored": told["documents restored by substituting twice"] / told["documents"],
@@ -206,7 +206,8 @@ def substitution_account(study: Study, sets: Sets) -> pd.DataFrame:
             "queries": told["queries"],
             "queries with such a word": _queries_with_substituted_words(held, _substitution(study, label)),
         }
-    return pd.DataFrame(columns, dtype=object).rename_axis("what").reset_index()
+        columns[f"{label}, {held.name}"] = pd.Series(account, dtype=object)  # counts stay whole numbers
+    return pd.DataFrame(columns).rename_axis("what").reset_index()
 
 
 def substituted_terms(study: Study, most: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
