@@ -202,7 +202,7 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
     quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
     lines = [f"<b>{label}:</b> {html.escape(words)}", html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
-    page = f'<p class="claim">{"<br>".join(filter(None, lines))}</p>'
+    page = f'<p class="claim {claim["verdict"].replace(" ", "-")}">{"<br>".join(filter(None, lines))}</p>'
     markdown = f"**{label}:** {markdown_cell(words)}\n\n> {markdown_cell(quote)}\n\n*{markdown_cell(numbers)}*"
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)
 
