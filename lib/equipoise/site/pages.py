@@ -32,7 +32,7 @@ from equipoise.site import explore
 from equipoise.site.markup import TEMPLATES, body, formula, headings, image, prose
 from equipoise.site.tables import framed
 
-GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "fork")
+GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "studies", "fork")
 """The pages of the guide in their order, each a Markdown file of ``guide/``."""
 PICTURE = ("gfrc2", "figure-4")
 """The figure of the first page."""
