@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import nbformat
 import pytest
 from pytest_notebook.nb_regression import NBRegressionFixture
 
+import reading
 from equipoise import project
 from equipoise.reports import notebooks, provenance
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
@@ -45,6 +47,34 @@ def test_notebook_sources_hold_no_outputs_and_no_functions(name: str) -> None:
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
     assert code[-1].source.strip() == "report.finish()"
     assert all(parameter.help for parameter in notebook.parameters.values())
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_code_is_folded_but_for_the_parameters(name: str) -> None:
+    for cell in NOTEBOOKS[name].content.cells:
+        if cell.cell_type == "code":
+            folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+            assert folded == ("parameters" not in cell.metadata.get("tags", [])), cell.source[:60]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_the_head_says_how_long_a_notebook_takes_to_read(name: str) -> None:
+    """To the minute, counted in its committed report; 20 at most. A topic of one's own need not say it."""
+    head = NOTEBOOKS[name].content.cells[0]
+    if head.id != "title":  # that of `equipoise new`
+        found = reading.minutes(nbformat.read(project.root() / "reports" / name / f"{name}.ipynb", as_version=4))
+        stated = reading.STATED.search(head.source)
+        assert stated is not None, f"its head should say **Reading time.** About {found:.0f} minutes."
+        assert abs(int(stated[1]) - found) <= 1
+        assert found <= 20
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_every_figure_says_what_is_to_be_seen_in_it(name: str) -> None:
+    executed = nbformat.read(project.root() / "reports" / name / f"{name}.ipynb", as_version=4)
+    outputs = [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
+    figures = [output for output in outputs if "image/svg+xml" in output.get("data", {})]
+    assert all(output.metadata.get("image/svg+xml", {}).get("alt") for output in figures)
 
 
 def test_whose_defaults_a_variant_names() -> None:

@@ -144,7 +144,9 @@ def each_once(*columns: pd.Series) -> bool:
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         mixed *= np.uint64(0xD6E8FEB86659FD93)
-        mixed += _fingerprints(column) if column.dtype == "str" else numbered(column)[0].astype(np.uint64)
+        whole = column.dtype.kind == "i"
+        own = _fingerprints(column) if column.dtype == "str" else column if whole else numbered(column)[0]
+        mixed += np.asarray(own).astype(np.uint64, copy=False)
     if all_differ(mixed):
         return True
     row = np.zeros(len(mixed), dtype=np.int64)
@@ -159,6 +161,13 @@ def places(values: pd.Series, index: pd.Index) -> Integers:
     if not (values.dtype == index.dtype == "str"):
         codes, distinct = numbered(values)
         return index.get_indexer(distinct)[codes].astype(np.int64)
+    if len(index) > len(values):  # the fewer are put into a table, the more looked up in it
+        codes, distinct = numbered(values)
+        place = np.full(len(distinct), -1)
+        number = pc.fill_null(pc.index_in(pa.array(index), value_set=pa.array(distinct)), -1).to_numpy()
+        known = np.flatnonzero(number >= 0)
+        place[number[known]] = known
+        return place[codes]
     found = pc.index_in(pa.array(values), value_set=pa.array(index))
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 

@@ -15,7 +15,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -54,6 +54,43 @@ def refused(path: str | Path, found: str, wanted: str, line: int | None = None) 
     return InputError([Problem(str(path), line, None, found, wanted)])
 
 
+class _Again(io.RawIOBase):
+    """A pipe with its beginning, which was looked at, put back."""
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self.start, self.rest = start, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        part = self.start[: len(into)] or self.rest.read1(len(into))
+        self.start, into[: len(part)] = self.start[len(part) :], part
+        return len(part)
+
+    def close(self) -> None:
+        self.rest.close()
+        super().close()
+
+
+_begun: dict[str, tuple[bytes, Any]] = {}
+"""Pipes of which the beginning was looked at, and that."""
+
+
+def head(path: str | Path, size: int = 2**16) -> bytes:
+    """The first bytes of a file, unpacked, which a pipe gives again; none where reading will fail."""
+    with suppress(InputError, OSError):
+        if not stat.S_ISFIFO(Path(path).stat().st_mode):
+            with opened(path) as (file, _):
+                return bytes(file.read(size))
+        if os.fspath(path) not in _begun:
+            pipe = Path(path).open("rb")  # noqa: SIM115 - `opened` closes it
+            _begun[os.fspath(path)] = pipe.read(2**16), pipe
+        start = _begun[os.fspath(path)][0]
+        return (zlib.decompressobj(31).decompress(start, size) if start.startswith(GZIP) else start)[:size]
+    return b""
+
+
 @contextmanager
 def opened(path: str | Path) -> Iterator[tuple[Any, int]]:
     """A file to read, unpacked where gzip made it, whatever its name, and how many bytes of it are not too many.
@@ -65,7 +102,8 @@ def opened(path: str | Path) -> Iterator[tuple[Any, int]]:
         if stat.S_IFMT(state.st_mode) in (stat.S_IFCHR, stat.S_IFBLK):
             raise refused(path, "a device", "a readable file")
         regular = stat.S_ISREG(state.st_mode)
-        with Path(path).open("rb") as plain:
+        start, rest = _begun.pop(os.fspath(path), (b"", None))
+        with io.BufferedReader(_Again(start, rest)) if rest else Path(path).open("rb") as plain:
             if plain.peek(2).startswith(GZIP):
                 with gzip.GzipFile(fileobj=plain) as file:
                     yield file, min(max(_SMALL, _PACKED * state.st_size), _LARGEST) if regular else _LARGEST
@@ -151,13 +189,10 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def parse_json(text: str | bytes, unnumbered: Callable[[str], Any] | None = None) -> Any:
-    """A JSON value; a ValueError says what was found instead.
-
-    ``unnumbered`` takes NaN and infinity, which Python's reader knows beside JSON.
-    """
+def json_value(text: str | bytes) -> Any:
+    """A JSON value whose texts can be written; a ValueError says what was found instead."""
     try:
-        return json.loads(text, parse_constant=unnumbered, parse_int=_whole, object_pairs_hook=_once)
+        value = json.loads(text, parse_int=_whole, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
         raise ValueError(f"no JSON ({error.msg} at {line}character {error.colno})") from None
@@ -165,11 +200,6 @@ def parse_json(text: str | bytes, unnumbered: Callable[[str], Any] | None = None
         raise ValueError("bytes that are not UTF-8") from None
     except RecursionError:
         raise ValueError("values within values without end") from None
-
-
-def json_value(text: str | bytes) -> Any:
-    """A JSON value whose texts can be written; a ValueError says what was found instead."""
-    value = parse_json(text)
     if (b"\\ud" if isinstance(text, bytes) else "\\ud") in text.lower():  # type: ignore[operator]
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -212,9 +242,9 @@ class Source:
         """Collect the columns that lack, and note those that are not read; ``known`` is said behind what is wanted."""
         names = list(map(str, self.columns.columns))
         missing = [name for name in required if name not in names]
-        for name in missing:
+        if missing:
             found = f"no such column (there are {listed(names)})"
-            self.problems.add(self.name, self._header, name, found, "the column" + known)
+            self.problems.add(self.name, self._header, ", ".join(missing), found, "the column" + known)
         if not missing and (others := [name for name in names if name not in (*required, *optional)]):
             warnings.warn(f"not read: column {listed(others)}; known are {listed((*required, *optional))}", Note, 2)
 
@@ -267,28 +297,38 @@ def _read_csv(path: str | Path, text: str | None = None) -> Source:
     return source
 
 
-def _read_parquet(path: str | Path) -> Source:
+def parquet_table(path: str | Path) -> Any:
+    """A Parquet file as a table of Arrow."""
     from pyarrow import parquet  # costs 30 ms, and most files are CSV
 
+    if not Path(path).is_file():
+        raise refused(path, "Parquet in a pipe", "a file, which can be read from its end")
     try:
         about, size = parquet.read_metadata(path), Path(path).stat().st_size
         if about.num_rows > max(_SMALL // 64, _PACKED * size) or about.num_columns > _MOST_COLUMNS:
             raise refused(path, f"{about.num_rows} rows of {about.num_columns} columns in {size} bytes", "fewer")
-        table = parquet.read_table(path)
+        return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise refused(path, str(error).splitlines()[0], "a Parquet file") from None
-    return Source(str(path), table.to_pandas(ignore_metadata=True))
+
+
+def _json_lines(path: str | Path, text: str) -> Source:
+    """JSON Lines as columns, by the keys of all lines."""
+    rows, problems = list[Any](), Problems()
+    for number, line in enumerate(text.rstrip().split("\n"), start=1):
+        try:
+            rows.append(json_value(line))
+        except ValueError as error:
+            problems.add(path, number, None, str(error), "a JSON object")
+        if rows and not isinstance(rows[-1], dict):
+            problems.add(path, number, None, shown(rows.pop()), "a JSON object")
+    problems.refuse()
+    return Source(str(path), pd.DataFrame(rows))
 
 
 def is_parquet(path: str | Path) -> bool:
-    """Whether a file is a Parquet file, by its first bytes; a pipe, which can be read only once, is none."""
-    try:
-        if not Path(path).is_file():
-            return False
-        with opened(path) as (file, _):
-            return bool(file.peek(4).startswith(b"PAR1"))
-    except (OSError, InputError):
-        return False  # read_text says what is wrong
+    """Whether a file is a Parquet file, by its first bytes."""
+    return head(path, 4) == b"PAR1"
 
 
 def parts(folder: str | Path, endings: Sequence[str] = (".parquet",)) -> list[Path]:
@@ -306,8 +346,12 @@ def parts(folder: str | Path, endings: Sequence[str] = (".parquet",)) -> list[Pa
 
 
 def read_source(path: str | Path, text: str | None = None) -> Source:
-    """A CSV or Parquet file, the latter known by its first bytes; ``text`` is that of a CSV file that has been read."""
-    source = _read_parquet(path) if text is None and is_parquet(path) else _read_csv(path, text)
+    """A CSV, JSON Lines or Parquet file, by its first bytes; ``text`` is that of a file that has been read."""
+    if text is None and is_parquet(path):
+        source = Source(str(path), parquet_table(path).to_pandas(ignore_metadata=True))
+    else:
+        text = read_text(path) if text is None else text
+        source = _json_lines(path, text) if text.lstrip().startswith("{") else _read_csv(path, text)
     if source.columns.empty and not source.problems:
         raise refused(path, "a header without rows", "at least one row")
     return source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from equipoise.declare import checked
@@ -20,15 +19,11 @@ def with_mean_intervals(
     ``scores``: columns ``run, topic, attribute, measure, value``; a mean that is not there is added. For all measures
     the same topics are drawn. NaN for a topic, and for a mean of fewer than two or of an undefined one.
     """
-    from equipoise.statistics import bootstrap_interval  # with SciPy's, which a score without intervals does without
+    from equipoise.statistics.intervals import bootstrap_intervals  # with SciPy, which other scores do without
 
-    of_topics, ends = scores[scores["topic"] != ""], []
-    for key, values in of_topics.groupby(_KEYS, sort=False)["value"]:
-        bounds = (np.nan, np.nan)
-        if len(values) > 1 and values.notna().all():
-            bounds = bootstrap_interval(values, np.random.default_rng(seed), level=level, resamples=resamples)
-        ends.append((*key, "", values.mean(skipna=False), *bounds))
-    made = pd.DataFrame(ends, columns=[*_KEYS, "topic", "mean", "low", "high"])
+    each = dict(iter(scores[scores["topic"] != ""].groupby(_KEYS, sort=False)["value"]))
+    made = pd.DataFrame([*each], columns=_KEYS).assign(topic="", mean=[one.mean(skipna=False) for one in each.values()])
+    made[["low", "high"]] = bootstrap_intervals([*each.values()], seed, level=level, resamples=resamples)
     whole = scores.merge(made, how="left", on=[*_KEYS, "topic"]).drop(columns="mean")
     places = pd.MultiIndex.from_frame(made[[*_KEYS, "topic"]])
     added = made[~places.isin(pd.MultiIndex.from_frame(scores[[*_KEYS, "topic"]]))].rename(columns={"mean": "value"})

@@ -201,7 +201,7 @@ Similarities = Annotated[
 ]
 ByGroup = Annotated[
     bool,
-    Option("Add what each group has: the part of the utility that its documents bring, or its exposure."),
+    Option("Add what each group has: the part of the utility it brings, its exposure, or its share."),
 ]
 Phi = Annotated[
     float, Option("Share of the value that is left at the next rank; the campaign has 0.99.", above=0, most=1)

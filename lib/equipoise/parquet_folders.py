@@ -5,6 +5,8 @@ written by itself, so memory stays bounded by the largest, whatever their number
 conversation alone, to the last bit, the result is the same wherever and in whatever order the files are scored. The
 output folder appears when everything is done; a task that a dying worker leaves behind is run again elsewhere.
 
+Other folders hold nuggets as CSV or JSON Lines, or answers (JSON Lines or Parquet), of which the scores come back.
+
 A folder of documents is counted file by file: a worker holds some MB of text at a time, and what comes back, joined in
 the order of the files, are ids, lengths and counts of the terms.
 """
@@ -15,6 +17,7 @@ import ctypes
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager, suppress
@@ -31,7 +34,7 @@ from tqdm import tqdm
 from equipoise.attributes import AttributeSet
 from equipoise.files import parts
 from equipoise.nuggets import read_nuggets
-from equipoise.problems import InputError, Problems, shown, together
+from equipoise.problems import InputError, Note, Problems, shown, together
 from equipoise.writing import new_folder, write_files
 
 _TRIM, _MAP = -1, -3
@@ -149,11 +152,12 @@ def score_parts(
     """
     if measure not in get_args(Scorer):
         raise ValueError(f"no measure {measure!r}; there are {', '.join(get_args(Scorer))}")
-    top, names = Path(source).absolute(), parts(source)
+    top, names = Path(source).absolute(), nugget_files(source)
+    made_of = {name: name if name.suffix == ".parquet" else name.with_name(_as_csv(name)) for name in names}
     chosen = list(attributes) if select is None else list(select)
     with new_folder(output) as made:
         rest = measure, dict(attributes), chosen, dict(options or {})
-        tasks = [(top / name, made / name, *rest) for name in names]
+        tasks = [(top / name, made / place, *rest) for name, place in made_of.items()]
         conversations = run_each(_score_part, tasks, executor, "partition")
         _refuse_shared([top / name for name in names], conversations)
         for leftover in made.rglob(".*"):  # of a worker that died while it wrote
@@ -161,10 +165,59 @@ def score_parts(
     return sum(map(len, conversations))
 
 
+def nugget_files(folder: str | Path) -> list[Path]:
+    """The files of a folder of nuggets: those of Parquet, or where there are none CSV and JSON Lines."""
+    return parts(folder, (".parquet",) if any(Path(folder).rglob("*.parquet")) else (".csv", ".jsonl"))
+
+
+def _as_csv(name: Path) -> str:
+    """What a file of scores as CSV is called."""
+    return name.name if name.suffix == ".csv" else f"{name.name}.csv"
+
+
+def _count_styles(source: str, qrels: Any, authors: Any, style: str) -> Any:
+    """In how many answers of a file each style of citations is read."""
+    from equipoise.loaders.rag_answers import read_answer_files
+    from equipoise.measures.attribution.citation_styles import style_counts
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)  # said when they are scored
+        return style_counts(read_answer_files([source], qrels, authors), style)
+
+
+def _score_answers(source: str, qrels: Any, authors: Any, by: Sequence[str], style: str, options: Any) -> Any:
+    """The scores of each answer of a file."""
+    from equipoise.loaders.rag_answers import read_answer_files
+    from equipoise.measures.attribution.scores import scored_answers
+
+    return scored_answers(read_answer_files([source], qrels, authors), by, style, **options)
+
+
+def score_answers(
+    sources: Sequence[str],
+    qrels: Any,
+    authors: tuple[str, str],
+    by: Sequence[str],
+    style: str,
+    options: Mapping[str, Any],
+    executor: Executor | None = None,
+) -> list[Any]:
+    """What `attribution_rows` takes of answers, a task for each file, which is read twice: the style is that of all."""
+    from equipoise.loaders.rag_answers import answer_files
+    from equipoise.measures.attribution.citation_styles import style_of
+
+    files = [f"{mode}={path}" for mode, path in answer_files(sources)]
+    counts = run_each(_count_styles, [(file, qrels, authors, style) for file in files], executor, "file")
+    rest = qrels, authors, tuple(by), style_of(counts, style), dict(options)
+    return run_each(_score_answers, [(file, *rest) for file in files], executor, "file")
+
+
 def _refuse_shared(files: Sequence[Path], conversations: Sequence[NDArray[np.uint64]]) -> None:
     problems = Problems()
-    once, counts = np.unique(np.concatenate(conversations), return_counts=True)
-    for file, own in zip(files, conversations, strict=True):
-        if count := int(np.isin(own, once[counts > 1]).sum()):
+    every = np.concatenate(conversations)
+    every.sort()  # in its place: memory grows by 17 bytes a conversation
+    shared = every[1:][every[1:] == every[:-1]]
+    for file, own in zip(files, conversations, strict=True) if len(shared) else ():
+        if count := int(np.isin(own, shared).sum()):
             problems.add(file, None, None, f"{count} conversations that another file has too", "each in one file")
     problems.refuse()

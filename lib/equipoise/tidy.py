@@ -197,8 +197,12 @@ def _shares_of_groups(
     attribute: AttributeSet | None,
     what: str,
 ) -> tuple[pd.DataFrame, AttributeSet]:
-    group = _ids(table[taken["group"]], what, "group")
+    group = _ids(table[taken["group"]], what, "group").str.strip()
     groups = list(attribute.groups) if attribute else sorted(group.unique())
+    if (blank := group == "").any():
+        raise _wrong(what, f"no group in {blank.sum()} rows", "a group in each")
+    if len({name.casefold() for name in groups}) < len(groups):
+        raise _wrong(what, f"groups that differ in capitals only, {listed(groups)}", "one way to write each")
     if unknown := sorted(set(group) - set(groups)):
         raise _wrong(what, f"group {listed(unknown)}", f"one of {listed(groups)}")
     if len(groups) < 2:

@@ -79,7 +79,8 @@ def test_scoring_1000_queries_of_1000_documents_at_3_cut_offs(benchmark: Any) ->
         assert ours[measure][:part] == pytest.approx(np.array([row[measure] for row in plain]))
     ratio = taken / benchmark.stats.stats.min
     benchmark.extra_info["times as fast as the transcription"] = round(ratio, 1)
-    assert ratio > 3
+    print(f"\nTED and NFaiRR: {ratio:.1f} times as fast as the transcription")
+    assert ratio > 10
 
 
 def passages(number: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
@@ -171,7 +172,8 @@ def test_rbo_of_100000_pairs_of_100(benchmark: Any) -> None:
     benchmark.extra_info["times the floor: to mark the items of one list, look up the others, and sum"] = (
         benchmark.stats.stats.min / bare
     )
-    assert ratio > 4
+    print(f"\nRBO: {ratio:.1f} times as fast as the loop, {benchmark.stats.stats.min / bare:.1f} times the floor")
+    assert ratio > 8
 
 
 def test_the_tidy_table_of_a_whole_run(benchmark: Any) -> None:

@@ -516,6 +516,11 @@ def test_the_whole_table_is_its_parts() -> None:
         row = whole[(whole["mode"] == mode) & (whole["measure"] == name) & (whole["against"] == "")]
         assert row["value"].tolist() == [quality.loc[mode, name]]
         assert row["count"].tolist() == [8]
+        values = table[table["mode"] == mode].sort_values("question")[name]
+        theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=99, rng=np.random.default_rng(7))
+        ends = [np.nan] * 2 if name == "malformed" else [*theirs.confidence_interval]
+        assert row[["low", "high"]].iloc[0].tolist() == pytest.approx(ends, nan_ok=True)
+    assert set(whole["topic"]) == {""}
     both = bias_table(table, ["model"], resamples=99, seed=7)
     ours = whole[whole["against"] != ""]
     assert ours["measure"].tolist() == (both["quantity"] + "-" + both["measure"]).tolist()

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from equipoise.cli import main
 from equipoise.loaders.rag_answers import read_answer_files
 from equipoise.measures.attribution import score_attribution
-from equipoise.measures.attribution.citation_styles import STYLES, in_brackets, read_style
+from equipoise.measures.attribution.citation_styles import STYLES, in_brackets, style_counts, style_of
 from equipoise.problems import InputError, Note
 
 UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -112,12 +112,12 @@ def test_auto_takes_what_most_answers_have_and_counts_the_others() -> None:
     table.loc[:9, "answer"] = "Wales [1]."
     table.loc[10:14, "answer"] = "Nothing."
     with pytest.warns(Note) as notes:
-        read_style(table, "auto")
+        style_of([style_counts(table, "auto")], "auto")
     said = "read as paren in 45 of 60 answers (there are also bracket in 10); 15 have none, such as those to q0, q1, q2"
     assert said in str(notes[0].message)
     table.loc[:29, "answer"] = "Wales [1], which has (1) sheep and (2) rain."
     with pytest.warns(Note, match="read as bracket in 30 of 60 answers"):
-        read_style(table, "auto")
+        style_of([style_counts(table, "auto")], "auto")
     with pytest.raises(ValueError, match="none of the 60 answers has a citation that can be read as auto"):
         score_attribution(table.assign(answer="In Wales."))
 
@@ -160,7 +160,7 @@ def test_files_of_trec_and_alce_are_judged_by_qrels(name: str, here: Path) -> No
     assert (row["question"], row["mode"], row["relevant"], row["documents"]) == ("1", "Informed", (3,), 3)
     result = called(name, "--qrels", "qrels")
     assert "citations are read as bracket in 1 of 1 answers" in result.stderr
-    assert f"{name.split('.')[0]},unnamed,unnamed,Vanilla,,precision,0.5," in result.stdout
+    assert f"{name.split('.')[0]},,unnamed,unnamed,Vanilla,,precision,0.5," in result.stdout
     assert "Vanilla,,recall,1," in result.stdout
     assert "wanted --qrels" in called(name).stderr
     Path("other").write_text("q7 0 d3 1\n")
@@ -174,7 +174,7 @@ def test_three_modes_of_trec_give_a_cab() -> None:
     modes = ["Vanilla=rag24.jsonl", "Informed=rag25.jsonl", "CF-informed=ragtime.jsonl", "--qrels", "qrels"]
     assert "wanted --authors" in called(*modes).stderr
     result = called(*modes, "--authors", "Human", "LLM")
-    assert "rag24+rag25+ragtime,Human,LLM,Informed,CF-informed,CAB-precision,0," in result.stdout
+    assert "rag24+rag25+ragtime,,Human,LLM,Informed,CF-informed,CAB-precision,0," in result.stdout
     refused = called(*modes, "--authors", "Human", "LLM", "-o", "rag25.jsonl", "--force")
     assert "which is read" in refused.stderr
 

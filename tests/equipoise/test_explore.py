@@ -95,7 +95,7 @@ def test_scores_and_figure_follow_the_keyboard(width: int, browser: Browser) -> 
     )
     for name, place in page.run(moved):
         run, score = map(int, name.split("-")[2:])
-        assert place == pytest.approx(600 * float(told[score][run]), abs=0.01)
+        assert place == pytest.approx(600 * float(told[score][run]) ** (1 / 3), abs=0.01)
     limit = page.run("document.getElementById('R112-limit').transform.baseVal[0].matrix.e")
     beyond = page.run(
         "[...document.querySelectorAll('#about-R112 .beyond')].map(e => [+e.dataset.end, e.x.baseVal.value])"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from equipoise.attributes import attribute_sets
 from equipoise.files import parts, read_text
 from equipoise.measures.gfrc import gfrc
 from equipoise.nuggets import nugget_table
-from equipoise.parquet_folders import cluster, run_each, score_parts
+from equipoise.parquet_folders import cluster, count_parts, run_each, score_parts
 from equipoise.problems import InputError
 
 SETS = attribute_sets(
@@ -106,7 +109,7 @@ def test_what_cannot_be_scored_is_refused(folder: Path, tmp_path: Path) -> None:
         score_parts(folder, tmp_path / "out", "gfrc", SETS)
     with pytest.raises(ValueError, match="no measure"):
         score_parts(folder, tmp_path / "new", "ndcg", SETS)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="no Parquet file"):
+    with pytest.raises(InputError, match="no file to read"):
         score_parts(tmp_path / "out", tmp_path / "new", "gfrc", SETS)
     with pytest.raises(ValueError, match="patience"):
         score_parts(folder, tmp_path / "new", "gfrc", SETS, None, {"patience": 0})
@@ -170,6 +173,36 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(folder: Path, tmp_pa
         assert first.result() == "alive"
     assert (tmp_path / "died").exists()
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_terms_counted_on_a_cluster_that_loses_a_worker_are_the_same(tmp_path: Path) -> None:
+    words, rng = np.array(["he", "She", "her,", "rain", "wind"]), np.random.default_rng(4)
+    for part in range(6):
+        rows = enumerate(words[rng.integers(0, len(words), (20_000, 12))].tolist())
+        text = "".join(f"{part}-{number}\t{' '.join(row)}\n" for number, row in rows)
+        (tmp_path / f"part-{part}.tsv").write_text(text)
+    arguments = (tmp_path, ("he", "her", "she"), "word", None)
+    here = count_parts(*arguments)
+    with local_cluster(n_workers=2, threads_per_worker=1) as address, cluster(address) as executor:
+        client = import_module("distributed").Client(address)
+        processes = client.run(os.getpid)
+
+        def kill_one_that_counts() -> int:
+            while not (busy := [worker for worker, tasks in client.processing().items() if tasks]):
+                pass
+            os.kill(processes[busy[0]], signal.SIGKILL)
+            return int(processes[busy[0]])
+
+        with client, ThreadPoolExecutor(1) as killer:
+            dead = killer.submit(kill_one_that_counts)
+            there = count_parts(*arguments, executor)
+            assert dead.result() not in client.run(os.getpid).values()
+    assert there.counts.sum() > 0
+    assert there.documents.equals(here.documents)
+    for own, other in ((here.lengths, there.lengths), (here.counts.data, there.counts.data)):
+        assert own.tobytes() == other.tobytes()
+    assert here.counts.indices.tolist() == there.counts.indices.tolist()
+    assert here.counts.indptr.tolist() == there.counts.indptr.tolist()
 
 
 def test_notebooks_are_refused_workers_with_many_threads() -> None:

@@ -18,7 +18,7 @@ from equipoise.reports.ledger import STATUSES, Ledger
 from equipoise.reports.printed import Printed, artefacts, compare, printed_table
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
-from equipoise.reports.shown import difference_lines, markdown_cell
+from equipoise.reports.shown import difference_lines, markdown_cell, show_table
 from equipoise.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
@@ -176,6 +176,20 @@ def test_what_a_report_refuses(report: Report) -> None:
     plt.close("all")
 
 
+def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
+    for name, alt, said in (("with", "a line that falls <", "a line that falls <"), ("without", "", "a line")):
+        figure, ax = plt.subplots()
+        ax.plot([0, 1], [1, 0])
+        shown = report.figure(name, figure, "a line", alt=alt)
+        content, about = shown._repr_mimebundle_()
+        assert about == {"image/svg+xml": {"alt": said}}
+        assert content["text/plain"] == "a line"
+        title = ET.fromstring(content["image/svg+xml"]).find("{http://www.w3.org/2000/svg}title")  # noqa: S314 - ours
+        assert title is not None
+        assert title.text == said
+        assert ET.fromstring(content["image/svg+xml"]).get("aria-label") == said  # noqa: S314 - ours
+
+
 def test_figures_are_the_same_bytes_each_time(report: Report, tmp_path: Path) -> None:
     files = {}
     for attempt in range(2):
@@ -267,3 +281,11 @@ def test_a_table_is_set_as_people_read_it(report: Report) -> None:
     assert shown.formats["text/markdown"].splitlines()[-2:] == ["| x | 0.5000 b | 3 |", "| y | 0.2500 | 12 |"]
     saved = pd.read_csv(report.folder / "tables" / "set.csv")
     assert saved.columns.tolist() == table.columns.tolist()
+
+
+def test_no_p_value_is_shown_as_nothing() -> None:
+    table = pd.DataFrame({"p of r": [1e-9, 0.00004, 0.00006, 0.5], "power": [1e-9, 0.5, 0.5, 0.5]})
+    shown = show_table("x", table, None, 4).formats["text/markdown"]
+    cells = [line.strip("| \n").split(" | ") for line in shown.splitlines() if line.startswith("| ")][2:]
+    assert [row[0] for row in cells] == ["&lt; .0001", "&lt; .0001", "0.0001", "0.5000"]
+    assert cells[0][1] == "0.0000"

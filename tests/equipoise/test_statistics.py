@@ -14,6 +14,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from equipoise.statistics import bootstrap_interval, compare_pairs, corrected
+from equipoise.statistics.intervals import bootstrap_intervals
+from equipoise.statistics.pairs import exchanged
 from random_scores import random_scores
 
 
@@ -80,7 +82,34 @@ def test_bootstrap_interval_covers_the_mean_about_as_often_as_it_says() -> None:
     covered = np.mean([low <= 0 <= high for low, high in intervals])
     assert 0.88 < covered < 0.99
     assert bootstrap_interval([2.0, 2.0], rng) == (2.0, 2.0)
-    again = [bootstrap_interval([1, 2, 4], np.random.default_rng(3), method="BCa") for _ in range(2)]
-    assert again[0] == again[1]
     with pytest.raises(ValueError, match="not finite"):
         bootstrap_interval([1.0, np.nan], rng)
+
+
+def test_many_bootstrap_intervals_are_scipys_of_each_mean() -> None:
+    rng = np.random.default_rng(11)
+    columns = [rng.choice([0, 1 / 3, 0.5, 1], units) for units in (40, 7, 40, 2, 40)]
+    columns += [np.full(40, 0.1), np.array([0.5]), np.append(columns[0][1:], np.nan)]
+    found = bootstrap_intervals(columns, 5, level=0.9, resamples=2500)
+    for column, ends in zip(columns[:5], found, strict=False):
+        theirs = stats.bootstrap(
+            (column,), np.mean, confidence_level=0.9, n_resamples=2500, method="percentile", batch=1000, rng=5
+        ).confidence_interval
+        assert tuple(ends) == (theirs.low, theirs.high)
+    assert found[5].tolist() == [0.1, 0.1]
+    assert np.isnan(found[6:]).all()
+
+
+@pytest.mark.parametrize("units", [2, 9, 11, 12, 70, 500])
+def test_signs_are_exchanged_as_scipy_exchanges_them(units: int) -> None:
+    gaps = np.random.default_rng(units).choice([-1, -0.5, -1 / 3, 0, 0.25, 1 / 3, 0.7], (units, 3))
+    theirs = stats.permutation_test(
+        (gaps, np.zeros_like(gaps)),
+        lambda a, b, axis: np.mean(a - b, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=2500,
+        batch=1000,
+        rng=8,
+    )
+    assert exchanged(gaps, np.random.default_rng(8), 2500).tolist() == theirs.pvalue.tolist()

@@ -17,6 +17,7 @@ from equipoise.reports.claims import Evidence, stated
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution import derived, findings, marks, replica, words
 from equipoise.studies.attribution.design import of_experiment
+from equipoise.studies.attribution.study import Study
 
 MIRROR = os.environ.get("EQUIPOISE_MIRROR", "")
 THESIS = next(Path(MIRROR).parent.glob("papers/001_*.txt"), None) if MIRROR else None
@@ -24,7 +25,7 @@ THESIS = next(Path(MIRROR).parent.glob("papers/001_*.txt"), None) if MIRROR else
 
 @pytest.fixture(scope="module")
 def scored() -> pd.DataFrame:
-    return replica.recorded_answers(["qwen-1.5b", "qwen-0.5b"])
+    return replica.recorded_answers(Study.read("replica"), ["qwen-1.5b", "qwen-0.5b"])
 
 
 @pytest.fixture(scope="module")
@@ -241,6 +242,8 @@ def test_words_follow_the_interval(
     for low, high, said in [(1.0, 3.0, "people are"), (-3.0, -1.0, "language models are"), (-1.0, 3.0, "neither is")]:
         other = found | {"5.5-human": Evidence("CAB", (low + high) / 2, low, high, n=8)}
         assert said in words.answer(scored, other)[0]
+        sure = other | {"5.6-confident": Evidence("p", (low + high) / 2, low, high, n=8)}
+        assert ("are more probable" in words.lessons(sure)[-1]) == (low > 0)
     weak = scored[scored["model"] == "qwen-0.5b"]
     assert words.answer(weak, findings.evidence(weak)) == words.lessons(findings.evidence(weak)) == [words.NOBODY]
     assert "qwen-0.5b" in words.left_out(scored)
@@ -249,3 +252,19 @@ def test_words_follow_the_interval(
     assert "four times in five" in words.undecided(found)
     assert "four times in five" not in words.undecided(wider)
     assert words.in_print(printed).count("these do not") == 1
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"), [([(1, 2), (-1, 1)], "1 of 2"), ([(-1, 0), (0, 1)], "All 2"), ([(1, 2), (-3, -1)], "2 of 2")]
+)
+def test_a_title_counts_the_intervals_that_leave_zero(ends: list[tuple[int, int]], said: str) -> None:
+    table = pd.DataFrame(ends, columns=["low", "high"])
+    assert words.title_of_intervals(table, "CAB").startswith(said)
+
+
+def test_a_title_tells_the_positions_of_the_record_of_most_questions() -> None:
+    table = pd.DataFrame(
+        [("few", 3, 1, 99.0), ("many", 9, 1, 50.0), ("many", 9, 2, 80.0), ("many", 9, 3, 20.0)],
+        columns=["group", "questions", "position", "value"],
+    ).assign(benchmark="NQ")
+    assert words.title_of_positions(table) == "NQ: highest at position 2 (80), lowest at 3 (20)"

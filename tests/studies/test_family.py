@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +71,14 @@ def test_stop_models_of_the_case() -> None:
     assert nobody.filter(like="mean ").isna().all(axis=None)
     clusters = family.stop_model_clusters(nuggets, sets, patience=1000)
     assert len(clusters) == 6 * 11
+    assert f"words {copwa} 99.4%" in family.served_in_words(scores.reset_index())
+
+
+def test_a_grid_and_leads_are_said_in_words() -> None:
+    grid = pd.DataFrame({"measure": ["R", "GF"], "refusal": ["kept", "blind"], "padding": ["3 %", "kept"]})
+    assert family.broken_in_words(grid) == "refusal is broken by none; padding is broken by R"
+    ahead = pd.DataFrame({"attribute": ["", "X"], "measure": ["R", "GF"], "share ahead": [1.0, 0.5]})
+    assert family.leads_in_words("T", ahead) == "T: R 100%, GF X 50%"
 
 
 def test_verdicts_and_smallest_examples() -> None:

@@ -35,7 +35,7 @@ def test_a_tile_for_each_utterance_and_a_count_for_each_conversation(ax: Axes) -
     assert len(tiles) == 4
     assert [tile.get_x() for tile in tiles[:2]] == [0.0, 1.0]  # of one block: they touch
     assert tiles[2].get_x() > 2.0
-    assert texts(ax) == ["1", "3", "2", "1", "1,234", "1", "orders"]
+    assert texts(ax) == ["1 SE", "3 PT", "2 FT", "1 SE", "1,234", "1", "orders"]
 
 
 def test_boxes_span_the_orders_and_diamonds_mark_the_script(ax: Axes) -> None:

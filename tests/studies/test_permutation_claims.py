@@ -138,7 +138,6 @@ def test_treatments_and_what_the_sentences_say_of_them() -> None:
     assert table["run"].tolist() == ["CU", "LP", "RM3p", "all"] * 2
     assert table["change"].to_numpy() == pytest.approx(table["mean"] - table["script"])
     assert (table[table["treatment"] == "flat"][["change", "low", "high"]] == 0).all(axis=None)
-    assert "flat: +0.0000 [+0.0000, +0.0000]" in sentences.pooling(table, ["as it is", "flat"])
     two = pd.DataFrame(
         {"run": ["LP", "CU"] * 2, "variant": ["paper"] * 2 + ["program"] * 2, "mean": [0.4, 0.3, 0.1, 0.2]}
     )
@@ -170,15 +169,15 @@ def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
     needed = tables.orders_needed(exact[exact["run"] != "C"], [0.1])
     ranking = pd.DataFrame({"wanted": ["tau", "same"], "orders": [3, 14]})
     evidence = {"chance": Evidence("share", 0.3, 0.2, 0.4), "unseen": Evidence("share", 0.92, 0.9, 0.94)}
-    for low, high, word in [(0.01, 0.03, "less"), (-0.03, -0.01, "more"), (-0.01, 0.01, "neither less nor more")]:
+    for low, high, word in [(0.01, 0.03, "less"), (-0.03, -0.01, "more"), (-0.01, 0.01, "neither clearly less nor")]:
         evidence["rewriter"] = Evidence("sd", (low + high) / 2, low, high)
         said = sentences.answer(exact, needed, ranking, evidence, "nDCG@3")
-        assert f"moves {word}" in said[3]
+        assert f"varies {word}" in said[3]
         assert f"[{low:.3f}, {high:.3f}]" in said[3]
-    assert "over 20% [0%, 40%] of it (B) to 80% [20%, 140%] of it (A)" in said[0]
+    assert "by 20% [0%, 40%] of it (B) to 80% [20%, 140%] of it (A)" in said[0]
     assert "; C does not see the order" in said[0]
     assert "30% [20%, 40%]" in said[1]
-    assert said[2].startswith("14 orders of each conversation rank the systems as all orders do, and ")
+    assert said[2].startswith("14 orders of each conversation are enough to rank the systems as all orders do, and ")
     assert "within 0.1, both 19 times in 20" in said[2]
     assert "meant to hold 90% of the orders holds 92% [90%, 94%]" in said[4]
 
@@ -187,8 +186,8 @@ def test_sampled_ranges_are_said_as_shares() -> None:
     errors = pd.DataFrame({"error": [0.001, -0.01], "standard error": [0.002, 0.002], "minimum": [0.0, 0.0]})
     errors = errors.assign(maximum=1.0, **{"sampled minimum": [0.1, 0.2], "sampled maximum": [0.9, 0.8]})
     said = sentences.sampled_range(errors, 7)
-    assert "With up to 7 drawn orders" in said
-    assert "60% to 80%; 1 of 2 sampled means" in said
+    assert "Up to 7 drawn orders of each conversation show 60% to 80% of the range" in said
+    assert "; 1 of 2 sampled means" in said
     assert "the furthest by 0.0100" in said
 
 
@@ -196,5 +195,19 @@ def test_what_the_interaction_changes_is_said_with_every_test() -> None:
     without = pd.DataFrame({"source": ["permutation(topic)", "model"], "F": [0.7, 200.0], "p": [0.99, 1e-99]})
     after, by_chance = without.assign(F=[2.9, 5.4], p=[1e-9, 0.0007]), {"permutation(topic)": 0.001, "model": 0.002}
     said = sentences.interaction(without, after, by_chance)
-    assert "F = 0.70 (p = 0.99); out of it, F = 2.90 (p = 1e-09; by random renaming p = 0.001)" in said
+    assert "F = 0.70 (p = 0.99); once it is taken out, F = 2.90 (p = 1e-09; by randomisation p = 0.001)" in said
     assert "F = 200.00 against that residual (p = 1e-99), and with F = 5.40 over conversations (p = 0.0007;" in said
+
+
+def test_what_figures_show_is_said_in_numbers() -> None:
+    spread = pd.DataFrame({"topic": ["1"] * 4 + ["2"] * 2, "permutation": [0, 1, 2, 3, 0, 1]})
+    spread["value"] = [0.2, 0.3, 0.1, 0.4, 0.9, 0.8]
+    assert sentences.script_in_words(spread) == "Share of the orders above the script: 1 50%, 2 0%"
+    wins = pd.DataFrame({"a": ["x", "y", "x", "y"], "b": ["y", "x", "y", "x"], "wins": [1.0, 0.0, 0.25, 0.7]})
+    assert "In 50% of all pairs" in sentences.wins_in_words(wins)
+    errors = pd.DataFrame({"run": ["x"], "minimum": [0.1], "mean": [0.2], "maximum": [0.3]})
+    assert sentences.ranges_in_words(errors) == "x: 0.100, 0.200, 0.300"
+    stability = pd.DataFrame({"permutations": [1, 10], "same": [0.6, 0.94]})
+    assert sentences.stability_in_words(stability).endswith(": 1 60%, 10 94%")
+    correlations = pd.DataFrame({"run": ["x"] * 3 + ["y"], "correlation": [0.1, 0.2, 0.9, float("nan")]})
+    assert sentences.medians_in_words(correlations) == "Medians: x 0.20, y nan"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import bm25s
@@ -14,12 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
+from equipoise import project
+from equipoise.loaders import registry
+from equipoise.problems import InputError
 from equipoise.studies.query_by_example import figures as example_plots
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.interpolation import alpha_bounds
 from equipoise.studies.query_by_example.letters import lettered
-from equipoise.studies.query_by_example.self_supervision import hard_negatives, reciprocal_ranks, training_papers
-from equipoise.studies.query_by_example.systems import BM25, SYSTEMS, lexical_scores, read_scores
+from equipoise.studies.query_by_example.self_supervision import hard_negatives, training_papers
+from equipoise.studies.query_by_example.study import PAIR, Study
+from equipoise.studies.query_by_example.systems import BM25, lexical_scores
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
 from equipoise.systems.tokenisation import ANALYSERS, domain_wordpiece, standard_words, wordpiece
 
@@ -149,40 +154,40 @@ def test_hard_negatives_are_never_the_own_abstract() -> None:
         hard_negatives(TEXTS, TEXTS, top=5)
 
 
-def test_reciprocal_ranks_of_a_random_table() -> None:
-    scores = np.random.default_rng(0).normal(size=(6, 6))
-    ranks = [1 + sum(other > row[place] for other in row) for place, row in enumerate(scores)]
-    np.testing.assert_allclose(reciprocal_ranks(scores), 1 / np.array(ranks))
-
-
-def test_recorded_scores_must_fit_the_data(dataset: QueryByExample, tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    full = dataset.pairs.assign(tilde_tiny=1.5).sample(frac=1, random_state=0)
-    full.to_csv(path, index=False)
-    loaded = read_scores(path, dataset)
-    assert loaded[["query", "document"]].to_numpy().tolist() == dataset.pairs.to_numpy().tolist()
+def test_recorded_scores_must_fit_the_data(tmp_path: Path) -> None:
+    study = Study.read("replica")
+    path = project.root() / "data" / "outputs" / "query_by_example" / "scores.csv.gz"
+    try:
+        dataset = study.dataset()
+    except registry.DataUnreachable as error:
+        pytest.skip(f"upstream data is not on this machine: {error}")
+    full = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str))
+    full.sample(frac=1, random_state=0).to_csv(tmp_path / "scores.csv.gz", index=False)
+    found = replace(study, record=tmp_path).scores(dataset)
+    assert found[PAIR].equals(dataset.judgements[PAIR].sort_values(PAIR, ignore_index=True))
+    assert found["BM25 BERT-Token"].sum() == pytest.approx(full["BM25 BERT-Token"].sum())
+    assert {f"random.{seed}" for seed in study.seeds} | {"specter.1"} <= set(found)
     for broken in (
         full.iloc[1:],
         pd.concat([full, full.head(1)]),
-        full.assign(tilde_tiny=None),
-        full.replace("p1", "p9"),
+        full.assign(**{"tilde_minilm.2": None}),
+        full.drop(columns="tilde_minilm.2"),
     ):
-        broken.to_csv(path, index=False)
-        with pytest.raises(ValueError, match=r"scores\.csv does not fit the data"):
-            read_scores(path, dataset)
+        broken.to_csv(tmp_path / "scores.csv.gz", index=False)
+        with pytest.raises(InputError, match=r"every pair scored: record it again"):
+            replace(study, record=tmp_path).scores(dataset)
 
 
-def test_recorded_scores_of_the_repository_name_known_systems() -> None:
-    from equipoise import project
-
-    path = project.root() / "data" / "outputs" / "query_by_example" / "scores.csv"
-    scores = pd.read_csv(path, dtype={"query": str, "document": str})
-    systems = set(scores.columns) - {"query", "document"}
-    assert systems <= set(SYSTEMS)
-    assert not scores.duplicated(["query", "document"]).any()
-    assert np.isfinite(scores[sorted(systems)].to_numpy()).all()
-    assert (scores["tilde_minilm"] <= 0).all()  # a sum of logarithms of probabilities
-    assert (scores[[name for name in systems if name.startswith(("tildev2", "bm25", "lm"))]] >= 0).all(axis=None)
+def test_recorded_scores_of_the_repository_are_those_of_the_config() -> None:
+    scores = pd.read_csv(project.root() / "data" / "outputs" / "query_by_example" / "scores.csv.gz")
+    study = Study.read("replica")
+    learned = [column for name in study.settings()["systems"] for column in study.columns(name)]
+    pieces = [f"{model} {name}" for name in study.word_pieces for model in ("BM25", "LM")]
+    assert set(scores) == {*PAIR, *learned, *pieces}
+    assert not scores.duplicated(PAIR).any()
+    assert np.isfinite(scores[[*learned, *pieces]].to_numpy()).all()
+    assert (scores["tilde_minilm.1"] <= 0).all()  # a sum of logarithms of probabilities
+    assert (scores[[name for name in scores if name.startswith(("tildev2", "BM25", "LM"))]] >= 0).all(axis=None)
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +206,10 @@ def values() -> pd.DataFrame:
 @pytest.mark.parametrize("family", ["column", "table"])
 def test_letters_are_pairwise_t_tests_with_bonferroni(values: pd.DataFrame, family: str) -> None:
     runs = ["middle", "low", "high"]
-    table = lettered(values, runs, family=family).set_index("run")  # type: ignore[arg-type]
+    table = lettered(values, runs, family=family).set_index("model")  # type: ignore[arg-type]
     comparisons = 3 if family == "column" else 3 * 6
-    everywhere = pd.concat([values, values.assign(task="all", query=values["task"] + values["query"])])
+    by_paper = values.groupby(["run", "query", "measure"], as_index=False)["value"].mean()  # a paper counts once
+    everywhere = pd.concat([values, by_paper.assign(task="All")])
     for (task, measure), part in everywhere.groupby(["task", "measure"]):
         wide = part.pivot_table(index="query", columns="run", values="value")
         for run in runs:
@@ -216,10 +222,12 @@ def test_letters_are_pairwise_t_tests_with_bonferroni(values: pd.DataFrame, fami
                 and ttest_rel(wide[run], wide[other]).pvalue * comparisons < 0.05
             ]
             assert table.loc[run, f"{task} {measure} better than"] == "".join(beaten)
-    assert (table["all AP better than"] == ["b", "", "ab"]).all()
+    assert (table["All AP better than"] == ["b", "", "ab"]).all()
 
 
 def test_letters_need_known_systems(values: pd.DataFrame) -> None:
+    alone = lettered(values, ["low", "high"], together=False)
+    assert not [name for name in alone if name.startswith("All")]
     with pytest.raises(ValueError, match="no values of best"):
         lettered(values, ["low", "best"])
     with pytest.raises(ValueError, match="family must be"):
@@ -252,19 +260,29 @@ def test_figures_draw_what_they_are_given() -> None:
 
     means = pd.DataFrame(
         [
-            ("f", measure, task, alpha, alpha / 2)
-            for measure in ("AP", "nDCG")
+            (fusion, measure, task, alpha, alpha / 2 + place + 10 * (task == "t") + 100 * (fusion == "g"))
+            for fusion in "fg"
             for task in "st"
+            for place, measure in enumerate(("AP", "nDCG"))
             for alpha in (0.0, 0.5, 1.0)
         ],
         columns=["fusion", "measure", "task", "alpha", "value"],
     )
     best = means.groupby(["fusion", "measure", "task"])["value"].max().reset_index()
     figure_3, grid = plt.subplots(2, 2)
-    example_plots.interpolation_sweep(grid, means, best)
-    assert grid[1, 0].lines[0].get_ydata().tolist() == [0.0, 0.25, 0.5]
-    assert set(grid[1, 0].lines[1].get_ydata()) == {0.5}
+    names = {"f": "F", "g": "G"}
+    means = means.assign(low=means["value"], high=means["value"])
+    example_plots.interpolation_sweep(grid, means, best, names)
+    for row, measure in enumerate(("AP", "nDCG")):
+        assert grid[row, 0].get_ylabel() == measure
+        for column, task in enumerate("st"):
+            for place in range(2):
+                curve, level = grid[row, column].lines[2 * place : 2 * place + 2]
+                first = row + 10 * column + 100 * place
+                assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5], task
+                assert set(level.get_ydata()) == {first + 0.5}
+    assert [text.get_text() for text in figure_3.legends[0].get_texts()][:2] == ["F", "G"]
     with pytest.raises(ValueError, match="is longer than"):
-        example_plots.interpolation_sweep(grid[:1], means, best)
+        example_plots.interpolation_sweep(grid[:1], means, best, names)
     for drawn in (figure, figure_2, figure_3):
         plt.close(drawn)

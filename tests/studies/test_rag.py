@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from equipoise.studies.attribution import answering as rag
 from equipoise.studies.attribution import design, prompts
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
 from equipoise.studies.attribution.marks import paired_t_bounds
+from equipoise.studies.attribution.study import Asked, Study
 
 PLAIN = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")
 GREEDY = Sampling(temperature=0, max_tokens=20)
@@ -113,7 +115,7 @@ def test_other_metadata_comes_as_a_small_table() -> None:
 
 
 def test_a_prompt_shows_labels_only_where_they_are_told() -> None:
-    asked = prompts.read_prompts()
+    asked = STUDY.wording()
     plain = asked.answer("who left?", [prompts.Passage("Ann left."), prompts.Passage("Bo came.")])
     told = asked.answer(
         "who left?",
@@ -137,7 +139,7 @@ def test_a_prompt_shows_labels_only_where_they_are_told() -> None:
 def test_the_worked_examples_favour_neither_group() -> None:
     cited: Counter[int] = Counter()
     shown: Counter[int] = Counter()
-    for example in prompts.read_prompts().examples:
+    for example in STUDY.wording().examples:
         found = citations(example.answer, len(example.passages)).cited
         cited.update(example.passages[number - 1][1] for number in found)
         shown.update(group for _, group in example.passages)
@@ -361,54 +363,46 @@ def test_a_server_without_good_probabilities_still_answers(
 # --- the recorded replica -------------------------------------------------------------------------------------------
 
 
-RECORDINGS = [
-    (sample, path.stem)
-    for sample, of in design.SAMPLES.items()
-    for path in sorted(project.root().joinpath("data", *of.folder).glob("qwen-*.jsonl"))
-]
+STUDY = Study.read("replica")
 
 
-@pytest.mark.parametrize(("sample", "name"), RECORDINGS)
-def test_a_recording_holds_whole_cells_of_the_design(sample: str, name: str) -> None:
-    of = design.SAMPLES[sample]
-    settings, answers = read_record(of.file(f"{name}.jsonl"))
+@pytest.mark.parametrize("name", STUDY.records)
+def test_a_recording_holds_whole_cells_of_the_design(name: str) -> None:
+    of = STUDY.samples[STUDY.records[name].sample]
+    settings, answers = read_record(STUDY.answers(name))
     assert [len(sha256) for sha256 in settings["models"].values()] == [64]
     assert answers["gold"].map(len).ge(1).all()
     assert (answers["documents"] == answers["k"]).all()
     assert answers["relevant"].map(len).eq(1).all()
-    known = pd.concat([design.of_experiment(answers, experiment) for experiment in design.CELLS])
+    asked = STUDY.records[name].experiments
+    known = design.with_experiments(answers, STUDY)["experiments"]
+    for benchmark, held in zip(answers["benchmark"], known, strict=True):
+        assert set(held) & set(asked[benchmark])
     keys = ["benchmark", "retriever", "labels", "k", "mode", "relevant_author", "nonrelevant_author", "question"]
-    assert len(known.drop_duplicates(keys)) == len(answers)
     sizes = answers.groupby(keys[:-1]).size().groupby("relevant_author")
     assert (sizes.min() == sizes.max()).all()
     # a question has the same passages in the same order in every mode
     orders = answers.groupby(["benchmark", "retriever", "k", "question"])["shown"].nunique()
     assert (orders == 1).all()
-    first = design.inputs("NQ", of)
+    first = design.inputs("NQ", of.folder)
     ranked = first[first["retriever"] == "BM25"].groupby("question")["document"].agg(list)
     for row in answers[(answers["benchmark"] == "NQ") & (answers["retriever"] == "BM25")].itertuples():
         assert set(row.shown) == set(ranked[row.question][: row.k])
         assert row.shown[row.relevant[0] - 1] == ranked[row.question][0]
 
 
-@pytest.mark.parametrize(("sample", "name"), RECORDINGS)
-def test_the_prompts_on_record_are_those_of_the_code(sample: str, name: str) -> None:
-    of = design.SAMPLES[sample]
-    settings, _ = read_record(of.file(f"{name}.jsonl"))
-    assert settings["inputs"] == recording.settings_of(inputs=of.answer_files())["inputs"]
-
-
 def test_the_large_sample_begins_with_the_questions_of_the_small_one() -> None:
-    small, large = (design.inputs("NQ", sample) for sample in design.SAMPLES.values())
+    small, large = (design.inputs("NQ", sample.folder) for sample in STUDY.samples.values())
     first = small[small["retriever"] == "BM25"].reset_index(drop=True)
     pd.testing.assert_frame_equal(large.head(len(first)), first)
 
 
-@pytest.mark.parametrize("sample", design.SAMPLES.values(), ids=design.SAMPLES)
-def test_tasks_tell_the_labels_that_their_mode_says(sample: design.Sample) -> None:
-    cells = design.CELLS["modes"] + design.CELLS["mixed"]
+@pytest.mark.parametrize("sample", STUDY.samples)
+def test_tasks_tell_the_labels_that_their_mode_says(sample: str) -> None:
+    record = Asked(sample, STUDY.writer, {"NQ": ("modes", "mixed")}, 5)
+    cells = STUDY.cells("NQ", "modes", "mixed")
     try:
-        wanted = design.tasks("NQ", cells, 5, 0, sample)
+        wanted = design.tasks(replace(STUDY, records={"x": record}, repeated=""), "x")
     except registry.DataUnreachable as error:
         pytest.skip(f"needs upstream data: {error}")
     # a record that is cut off has cells of one size

@@ -1,6 +1,7 @@
 """Dialogues with ratings, samples of them, and their counterfactuals."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from statistics import multimode as mode
 
@@ -15,9 +16,14 @@ from equipoise import project
 from equipoise.loaders import registry
 from equipoise.problems import InputError
 from equipoise.reports.printed import compare, printed_table
-from equipoise.studies.satisfaction.data import COLLECTIONS, collection, load_relabelled, ordered_subset
+from equipoise.studies.satisfaction.data import (
+    COLLECTIONS,
+    balanced_order,
+    collection,
+    drawn_dialogues,
+    load_relabelled,
+)
 from equipoise.studies.satisfaction.dialogues import label_of, parts_of, service_of, turn_samples, without_dissenters
-from equipoise.studies.satisfaction.prompts import counterfactual_prompt, written_responses
 from equipoise.studies.satisfaction.readers import read_dialogues, read_samples
 from equipoise.studies.satisfaction.readings import READ, reading_shares, readings, wrong_labels
 from equipoise.studies.satisfaction.swapped import swap_responses
@@ -195,22 +201,6 @@ def test_swap_needs_samples_and_donors() -> None:
         swap_responses(samples.iloc[:0], samples)
 
 
-def test_written_responses_go_through_the_prompt() -> None:
-    samples = both_outcomes().iloc[:2]
-    asked: list[str] = []
-
-    def echo(prompt: str) -> str:
-        asked.append(prompt)
-        return samples["systems"].iloc[0][-1] if len(asked) == 1 else "\nSYSTEM: Sorry.\nUSER: Oh."
-
-    made = written_responses(samples, echo, [("USER: Hi", "Hello.")], writer="echo", last=2)
-    assert made["sample"].tolist() == [samples["sample"].iloc[1]]  # the other wrote the same again
-    assert made["systems"].iloc[0][-1] == "Sorry."
-    assert made["writer"].tolist() == ["echo"]
-    users, systems = samples["users"].iloc[0], samples["systems"].iloc[0]
-    assert asked[0] == counterfactual_prompt(users, systems, [("USER: Hi", "Hello.")], 2)
-
-
 def here(name: str) -> None:
     from equipoise.loaders.registry import entries, verify
 
@@ -249,7 +239,7 @@ def test_readings_are_of_what_is_drawn_and_others_are_refused(tmp_path: Path, mo
     read = readings(held)
     assert len(read) == 2 * READ
     assert read["reason"].str.len().between(10, 100).all()
-    told = held[0].swapped.set_index("sample").loc[read.loc[read["collection"] == "MultiWOZ", "sample"]]
+    told = held[0].turned.set_index("sample").loc[read.loc[read["collection"] == "MultiWOZ", "sample"]]
     assert (told["dissatisfied"] == (read["shown"][: len(told)] == "dissatisfied").to_numpy()).all()
     recorded = project.data("outputs", "satisfaction", "readings.csv").read_text()
     file = tmp_path / "readings.csv"
@@ -282,14 +272,17 @@ def test_collection_has_the_parts_of_the_thesis_and_honest_swaps(name: str) -> N
     assert held.dialogues.groupby("dialogue").ngroups == 1000
     printed = printed_table("thesis/table-3.1")[name][:5].str.replace(",", "").astype(int)
     assert (held.dialogues["speaker"] == "USER").sum() == printed.sum()
-    test, swapped = held.part("test"), held.swapped
+    test, swapped = held.part("test"), held.turned
     assert held.samples["sample"].is_unique
     assert held.samples.groupby("part")["dialogue"].nunique().loc[["test", "valid"]].tolist() == [100, 100]
     merged = test.merge(swapped, on="sample", suffixes=("", "_turned"))
     assert (merged["dissatisfied"] != merged["dissatisfied_turned"]).all()
     train = set(held.part("train")["dialogue"])
     assert not train & set(swapped["donor"].str.partition(":")[0])
-    begun = ordered_subset(held, 40)
-    assert begun["dissatisfied"].sum() == 20
-    assert begun["sample"].tolist() == ordered_subset(held, 60)["sample"].tolist()[:40]
-    assert np.isin(begun["sample"], swapped["sample"]).all()
+    assert balanced_order(held)["dissatisfied"].head(40).sum() == 20
+    worlds = held.worlds()
+    drawn = [drawn_dialogues(worlds[worlds["world"] != "valid"], most) for most in (3, 5, 0)]
+    for fewer, more in pairwise(drawn):
+        assert fewer["sample"].tolist() == more["sample"].tolist()[: len(fewer)]
+    assert drawn[0]["dialogue"].nunique() == 3
+    assert len(drawn[2]) == len(test) + len(swapped)

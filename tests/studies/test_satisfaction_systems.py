@@ -14,7 +14,8 @@ from equipoise import project
 from equipoise.problems import InputError
 from equipoise.studies.satisfaction import systems as estimators
 from equipoise.studies.satisfaction.data import Collection, predictions
-from equipoise.studies.satisfaction.prompts import few_shot_prompt, label_probability
+from equipoise.studies.satisfaction.prompts import LABELS, Told, filled, label_probability, read_prompt, response_in
+from equipoise.studies.satisfaction.study import Study
 from equipoise.systems.language_models import load_server
 
 
@@ -87,21 +88,55 @@ def test_up_sampling_and_constant() -> None:
     assert estimators.constant(samples, pd.DataFrame({"dissatisfied": [True, True, False]})).tolist() == [1.0, 1.0]
 
 
-def test_prompt_shows_labels_in_order_and_ends_where_the_label_belongs() -> None:
-    examples = [("USER: one", "Satisfied"), ("USER: two", "Dissatisfied")]
-    prompt = few_shot_prompt(["a", "b"], ["c", "d"], examples, last=1)
-    assert prompt.index("USER: one") < prompt.index('"Satisfied".') < prompt.index("USER: two")
-    assert prompt.endswith('USER: b\nSYSTEM: d\nLabel of Example 3 is "')
-    assert "USER: a" not in prompt
-    with pytest.raises(ValueError, match="found Neutral"):
-        few_shot_prompt(["a"], ["b"], [("x", "Neutral")])
+def test_prompts_are_those_that_the_thesis_prints() -> None:
+    paper = project.root() / "papers" / "001_5b5e280377e2ee8c.txt"
+    if not paper.is_file():
+        pytest.skip("the text of the thesis is not on this machine")
+    printed = " ".join(paper.read_text().replace("**", "").split())
+    folder = project.root() / "data" / "studies" / "satisfaction"
+    for name in ("few-shot", "counterfactual"):
+        assert " ".join((folder / f"{name}-prompt.txt").read_text().split()) in printed
+
+
+def test_a_prompt_is_filled_once_and_shows_labels_in_order(tmp_path: Path) -> None:
+    study = Study.read("replica").estimators["few-shot"]
+    assert study.prompt is not None
+    text = read_prompt(study.prompt, [])
+    prompt = filled(text, "USER: {Example Dialogue 1}", ["USER: one", "USER: two"])
+    places = [prompt.index(part) for part in ("USER: one", f'"{LABELS[0]}".', "USER: two", f'"{LABELS[1]}".')]
+    assert places == sorted(places)
+    assert prompt.endswith("USER: {Example Dialogue 1}\n\nLabel of Example 3 is:")
+    (tmp_path / "other.txt").write_text("Label {this}")
+    with pytest.raises(InputError, match=r"one with \{Input Dialogue\} in it"):
+        read_prompt(tmp_path / "other.txt", ["{Input Dialogue}"])
 
 
 def test_label_probability_adds_the_beginnings_of_each_label() -> None:
-    shares = {"D": 0.2, " Dis": 0.1, "S": 0.25, "Sat": 0.05, "Not": 0.3, "": 0.1}
-    found = label_probability({token: math.log(share) for token, share in shares.items()})
+    shares = {"D": 0.2, ' "Dis': 0.1, "S": 0.25, "**Sat": 0.05, "Not": 0.3, "": 0.1, '"': 0.2}
+    found = label_probability(Told("", {token: math.log(share) for token, share in shares.items()}))
     assert found == pytest.approx(0.3 / 0.6)
-    assert label_probability({"Not": -0.1}) == 0.5
+    assert label_probability(Told("", {"Not": -0.1})) == 0.5
+
+
+def test_a_label_that_was_written_is_on_its_side_whatever_its_probability() -> None:
+    sure = {"Dis": math.log(0.4)}
+    assert label_probability(Told('is "Dissatisfied".', sure, alone=True)) == pytest.approx(0.7)
+    assert label_probability(Told("satisfied, not Dissatisfied", sure, alone=True)) == pytest.approx(0.3)
+    assert label_probability(Told("Dissatisfied", {})) == 1
+    assert label_probability(Told("neither", sure, alone=True)) == 0.5
+
+
+def test_a_response_is_the_line_behind_its_speaker() -> None:
+    assert response_in("**Counterfactual:**\n\nSYSTEM: Sorry.\nUSER: Oh.") == "Sorry."
+    assert response_in("\n Sorry.\n") == "Sorry."
+    assert response_in(" \n") == ""
+
+
+def test_under_sampling_keeps_every_dissatisfied_sample() -> None:
+    labels = np.array([True, False, False, True, False, False])
+    rows = estimators.under_sampled(labels, np.random.default_rng(1))
+    assert labels[rows].sum() == 2
+    assert len(set(rows)) == len(rows) == 4
 
 
 def test_models_that_are_not_there_are_named(tmp_path: Path) -> None:
@@ -128,33 +163,31 @@ def test_training_of_the_hawkes_estimator_repeats_and_learns() -> None:
 
 
 def test_recorded_predictions_are_whole() -> None:
-    table = predictions([], "encoder", "hawkes", "few-shot")
+    study = Study.read("replica")
+    paths = {name: study.file(f"{name}.csv") for name in study.estimators}
+    table = predictions([], paths)
     assert set(table["collection"]) == {"MultiWOZ", "SGD"}
     complete = table[table["system"] != "few-shot"].groupby(["collection", "system", "setup", "world"]).size()
     assert complete.groupby(["collection", "world"]).nunique().eq(1).all()
     assert len(complete) == 2 * 2 * 3 * 3
-    pairs = table[table["system"] == "few-shot"].groupby(["collection", "sample"])["world"].agg(set)
-    assert pairs.map({"Main", "swapped"}.__eq__).all()
-    assert (
-        table["dissatisfaction"].groupby([table["collection"], table["system"], table["setup"]]).nunique().gt(10).all()
-    )
+    keys = [table["collection"], table["system"], table["setup"]]
+    assert table["dissatisfaction"].groupby(keys).nunique().gt(10).all()
 
 
-def test_predictions_of_other_swapped_responses_are_refused() -> None:
+def test_predictions_of_other_responses_are_refused() -> None:
     other = pd.DataFrame({"sample": ["0:6"], "donor": ["1:6"]})
-    with pytest.raises(ValueError, match="hawkes labelled other swapped responses of SGD: record anew"):
-        predictions([Collection("SGD", pd.DataFrame(), pd.DataFrame(), other)], "hawkes")
+    path = project.data("outputs", "satisfaction", "hawkes.csv")
+    with pytest.raises(ValueError, match="hawkes labelled other last responses of SGD: record anew"):
+        predictions([Collection("SGD", pd.DataFrame(), pd.DataFrame(), "turn", other)], {"hawkes": path})
 
 
-def test_broken_recordings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "data" / "outputs" / "satisfaction"
-    (folder / "settings").mkdir(parents=True)
-    (folder / "settings" / "x.json").write_text(json.dumps({"swapped": {}}))
-    monkeypatch.setattr(project, "data", lambda *parts: tmp_path.joinpath("data", *parts))
-    header = "collection,world,sample,system,setup,dissatisfaction\n"
-    (folder / "x.csv").write_text(header + "SGD,Main,1:6,x,,1.5\n")
+def test_broken_recordings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "x.json").write_text(json.dumps({"turned": {}}))
+    header, path = "collection,world,sample,system,setup,dissatisfaction\n", tmp_path / "x.csv"
+    path.write_text(header + "SGD,Main,1:6,x,,1.5\n")
     with pytest.raises(ValueError, match="probabilities"):
-        predictions([], "x")
-    (folder / "x.csv").write_text("collection,world\nSGD,Main\n")
+        predictions([], {"x": path})
+    path.write_text("collection,world\nSGD,Main\n")
     with pytest.raises(InputError):
-        predictions([], "x")
+        predictions([], {"x": path})

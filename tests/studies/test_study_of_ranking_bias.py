@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,68 @@ def test_a_record_of_other_files_is_neither_taken_nor_written_over(
     assert kept == {path.name: path.read_bytes() for path in (tmp_path / "recorded").iterdir()}
     moved, _ = recorded(record="again")
     assert name.startswith("original") or Study.read(str(moved)).settings("QS1")["account"]["words"] == 322
+
+
+RANKERS: dict[str, Any] = SMALL["rankers"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"depth": 5}, "column depth: found 20, wanted 5, or another record"),
+        (
+            {"rankers": RANKERS | {"bm25": {"kind": "bm25", "about": "theirs"}}},
+            'column runs: bm25: about: found "ours", wanted "theirs", or another record',
+        ),
+    ],
+)
+def test_a_record_of_other_settings_is_refused_and_they_are_named(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    recorded()
+    config = config_in(tmp_path, **changes)
+    result = CliRunner().invoke(main, ["study", "ranking_bias", "--config", str(config), "--dry-run"])
+    assert result.exit_code == 2, result.output
+    assert said in result.output
+
+
+def test_weights_that_are_not_those_of_the_record_are_refused(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path
+) -> None:
+    recorded()
+    for name in ("QS1", "QS2"):
+        path = tmp_path / "recorded" / f"tiny-{name.lower()}_settings.json"
+        held = json.loads(path.read_text())
+        dense = {"kind": "dense", "about": "x", "model": "small", "precision": "float32", "length": 256}
+        held["runs"]["dense"], held["models"] = dense, {"small": "0" * 64}
+        path.write_text(json.dumps(held))
+    (tmp_path / "models" / "small").mkdir(parents=True)
+    (tmp_path / "models" / "small" / "model.safetensors").write_bytes(b"others")
+    asked = {"kind": "dense", "about": "x", "model": "small"}
+    config = config_in(tmp_path, rankers=RANKERS | {"dense": asked})
+    command = ["study", "ranking_bias", "--config", str(config), "--dry-run"]
+    assert CliRunner().invoke(main, command).exit_code == 0  # without weights at hand there is nothing to compare
+    result = CliRunner().invoke(main, [*command, "--models", str(tmp_path / "models")])
+    assert result.exit_code == 2
+    assert "column models: small: found" in result.output
+
+
+def test_a_ranker_is_added_to_a_record_and_the_others_stay(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path
+) -> None:
+    config, _ = recorded()
+    before = Study.read(str(config)).runs()
+    again = RANKERS["given"] | {"about": "the same files again"}
+    shutil.rmtree(tmp_path / "work")  # nothing that was kept is needed
+    config, told = recorded(rankers=RANKERS | {"again": again})
+    assert "QS1, tiny-qs1, again: 0 of 1 rankers recorded" in told
+    assert "bm25:" not in told
+    after = Study.read(str(config)).runs()
+    pd.testing.assert_frame_equal(after[after["run"] != "again"].reset_index(drop=True), before)
+    columns = ["queries", "world", "topic", "document", "rank", "score"]
+    both = [after[after["run"] == name][columns].reset_index(drop=True) for name in ("given", "again")]
+    pd.testing.assert_frame_equal(*both)
+    assert set(Study.read(str(config)).settings("QS2")["runs"]) == {"bm25", "given", "again"}
 
 
 def test_what_the_thesis_asks_and_is_not_there_is_named(tmp_path: Path, recorded: Callable[..., Any]) -> None:

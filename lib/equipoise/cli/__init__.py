@@ -22,6 +22,7 @@ from equipoise.cli import (
     reports,
     score_cases,  # noqa: F401 - it adds to score
     score_lists,  # noqa: F401 - it adds to score
+    score_overlap,  # noqa: F401 - it adds to score
     study,
 )
 from equipoise.cli.score import score

@@ -91,7 +91,7 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
     mpl.use("Agg")  # no window is wanted
     from matplotlib import pyplot as plt
 
-    from equipoise.plots import save_svg, use_style
+    from equipoise.plots import rendered, use_style
     from equipoise.plots.orders import preference_panels, spread_of_conversations
 
     use_style()
@@ -101,7 +101,7 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
         runs, rng = list(tables["table-2"]["run"]), np.random.default_rng(0)
         figures["figure-2"] = preference_panels(tables["figure-2"], runs, PANELS, rng)
     for name, figure in figures.items():
-        save_svg(figure, folder / f"{name}.svg", CAPTIONS[name])
+        (folder / f"{name}.svg").write_bytes(rendered(figure, "svg", CAPTIONS[name], name))
         plt.close(figure)
 
 

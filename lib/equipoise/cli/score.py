@@ -34,14 +34,23 @@ def _conversations(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _told(nuggets: Any) -> Any:
+def _told(nuggets: Any, patience: float) -> Any:
     """The nugget table, once it is said what it has; a conversation without relevant nuggets is one that failed."""
+    import warnings
+
     import pandas as pd
+
+    from equipoise.coverage import Unseen
 
     turns = pd.DataFrame({"conversation": nuggets.conversation, "turn": nuggets.turn, "relevant": nuggets.level > 0})
     useful = turns.groupby(["conversation", "turn"])["relevant"].any()
     told = f"{turns['relevant'].sum():,} relevant nuggets in {useful.sum():,} of {len(useful):,} turns"
-    click.echo(f"seen: {told} of {len(nuggets.conversations):,} conversations", err=True)
+    late = int((turns["relevant"] & (nuggets.end > patience)).sum())
+    told = f"{told} of {len(nuggets.conversations):,} conversations"
+    click.echo(f"seen: {told}" + (f"; {late:,} end beyond the patience" if late else ""), err=True)
+    if late == turns["relevant"].sum():
+        found = f"all relevant nuggets end beyond {patience:g} words" if late else "no relevant nugget anywhere"
+        warnings.warn(f"{found}: nobody is served in any conversation", Unseen, stacklevel=2)
     return nuggets
 
 
@@ -58,8 +67,8 @@ def _table(
     chosen = {name: sets[name] for name in select or sets}
     if not nuggets.is_dir():
         if cluster is not None:
-            raise click.UsageError(f"--cluster scores a folder of Parquet files; {nuggets} is one file")
-        return _told(read_nuggets(nuggets, sets, list(chosen))), chosen
+            raise click.UsageError(f"--cluster scores a folder of files; {nuggets} is one file")
+        return _told(read_nuggets(nuggets, sets, list(chosen)), options["patience"]), chosen
     if output is None:
         raise click.UsageError(f"{nuggets} is a folder of partitions; name a folder to make with --output")
     from equipoise import parquet_folders
@@ -87,7 +96,7 @@ def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
 def score_gfrc(
     nuggets: Path, attributes: Path, select: Any, output: Any, force: bool, cluster: Any, **options: Any
 ) -> None:
-    """R, GF and GFRC of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    """R, GF and GFRC of every conversation in NUGGETS: a CSV, JSON Lines or Parquet file, or a folder of such."""
     refuse_outputs({"-o": (output, FOLDER if nuggets.is_dir() else SCORES)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
 
@@ -119,7 +128,7 @@ def score_gfrc2(
     compare: bool,
     **options: Any,
 ) -> None:
-    """EGNP, EGF and GFRC2 of every conversation in NUGGETS, a CSV or Parquet file, or a folder of Parquet files."""
+    """EGNP, EGF and GFRC2 of every conversation in NUGGETS: a CSV, JSON Lines or Parquet file, or a folder of such."""
     outputs = {"-o": (output, FOLDER if nuggets.is_dir() else SCORES), "--clusters": (clusters, CLUSTERS)}
     refuse_outputs(outputs | {"--factors": (parts, FACTORS)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc2 import factors, gfrc2, user_clusters
@@ -131,7 +140,9 @@ def score_gfrc2(
         return
     tables = {output: gfrc2(*found, **options)}
     if clusters is not None or parts is not None:
-        leaving = user_clusters(*found, **{name: options[name] for name in options if name != "unserved"})
+        leaving = user_clusters(
+            *found, **{name: options[name] for name in options if name not in ("unserved", "by_group")}
+        )
         files = {clusters: leaving, parts: factors(leaving)}
         tables |= {file: made for file, made in files.items() if file is not None}
     if compare:
@@ -139,7 +150,7 @@ def score_gfrc2(
 
         from equipoise.measures.gfrc import gfrc
 
-        shared = {choice.name for choice in options_of(gfrc)} - {"weights"}
+        shared = {choice.name for choice in options_of(gfrc)} - {"weights", "by_group"}
         others = {name: value for name, value in options.items() if name in shared}
         tables[output] = pd.concat([tables[output], gfrc(*found, **others)], ignore_index=True)
     write(tables | {output: with_ends(tables[output])})

@@ -33,7 +33,11 @@ def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
     write({output: worst_cases(read_scores(scores), **options)})
 
 
-@score.command("tree", cls=DeclaredCommand, declared=[Declared(GFRC2), Declared(WORST, only=("worst", "worse"))])
+@score.command(
+    "tree",
+    cls=DeclaredCommand,
+    declared=[Declared(GFRC2, without=("by_group",)), Declared(WORST, only=("worst", "worse"))],
+)
 @click.argument("tree", type=FILE)
 @click.argument("nuggets", type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")

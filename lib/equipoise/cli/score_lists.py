@@ -196,6 +196,7 @@ def score_gfr(
 @click.option("--authors", nargs=2, default=("", ""), metavar="RELEVANT OTHER", help="Authors, for such files.")
 @click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
+@CLUSTER
 def score_attribution(
     answers: tuple[str, ...],
     qrels: Any,
@@ -203,27 +204,38 @@ def score_attribution(
     output: Any,
     force: bool,
     figure: Any,
+    cluster: Any,
     difference: float,
     **options: Any,
 ) -> None:
     """Precision and recall of the citations in answers, and how they change with the authors named.
 
-    A line of a .jsonl file holds question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y),
-    relevant_author, nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were
-    shown), gold (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys. Files of TREC (RAG,
-    RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each (Informed=run.jsonl; Vanilla unless stated). CAS
-    compares Informed with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations. The
-    last lines, on standard error, say of each CAB whether its interval decides it, and else how many questions would.
+    A file may be a folder of files, which are read one by one. A line of a .jsonl file holds question, mode (Vanilla,
+    Informed, CF-informed, or two of them as X/Y), relevant_author, nonrelevant_author, answer, relevant (document
+    numbers), and optionally documents (how many were shown), gold (answers), citations ([{"document": 2,
+    "probability": 0.9}]), and further keys. Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of
+    one MODE each (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
+    Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard error, say of each
+    CAB whether its interval decides it, and else how many questions would.
     """
     check_figure(figure)
     from equipoise.loaders.rag_answers import paths, read_answer_files, run_name
 
     refuse_outputs({"-o": (output, SCORES), "--figure": (figure, DRAWING)}, [*paths(answers), qrels], force=force)
+    from equipoise import parquet_folders
     from equipoise.measures import attribution
+    from equipoise.measures.attribution.scores import EACH, attribution_rows
+    from equipoise.parquet_folders import cluster as connect
 
-    table = read_answer_files(answers, qrels, authors)
-    with tells_what_was_seen(options["least_seen"]):
-        scores = attribution.score_attribution(table, run=run_name(answers), **options)
+    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
+        if executor is None and not any(Path(path).is_dir() for path in paths(answers)):
+            table = read_answer_files(answers, qrels, authors)
+            scores = attribution.score_attribution(table, run=run_name(answers), **options)
+        else:
+            style, each = options["citation_style"], {name: options[name] for name in EACH}
+            parts = parquet_folders.score_answers(answers, qrels, authors, options["by"], style, each, executor)
+            rest = {name: value for name, value in options.items() if name not in (*EACH, "citation_style")}
+            scores = attribution_rows(parts, run=run_name(answers), **rest)
     told = {"by": options["by"], "favoured": options["favoured"], "level": options["level"]}
     figures = {}
     if figure is not None:

@@ -11,7 +11,15 @@ from typing import Any
 
 import click
 
-FILE = click.Path(path_type=Path)
+
+class _File(click.Path):
+    """A path; a dash is the standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert("/dev/stdin" if value == "-" else value, param, ctx)
+
+
+FILE = _File(path_type=Path)
 FORCE = click.option("--force", is_flag=True, help="Write over a file even if it holds something else.")
 INTERVALS = click.option("--intervals", is_flag=True, help="Add means over topics with bootstrap intervals.")
 MEANS = "equipoise.mean_intervals.with_mean_intervals"
@@ -20,6 +28,7 @@ CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to s
 
 SAMPLES = {
     "--run": ("q1 Q0 d7 1 12.5 bm25", "q1 Q0 d2 2 11.9 bm25"),
+    "--ids": ("document,counterfactual", "d7,d7-cf"),
     "--qrels": ("q1 0 d7 2", "q1 0 d2 0"),
     "--membership NAME=": ("document,group", "d7,female"),
     "--membership, by shares": ("q1 d7 0.25 0.75", "q1 d2 1 0"),
@@ -96,7 +105,7 @@ def named(texts: Iterable[str], option: str) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or name.strip() in found:
             raise click.BadParameter(f"{option} is written NAME=VALUE, each name once; found {text!r}")
-        found[name.strip()] = value
+        found[name.strip()] = "/dev/stdin" if value == "-" else value
     return found
 
 

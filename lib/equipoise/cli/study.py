@@ -12,7 +12,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("chapter", type=click.Choice(["ranking_bias"]))
+@click.argument("chapter", type=click.Choice(["query_by_example", "satisfaction", "ranking_bias", "attribution"]))
 @click.option("--config", default="replica", help="A name in data/studies/CHAPTER, or a YAML file.")
 @click.option("--models", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of checkpoints.")
 @click.option("--work", type=_FOLDER, default=Path("study"), help="Folder of what is kept on the way.")

@@ -110,16 +110,6 @@ def axes(*grid: int, **options: Any) -> Any:
 
 def drawn(ax: Any, path: Path, title: str) -> bytes:
     """The figure of some axes as the bytes of a file, SVG, PDF or PNG by its ending, the same at every run."""
-    import matplotlib as mpl
+    from equipoise.plots import rendered
 
-    from equipoise.problems import plain
-
-    kind, file = path.suffix.lower().lstrip("."), io.BytesIO()
-    metadata = {
-        "svg": {"Date": None, "Creator": None, "Title": plain(title)},
-        "png": {"Software": None},
-        "pdf": {"CreationDate": None},
-    }
-    with mpl.rc_context({"svg.hashsalt": title}):
-        ax.get_figure(root=True).savefig(file, format=kind, bbox_inches="tight", dpi=144, metadata=metadata.get(kind))
-    return file.getvalue()
+    return rendered(ax.get_figure(root=True), path.suffix.lower().lstrip("."), title)

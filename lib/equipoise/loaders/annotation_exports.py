@@ -30,7 +30,7 @@ import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.declare import checked
-from equipoise.files import opened
+from equipoise.files import BOM, head
 from equipoise.loaders.annotation_formats import KNOWN, Span, doccano, studio
 from equipoise.loaders.annotation_labels import Meaning
 from equipoise.loaders.chats import SPEAKERS, word_of
@@ -153,6 +153,9 @@ class _Reader:
         reading = self.reading(item, [(texts.get(span.part, ""), span) for span in spans])
         for span in spans:
             quoted, where = f" {shown(span.quote)}" if span.quote else "", texts.get(span.part, "")
+            if span.start is None and span.part is None:
+                item.wrong(self.problems, "", f"label {shown(span.said[0][1])} of no place", "start, end and label")
+                continue
             wrong = f"span {shown(span.start)[1:-1]}-{shown(span.end)[1:-1]}{quoted}"
             if (at := _found(where, span, reading)) is None or span.part != span.last:
                 stands = where[span.start : span.end] if type(span.start) is type(span.end) is int else ""
@@ -226,11 +229,8 @@ class _Reader:
 
 
 def is_export(path: Path) -> bool:
-    """Whether a file begins as JSON does; a pipe, which is read once, does not."""
-    if not path.is_file():
-        return False
-    with opened(path) as (file, _):
-        return bool(file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")))
+    """Whether a file begins as JSON does."""
+    return head(path).removeprefix(BOM).lstrip().startswith((b"{", b"["))
 
 
 @checked
@@ -251,7 +251,7 @@ def read_export(
     annotator has not annotated are left out and counted.
     """
     items = read_objects(path)
-    form = recognise(items[0], KNOWN, ("transcript",)) if form == "auto" else form
+    form = recognise(items, KNOWN, ("transcript",)) if form == "auto" else form
     reader, tasks = _Reader(path, Meaning(attributes, labels), offsets), []
     for item in items:
         inner = item.content.get("data")
@@ -264,9 +264,9 @@ def read_export(
         tasks.append((item, data, found))
     reader.problems.refuse()
     everyone = list(dict.fromkeys(name for _, _, found in tasks for name in found))
-    if (annotator is None and len(everyone) > 1) or (annotator is not None and annotator not in everyone):
+    if not everyone or (annotator is None and len(everyone) > 1) or (annotator or everyone[0]) not in everyone:
         raise ValueError(f"{path} has annotations of {listed(everyone) or 'nobody'}; wanted one of them: --annotator")
-    chosen = everyone[0] if annotator is None and everyone else annotator
+    chosen = annotator or everyone[0]
     for item, data, found in tasks:
         if chosen in found:
             reader.add(item, data, found[chosen])

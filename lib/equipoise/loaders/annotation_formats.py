@@ -79,7 +79,7 @@ def doccano(content: dict[str, Any]) -> dict[str, list[Span]]:
 
 def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
     """Annotators of a task of Label Studio with their regions."""
-    if "annotations" not in content:  # JSON_MIN: what is chosen, by control
+    if not isinstance(content.get("data"), dict):  # JSON_MIN: what is chosen, by control
         results = [
             {"from_name": name, **one}
             for name, value in content.items()
@@ -88,7 +88,7 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
         ]
         return {str(content.get("annotator", "")): _merged_regions(results)}
     found: dict[str, list[Span]] = {}
-    for one in content["annotations"]:
+    for one in content.get("annotations") or ():
         if isinstance(one, dict) and not one.get("was_cancelled"):
             who = one.get("completed_by", "")
             name = str(who.get("email", who.get("id", "")) if isinstance(who, dict) else who)
@@ -111,7 +111,7 @@ def _is_doccano(content: dict[str, Any]) -> bool:
 
 KNOWN = {
     "label-studio": lambda content: (
-        (isinstance(content.get("data"), dict) and isinstance(content.get("annotations"), list))
+        (isinstance(content.get("data"), dict) and bool({"annotations", "predictions"} & content.keys()))
         or "annotation_id" in content
         or "annotator" in content
     ),

@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ from typing import Any
 import pandas as pd
 
 from equipoise.answer_modes import MODES, mode_name
-from equipoise.files import parse_json, read_text
 from equipoise.loaders.documents import MOST_PROBLEMS
+from equipoise.loaders.objects import Item, read_items
 from equipoise.nuggets import LARGEST_INTEGER
 from equipoise.problems import Problems
 
@@ -150,23 +150,8 @@ _NO_SCALARS = {*_REQUIRED, "shown", "citations", "gold"}
 # --- lines --------------------------------------------------------------------------------------------------------
 
 
-def _constant(name: str) -> float:
-    raise _UnwantedError(name, "numbers as JSON has them")
-
-
-def _object(line: str) -> dict[str, Any]:
-    """The JSON object on a line."""
-    wanted = "a JSON object for an answer"
-    try:
-        content = parse_json(line, _constant)
-    except ValueError as error:
-        raise _UnwantedError(str(error), wanted) from None
-    _need(type(content) is dict, content, wanted)
-    return dict(content)
-
-
 class _Reader:
-    """Reads answers line by line; knows what a line must have in common with those before it."""
+    """Reads answers one by one; knows what a line must have in common with those before it."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -174,13 +159,8 @@ class _Reader:
         self.authors: tuple[str, ...] = ()
         self.seen: dict[Hashable, int] = {}
 
-    def add(self, number: int, line: str) -> Iterator[tuple[str | None, str, str]]:
+    def add(self, number: int, content: dict[str, Any]) -> Iterator[tuple[str | None, str, str]]:
         """Keep the row of a line, or tell what is wrong with it: the key, what was found and what is wanted."""
-        try:
-            content = _object(line)
-        except _UnwantedError as error:
-            yield None, *error.args
-            return
         kind = content.pop("record", "answer")
         if number == 1 and kind == "settings":
             return
@@ -227,25 +207,28 @@ class _Reader:
 def read_answers(path: str | Path) -> pd.DataFrame:
     """Read answers with their citations.
 
-    ``path``: JSON Lines as the module describes; empty lines are passed over. Returns one row for each answer, in
-    the order of the file: ``question`` (text), ``mode`` (by its one name), ``relevant_author, nonrelevant_author,
-    answer, relevant`` (tuple of int), ``documents`` (int) and ``shown`` (tuple of str) where the file has them,
-    ``citations`` (list of mappings with ``document`` and ``probability``, or None), ``gold`` (tuple of str, empty where
-    there is none), then the further keys.
+    ``path``: JSON Lines as the module describes, or Parquet with its keys; empty lines are passed over. Returns one row
+    for each answer, in the order of the file: ``question`` (text), ``mode`` (by its one name), ``relevant_author,
+    nonrelevant_author, answer, relevant`` (tuple of int), ``documents`` (int) and ``shown`` (tuple of str) where the
+    file has them, ``citations`` (list of mappings with ``document`` and ``probability``, or None), ``gold`` (tuple of
+    str, empty where there is none), then the further keys.
 
     thesis, section 5.3: the modes, and the authors of relevant and non-relevant documents.
     """
-    reader, problems = _Reader(), Problems()
-    lines = read_text(path).split("\n")
-    if lines[0].startswith("{") and '"record": "settings"' in lines[0]:
-        lines.pop()  # what follows the last end of a line: nothing, or what an interruption left of an answer
-    for number, line in enumerate(lines, start=1):
-        for wrong in reader.add(number, line) if line.strip() else ():
-            problems.add(path, number, *wrong)
+    problems = Problems()
+    return answer_table(read_items(path, problems), problems)
+
+
+def answer_table(items: Sequence[Item], problems: Problems) -> pd.DataFrame:
+    """The table of `read_answers` from the objects of a file, of which there may be problems already."""
+    reader = _Reader()
+    for item in items:
+        for within, *wrong in reader.add(item.line or item.number, dict(item.content)):
+            item.wrong(problems, within or "", *wrong)
         if len(problems) >= MOST_PROBLEMS:
             break
     if not reader.rows and not problems:
-        problems.add(path, None, None, "settings without an answer", "at least one answer")
+        items[0].wrong(problems, "", "settings without an answer", "at least one answer")
     problems.refuse()
     table = pd.DataFrame(reader.rows)
     first = [*_REQUIRED, *(key for key in _OPTIONAL if key in table.columns)]

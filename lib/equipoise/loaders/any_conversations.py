@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import is_parquet, opened, unpacked_name
+from equipoise.files import BOM, head, unpacked_name
 from equipoise.loaders.chats import read_chats
 from equipoise.loaders.fairweb_conversations import read_fairweb
 from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
@@ -14,15 +14,12 @@ from equipoise.loaders.transcripts import Transcript
 
 def _form(path: Path) -> str:
     """fairweb, harvest, or auto: JSON of others."""
-    if not path.is_file():  # missing, or a pipe, which is read once
-        return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
-    with opened(path) as (file, _):
-        start = file.read(2**20).removeprefix(b"\xef\xbb\xbf").lstrip()
-    settings = start.startswith(b"{") and b'"record": "settings"' in start.partition(b"\n")[0]
-    recorded = not start or settings or start.startswith(b'{"record"')
-    if recorded or not (start.startswith((b"{", b"[")) or is_parquet(path)):
-        return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
-    return "auto"
+    start = head(path, 2**20).removeprefix(BOM).lstrip()
+    if b'"record": "settings"' in start.partition(b"\n")[0] or start.startswith(b'{"record"'):
+        return "harvest"
+    if start.startswith((b"{", b"[", b"PAR1")):
+        return "auto"
+    return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
 
 
 def read_conversations(

@@ -126,7 +126,9 @@ class _Reader:
             elif not side:
                 self.left_out[f"messages of {who.lower()} left out"] += 1
             else:
-                content = next((fields[key] for key in ("content", "value", "text") if key in fields), None)
+                content = next(
+                    (fields[key] for key in ("content", "value", "text", "refusal") if fields.get(key)), None
+                )
                 calls = bool(fields.get("tool_calls") or fields.get("function_call"))
                 self.left_out["calls of tools left out"] += calls
                 text = self.text(item, place, content)
@@ -138,10 +140,9 @@ class _Reader:
         fallback = item.content.get("model")
         name = self.run or run or (fallback if isinstance(fallback, str) else None) or run_of(self.path)
         made = turns_of(word_of(name), word_of(topic), said)
-        if len(made.turns) < 2 or not any(line for turn in made.turns[1::2] for line in turn.lines):
-            item.wrong(
-                self.problems, "", f"{len(made.turns)} turns, no answer with text", "a user's turn and an answer"
-            )
+        if len(made.turns) < 2:
+            found = f"{len(made.turns)} turns, no answer with text"
+            item.wrong(self.problems, "", found, "a user's turn and an answer")
         if (made.run, made.topic) in self.made:
             item.wrong(
                 self.problems, "", f"conversation {shown(made.topic)} of {made.run} again", "each conversation once"
@@ -231,7 +232,7 @@ def read_chats(
     it has there, as one word, or its number in the file.
     """
     items = read_objects(path)
-    form = recognise(items[0], KNOWN, ("fairweb", "harvest")) if form == "auto" else form
+    form = recognise(items, KNOWN, ("fairweb", "harvest")) if form == "auto" else form
     reader = _Reader(path, run)
     if form == "mtrag":
         reader.mtrag(items)
@@ -246,6 +247,10 @@ def read_chats(
                 item.wrong(reader.problems, "", found, f"{_LISTS[form]}, as {form} has them")
             else:
                 reader.chat(item, _LISTS[form])
+    if not reader.problems and not any(
+        line for made in reader.made.values() for turn in made.turns[1::2] for line in turn.lines
+    ):
+        reader.problems.add(path, None, None, "no answer with text", "one at least")
     reader.problems.refuse()
     if left_out := [f"{count} {what}" for what, count in reader.left_out.items() if count]:
         warnings.warn(f"{path}, read as {form}: {', '.join(left_out)}", Note, stacklevel=2)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from equipoise.files import BOM, is_parquet, json_value, parts, read_chunks, refused, unpacked_name
+from equipoise.files import BOM, head, is_parquet, json_value, parts, read_chunks, refused, unpacked_name
 from equipoise.problems import InputError, Problem, Problems, shown
 
 MOST_PROBLEMS = 100
@@ -26,7 +26,7 @@ MOST_PROBLEMS = 100
 
 _ENDINGS = (".jsonl", ".tsv", ".json", ".txt", ".csv", ".parquet")
 _DEEPEST = 500
-_IDS = ("document", "id", "_id", "docno", "doc_id")
+_IDS = ("id", "_id", "docno", "doc_id", "document")
 _FIELDS = ("text", "body", "passage", "contents")
 
 
@@ -43,12 +43,12 @@ def json_object(line: str) -> dict[str, Any]:
 
 def _json_row(line: str) -> tuple[str, str]:
     content = json_object(line)
-    key = content.get("id", content.get("_id"))
+    key, text = (next((content[name] for name in names if name in content), None) for names in (_IDS, _FIELDS))
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise ValueError("no id", "a string or a whole number under id")
-    if not isinstance(content.get("text"), str):
+    if not isinstance(text, str):
         raise ValueError("no text", "a string under text")
-    return str(key), content["text"]
+    return str(key), text
 
 
 def _tsv_row(line: str) -> tuple[str, str]:
@@ -73,22 +73,23 @@ def _quick_json(chunk: bytes) -> Any:
         opening = json_object(first.decode())
     except ValueError:
         return None
-    key = "id" if "id" in opening else "_id"
+    key, text = (next((name for name in names if name in opening), names[0]) for names in (_IDS, _FIELDS))
+    others = (*_IDS[: _IDS.index(key)], *_FIELDS[: _FIELDS.index(text)])  # which another line may have
     lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
-    if chunk.count(b"}\n{") != lines - 1 or (key == "_id" and b'"id"' in chunk) or not _flat(chunk):
+    if chunk.count(b"}\n{") != lines - 1 or any(f'"{name}"'.encode() in chunk for name in others) or not _flat(chunk):
         return None
     kind = pa.int64() if isinstance(opening.get(key), int) else pa.large_string()
-    form = pyarrow.json.ParseOptions(explicit_schema=pa.schema({key: kind, "text": pa.large_string()}))
+    form = pyarrow.json.ParseOptions(explicit_schema=pa.schema({key: kind, text: pa.large_string()}))
     try:
         whole = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
         table = pyarrow.json.read_json(pa.BufferReader(chunk), whole, form)
         table.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    if len(table) != lines or table[key].null_count or table["text"].null_count:
+    if len(table) != lines or table[key].null_count or table[text].null_count:
         return None
     ids = table[key].cast(pa.large_string())
-    return [ids, table["text"]] if pc.min(pc.binary_length(ids)).as_py() else None
+    return [ids, table[text]] if pc.min(pc.binary_length(ids)).as_py() else None
 
 
 def _quick_tsv(chunk: bytes) -> Any:
@@ -129,7 +130,7 @@ def _slow_chunk(path: Path, first: int, chunk: bytes, parse: Any, problems: Prob
 
 
 def _file_tables(path: Path) -> Iterator[pd.DataFrame]:
-    jsonl = ".json" in path.name.lower()
+    jsonl = ".json" in path.name.lower() or head(path, 4).removeprefix(BOM)[:1] == b"{"
     problems, empty = Problems(), True
     with problems.collecting():
         for number, chunk in read_chunks(path):
@@ -213,10 +214,10 @@ def document_files(source: str | Path) -> list[Path]:
 def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
     """Yield the documents of a collection as id and text.
 
-    ``source``: a file with one document a line, JSON objects with ``id`` (or ``_id``) and ``text`` where the name says
-    ``.json``, else an id, a tab and a text; ``.gz`` too; a Parquet file with these columns; or a folder of such files,
-    taken in the order of their names. Or a name that ir_datasets knows, such as ``msmarco-passage``: what neither
-    exists nor ends like a file.
+    ``source``: a file with one document a line, JSON objects with ``id`` (or ``_id``) and ``text`` (or ``contents``)
+    where the name says ``.json``, else an id, a tab and a text; ``.gz`` too; a Parquet file with these columns; or a
+    folder of such files, taken in the order of their names. Or a name that ir_datasets knows, such as
+    ``msmarco-passage``: what neither exists nor ends like a file.
     """
     for table in document_tables(source):
         yield from zip(table["document"], table["text"], strict=True)

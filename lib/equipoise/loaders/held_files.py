@@ -14,28 +14,25 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import is_parquet, opened, read_source, unpacked_name
+from equipoise.files import head, is_parquet, read_columns, read_source, unpacked_name
 from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise.options import read_pairs
-from equipoise.problems import InputError, Note, Problem, listed, together
+from equipoise.problems import InputError, Note, Problem, Problems, listed, shown, together
 from equipoise.tidy import tidy_memberships, tidy_qrels
 
 Kind = Literal["nominal", "ordinal"]
 
 
 def _first_line(path: Path) -> str:
-    """The first line of a text file that holds something and is no description; empty for all else, pipes too."""
-    if not path.is_file() or is_parquet(path):
-        return ""
-    with opened(path) as (file, _):
-        lines = file.read(2**16).decode("utf-8-sig", "replace").splitlines()
+    """The first line of a text file that holds something and is no description; empty for all else."""
+    lines = head(path).decode("utf-8-sig", "replace").splitlines() if not is_parquet(path) else []
     return next((line.strip() for line in lines if line.strip() and not line.strip().startswith("<SYSDESC>")), "")
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """What runs are called: by the tag in the sixth column; by their files where they share one, have none, or pipe."""
+    """What runs are called: by the tag in the sixth column; by their files where they share one, or have none."""
     firsts = (_first_line(path).split() for path in paths)
     tags = [columns[5] if len(columns) == 6 else "" for columns in firsts]
     shared = {tag for tag, count in Counter(tags).items() if count > 1 and tag}
@@ -53,6 +50,15 @@ def read_named_runs(paths: Sequence[Path]) -> pd.DataFrame:
     """Several runs in one table, each by its name."""
     named = zip(paths, run_names(paths), strict=True)
     return pd.concat(together(partial(read_run, path, name) for path, name in named), ignore_index=True)
+
+
+def read_document_ids(path: str | Path) -> dict[str, str]:
+    """The document that each counterfactual one was made of, from a CSV file of ``document,counterfactual``."""
+    table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
+    numbered = table.assign(line=range(2, len(table) + 2))
+    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", "each counterfactual document once")
+    problems.refuse()
+    return dict(zip(table["counterfactual"], table["document"], strict=True))
 
 
 def read_judgements(source: str | Path) -> pd.DataFrame:
@@ -93,6 +99,11 @@ def read_groups(
         raise InputError([Problem(str(path), None, name, "ordinal groups in no order", wanted)])
     if not table:
         count = len(first.split()) - 2
+        if first and count < 2:
+            wanted = (
+                "a header such as document,group with commas, or lines of topic, document and shares between blanks"
+            )
+            raise InputError([Problem(str(path), None, None, shown(first), wanted)])
         attribute = attribute or AttributeSet(name, kind, _numbered(count), np.ones(max(count, 0)))
         return read_memberships(path, attribute), attribute
     return tidy_memberships(read_source(path).columns, name, attribute, str(path))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import is_parquet, json_value, read_source, read_text
+from equipoise.files import is_parquet, json_value, parquet_table, read_text
 from equipoise.loaders.documents import MOST_PROBLEMS
 from equipoise.problems import Problems, listed, shown
 
@@ -36,13 +36,18 @@ def is_messages(value: Any) -> bool:
 def _values(path: str | Path, problems: Problems) -> list[tuple[int | None, Any]]:
     """The values of a file with their lines."""
     if is_parquet(path):
-        return [(None, _plain(row)) for row in read_source(path).columns.to_dict("records")]
+        return [(None, {k: v for k, v in row.items() if v is not None}) for row in parquet_table(path).to_pylist()]
     text = read_text(path)
     with suppress(ValueError):
-        whole = json_value(text)
-        return [(None, one) for one in whole] if isinstance(whole, list) and not is_messages(whole) else [(1, whole)]
+        whole, first = json_value(text), text[: -len(text.lstrip())].count("\n") + 1
+        return (
+            [(None, one) for one in whole] if isinstance(whole, list) and not is_messages(whole) else [(first, whole)]
+        )
     values: list[tuple[int | None, Any]] = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = text.split("\n")
+    if text.startswith("{") and '"record": "settings"' in lines[0]:
+        lines.pop()  # what follows the last end of a line: nothing, or what an interruption left of an answer
+    for number, line in enumerate(lines, start=1):
         try:
             values += [(number, json_value(line))] if line.strip() else []
         except ValueError as error:
@@ -54,7 +59,14 @@ def _values(path: str | Path, problems: Problems) -> list[tuple[int | None, Any]
 
 def read_objects(path: str | Path) -> list[Item]:
     """The objects of a file, at least one; a JSON list is that of its objects, a list of messages one with them."""
-    problems, items = Problems(), list[Item]()
+    items = read_items(path, problems := Problems())
+    problems.refuse()
+    return items
+
+
+def read_items(path: str | Path, problems: Problems) -> list[Item]:
+    """The objects of a file, as `read_objects`, and what is wrong with others."""
+    items = list[Item]()
     for number, (line, value) in enumerate(_values(path, problems), start=1):
         content = {"messages": value} if is_messages(value) else value
         item = Item(content if isinstance(content, dict) else {}, path, line, number)
@@ -64,20 +76,15 @@ def read_objects(path: str | Path) -> list[Item]:
             item.wrong(problems, "", shown(value), "a JSON object")
     if not items and not problems:
         problems.add(path, None, None, "an empty list", "at least one JSON object")
-    problems.refuse()
     return items
 
 
-def _plain(value: Any) -> Any:
-    """A value of a Parquet file without arrays."""
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return [*map(_plain, value)] if getattr(value, "ndim", 0) else value
-
-
-def recognise(item: Item, known: Mapping[str, Callable[[dict[str, Any]], Any]], wanted: Sequence[str] = ()) -> str:
-    """The one format of which an object has the marks; more than one, or none, is refused."""
-    found = [name for name, has in known.items() if has(item.content)]
+def recognise(
+    items: Sequence[Item], known: Mapping[str, Callable[[dict[str, Any]], Any]], wanted: Sequence[str] = ()
+) -> str:
+    """The one format whose marks the first object has that has any; more than one, or none, is refused."""
+    marks = ((item, [name for name, has in known.items() if has(item.content)]) for item in items)
+    item, found = next(((item, found) for item, found in marks if found), (items[0], []))
     if len(found) == 1:
         return found[0]
     problems, doubt = Problems(), f", which may be {' or '.join(found)}" if found else ""

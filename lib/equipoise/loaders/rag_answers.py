@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from equipoise.answer_modes import mode_name
-from equipoise.files import stem
-from equipoise.loaders.answers import read_answers
-from equipoise.loaders.objects import Item, read_objects, recognise
+from equipoise.files import parts, stem
+from equipoise.loaders.answers import answer_table
+from equipoise.loaders.objects import Item, read_items
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Note, Problems, listed, shown
 
@@ -37,35 +36,44 @@ def _parts(content: dict[str, Any]) -> Any:
     return next((content[key] for key in ("answer", "responses") if isinstance(content.get(key), list)), None)
 
 
-KNOWN = {
-    "trec": lambda content: _parts(content) is not None and "docs" not in content,
-    "alce": lambda content: isinstance(content.get("docs"), list) or bool({"data", "demos"} & content.keys()),
-    "answers": lambda content: {"question", "mode"} <= content.keys() or content.get("record") == "settings",
-}
-"""The formats of answers, and the marks of each."""
+def _form(content: dict[str, Any]) -> str:
+    """The format of answers that an object has the marks of, or that of this library."""
+    if isinstance(content.get("docs"), list) or {"data", "demos"} & content.keys():
+        return "alce"
+    return "trec" if _parts(content) is not None or "references" in content else "answers"
 
 
-def _trec(item: Item, problems: Problems) -> dict[str, Any]:
+def _whole(value: Any) -> Any:
+    """A whole number that JSON has as 12.0, as one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _trec(item: Item, problems: Problems) -> list[dict[str, Any]]:
     """Question, text with its citations in brackets, and the ids of what it may cite."""
     about = item.content.get("metadata")
     fields = {**item.content, **(about if isinstance(about, dict) else {})}
-    question = next((fields[key] for key in _IDS if isinstance(fields.get(key), (str, int))), None)
+    question = next((_whole(fields[key]) for key in _IDS if isinstance(fields.get(key), (str, int, float))), None)
     if question is None:
         item.wrong(problems, "", f"no {', '.join(_IDS[:3])}", "the id of the question")
+    if _parts(item.content) is None:
+        item.wrong(problems, "answer", shown(item.content.get("answer")), "a list of objects with text and citations")
     parts = []
-    for number, part in enumerate(_parts(item.content), start=1):
-        cited = part.get("citations", []) if isinstance(part, dict) else None
+    for number, part in enumerate(_parts(item.content) or (), start=1):
+        cited = (part.get("citations") or []) if isinstance(part, dict) else None
         if isinstance(cited, (list, dict)) and isinstance(part.get("text"), str):
-            parts.append((part["text"].translate(_PLAIN), list(cited)))
+            parts.append((part["text"].translate(_PLAIN), [*map(_whole, cited)]))
         else:
             item.wrong(problems, f"sentence {number}", shown(part), "an object with text and citations")
     ids = item.content.get("references") or [one for _, cited in parts for one in cited if isinstance(one, str)]
     places = {one: place for place, one in enumerate(dict.fromkeys(map(str, ids)), start=1)}
-    said = []
-    for text, cited in parts:
-        numbers = [one + 1 if type(one) is int else places.get(str(one), len(places) + 1) for one in cited]
-        said.append(text + "".join(f" [{number}]" for number in numbers))
-    return {"question": str(question), "answer": " ".join(said), "shown": tuple(places)}
+
+    def place(one: Any) -> int:
+        at = int(one) if isinstance(one, str) and one not in places and one.isdecimal() else one
+        return at + 1 if type(at) is int else places.get(str(at), len(places) + 1)
+
+    said = [text + "".join(f" [{place(one)}]" for one in cited) for text, cited in parts]
+    row = {"question": str(question), "answer": " ".join(said), "shown": tuple(places)}
+    return [row | ({"run_id": str(fields["run_id"])} if "run_id" in fields else {})]
 
 
 def _alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
@@ -74,12 +82,13 @@ def _alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
     if inner is not None:
         sub = [Item(one if isinstance(one, dict) else {}, item.path, None, n) for n, one in enumerate(inner, start=1)]
         return [row for one in sub for row in _alce(one, problems)]
-    texts, docs = content.get("output", content.get("answer")), content.get("docs")
+    texts = content.get("output", content.get("answer"))
+    docs: Any = content.get("docs")
     question = content.get("sample_id", content.get("id", content.get("question")))
     several = isinstance(texts, list)
     texts = texts if isinstance(texts, list) else [texts]
     sound = isinstance(docs, list) and all(isinstance(one, dict) for one in docs) and isinstance(question, (str, int))
-    if not sound or not docs or not all(isinstance(text, str) for text in texts):
+    if not sound or not all(isinstance(text, str) for text in texts):
         item.wrong(problems, "", f"an object with {listed(content) or 'nothing'}", "question, docs and output, of ALCE")
         return []
     ids = tuple(str(one.get("id", place)) for place, one in enumerate(docs, start=1))
@@ -94,7 +103,7 @@ def _judged(table: pd.DataFrame, qrels: pd.DataFrame | None, path: str | Path) -
     if qrels is None and "held" not in table.columns:
         raise ValueError(f"{path} does not say which documents are relevant; wanted --qrels")
     if qrels is None:
-        table = table.assign(relevant=table["held"])
+        table = table.assign(relevant=[one if isinstance(one, tuple) else () for one in table["held"]])
         warnings.warn("relevant are the documents in which ALCE found a gold answer: no --qrels", Note, stacklevel=4)
     else:
         good = set(qrels.loc[qrels["level"] > 0, ["topic", "document"]].itertuples(index=False, name=None))
@@ -129,22 +138,17 @@ def read_answer_files(
     ``files``: paths; that of a TREC or ALCE file may begin with the mode of its answers (``Informed=run.jsonl``), else
     it is Vanilla. ``authors``: of the relevant and of the other documents, for such files.
     """
-    modes = {_split(name)[0] for name in files}
-    if not all(authors) and "CF-informed" in modes:
+    if not all(authors) and "CF-informed" in {_split(name)[0] for name in files}:
         raise ValueError("CAB needs the authors of the relevant and of the other documents; wanted --authors")
     judged = None if qrels is None else read_qrels(qrels)
     tables = []
-    for name in files:
-        mode, path = _split(name)
-        problems, items, form = Problems(), list[Item](), "answers"
-        with suppress(ValueError):  # what read_answers tells better
-            if Path(path).is_file():  # not a pipe, which is read once
-                items = read_objects(path)
-                form = recognise(items[0], KNOWN)
+    for mode, path in answer_files(files):
+        items = read_items(path, problems := Problems())
+        form = _form(items[0].content) if items else "answers"
         if form == "answers":
-            tables.append(read_answers(path))
+            tables.append(answer_table(items, problems))
             continue
-        rows = [r for item in items for r in (_alce(item, problems) if form == "alce" else [_trec(item, problems)])]
+        rows = [row for item in items for row in (_alce if form == "alce" else _trec)(item, problems)]
         problems.refuse()
         table = _judged(pd.DataFrame(rows), judged, path).assign(mode=mode_name(mode), citations=None)
         first, second = (author or "unnamed" for author in authors)
@@ -157,9 +161,20 @@ def _split(name: str) -> tuple[str, str]:
     """Mode and path of an argument."""
     mode, equals, path = str(name).partition("=")
     try:
-        return (mode_name(mode), path) if equals and path else ("Vanilla", str(name))
+        mode, path = (mode_name(mode), path) if equals and path else ("Vanilla", str(name))
     except ValueError:
-        return "Vanilla", str(name)
+        mode, path = "Vanilla", str(name)
+    return mode, "/dev/stdin" if path == "-" else path
+
+
+def answer_files(files: Sequence[str]) -> list[tuple[str, Path]]:
+    """Mode and path of every file among the arguments, a folder being all its files."""
+    split = ((mode, Path(path)) for mode, path in map(_split, files))
+    return [
+        (mode, path / name)
+        for mode, path in split
+        for name in (parts(path, (".jsonl", ".json", ".parquet")) if path.is_dir() else [""])
+    ]
 
 
 def paths(files: Sequence[str]) -> list[str]:

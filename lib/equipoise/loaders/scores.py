@@ -6,7 +6,7 @@
 - ``trec_eval -q``: lines ``measure topic value``, with the run's tag in a line ``runid all TAG``.
 
 A file without runs is one run, called by its tag, else by the file's name. Means have no topic: their rows, which
-trec_eval and ir_measures call ``all``, are left out.
+trec_eval and ir_measures call ``all`` (gdeval ``amean``), are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from equipoise.files import is_parquet, parse_number, read_source, read_text, re
 from equipoise.problems import Note, Problems, shown
 
 _OTHER_NAMES = {"name": "run", "system": "run", "qid": "topic", "query_id": "topic", "query": "topic"}
-_MEAN = "all"
+_MEANS = ("all", "amean")
 _COLUMNS = ["run", "topic", "attribute", "measure", "value"]
 
 
@@ -63,7 +63,7 @@ def _with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFra
 def _is_of_trec_eval(rows: pd.DataFrame, path: Path) -> bool:
     """Whether lines of three columns are those of trec_eval, measure first, and not topic first."""
     columns = rows["first"], rows["second"]
-    for holds in ((one == _MEAN).any() for one in columns), (one.str.fullmatch(r"\d+").all() for one in columns):
+    for holds in (one.isin(_MEANS).any() for one in columns), (one.str.fullmatch(r"\d+").all() for one in columns):
         first, second = holds
         if first != second:
             return bool(second)
@@ -87,7 +87,7 @@ def _without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
         table = table.rename(columns=dict(zip(names, order, strict=False)))
         tags = table.loc[table["measure"] == "runid", "value"]
         table = table[table["measure"] != "runid"].assign(run=tags.iloc[0] if len(tags) else stem(path))
-    return _numbers(table[table["topic"] != _MEAN].assign(attribute=""), path, problems)
+    return _numbers(table[~table["topic"].isin(_MEANS)].assign(attribute=""), path, problems)
 
 
 def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
@@ -105,8 +105,13 @@ def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
             else:
                 table = _without_header(path, text, own)
             own.refuse()
-            if (named := table["topic"] == _MEAN).any():
-                warnings.warn(f"{path}: {int(named.sum())} rows of a topic 'all' are taken for means", Note, 1)
+            if (named := table["topic"].isin(_MEANS)).any():
+                one = shown(table.loc[named, "topic"].iloc[0])
+                warnings.warn(
+                    f"{path}: {int(named.sum())} rows of a topic {one} are taken for means",
+                    Note,
+                    1,
+                )
             table = table[~named & (table["topic"] != "")]
             if table.empty:
                 raise refused(path, "no score of a topic", "scores by topic (option -q, not means alone)")

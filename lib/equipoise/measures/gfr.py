@@ -96,8 +96,9 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
     and the campaign's evaluation program.
     """
     members = np.asarray(memberships, dtype=np.float64)
-    counts = np.asarray(True if represented is None else represented, dtype=np.bool_)
-    counts = np.broadcast_to(counts, members.shape[:-1])[..., None]
+    if represented is None:
+        return np.cumsum(members, axis=-2) / np.arange(1, members.shape[-2] + 1)[:, np.newaxis]
+    counts = np.broadcast_to(np.asarray(represented, dtype=np.bool_), members.shape[:-1])[..., None]
     so_far = np.cumsum(counts, axis=-2)
     return ratio(np.cumsum(np.where(counts, members, 0.0), axis=-2), so_far, 1.0 / members.shape[-1])
 

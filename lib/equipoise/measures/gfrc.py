@@ -25,7 +25,14 @@ from equipoise import options
 from equipoise.arrays import Floats, cumulative_sums, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
-from equipoise.measures.group_fairness import column_names, fairness_columns, similarity, tidy_scores, weight_shares
+from equipoise.measures.group_fairness import (
+    column_names,
+    fairness_columns,
+    group_shares,
+    similarity,
+    tidy_scores,
+    weight_shares,
+)
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, PositionWeight
 
@@ -186,6 +193,7 @@ def gfrc(
     alpha: options.Alpha | None = None,
     duplicates: Duplicates = "nonrelevant",
     beyond_patience: options.BeyondPatience = "counted",
+    by_group: options.ByGroup = False,
 ) -> pd.DataFrame:
     r"""R, GF and GFRC of every conversation.
 
@@ -202,7 +210,8 @@ def gfrc(
     -------
     DataFrame, columns run, topic, attribute, measure, value
         Measures R, GF per attribute set, GF with an empty attribute (the weighted mean) and GFRC; each between 0
-        and 1. GF is 0 where no turn counts.
+        and 1. GF is 0 where no turn counts. With ``by_group`` also ``D(group=G)`` per attribute set, the achieved share
+        of each group, a mean over the turns with their weights; no row where no turn counts.
 
     Raises
     ------
@@ -257,10 +266,12 @@ def gfrc(
     fairness: dict[tuple[str, str], Floats] = {}
     mean = np.zeros(count)
     for name, attribute in attributes.items():
-        similarities = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)[1]
+        achieved, similarities = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)
         uniform = similarity(np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal)
         total = np.bincount(of_turn, weights=similarities * weight, minlength=count) + empty * uniform
         fairness[name, "GF"] = ratio(total, normaliser, 0.0)
+        if by_group:
+            fairness |= group_shares(attribute, achieved, weight, of_turn, count, empty)
         mean += shares[name] * fairness[name, "GF"]
     both = alpha * r + (1 - alpha) * mean
     return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): both})

@@ -23,7 +23,14 @@ from equipoise.arrays import Floats, cumulative_sums, ranks, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.declare import defaults_of
 from equipoise.measures.gfrc import declared
-from equipoise.measures.group_fairness import UTILITY, fairness_columns, similarity, tidy_scores, weight_shares
+from equipoise.measures.group_fairness import (
+    UTILITY,
+    fairness_columns,
+    group_shares,
+    similarity,
+    tidy_scores,
+    weight_shares,
+)
 from equipoise.measures.stop_models import UTILITIES, Model, Places, leaving
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, Weights
@@ -110,6 +117,7 @@ def gfrc2(
     unserved: options.Unserved | None = None,
     gains: Gains = "exponential",
     max_level: MaxLevel = 2,
+    by_group: options.ByGroup = False,
 ) -> pd.DataFrame:
     r"""EGNP, EGF and GFRC2 of every conversation: the expected utility, group fairness and experience.
 
@@ -128,7 +136,8 @@ def gfrc2(
     -------
     DataFrame, columns run, topic, attribute, measure, value
         Measures EGNP (EU with another utility), EGF per attribute set, GFRC2; each between 0 and 1. Whoever leaves
-        without a relevant nugget adds 0, or what ``unserved`` says; `factors` shows how many do.
+        without a relevant nugget adds 0, or what ``unserved`` says; `factors` shows how many do. With ``by_group`` also
+        ``D(group=G)`` per attribute set, the share of each group that those expect who leave with a nugget.
 
     Raises
     ------
@@ -170,7 +179,10 @@ def gfrc2(
     scores = {("", name): expected(had.get(UTILITY, had["GNP"]), UTILITY)}
     total = shares[UTILITY] * scores["", name]
     for name, attribute in attributes.items():
-        scores[name, "EGF"] = expected(_fairness(at, attribute, ordinal, nominal)[1], name)
+        achieved, similarities = _fairness(at, attribute, ordinal, nominal)
+        scores[name, "EGF"] = expected(similarities, name)
+        if by_group:
+            scores |= group_shares(attribute, achieved, had["probability"], conversation, count)
         total += shares[name] * scores[name, "EGF"]
     return tidy_scores(nuggets.conversations, {**scores, ("", "GFRC2"): total})
 

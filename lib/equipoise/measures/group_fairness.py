@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Floats, normalised
+from equipoise.arrays import Floats, normalised, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.divergences import distribution_similarity
 from equipoise.problems import listed
@@ -29,6 +30,23 @@ def column_names(attribute: AttributeSet) -> list[str]:
 def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Floats) -> dict[str, Floats]:
     """Achieved distributions, shaped (rows, groups), and their DistrSim as columns."""
     return dict(zip(column_names(attribute), (*achieved.T, similarities), strict=True))
+
+
+def group_shares(
+    attribute: AttributeSet, achieved: Floats, weight: Floats, of: Any, count: int, empty: Any = 0.0
+) -> dict[tuple[str, str], Floats]:
+    """Weighted mean of what each group achieves, for each conversation; NaN where nothing has a weight.
+
+    ``achieved``: shaped (places, groups), ``weight`` and the conversation ``of`` each: shaped (places,). ``empty``: the
+    weight of what has every group alike, shaped (conversations,).
+    """
+    whole, alike = np.bincount(of, weights=weight, minlength=count) + empty, 1 / len(attribute.groups)
+    return {
+        (attribute.name, f"D(group={group})"): ratio(
+            np.bincount(of, weights=weight * share, minlength=count) + empty * alike, whole, np.nan
+        )
+        for group, share in zip(attribute.groups, achieved.T, strict=True)
+    }
 
 
 def each_weight(weights: Mapping[str, float] | None, names: Sequence[str]) -> list[float]:

@@ -22,10 +22,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
+from equipoise.coverage import Seen, judge, of_runs
 from equipoise.declare import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import tied_spans
-from equipoise.options import AttributeName, Beyond, Depth, RankPersistence, TiedScores, Ties
+from equipoise.options import AttributeName, Beyond, Depth, LeastSeen, RankPersistence, TiedScores, Ties
 from equipoise.tidy import tidy_runs
 
 # cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
@@ -43,28 +44,31 @@ _RANKED = ("order", "equal")
 _declared = partial(measure, family="Overlap of rankings", range="0 to 1", ideal="1", direction="higher is better")
 
 
-def _length(lists: Integers) -> Integers:
-    return (lists[0] >= 0).sum(axis=1, keepdims=True)
+def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str) -> tuple[Integers, Integers]:
+    """Items, -1 beyond the end, and with ties the first and last rank (from 0) of each place's, each (pairs, depth).
 
-
-def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str) -> list[Integers]:
-    """Items, -1 beyond the end, and with ties the first and last rank (from 0) of each place's, each (pairs, depth)."""
+    Then the length of each list, shaped (pairs, 1).
+    """
     given = np.asarray(items)
     if not np.issubdtype(given.dtype, np.integer):
         raise ValueError(f"{name} holds whole numbers, found {given.dtype}")
     beyond = ((0, 0), (0, depth - given.shape[1]))
     whole = given.astype(np.int64, copy=False)
     whole = np.pad(whole, beyond, constant_values=-1) if given.shape[1] < depth else whole
-    held = whole >= 0
-    if (held[:, 1:] & ~held[:, :-1]).any():
-        raise ValueError(f"{name} has an item behind an empty place: pad lists with -1 at their end only")
+    length = np.full((len(whole), 1), depth)
+    if whole.min(initial=0) < 0:
+        whole, held = np.maximum(whole, -1), whole >= 0
+        length = held.sum(axis=1, keepdims=True)
+        if (held[:, 1:] & ~held[:, :-1]).any():
+            raise ValueError(f"{name} has an item behind an empty place: pad lists with -1 at their end only")
     if ties == "order":
-        return [whole]
+        return whole[np.newaxis], length
     if scores is None:
         raise ValueError(f"ties={ties!r} needs the scores of {name}, to know which items are tied")
     if np.shape(scores) != given.shape:
         raise ValueError(f"scores of {name} are shaped {np.shape(scores)}, wanted {given.shape}")
-    return [whole, *tied_spans(np.where(held, np.pad(np.asarray(scores, dtype=np.float64), beyond), np.nan), name)]
+    padded = np.where(whole >= 0, np.pad(np.asarray(scores, dtype=np.float64), beyond), np.nan)
+    return np.stack([whole, *tied_spans(padded, name)]), length
 
 
 def _matches(first: Integers, second: Integers) -> tuple[Integers, Integers, Integers]:
@@ -85,26 +89,32 @@ def _matches(first: Integers, second: Integers) -> tuple[Integers, Integers, Int
     return row, left & mask, right & mask
 
 
-def _meetings(first: Integers, second: Integers) -> Integers:
-    """Where items that both lists of a pair hold meet: the row times the depth, and the lower of their two ranks."""
+def _counted(row: Integers, place: Integers, shape: tuple[int, ...]) -> Integers:
+    return np.bincount(row * shape[1] + place, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _meetings(first: Integers, second: Integers, held: tuple[int, int]) -> Integers:
+    """How many of the items that both lists of a pair hold have each depth as the lower of their two ranks.
+
+    ``held``: how many items the lists of each side have in all.
+    """
     pairs, depth = first.shape
     items = int(max(first.max(initial=0), second.max(initial=0))) + 1
     if items > _TABLE * depth:  # a table of them all would not stay in the cache
         row, one, other = _matches(first, second)
-        return row * depth + np.maximum(one, other)
-    place = np.broadcast_to(np.arange(depth, dtype=np.int32), first.shape).ravel()
-    begin = np.arange(0, pairs * (items + 1), items + 1)[:, np.newaxis]
-    table = np.full(pairs * (items + 1), -1, dtype=np.int32)
-    for lists in (second, first):
-        cell = begin + lists if lists.min(initial=0) >= 0 else begin + np.where(lists < 0, items, lists)
-        at = cell.ravel()  # beyond the end of a list: a cell of its own
-        before = table.take(at) if lists is first else place
-        table[at] = place
-        if ((table.take(at) != place) & (lists.ravel() >= 0)).any():
+        return _counted(row, np.maximum(one, other), first.shape)
+    place = np.broadcast_to(np.arange(depth, dtype=np.int16 if depth < 2**15 else np.int32), first.shape).ravel()
+    beyond = np.arange(0, pairs * (items + 1), items + 1)  # of each row, what lies beyond the end of a list: item -1
+    one, two = ((lists + (beyond + 1)[:, np.newaxis]).ravel() for lists in (first, second))
+    rank, later = np.empty(pairs * (items + 1), dtype=place.dtype), []
+    for own, other, size, follows in ((two, one, held[1], np.less_equal), (one, two, held[0], np.less)):
+        rank.fill(depth)
+        rank[own] = place
+        rank[beyond] = depth
+        if np.count_nonzero(rank < depth) < size:
             raise ValueError("a list holds an item twice: keep each once")
-    before[lists.ravel() < 0] = -1
-    met = np.flatnonzero(before >= 0)
-    return met - met % depth + np.maximum(before[met], met % depth)
+        later.append(follows(rank.take(other), place))  # the other list has this one's item at a higher rank
+    return np.add(*later, dtype=np.int64).reshape(first.shape)
 
 
 def _share(lists: Integers, row: Integers, place: Integers) -> Floats:
@@ -138,16 +148,18 @@ def _last(values: Floats, length: Integers) -> Floats:
     return np.where(length > 0, np.take_along_axis(values, np.maximum(length - 1, 0), axis=1), 0.0)
 
 
-def _block(short: Integers, long: Integers, p: float, beyond: Beyond, ties: Ties) -> Floats:
+def _block(
+    short: Integers, long: Integers, s: Integers, most: Integers, p: float, beyond: Beyond, ties: Ties
+) -> Floats:
     _, pairs, depth = short.shape
-    d, s, most = np.arange(1, depth + 1), _length(short), _length(long)
-    if ties == "order":
-        meet = _meetings(short[0], long[0])
-    else:
+    d = np.arange(1, depth + 1)
+    if ties != "order":
         row, at_short, at_long = _matches(short[0], long[0])
-        meet = row * depth + np.maximum(short[1, row, at_short], long[1, row, at_long])
+    if ties == "order":
+        common = _meetings(short[0], long[0], (int(s.sum()), int(most.sum())))
+    elif ties == "equal":
+        common = _counted(row, np.maximum(short[1, row, at_short], long[1, row, at_long]), (pairs, depth))
     if ties in _RANKED:
-        common = np.bincount(meet, minlength=pairs * depth).reshape(pairs, depth)
         overlap = np.cumsum(common, axis=1).astype(np.float64)
     else:
         overlap = _sum_rows(_share(short, row, at_short) * _share(long, row, at_long), row, short)
@@ -166,7 +178,8 @@ def _block(short: Integers, long: Integers, p: float, beyond: Beyond, ties: Ties
         agreement = ratio(overlap + np.where(d > s, (d - s) * end * spread, 0.0), size, 0.0)
     elif beyond == "maximum":
         agreement = np.where(d > s, (overlap + d - s) / d, agreement)
-    agreement[d > most] = 0.0
+    if (most < depth).any():
+        agreement[d > most] = 0.0
     score = (agreement @ ((1 - p) * p ** (d - 1.0)))[:, np.newaxis]
     if beyond == "extrapolated":
         score += p**most * ratio(reached + (most - s) * end, most, 0.0)
@@ -237,20 +250,37 @@ def rbo(
     if any(len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
         raise ValueError(f"lists are shaped {shapes[0]} and {shapes[1]}, wanted (pairs, depth) with the same pairs")
     depth = max(shapes[0][1], shapes[1][1], 1)
-    sides = (
-        _lists(first, first_scores, depth, ties, "the first list"),
-        _lists(second, second_scores, depth, ties, "the second list"),
-    )
-    values = np.empty(shapes[0][0])
+    one, length = _lists(first, first_scores, depth, ties, "the first list")
+    two, other = _lists(second, second_scores, depth, ties, "the second list")
+    swap, values = length > other, np.empty(shapes[0][0])
     # items spread over ties need a cell for each item and depth, the others one for each rank
     step = max(1, _BLOCK // (2 * depth if ties in _RANKED else depth * depth))
     for start in range(0, len(values), step):
-        one, two = (np.stack([part[start : start + step] for part in parts]) for parts in sides)
-        swap = _length(one) > _length(two)
-        if swap.any():
-            one, two = np.where(swap, two, one), np.where(swap, one, two)
-        values[start : start + step] = _block(one, two, p, beyond, ties)
+        part = slice(start, start + step)
+        short, long = one[:, part], two[:, part]
+        if swap[part].any():
+            short, long = np.where(swap[part], long, short), np.where(swap[part], short, long)
+        lengths = np.minimum(length[part], other[part]), np.maximum(length[part], other[part])
+        values[part] = _block(short, long, *lengths, p, beyond, ties)
     return np.clip(values, 0.0, 1.0)
+
+
+def _originals(original: pd.DataFrame, counterfactual: pd.DataFrame) -> list[Seen]:
+    """For each run, of how many documents that it ranks on the counterfactual collection it ranks the original too."""
+    known, ranked = (runs[["run", "document"]].drop_duplicates() for runs in (original, counterfactual))
+    found = (ranked.merge(known, how="left", indicator=True)["_merge"] == "both").to_numpy()
+    run, names = pd.factorize(ranked["run"])
+    lacking = ranked["document"].to_numpy(dtype=object)
+    whole = np.bincount(run, minlength=len(names)), np.bincount(run[~found], minlength=len(names))
+    return of_runs(
+        "a rank on the original collection",
+        list(names),
+        whole[0] - whole[1],
+        whole[0],
+        lambda number: lacking[(run == number) & ~found],
+        known["document"],
+        pd.Index(ranked["document"].unique()),
+    )
 
 
 @_declared("CRBO", sources=("thesis-ch4", "thesis"))
@@ -263,6 +293,7 @@ def crbo(
     beyond: Beyond = "extrapolated",
     tied_scores: TiedScores = "ranked",
     attribute: AttributeName = "",
+    least_seen: LeastSeen = 0.5,
 ) -> pd.DataFrame:
     r"""Counterfactually estimated rank-biased overlap: what a system returns on a collection and on its counterfactual.
 
@@ -278,13 +309,15 @@ def crbo(
     Returns
     -------
     DataFrame
-        Columns ``run, topic, attribute, measure, value``, measure such as ``CRBO(p=0.9)@10``; topic ``all`` is
-        the mean.
+        Columns ``run, topic, attribute, measure, value``, measure such as ``CRBO(p=0.9)@10``; an empty topic
+        is the mean.
 
     Raises
     ------
     ValueError
         If a run and topic stands on one side only, or a list holds a document twice.
+    InputError
+        If a run ranks no document on both collections: then their ids are not the same.
 
     Notes
     -----
@@ -304,6 +337,7 @@ def crbo(
     one_sided = sides[0].index.symmetric_difference(sides[1].index)
     if len(one_sided):
         raise ValueError(f"{len(one_sided)} lists stand on one side only, such as run and topic {one_sided[0]}")
+    judge(_originals(original, counterfactual), least_seen)
     before, after = (side.fillna(-1).to_numpy(dtype=np.int64) for side in sides)
     value = rbo(before[:, :depth], after[:, :depth], p, beyond=beyond)
     if tied:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Booleans, Floats, Integers, normalised, numbered, places, ranks, ratio, starts
+from equipoise.arrays import Booleans, Floats, Integers, each_once, normalised, numbered, places, ranks, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, of_runs
 from equipoise.declare import checked
 from equipoise.measures.tied_scores import tied_spans
 from equipoise.options import Attention, Base, Cutoffs, Decay
-from equipoise.problems import need_columns, refuse_twice
+from equipoise.problems import Note, need_columns, refuse_twice
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,16 @@ class RankedLists:
         place[topics] = np.arange(len(topics))
         shape = (len(self.runs), len(topics), self.gains.shape[-1])
         members, represented = np.full((*shape, len(groups)), 1.0 / len(groups)), np.zeros(shape, dtype=np.bool_)
-        asked = self.rows[named[self.rows["topic"]]]
+        asked = self.rows if named.all() else self.rows[named[self.rows["topic"]]]
         if by_topic:
             found = _row_of(table, self.topics, self.documents, asked["number"])
         else:
             found = pd.Index(table["document"]).get_indexer(self.documents)[asked["number"] % len(self.documents)]
-        rows = asked[found >= 0]
-        at = (rows["run"], place[rows["topic"]], rows["rank"])
-        members[at] = table[groups].to_numpy(dtype=np.float64)[found[found >= 0]]
-        represented[at] = True
+        known = np.flatnonzero(found >= 0)
+        run, topic, rank = (asked[name].to_numpy()[known] for name in ("run", "topic", "rank"))
+        cell = (run * len(topics) + place[topic]) * shape[-1] + rank
+        members.reshape(-1, len(groups))[cell] = table[groups].to_numpy(dtype=np.float64)[found[known]]
+        represented.reshape(-1)[cell] = True
         whole = self.runs, len(self.topics), self.documents, asked
         return topics, members, represented, _coverage(f"a membership in {name}", *whole, found >= 0, table["document"])
 
@@ -90,11 +92,14 @@ def _coverage(
     have: Any,
 ) -> Coverage:
     """Of how many ranked documents, the rows, there is what is needed; ``have``: documents that have it anywhere."""
+    run, number = rows["run"].to_numpy(), rows["number"].to_numpy()  # list by list, and so in the order of the runs
+    without = np.flatnonzero(~found)
+    ends = np.searchsorted(run[without], np.arange(len(runs) + 1))
 
-    def lacking(run: int) -> Any:
-        return documents[rows["number"][(rows["run"] == run) & ~found] % len(documents)]
+    def lacking(one: int) -> Any:
+        return documents[number[without[ends[one] : ends[one + 1]]] % len(documents)]
 
-    cell = (rows["run"] * topics + rows["topic"]).to_numpy()
+    cell = run * topics + rows["topic"].to_numpy()
     some, every = (
         np.bincount(cell[which], minlength=len(runs) * topics).reshape(len(runs), topics)
         for which in (found, slice(None))
@@ -110,12 +115,25 @@ def _row_of(table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any]
     return np.append(known, -1)[at].astype(np.int64)
 
 
+def _tell_order(rank: NDArray[Any], lists: Integers, cutoff: int) -> None:
+    """Say so where rows do not stand in the order of their ranks."""
+    at, place = _in_lists(lists, cutoff)
+    falling = (np.diff(rank[at]) < 0) & (place[1:] > 0)
+    if falling.any():
+        count, whole = len(np.unique(lists[at][1:][falling])), len(np.unique(lists))
+        said = f"{count:,} of {whole:,} lists do not stand in the order of their ranks, and are taken as they stand"
+        warnings.warn(f"{said} (order: rank takes their ranks)", Note, stacklevel=4)
+
+
 def _in_lists(lists: Integers, cutoff: int) -> tuple[Integers, Integers]:
     """Rows of the first ranks of each list, list by list, and those ranks, from 0; ``lists`` has the list of each."""
     at = np.arange(len(lists))
     if (lists[1:] < lists[:-1]).any():
         at = np.argsort(lists, kind="stable")
-    rank = ranks(starts(lists[at]), len(at))
+        lists = lists[at]
+    rank = ranks(starts(lists), len(at))
+    if rank.max(initial=0) < cutoff:
+        return at, rank
     first = rank < cutoff
     return at[first], rank[first]
 
@@ -126,7 +144,8 @@ def lay_out(
     """Lay runs (columns run, topic, document, rank, score) and qrels (topic, document, level) out in arrays."""
     run, names = numbered(runs["run"])
     own_topic, own_topics = numbered(runs["topic"])
-    refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
+    if not each_once(pd.Series(run), pd.Series(own_topic), runs["document"]):
+        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
     if qrels.empty:
         raise ValueError("the qrels judge no document")
     refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
@@ -141,8 +160,10 @@ def lay_out(
     row = np.flatnonzero(kept)
     if order == "rank":
         row = row[np.argsort(runs["rank"].to_numpy()[row], kind="stable")]
-    if order != "score" and unjudged != "removed":
-        row = row[_in_lists(run[row] * len(topics) + topic[row], cutoff)[0]]  # nobody reads the rest
+    rank, cut = np.zeros(0, dtype=np.int64), order != "score" and unjudged != "removed"
+    if cut:  # nobody reads the rest
+        at, rank = _in_lists(run[row] * len(topics) + topic[row], cutoff)
+        row = row[at]
     document, documents = numbered(runs["document"].iloc[row])
     number = topic[row] * len(documents) + document
     if order == "score":
@@ -150,10 +171,13 @@ def lay_out(
         row, number = row[best], number[best]
 
     def first_ranks() -> pd.DataFrame:
-        at, rank = _in_lists(run[row] * len(topics) + topic[row], cutoff)
-        return pd.DataFrame({"run": run[row[at]], "topic": topic[row[at]], "rank": rank, "number": number[at]})
+        at, first = (slice(None), rank) if cut else _in_lists(run[row] * len(topics) + topic[row], cutoff)
+        columns = {"run": run[row[at]], "topic": topic[row[at]], "rank": first, "number": number[at]}
+        return pd.DataFrame(columns, copy=False)
 
     rows = first_ranks()
+    if order == "file" and "rank" in runs.columns:
+        _tell_order(runs["rank"].to_numpy()[row], run[row] * len(topics) + topic[row], cutoff)
     judgement = _row_of(qrels, topics, documents, rows["number"])
     judged = _coverage("a judgement", names, len(topics), documents, rows, judgement >= 0, qrels["document"])
     if unjudged == "removed":
@@ -174,8 +198,11 @@ def lay_out(
         )
         for name, there in zip(names, present, strict=True)
     ]
+    if not (qrels["level"] > 0).any():
+        lists.append(Seen("the qrels", "judgements", "a level above 0", 0, len(qrels), asked=False))
     laid = np.zeros((*present.shape, rows["rank"].max() + 1 if len(rows) else 1))
-    laid[rows["run"], rows["topic"], rows["rank"]] = rows["gain"]
+    cell = (rows["run"].to_numpy() * len(topics) + rows["topic"].to_numpy()) * laid.shape[-1] + rows["rank"].to_numpy()
+    laid.reshape(-1)[cell] = rows["gain"].to_numpy()
     return RankedLists(
         list(names),
         topics,

@@ -6,7 +6,7 @@ Colours stay apart for colour-blind readers, and there is no more ink than neede
 from __future__ import annotations
 
 import html
-from pathlib import Path
+import io
 from typing import Any
 
 import matplotlib as mpl
@@ -43,12 +43,19 @@ def use_style() -> None:
     )
 
 
-def save_svg(figure: Figure, path: Path, title: str) -> None:
-    """Write a figure as SVG, the same bytes at every run; its title is what those hear who cannot see it."""
-    with mpl.rc_context({"svg.hashsalt": path.name.removesuffix(".svg")}):
-        figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Creator": None, "Title": title})
-    named = f'<svg role="img" aria-label="{html.escape(title)}" '
-    path.write_text(path.read_text(encoding="utf-8").replace("<svg ", named, 1), encoding="utf-8")
+def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
+    """A figure as the bytes of a file, svg, png or pdf, the same at every run.
+
+    ``title`` is read out of an SVG to those who cannot see it, ``name`` makes its ids.
+    """
+    title, file = plain(title), io.BytesIO()
+    metadata = {"svg": {"Date": None, "Creator": None, "Title": title}, "png": {"Software": None}}
+    how: dict[str, Any] = {"format": kind, "metadata": metadata.get(kind, {"CreationDate": None})}
+    with mpl.rc_context({"svg.hashsalt": name or title}):
+        figure.savefig(file, bbox_inches="tight", dpi=144 if kind == "png" else "figure", **how)
+    if kind != "svg":
+        return file.getvalue()
+    return file.getvalue().replace(b"<svg ", f'<svg role="img" aria-label="{html.escape(title)}" '.encode(), 1)
 
 
 def look(number: int) -> dict[str, Any]:

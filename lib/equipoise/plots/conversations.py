@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from equipoise.arrays import Integers
+from equipoise.arrays import Floats, Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
 from equipoise.plots import COLOURS, literal, look, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+_BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8}
 _WORDS = "Word position in the conversation [words]"
-
-
-def _group_colours(attribute: AttributeSet) -> list[str]:
-    """Colours of the groups of an attribute set: a ramp from light to dark where they are ordered, else categories."""
-    numbers = range(len(attribute.groups))
-    if attribute.kind == "nominal":
-        return [look(number)["color"] for number in numbers]
-    return [mpl.colors.to_hex(shade) for shade in mpl.colormaps["cividis_r"](np.linspace(0.05, 1.0, len(numbers)))]
 
 
 def _turn_bands(ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True) -> None:
@@ -44,65 +38,94 @@ def _relevant(nuggets: NuggetTable, conversation: int, turns: pd.DataFrame) -> t
     return rows, float(turns["end"].max() if turns["end"].notna().all() else nuggets.end[rows].max() + 5)
 
 
-def position_weight(ax: Axes, patience: float, turns: pd.DataFrame, weights: pd.DataFrame) -> Axes:
-    """Draw the weight of a nugget over its position, under the turns of a conversation (gfrc Figure 1).
+def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Axes:
+    """Draw the weight of a nugget over its position, and the nuggets of each run on it (gfrc Figure 1).
 
-    ``turns`` has the columns turn, speaker, start, end, and ``weights`` WC and pw: the positions to connect.
+    ``weights`` has the columns WC and pw, the ends of the slope; ``scores`` are those of `gfrc.nugget_scores`.
     """
-    _turn_bands(ax, turns, patience)
-    ax.plot(weights["WC"], weights["pw"], color=COLOURS[0])
-    ends = zip(weights.iloc[[0, -1]].itertuples(), ("left", "right"), ((8, 2), (-4, 12)), strict=True)
-    for row, align, shift in ends:
-        ax.plot(row.WC, row.pw, "o", color=COLOURS[0])
+    ax.plot(weights["WC"], weights["pw"], color="#9A9A9A")
+    for row, align, shift in zip(weights.itertuples(), ("left", "right"), ((8, 2), (4, -16)), strict=True):
+        ax.plot(row.WC, row.pw, "|", color="black", markersize=10)
         note(ax, f"pw = {row.pw:g} at WC = {row.WC:g}", (row.WC, row.pw), shift, ha=align)
-    ax.set(xlabel="Word position WC of the nugget's last word [words]", ylabel="Position weight pw", ylim=(-0.12, 1.1))
+    for number, (run, part) in enumerate(scores.groupby("run", sort=False)):
+        label = f"{literal(run)}: {len(part)} relevant nuggets"
+        ax.plot(part["wc"], part["pw"], label=label, markersize=7, linestyle="none", alpha=0.8, **look(number))
+    ax.set(xlabel="Word position WC of the nugget's last word [words]", ylabel="Position weight pw", ylim=(-0.16, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
+    ax.legend(loc="center right")
     return ax
 
 
-def annotated_conversation(
-    axes: Sequence[Axes],
+def annotated_conversations(
     nuggets: NuggetTable,
-    conversation: int,
     turns: pd.DataFrame,
     attributes: Mapping[str, AttributeSet],
     *,
+    runs: Sequence[str] = (),
     named: bool = False,
-) -> Sequence[Axes]:
-    """Draw the nuggets of one conversation over word positions: level and words above, group memberships below.
+) -> Figure:
+    """Draw the nuggets of conversations, one below the other, over one axis of words.
 
-    ``axes`` are one for the levels and one per attribute set, sharing their x axis, ``conversation`` the place of the
-    conversation in the table, and ``turns`` its turns (columns turn, speaker, start, end); an empty end reaches to the
-    last nugget. ``named`` writes what each nugget names above it.
+    Above stands the level of each nugget, below it a row for each group of each attribute set, a bar as high as the
+    membership; at the right the share of each group among the nuggets, and its target. An entity that was named before
+    is hollow and counts for no share. ``turns`` (columns run, topic, turn, speaker, start, end) are those of all
+    conversations, an empty end reaching to the last nugget; ``runs`` are those to draw, by default all. ``named``
+    writes what each nugget names.
     """
-    if len(axes) != 1 + len(attributes):
-        raise ValueError(f"{len(axes)} axes for {1 + len(attributes)} tracks")
-    rows, right = _relevant(nuggets, conversation, turns)
-    start, end = nuggets.start[rows], nuggets.end[rows]
-    names = nuggets.names[rows].tolist() if named else []
-    width = np.maximum(end - start + 1, (right + 1) / 150)
-    for ax in axes:
-        _turn_bands(ax, turns, right, labels=ax is axes[0])
-        ax.grid(visible=False)
-    top, highest = axes[0], int(nuggets.level.max(initial=1))
-    bar = {"width": width, "edgecolor": "white", "linewidth": 0.6}
-    top.bar(end + 0.5 - width / 2, nuggets.level[rows], color=COLOURS[0], **bar)
+    chosen = [(place, *row) for place, row in enumerate(nuggets.conversations[["run", "topic"]].to_numpy().tolist())]
+    of = {place: turns[(turns["run"] == run) & (turns["topic"] == topic)] for place, run, topic in chosen}
+    right = max(_relevant(nuggets, place, part)[1] for place, part in of.items())
+    chosen = [row for row in chosen if not runs or row[1] in runs]
+    heights = [2.2 if named else 1.1, *(0.19 * len(a.groups) for a in attributes.values())] * len(chosen)
+    figure, axes = plt.subplots(
+        len(heights), figsize=(10, sum(heights) + 0.3 * len(heights)), height_ratios=heights, sharex=True, squeeze=False
+    )
+    for (place, run, _), (top, *below) in zip(chosen, axes.reshape(len(chosen), -1), strict=True):
+        rows, end = _relevant(nuggets, place, of[place])
+        counted = nuggets.relevant("nonrelevant")[rows]
+        for ax in (top, *below):
+            _turn_bands(ax, of[place], end, labels=ax is top)
+            ax.grid(visible=False)
+        width = np.maximum(nuggets.end[rows] - nuggets.start[rows] + 1, right / 240)
+        colours = {"color": np.where(counted, COLOURS[0], "white"), "edgecolor": np.where(counted, "white", COLOURS[0])}
+        middle = nuggets.end[rows] + 0.5 - width / 2
+        top.bar(middle, nuggets.level[rows], width, linewidth=0.6, **colours)
+        highest = int(nuggets.level.max(initial=1))
+        top.set(ylim=(0, highest + (3.1 if named else 0.3)), yticks=range(highest + 1), ylabel="Level")
+        top.set_yticklabels([f"L{level}" for level in range(highest + 1)])
+        top.set_title(literal(run), loc="left", pad=16)
+        if named:
+            _names(top, middle, nuggets.names[rows].tolist(), highest, right)
+        for ax, (name, attribute) in zip(below, attributes.items(), strict=True):
+            shares = nuggets.memberships[name][rows]
+            mean = shares[counted].mean(axis=0) if counted.any() else np.zeros(len(attribute.groups))
+            for group, (share, target) in enumerate(zip(mean, attribute.target, strict=True)):
+                ax.axhline(group + 0.45, color="#C8C8C8", lw=0.5, zorder=0.5)
+                part = shares[:, group] > 0
+                how = {name: of_all[part] for name, of_all in colours.items()}
+                ax.bar(middle[part], -0.85 * shares[part, group], width[part], group + 0.45, linewidth=0.6, **how)
+                for x, value in ((1.06, share), (1.12, target)):
+                    ax.text(x, group, f"{value:.0%}", transform=ax.get_yaxis_transform(), **_BESIDE)
+            ax.set_ylim(len(attribute.groups) - 0.45, -0.5)
+            ax.set_yticks(range(len(attribute.groups)), map(literal, attribute.groups), fontsize=8)
+            ax.set_ylabel(literal(name), rotation=0, ha="right", va="center", labelpad=4)
+            ax.tick_params(left=False)
+        for x, head in ((1.06, "nuggets"), (1.12, "target")):
+            below[0].text(x, -1, head, transform=below[0].get_yaxis_transform(), **_BESIDE)
+    axes[-1, 0].set(xlabel=_WORDS, xlim=(0.0, right + 1))
+    figure.align_ylabels(axes)
+    return figure
+
+
+def _names(ax: Axes, places: Floats, names: Sequence[str], height: float, right: float) -> None:
+    """Write names above places, apart enough to read, with a line to each."""
     slanted = {"rotation": 60, "rotation_mode": "anchor", "fontsize": 8, "ha": "left", "va": "center"}
-    for label, x in zip(names, end, strict=False):
-        note(top, literal(label), (x, highest), (-3, 3), **slanted)
-    top.set(ylim=(0, highest + (2.4 if any(names) else 0.3)), yticks=range(highest + 1), ylabel="Level")
-    top.set_yticklabels([f"L{level}" for level in range(highest + 1)])
-    for ax, (name, attribute) in zip(axes[1:], attributes.items(), strict=True):
-        base = np.zeros(len(rows))
-        shares = nuggets.memberships[name][rows].T
-        for group, colour, share in zip(attribute.groups, _group_colours(attribute), shares, strict=True):
-            if share.any():
-                ax.bar(end + 0.5 - width / 2, share, bottom=base, color=colour, label=literal(group), **bar)
-            base = base + share
-        ax.set(ylim=(0, 1), yticks=[0, 1], ylabel=literal(name))
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, handlelength=1)
-    axes[-1].set(xlabel=_WORDS, xlim=(0.0, right + 1))
-    return axes
+    x = -np.inf
+    for place, name in zip(places, names, strict=True):
+        x = max(place, x + 0.02 * right)
+        if name:
+            ax.plot([place, x], [height + 0.08, height + 0.4], color="#9A9A9A", lw=0.6)
+            note(ax, literal(name), (x, height + 0.4), (0, 3), **slanted)
 
 
 def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
@@ -126,17 +149,22 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
     return ax
 
 
-def user_clusters(ax: Axes, clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet], end: float) -> Axes:
-    """Draw utility and group fairness of the user clusters of one conversation (gfrc2 Figures 4 and 5).
+def user_clusters(
+    axes: Sequence[Axes], clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]
+) -> Sequence[Axes]:
+    """Draw utility and group fairness of the user clusters, an axis for each run (gfrc2 Figures 4 and 5).
 
-    ``end`` is the right end of the axis, in words, so that conversations can be held beside each other.
+    ``axes`` share their x axis, so that conversations can be compared.
     """
-    lines = {"GNP (utility)": "GNP"} | {f"GF {name}": column_names(a)[-1] for name, a in attributes.items()}
-    for index, (label, column) in enumerate(lines.items()):
-        ax.plot(clusters["wc"], clusters[column], **look(index), label=literal(label))
-    ax.set(xlabel="Word position where the user cluster leaves [words]", ylabel="Score", ylim=(0, 1), xlim=(0, end))
-    ax.legend(loc="upper right", ncols=len(lines))
-    return ax
+    lines = {"utility (GNP)": "GNP"} | {f"fairness ({name})": column_names(a)[-1] for name, a in attributes.items()}
+    for ax, (run, part) in zip(axes, clusters.groupby("run", sort=False), strict=True):
+        for index, (label, column) in enumerate(lines.items()):
+            ax.plot(part["wc"], part[column], **look(index))
+            note(ax, literal(label), (part["wc"].iloc[-1], part[column].iloc[-1]), (8, -3), color=look(index)["color"])
+        ax.set(ylabel="Score", ylim=(0, 1), xlim=(0, clusters["wc"].max() * 1.3))
+        ax.set_title(literal(run), loc="left", fontsize=10)
+    axes[-1].set_xlabel("Word position where the user cluster leaves [words]")
+    return axes
 
 
 def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversation: int, turns: pd.DataFrame) -> Axes:

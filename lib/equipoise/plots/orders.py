@@ -37,15 +37,17 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
 def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) -> Sequence[Axes]:
     """Draw the percentage of the orders on which the row's system beats the column's, one panel a conversation.
 
+    Blue where it wins more than half, red where less.
+
     ``table``: of `equipoise.measures.orders.preference`. ``runs``: systems, in the order of the rows and columns.
     """
     names = list(map(literal, runs))
     for ax, (topic, part) in zip(axes, table.groupby("topic", sort=False), strict=True):
         wins = part.pivot_table(index="a", columns="b", values="wins").reindex(index=runs, columns=runs)
         values = wins.to_numpy(dtype=np.float64) * 100
-        ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=0, vmax=100, aspect="auto")
+        ax.imshow(np.ma.masked_invalid(values), cmap="RdBu", vmin=0, vmax=100, aspect="auto")
         for row, column in np.argwhere(np.isfinite(values)):
-            style: dict[str, Any] = {"color": "white" if values[row, column] < 55 else "black", "fontsize": 8}
+            style: dict[str, Any] = {"color": "white" if abs(values[row, column] - 50) > 32 else "black", "fontsize": 8}
             ax.text(column, row, f"{values[row, column]:.0f}", ha="center", va="center", **style)
         ax.set_title(f"Conversation {literal(topic)}", fontsize=10)
         ax.set_xticks(range(len(runs)), names, rotation=45, ha="right", fontsize=8)

@@ -35,6 +35,7 @@ COLUMNS = [
     *("paper", "artefact", "claim", "kind", "quote", "place", "verdict", "estimate", "low", "high", "contradicted_if"),
     *("n", "n_needed", "data", "notebook", "printed", "evidence", "reason", "name"),
 ]
+_SIGNS = {"<": "below", "<=": "at or below", ">": "above", ">=": "at or above"}
 _NUMBER = r"([+-]?\d+(?:\.\d+)?)"
 
 
@@ -191,9 +192,10 @@ def as_words(claim: Mapping[str, Any]) -> str:
     words += f" [{claim['low']:.4g}, {claim['high']:.4g}]" if claim["low"] is not None else ""
     words += f", n = {claim['n']:,.0f}" if claim["n"] is not None else ""
     words += f"; printed {claim['printed']:.4g}" if claim["printed"] is not None else ""
-    words += f"; contradicted if {claim['contradicted_if']}"
+    sign, _, edge = claim["contradicted_if"].partition(" ")
+    words += f"; contradicted {_SIGNS.get(sign, sign)} {edge}"
     words += f"; no interval: {claim['reason']}" if claim["reason"] else ""
     if claim["n_needed"]:
         effect = "the effect found" if claim["printed"] is None else "the printed effect"
-        words += f"; {claim['n_needed']:,.0f} would decide {effect} four times in five"
+        words += f"; with n = {claim['n_needed']:,.0f} {effect} would be decided four times in five"
     return words

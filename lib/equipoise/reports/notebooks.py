@@ -228,7 +228,8 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for index, cell in enumerate(steady.cells):
         cell.id = f"cell-{index:02d}"
         tags = [tag for tag in cell.metadata.get("tags", []) if not tag.startswith("papermill")]
-        cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
+        folded = {"jupyter": cell.metadata["jupyter"]} if "jupyter" in cell.metadata else {}
+        cell.metadata = nbformat.from_dict(folded | ({"tags": tags} if tags else {}))
         if cell.cell_type != "code":
             continue
         outputs: list[Any] = []

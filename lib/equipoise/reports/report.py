@@ -39,6 +39,7 @@ from equipoise.reports.shown import (
     show_summary,
     show_table,
     show_variant,
+    show_words,
 )
 
 Basis = Literal["recomputed", "derived", "replica"]
@@ -86,7 +87,7 @@ class Report:
         data: str = "",
         note: str = "",
         digits: int = 4,
-        tolerance: float = 0.0,
+        tolerance: float | Mapping[str, float] = 0.0,
     ) -> Shown:
         """Save a table, and hold it against the printed one where it is a paper's; both are shown side by side.
 
@@ -118,6 +119,7 @@ class Report:
         drawn: Axes | Figure,
         caption: str = "",
         *,
+        alt: str = "",
         values: pd.DataFrame | None = None,
         keys: Sequence[str] = (),
         against: str | None = None,
@@ -127,7 +129,8 @@ class Report:
     ) -> Shown:
         """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
 
-        ``caption`` says what the figure shows, for those who cannot see it too; it is by default the artefact's title.
+        ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is to be seen in it, for
+        those who cannot see it, by default the caption.
         The values are compared with a printed table only if ``against`` names one; ``basis`` is "recomputed" where the
         figure itself prints these numbers. The other parameters are those of `table`.
         """
@@ -143,16 +146,37 @@ class Report:
             raise ValueError(f"{name}: these axes belong to no figure")
         caption, slug = plain(self._title(name, caption)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
-        svg, png = (self.folder / file for file in files)
-        svg.parent.mkdir(exist_ok=True)
-        plots.save_svg(figure, svg, caption)
-        figure.savefig(png, bbox_inches="tight", dpi=144, metadata={"Software": None})
+        (self.folder / "figures").mkdir(exist_ok=True)
+        alt = plain(alt or caption)
+        for file in files:
+            (self.folder / file).write_bytes(plots.rendered(figure, file.rpartition(".")[2], alt, slug))
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
-        return Shown({"text/plain": caption, "image/svg+xml": svg.read_text(encoding="utf-8")})
+        shown = {"text/plain": caption, "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8")}
+        return Shown(shown, {"image/svg+xml": {"alt": alt}})
+
+    def words(
+        self,
+        name: str,
+        said: Sequence[tuple[str, str]],
+        caption: str = "",
+        *,
+        basis: Basis = "derived",
+        data: str = "",
+        note: str = "",
+    ) -> Shown:
+        """Show words as words, a prompt or a dialogue: who says it, and what; saved as Markdown.
+
+        The parameters are those of `figure`.
+        """
+        shown, file = show_words(caption or self._title(name), said), f"tables/{_slug(name)}.md"
+        (self.folder / "tables").mkdir(exist_ok=True)
+        (self.folder / file).write_text(shown.formats["text/markdown"], encoding="utf-8")
+        self._record(name, basis, data, note, [file], None)
+        return shown
 
     def claim(self, name: str, evidence: Evidence) -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv``, such as ``thesis/2.2-stems``, by the evidence.

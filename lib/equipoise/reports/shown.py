@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -87,17 +87,16 @@ def html_list(notes: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """Something a notebook shows: its content by MIME type."""
+    """Something a notebook shows: its content by MIME type, and what is said of one, such as alternative text."""
 
     formats: Mapping[str, str]
+    said: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.formats.get("text/plain", "")
 
-    def _repr_mimebundle_(
-        self, include: object = None, exclude: object = None  # noqa: ARG002
-    ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-        return dict(self.formats), {kind: {"alt": repr(self)} for kind in self.formats if kind.startswith("image/")}
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[Any, Any]:  # noqa: ARG002
+        return dict(self.formats), {kind: dict(words) for kind, words in self.said.items()}
 
     @classmethod
     def text(cls, words: str, markdown: str, page: str) -> Shown:
@@ -122,11 +121,13 @@ def _whole(column: pd.Series) -> bool:
     return bool((known % 1 == 0).all() and (known.abs() > 1).any())
 
 
-def _cell(value: object, decimals: int | None) -> str:
+def _cell(value: object, decimals: int | None, chance: bool) -> str:
     number = as_number(value)
     if number is None or decimals is None or isinstance(value, (int, np.integer)):
         return raw(value)
     text = f"{number + 0.0:.{decimals}f}"
+    if chance and decimals and not text.strip("0."):
+        return f"< .{1:0{decimals}}"  # no p is nothing
     return text if text.strip("-0.") else text.lstrip("-")  # no negative zero
 
 
@@ -154,9 +155,10 @@ def _cells(
         decimals = None if name not in printed and _whole(column) else _decimals(printed.get(name, ()), column, digits)
         behind = table[marks[name]] if name in marks else [""] * len(table)
         number = pd.api.types.is_numeric_dtype(column) or decimals is not None
-        found = enumerate(zip(column, behind, strict=True))
+        chance = name not in printed and str(name).split(" ")[0] == "p"
+        found = zip([_cell(value, decimals, chance) for value in column], map(raw, behind), strict=True)
         parts.append(
-            [Cell(_cell(value, decimals), raw(mark), differing.get((row, place), ""), number) for row, (value, mark) in found]
+            [Cell(*texts, differing.get((row, place), ""), number=number) for row, texts in enumerate(found)]
         )
     return [_words(name) for name in columns], [list(row) for row in zip(*parts, strict=True)]
 
@@ -196,6 +198,17 @@ def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None,
     return Shown.text(f"{caption}, {variant}", markdown, page)
 
 
+def show_words(caption: str, said: Iterable[tuple[str, str]]) -> Shown:
+    """What is said and by whom, in lines as they stand; nothing in it is markup."""
+    rows = [(who, plain(text).split("\n")) for who, text in said]
+    cells = "".join(
+        f"<tr><td><b>{html.escape(who)}</b></td><td>{'<br>'.join(map(html.escape, lines))}</td></tr>" for who, lines in rows
+    )
+    page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p><table><tbody>{cells}</tbody></table></div>'
+    told = [f"{markdown_cell(who)}: {markdown_cell(line)}" for who, lines in rows for line in lines if line.strip()]
+    return Shown.text(f"{caption}.", f"{markdown_cell(caption)}\n\n" + "\n\n".join(told) + "\n", page)
+
+
 def show_claim(claim: Mapping[str, Any]) -> Shown:
     """A claim with its verdict, the paper's words and their place, and the numbers that decide."""
     words, numbers = claim["statement"], as_words(claim)
@@ -203,7 +216,8 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
     lines = [f"<b>{label}:</b> {html.escape(words)}", html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
     page = f'<p class="claim {claim["verdict"].replace(" ", "-")}">{"<br>".join(filter(None, lines))}</p>'
-    markdown = f"**{label}:** {markdown_cell(words)}\n\n> {markdown_cell(quote)}\n\n*{markdown_cell(numbers)}*"
+    quoted = f"\n\n> {markdown_cell(quote)}" if quote else ""
+    markdown = f"**{label}:** {markdown_cell(words)}{quoted}\n\n*{markdown_cell(numbers)}*"
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)
 
 

@@ -45,6 +45,7 @@ _ATTRIBUTES = {
 _DROPPED = re.compile(r"<style\b.*?</style\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _REFUSED = re.compile(rf"""<(?!/?(?:{"|".join(TAGS)})(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?/?>)""", re.IGNORECASE)
 _LOCAL = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=\s]*|(?!/)[\w./%-]+")
+_ENDINGS = {"csv": "CSV", "md": "Markdown"}
 _SHOWN = ("text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "text/plain")  # the best one first
 
 _MATHML = _words(
@@ -149,6 +150,19 @@ def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str, code: 
     return f"<figure{name}>{shown}<figcaption>{html.escape(caption)}</figcaption>{links}</figure>"
 
 
+def _folded(cell: Any, shown: Mapping[str, str], report: Path, tables: Mapping[str, str]) -> str:
+    """Tables behind a title that opens, each with its place and its files."""
+    begin, end, words = '<div class="equipoise-table">', "</details>", shown["text/markdown"]
+    first, *rest = shown["text/html"].removesuffix(end).split(begin)
+    within = [slug for _, slug in sorted((words.index(text), slug) for text, slug in tables.items() if text in words)]
+    code = cell.metadata.setdefault("code_of", f"code-{within[0]}")
+    parts = [
+        f'<section class="result" id="{slug}">{begin}{part}{_links(report, "tables", slug, _ENDINGS, code)}</section>'
+        for slug, part in zip(within, rest, strict=True)
+    ]
+    return "".join([first, *parts, end])
+
+
 def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
     """A notebook whose figures and tables point to their code, and to their files in the report, found by content."""
     figures = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "figures").glob("*.svg"))}
@@ -161,9 +175,11 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
             anchor = f"{slug}-figure" if slug in tables.values() else slug  # a table and a figure of one name
             code = cell.metadata.setdefault("code_of", f"code-{anchor}")
             output["data"] = {"text/html": _figure(report, svg, slug, anchor, shown.get("text/plain", ""), code)}
+        elif shown.get("text/html", "").startswith("<details>"):
+            output["data"] = {"text/html": _folded(cell, shown, report, tables)}
         elif slug and "text/html" in shown:
             code = cell.metadata.setdefault("code_of", f"code-{slug}")
-            links = _links(report, "tables", slug, {"csv": "CSV", "md": "Markdown"}, code)
+            links = _links(report, "tables", slug, _ENDINGS, code)
             section = f'<section class="result" id="{slug}">{shown["text/html"]}{links}</section>'
             output["data"] = {"text/html": section}
         elif shown:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats, Integers
+
+_BATCH = 1000
+"""Draws held at once; SciPy's, of so many, are the same."""
 
 
 def finite(values: ArrayLike, what: str) -> Floats:
@@ -21,45 +23,25 @@ def finite(values: ArrayLike, what: str) -> Floats:
     return array
 
 
+def _ends(columns: Floats, rng: np.random.Generator, level: float, resamples: int) -> Floats:
+    """Ends of the intervals of the means of values shaped (columns, units), for all columns from the same draws."""
+    found = []
+    for first in range(0, resamples, _BATCH):
+        units = rng.integers(columns.shape[1], size=(min(_BATCH, resamples - first), columns.shape[1]))
+        found.append([column.take(units, mode="clip").mean(axis=1) for column in columns])
+    outside = 100 * (1 - level) / 2
+    ends = np.percentile(np.concatenate(found, axis=1), [outside, 100 - outside], axis=1)
+    return np.where(np.ptp(columns, axis=1) == 0, columns[:, 0], ends).T
+
+
 def bootstrap_interval(
-    values: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    level: float = 0.95,
-    resamples: int = 9999,
-    method: Literal["percentile", "basic", "BCa"] = "percentile",
+    values: ArrayLike, rng: np.random.Generator, *, level: float = 0.95, resamples: int = 9999
 ) -> tuple[float, float]:
-    """Bootstrap confidence interval of a mean.
+    """Percentile bootstrap interval of a mean, that of `scipy.stats.bootstrap` from the same draws.
 
-    Parameters
-    ----------
-    values : array_like, shaped (n,)
-        One value per unit that is drawn with replacement (a topic, a conversation).
-    rng : numpy.random.Generator
-        The source of randomness.
-    level : float
-        Confidence level, between 0 and 1.
-    resamples : int
-        Number of bootstrap samples.
-    method : {"percentile", "basic", "BCa"}
-        How the interval is read from them.
+    ``values``: one for each unit that is drawn with replacement (a topic, a conversation), at least two and all finite.
+    Where all are equal both ends are that value.
 
-    Returns
-    -------
-    (float, float)
-        Lower and upper end, in the unit of the values; equal to the value where all are equal.
-
-    Raises
-    ------
-    ValueError
-        If a value is not finite, or there are fewer than two.
-
-    Notes
-    -----
-    SciPy's `scipy.stats.bootstrap`, with memory bounded by resampling in batches.
-
-    Examples
-    --------
     >>> low, high = bootstrap_interval([0.2, 0.4, 0.4, 0.6], np.random.default_rng(1))
     >>> round(low, 3), round(high, 3)
     (0.25, 0.55)
@@ -67,12 +49,23 @@ def bootstrap_interval(
     data = finite(values, "values")
     if len(data) < 2:
         raise ValueError(f"a bootstrap needs at least two values, found {len(data)}")
-    if np.ptp(data) == 0:
-        return float(data[0]), float(data[0])
-    interval = stats.bootstrap(
-        (data,), np.mean, confidence_level=level, n_resamples=resamples, method=method, batch=1000, rng=rng
-    ).confidence_interval
-    return float(interval.low), float(interval.high)
+    low, high = _ends(data[np.newaxis], rng, level, resamples)[0].tolist()
+    return low, high
+
+
+def bootstrap_intervals(columns: Sequence[ArrayLike], seed: int, *, level: float, resamples: int) -> Floats:
+    """`bootstrap_interval` of each of many means, shaped (columns, 2), each as if it were alone.
+
+    NaN for a column of fewer than two values, or with one that is not finite. Every column begins with the one seed,
+    so that columns of one length are drawn once.
+    """
+    data, ends = [np.asarray(column, dtype=np.float64) for column in columns], np.full((len(columns), 2), np.nan)
+    for units in {len(column) for column in data if len(column) > 1}:
+        own = [place for place, column in enumerate(data) if len(column) == units and np.isfinite(column).all()]
+        if own:
+            whole = np.stack([data[place] for place in own])
+            ends[own] = _ends(whole, np.random.default_rng(seed), level, resamples)
+    return ends
 
 
 def resampled(

@@ -17,6 +17,8 @@ from equipoise.problems import Note, listed, need_columns
 
 _EQUAL = 1e-9  # statistics that differ by no more, relatively, are equal
 _ROOM = 2**21  # numbers that resampling holds at once
+_ROUNDING = 100 * np.finfo(np.float64).eps  # means of signed differences that are closer, relatively, are equal
+_DRAWN, _MOST_SIGNS = 1000, 63
 
 
 def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
@@ -231,16 +233,13 @@ def compare_pairs(
     if rng is None and test in ("tukey", "permutation", "bootstrap"):
         raise ValueError("the test draws at random: pass rng")
     gaps = columns[:, first] - columns[:, second]
-    mean, units = gaps.mean(axis=0), len(gaps)
-    error = gaps.std(axis=0, ddof=1) / np.sqrt(units)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(mean == 0, 0.0, mean / error)
-    effect, reach = t / np.sqrt(units), stats.t.isf((1 - level) / 2, units - 1) * error
-    statistic, p = t, 2 * stats.t.sf(np.abs(t), units - 1)
+    units = len(gaps)
+    mean, error, t, p = paired_t(gaps)
+    effect, reach, statistic = t / np.sqrt(units), stats.t.isf((1 - level) / 2, units - 1) * error, t
     if test == "wilcoxon":
         statistic, p = np.array([_signed_ranks(gap) for gap in gaps.T]).T
-    elif test == "permutation":
-        statistic, p = mean, _exchanged(gaps, rng, resamples)
+    elif test == "permutation" and rng is not None:
+        statistic, p = mean, exchanged(gaps, rng, resamples)
     elif test == "bootstrap" and rng is not None:
         drawn = _studentised(gaps, mean, error, rng, resamples)
         p, reach = _as_large(drawn, np.abs(t)), _reach(drawn, level) * error
@@ -265,6 +264,14 @@ def compare_pairs(
     )
 
 
+def paired_t(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Mean, standard error, Student's t and two-sided p of differences shaped (units, pairs), each shaped (pairs,)."""
+    mean, error = gaps.mean(axis=0), gaps.std(axis=0, ddof=1) / np.sqrt(len(gaps))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(mean == 0, 0.0, mean / error)
+    return mean, error, t, 2 * stats.t.sf(np.abs(t), len(gaps) - 1)
+
+
 def _signed_ranks(gap: Floats) -> tuple[float, float]:
     if not gap.any():
         return 0.0, 1.0
@@ -272,14 +279,24 @@ def _signed_ranks(gap: Floats) -> tuple[float, float]:
     return float(found.statistic), float(found.pvalue)
 
 
-def _exchanged(gaps: Floats, rng: np.random.Generator | None, resamples: int) -> Floats:
-    found = stats.permutation_test(
-        (gaps, np.zeros_like(gaps)),
-        lambda a, b, axis: np.mean(a - b, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=resamples,
-        batch=1000,
-        rng=rng,
-    )
-    return np.asarray(found.pvalue, dtype=np.float64)
+def exchanged(gaps: Floats, rng: np.random.Generator, resamples: int) -> Floats:
+    """Two-sided p of differences shaped (units, pairs), of which each may as well have the other sign.
+
+    Every choice of signs where there are no more than ``resamples``; p and draws of `scipy.stats.permutation_test`.
+    """
+    units, observed = len(gaps), gaps.mean(axis=0)
+    least = observed - np.abs(_ROUNDING * observed), observed + np.abs(_ROUNDING * observed)
+    every = units < _MOST_SIGNS and 2**units <= resamples
+    draws = 2**units if every else resamples
+    low, high = np.zeros((2, gaps.shape[1]))
+    for first in range(0, draws, _DRAWN):
+        size = min(_DRAWN, draws - first)
+        if every:
+            bits = np.arange(first, first + size)[:, np.newaxis] >> np.arange(units) & 1
+        else:
+            bits = rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1
+        signs = 2.0 * bits - 1.0
+        means = np.stack([(signs * gap).mean(axis=1) for gap in gaps.T], axis=1)
+        low, high = low + (means <= least[1]).sum(axis=0), high + (means >= least[0]).sum(axis=0)
+    seen = 0 if every else 1  # what was observed is one of the draws
+    return np.minimum(2 * (np.minimum(low, high) + seen) / (draws + seen), 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.answer_modes import mode_name
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers, starts
 from equipoise.declare import checked, measure
 from equipoise.measures.attribution.correctness import CHAPTER_5, FAMILY
 from equipoise.options import Authors, Favoured, Level, Resamples, Seed
 from equipoise.problems import need_columns
-from equipoise.statistics import bootstrap_interval, compare_pairs
+from equipoise.statistics.intervals import bootstrap_intervals
+from equipoise.statistics.pairs import exchanged, paired_t
 
 AUTHORS = ("Human", "LLM")
 """The two authors of the thesis; CAB is positive where the first is favoured."""
@@ -24,7 +26,7 @@ _HERE, _THERE = "Informed/CF-informed", "CF-informed/Informed"
 _OF_TWO_AUTHORS = (("CAS", "Informed", "Vanilla"), ("CAB", "Informed", "CF-informed"))
 _OF_ONE_AUTHOR = (*(("CAS", mode, "Vanilla") for mode in ("Informed", _HERE, _THERE)), ("CAB", _HERE, _THERE))
 _COMPARED = ("measure", "quantity", "mode", "against", "questions", "left_out", "changed")
-_FOUND = ("value", "low", "high", "t", "p_t", "p_permutation")
+_FOUND = ("value", "t", "p_t", "p_permutation")
 AUTHORS_OF = ("relevant_author", "nonrelevant_author")
 
 
@@ -130,28 +132,24 @@ def cab(
 # --- intervals and tests ------------------------------------------------------------------------------------------
 
 
-def interval(values: Floats, level: float, resamples: int, seed: int) -> tuple[float, float]:
-    """Bootstrap interval over questions; NaN for fewer than two."""
-    if len(values) < 2:
+Scores = tuple[Integers, Floats]
+"""Numbers of questions, ascending, and the score of each."""
+
+
+def paired_test(gaps: Floats) -> tuple[float, float]:
+    """Student's t and its p of paired differences; NaN for fewer than two."""
+    if len(gaps) < 2:
         return np.nan, np.nan
-    return bootstrap_interval(values, np.random.default_rng(seed), level=level, resamples=resamples)
+    _, _, t, p = paired_t(gaps[:, np.newaxis])
+    return float(t[0]), float(p[0])
 
 
-def paired_test(first: Floats, second: Floats, **options: Any) -> tuple[float, float]:
-    """Statistic and p of a paired test, with options of `compare_pairs`; NaN for fewer than two pairs."""
-    if len(first) < 2:
-        return np.nan, np.nan
-    units, values = np.arange(len(first)), np.concatenate([first, second])
-    pairs = pd.DataFrame({"topic": np.tile(units, 2), "run": np.repeat(["a", "b"], len(units)), "value": values})
-    found = compare_pairs(pairs, baseline="b", correction="none", **options).iloc[0]
-    return float(found["statistic"]), float(found["p"])
-
-
-def common_scores(first: pd.Series, second: pd.Series) -> tuple[Floats, Floats, int]:
+def common_scores(first: Scores, second: Scores) -> tuple[Floats, Floats, int]:
     """Scores of the questions that have one in both modes, and the number of the other questions."""
-    pairs = pd.concat([first, second], axis=1).sort_index()
-    both = pairs.dropna().to_numpy(dtype=np.float64)
-    return both[:, 0], both[:, 1], len(pairs) - len(both)
+    _, here, there = np.intersect1d(first[0], second[0], assume_unique=True, return_indices=True)
+    a, b = first[1][here], second[1][there]
+    scored = ~(np.isnan(a) | np.isnan(b))
+    return a[scored], b[scored], len(first[0]) + len(second[0]) - len(here) - int(scored.sum())
 
 
 def named_modes(answers: pd.DataFrame) -> pd.Series:
@@ -176,12 +174,17 @@ def each_answer_once(scored: pd.DataFrame, by: Sequence[str], measures: Sequence
 
 def scores_by_mode(
     table: pd.DataFrame, by: Sequence[str], measures: Sequence[str]
-) -> Iterator[tuple[tuple[Any, ...], dict[str, pd.Series]]]:
+) -> Iterator[tuple[tuple[Any, ...], dict[str, Scores]]]:
     """Each group with each of the measures, and the scores of its questions in every mode."""
-    for group, answers in table.groupby([*by, *AUTHORS_OF], sort=True, observed=True):
-        modes = {str(mode): part.set_index("question") for mode, part in answers.groupby("mode")}
-        for name in measures:
-            yield (*group, name), {mode: part[name] for mode, part in modes.items()}
+    cells = table.groupby([*by, *AUTHORS_OF, "mode"], sort=True, observed=True)
+    cell, question = cells.ngroup().to_numpy(), pd.factorize(table["question"], sort=True)[0].astype(np.int64)
+    order = np.lexsort((question, cell))
+    rows = zip(cells.size().index, np.split(order, starts(cell[order])[1:]), strict=True)
+    scores = table[list(measures)].to_numpy(dtype=np.float64).T
+    for group, modes in groupby(rows, lambda row: row[0][:-1]):
+        held = {str(key[-1]): own for key, own in modes}
+        for name, score in zip(measures, scores, strict=True):
+            yield (*group, name), {mode: (question[own], score[own]) for mode, own in held.items()}
 
 
 @checked
@@ -228,20 +231,25 @@ def bias_table(
         raise ValueError(f"favoured is {' or '.join(others)}, the authors of the answers; found {favoured!r}")
     start = int(np.random.default_rng(seed).integers(2**63))
     rows: list[tuple[Any, ...]] = []
+    each: list[Floats] = []
     for (*group, relevant, nonrelevant, name), modes in scores_by_mode(table, by, measures):
         for quantity, mode, against in _OF_ONE_AUTHOR if relevant == nonrelevant else _OF_TWO_AUTHORS:
             if mode not in modes or against not in modes:
                 continue
             a, b, left_out = common_scores(modes[mode], modes[against])
-            omega = -1.0 if quantity == "CAB" and relevant != favoured else 1.0
-            gaps = (np.abs(a - b) if quantity == "CAS" else omega * (a - b)) + 0.0  # no negative zero
-            moved = a != b  # exchanging equal scores changes nothing: without them more tests are exact
-            counts = (len(a), left_out, int(moved.sum()))
-            moved[:2] |= moved.sum() < 2  # the test wants two pairs
-            rng = np.random.default_rng(start)
-            _, exchanged = paired_test(a[moved], b[moved], test="permutation", resamples=resamples, rng=rng)
-            t, p = paired_test(a, b)
-            value = float(gaps.mean()) if len(a) else np.nan
-            found = (value, *interval(gaps, level, resamples, start), omega * t, p, exchanged)
-            rows.append((*group, relevant, nonrelevant, name, quantity, mode, against, *counts, *found))
-    return pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *_COMPARED, *_FOUND])
+            omega, gaps = -1.0 if quantity == "CAB" and relevant != favoured else 1.0, a - b
+            each.append((np.abs(gaps) if quantity == "CAS" else omega * gaps) + 0.0)  # no negative zero
+            moved = gaps[gaps != 0]  # exchanging equal scores changes nothing: without them more tests are exact
+            exchanging = 1.0 if len(a) > 1 else np.nan
+            if len(a) > 1 and len(moved):
+                rng = np.random.default_rng(start)
+                exchanging = float(exchanged(moved[:, np.newaxis], rng, resamples)[0])
+            t, p = paired_test(gaps)
+            value = float(each[-1].mean()) if len(a) else np.nan
+            found = (len(a), left_out, len(moved), value, omega * t, p, exchanging)
+            rows.append((*group, relevant, nonrelevant, name, quantity, mode, against, *found))
+    compared = pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *_COMPARED, *_FOUND])
+    ends = bootstrap_intervals(each, start, level=level, resamples=resamples)
+    for place, (name, values) in enumerate(zip(("low", "high"), ends.T, strict=True), start=1):
+        compared.insert(compared.columns.get_loc("value") + place, name, values)
+    return compared

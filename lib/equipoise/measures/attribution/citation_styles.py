@@ -13,14 +13,17 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.measures.attribution.brackets import citations
-from equipoise.problems import Note, listed
+from equipoise.problems import Note, listed, need_columns
 
 _N = r"[0-9]{1,3}+(?:\s*+[-–—]\s*+[0-9]{1,3}+)?+"
 _LIST = rf"(\s*+{_N}(?:\s*+(?:[,;、，；&]|and\b)\s*+{_N})*+\s*+)"
@@ -99,33 +102,49 @@ def _replaced(texts: pa.Array, pattern: str) -> list[str]:
     return list(map(str, marked.to_pylist()))
 
 
-def read_style(answers: pd.DataFrame, style: str) -> pd.DataFrame:
-    """Answers with their citations in square brackets, whatever style they are written in; says what was read.
+@dataclass
+class Counts:
+    """Of how many answers a style can be read: those that cite a document shown, and all that are read."""
 
-    ``style``: as in `in_brackets`, or ``auto``: the first of `STYLES` that is read in at least half as many answers as
-    the one that is read in most. Answers of which not one has a citation that can be read are refused.
-    """
-    texts = answers["answer"].tolist()
+    whole: int = 0
+    citing: Counter[str] = field(default_factory=Counter)
+    readable: Counter[str] = field(default_factory=Counter)
+    unread: dict[str, list[str]] = field(default_factory=dict)
+    """By style, the questions of the first answers of which nothing is read."""
+
+
+def style_counts(answers: pd.DataFrame, style: str) -> Counts:
+    """In how many answers each style is read, or the one that is named, as in `in_brackets`."""
+    need_columns(answers, ("question", "answer"))
     shown = answers["documents"].tolist() if "documents" in answers.columns else [None] * len(answers)
-
-    def read(name: str) -> tuple[list[str], list[bool], int]:
-        written = in_brackets(texts, name)
+    counts = Counts(len(answers))
+    for name in STYLES if style == "auto" else [style]:
+        written = in_brackets(answers["answer"].tolist(), name)
         found = [citations(text, number) for text, number in zip(written, shown, strict=True)]
-        return written, [bool(one.cited or one.out_of_range) for one in found], sum(bool(one.cited) for one in found)
+        read = np.array([bool(one.cited or one.out_of_range) for one in found], dtype=bool)
+        counts.citing[name], counts.readable[name] = sum(bool(one.cited) for one in found), int(read.sum())
+        counts.unread[name] = [*dict.fromkeys(answers.loc[~read, "question"].astype(str))][:4]
+    return counts
 
-    tried = {name: read(name) for name in (STYLES if style == "auto" else [style])}
-    most = max(count for *_, count in tried.values())
-    chosen = next(name for name, (*_, count) in tried.items() if 2 * count >= most)
-    written, readable, _ = tried[chosen]
-    if not any(readable):
-        found = f"none of the {len(answers)} answers has a citation that can be read as {style}"
+
+def style_of(parts: Sequence[Counts], style: str) -> str:
+    """The style that answers are to be read in, from the counts of each part of them; says so, and of how many.
+
+    ``auto`` is the first of `STYLES` that is read in at least half as many answers as the one that is read in most.
+    Answers of which not one has a citation that can be read are refused.
+    """
+    whole, citing = sum(one.whole for one in parts), sum((one.citing for one in parts), Counter[str]())
+    names = list(parts[0].unread)
+    chosen = next(name for name in names if 2 * citing[name] >= max(citing.values(), default=0))
+    if not (read := sum(one.readable[chosen] for one in parts)):
+        found = f"none of the {whole} answers has a citation that can be read as {style}"
         raise ValueError(f"{found}; wanted one of the styles {', '.join(STYLES)}, or a regular expression")
-    unread = answers.loc[[not one for one in readable], "question"]
-    others = [f"{name} in {count}" for name, (*_, count) in tried.items() if count and name != chosen]
-    said = f"citations are read as {chosen} in {sum(readable)} of {len(answers)} answers"
-    if style != "auto" and not len(unread):
-        return answers.assign(answer=written)
+    if style != "auto" and read == whole:
+        return chosen
+    others = [f"{name} in {citing[name]}" for name in names if citing[name] and name != chosen]
+    unread = dict.fromkeys(question for one in parts for question in one.unread[chosen])
+    said = f"citations are read as {chosen} in {read} of {whole} answers"
     said += f" (there are also {', '.join(others)})" if others else ""
-    said += f"; {len(unread)} have none, such as those to {listed(dict.fromkeys(unread), 3)}" if len(unread) else ""
+    said += f"; {whole - read} have none, such as those to {listed([*unread][:3])}" if whole > read else ""
     warnings.warn(said, Note, stacklevel=3)
-    return answers.assign(answer=written)
+    return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, ratio
-from equipoise.coverage import Seen, first, judge, of_runs
+from equipoise.coverage import Seen, Unseen, first, judge, of_runs
 from equipoise.declare import checked
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, sums_at, term_exposure, with_means
 from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
@@ -50,6 +51,14 @@ def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
     terms = np.array(groups.terms)
     needed = f"an occurrence in {len(counts.documents):,} texts ({', '.join(each)})"
     return Seen("the terms", "terms", needed, int(found.sum()), len(terms), first(terms[~found]), asked=False)
+
+
+def _tell_absent(counts: TermCounts, groups: TermGroups) -> None:
+    """Warn of groups of which no text has a term: their side of a measure is never seen."""
+    occurs = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)[list(groups.terms)].to_numpy()
+    if absent := [name for name, own in zip(groups.groups, groups.membership.T, strict=True) if not occurs[own].any()]:
+        found = f"no term of {listed(absent)} in any of {len(counts.documents):,} texts"
+        warnings.warn(f"{found}: whatever they hold counts for the other groups", Unseen, stacklevel=3)
 
 
 def _shares(keys: pd.DataFrame, held: Booleans, present: Booleans, cutoffs: Sequence[int], scores: int) -> Floats:
@@ -133,6 +142,7 @@ def score_ranking_bias(
     if missing == "refuse" and (lacking := [one for one in texts if one.found < one.whole]):
         raise ValueError(f"{lacking[0].place}: {lacking[0]}; not for {listed(lacking[0].lacking)}")
     judge([*texts, _terms_seen(counts, groups)], least_seen)
+    _tell_absent(counts, groups)
 
     if isinstance(background, pd.DataFrame):
         absent = sorted(set(keys["topic"]) - set(background["topic"]))

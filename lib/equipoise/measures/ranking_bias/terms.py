@@ -223,13 +223,13 @@ def count_terms(
 
 def joined(counts: Sequence[TermCounts]) -> TermCounts:
     """Counts of the same terms in several parts of a collection, one after the other."""
-    documents = pd.Index(pd.concat([part.documents.to_series() for part in counts]), name="document")
+    documents = pd.Index(pd.concat([pd.Series(part.documents) for part in counts]), name="document")
     matrix = sparse.vstack([part.counts for part in counts], format="csr")
     return _once(TermCounts(documents, counts[0].terms, matrix, np.concatenate([part.lengths for part in counts])))
 
 
 def _once(counts: TermCounts) -> TermCounts:
-    document = counts.documents.to_series()
+    document = pd.Series(counts.documents)
     if not each_once(document):
         twice = document[document.duplicated()]
         raise ValueError(f"{len(twice)} documents come twice, such as {twice.iloc[0]}")

@@ -2,73 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from equipoise import project
 from equipoise.answer_modes import MODES, mode_parts
 from equipoise.arrays import Integers
 from equipoise.files import read_columns
 from equipoise.measures.attribution.bias import AUTHORS
 from equipoise.measures.attribution.correctness import exact_match
+from equipoise.problems import InputError, Problem
 from equipoise.studies.attribution.answering import FIELDS, Task
-from equipoise.studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
-from equipoise.studies.attribution.benchmarks import BENCHMARKS, Benchmark, benchmark
-from equipoise.studies.attribution.prompts import Messages, Passage, read_prompts
+from equipoise.studies.attribution.authorship import LabelSet, stable_generator
+from equipoise.studies.attribution.benchmarks import Benchmark
+from equipoise.studies.attribution.prompts import Messages, Passage
 from equipoise.studies.recording import read
 
-SEED = 20250516
-FOLDER = ("outputs", "attribution")
-REWRITTEN = 4
-"""Non-relevant passages of a question that have a rewritten twin."""
+if TYPE_CHECKING:
+    from equipoise.studies.attribution.study import Asked, Sample, Study
 
-RETRIEVERS = ("BM25", "all-MiniLM", "SPLADE-tiny")
 INPUTS = ["benchmark", "retriever", "question", "rank", "document"]
-_NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Questions drawn once, with what is recorded of them in a folder below data/.
-
-    ``questions``: most that are drawn of each benchmark. ``twins``: every question needs passages that keep their part
-    when they are rewritten; otherwise only those that are asked with rewritten ones do.
-    """
-
-    folder: tuple[str, ...]
-    benchmarks: tuple[str, ...]
-    retrievers: tuple[str, ...]
-    questions: int
-    twins: bool
-
-    def file(self, name: str) -> Path:
-        """One of its recorded files."""
-        return project.data(*self.folder, name)
-
-    def answer_files(self) -> list[Path]:
-        """What a prompt for an answer is made of."""
-        prompts = [project.data("prompts", name) for name in ("instruction.txt", "question.txt", "examples.yaml")]
-        names = project.data(*FOLDER, "names.jsonl")
-        recorded = [self.file("inputs.csv"), names, self.file("paraphrases.jsonl")]
-        return [*prompts, project.data("attributes", "author_labels.yaml"), *recorded]
-
-
-SAMPLES = {
-    "small": Sample(FOLDER, tuple(BENCHMARKS), RETRIEVERS, 120, True),
-    "large": Sample((*FOLDER, "large"), ("NQ",), RETRIEVERS[:1], 1000, False),
-}
-"""Small: many settings, few questions. Large: few settings, so that a difference as large as a printed one shows."""
 
 
 @dataclass(frozen=True)
@@ -76,41 +38,31 @@ class Cell:
     """One setting under which every question is answered.
 
     ``labels``: a set of labels; "none" where no label is shown. ``relevant_author``, ``nonrelevant_author``: who wrote
-    the passages that are shown: "Human" or "LLM".
+    the passages that are shown: "Human" or "LLM". ``k``: passages shown.
     """
 
     labels: str
     mode: str
     relevant_author: str
     nonrelevant_author: str
-    documents: int = 5
-    retriever: str = "BM25"
+    k: int
+    retriever: str
+
+    @property
+    def authors(self) -> tuple[str, str]:
+        """Who wrote the relevant passage and the others."""
+        return self.relevant_author, self.nonrelevant_author
 
 
 _SAME = [(author, author) for author in AUTHORS]
 _OTHER = [("LLM", "Human"), ("Human", "LLM")]
 _SWAPS = ("Informed/CF-informed", "CF-informed/Informed")
+_LABELS = {"modes": "plain", "mixed": "plain", "same label": "plain", "retrievers": "names", "documents": "names"}
 
-
-def _cells(labels: str, modes: Sequence[str], pairs: Sequence[tuple[str, str]], **setting: Any) -> list[Cell]:
-    return [Cell(labels, mode, *pair, **setting) for pair, mode in product(pairs, modes)]
-
-
-def _blended(labels: str, pairs: Sequence[tuple[str, str]], **setting: Any) -> list[Cell]:
-    return [*_cells("none", MODES[:1], pairs, **setting), *_cells(labels, _SWAPS, pairs, **setting)]
-
-
-CELLS: dict[str, list[Cell]] = {
-    "modes": [*_cells("none", MODES[:1], _OTHER), *_cells("plain", MODES[1:], _OTHER)],
-    "mixed": _blended("plain", _SAME),
-    "names": _blended("names", _SAME),
-    "placebo": _blended("placebo", _SAME[:1]),
-    "same label": _cells("plain", MODES[1:], _SAME),
-    "retrievers": [cell for name in RETRIEVERS[1:] for cell in _blended("names", _SAME[:1], retriever=name)],
-    "documents": [cell for number in (2, 8, 10) for cell in _blended("names", _SAME[:1], documents=number)],
-}
+CELLS = ("modes", "mixed", "names", "placebo", "same label", "retrievers", "documents", "vanilla")
 """Experiments: the settings of thesis Tables 5.1 (modes), 5.4 and 5.14 (mixed, same label), 5.7 (names), 5.9
-(retrievers), Figure 5.9 (documents), and the placebo, which is ours."""
+(retrievers), Figure 5.9 (documents), the placebo, which is ours, and Vanilla alone. Any other set of labels (of other
+authors, or with a sentence against bias) is an experiment by its name, on passages by people, as the placebo is."""
 
 EXPERIMENTS: Mapping[str, Sequence[str]] = {
     **{name: [name] for name in ("modes", "mixed", "names", "placebo")},
@@ -119,22 +71,59 @@ EXPERIMENTS: Mapping[str, Sequence[str]] = {
 """Tables of CAS and CAB, each with the experiments whose answers it takes."""
 
 
+def cells_of(name: str, found_by: Sequence[str], documents: int, cut_offs: Sequence[int]) -> list[Cell]:
+    """The settings of an experiment; ``found_by``: retrievers, the usual one first; ``cut_offs``: other values of k."""
+    pairs = {"modes": _OTHER, "mixed": _SAME, "names": _SAME, "same label": _SAME}.get(name, _SAME[:1])
+    modes: Sequence[str] = {"modes": MODES[1:], "same label": MODES[1:], "vanilla": ()}.get(name, _SWAPS)
+    told = [
+        *([] if name == "same label" else [("none", MODES[0])]),
+        *((_LABELS.get(name, name), mode) for mode in modes),
+    ]
+    usual = product(found_by[:1], [documents])
+    settings = {"retrievers": product(found_by[1:], [documents]), "documents": product(found_by[:1], cut_offs)}
+    return [
+        Cell(*label_and_mode, *pair, k, retriever)
+        for retriever, k in settings.get(name, usual)
+        for pair, label_and_mode in product(pairs, told)
+    ]
+
+
+def with_experiments(answers: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Answers with a column ``experiments``: those of the study in whose settings one is, a tuple."""
+    names = [*CELLS, *(name for name in study.experiments() if name not in CELLS)]
+    held = {
+        (of, cell): [n for n in names if cell in study.cells(of, n)]
+        for of in study.benchmarks
+        for cell in study.cells(of, *names)
+    }
+    keys = ["labels", "mode", "relevant_author", "nonrelevant_author", "k", "retriever"]
+    each = zip(answers["benchmark"], answers[keys].itertuples(index=False, name=None), strict=True)
+    return answers.assign(experiments=[tuple(held.get((of, Cell(*key)), ())) for of, key in each])
+
+
 def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
-    """Answers in one of the settings of some experiments, keys of `CELLS`, in their order."""
-    wanted = pd.DataFrame({cell for name in experiments for cell in CELLS[name]}).rename(columns={"documents": "k"})
-    return answers.merge(wanted, "inner")
+    """Answers in one of the settings of some experiments, in their order."""
+    within = answers["experiments"].map(lambda held: not set(held).isdisjoint(experiments)).astype(bool)
+    return answers[within].reset_index(drop=True)
+
+
+def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Answers of every table of CAS and CAB, those of `EXPERIMENTS` first."""
+    held = dict.fromkeys(name for names in answers["experiments"] for name in names if name not in CELLS)
+    parts = {**EXPERIMENTS, **{name: [name] for name in held}}
+    return {name: of_experiment(answers, *several) for name, several in parts.items()}
 
 
 # --- passages and labels ------------------------------------------------------------------------------------------
 
 
-def inputs(name: str, sample: Sample) -> pd.DataFrame:
+def inputs(name: str, folder: Path) -> pd.DataFrame:
     """Recorded inputs of a benchmark: columns benchmark, retriever, question, rank, document.
 
     Questions in the order in which they were drawn; rank 0 is the relevant passage, from rank 1 on the retrieved ones
     that are neither judged relevant nor hold a gold answer.
     """
-    table = read_columns(sample.file("inputs.csv"), INPUTS)
+    table = read_columns(folder / "inputs.csv", INPUTS)
     table["rank"] = table["rank"].astype("int64")
     return table[table["benchmark"] == name].reset_index(drop=True)
 
@@ -153,37 +142,31 @@ def placed(relevant: str, others: Sequence[str], place: int) -> list[str]:
     return [*others[:place], relevant, *others[place:]]
 
 
-def label_sets() -> dict[str, LabelSet]:
-    """Sets of labels, with the recorded pool of names: two capitalised words each, every name once."""
-    _, lines = read(project.data(*FOLDER, "names.jsonl"), "answer", FIELDS, ())
-    pool = list(dict.fromkeys(" ".join(name) for name in _NAME.findall(lines[0]["answer"])))
-    return read_label_sets(project.data("attributes", "author_labels.yaml"), pool)
-
-
-def paraphrases(name: str, sample: Sample) -> dict[str, str]:
+def paraphrases(name: str, folder: Path) -> dict[str, str]:
     """Recorded paraphrases of the passages of a benchmark by id, without those that ran into the limit of tokens."""
     key = ("benchmark", "document")
-    _, lines = read(sample.file("paraphrases.jsonl"), "answer", FIELDS, key)
+    path = folder / "paraphrases.jsonl"
+    lines = read(path, "answer", FIELDS, key)[1] if path.is_file() else []
     whole = [line for line in lines if line["benchmark"] == name and line["finish"] == "stop"]
     return {line["document"]: line["answer"].strip() for line in whole}
 
 
-def first_passages(table: pd.DataFrame) -> pd.DataFrame:
-    """The relevant passage and the first `REWRITTEN` others of BM25, for every question."""
-    return table[(table["retriever"] == RETRIEVERS[0]) & (table["rank"] <= REWRITTEN)]
+def first_passages(table: pd.DataFrame, documents: int) -> pd.DataFrame:
+    """The relevant passage and the others that are usually shown, found by the usual retriever, for every question."""
+    return table[(table["retriever"] == table["retriever"].iloc[0]) & (table["rank"] < documents)]
 
 
-def usable(held: Benchmark, rewritten: dict[str, str], table: pd.DataFrame) -> list[str]:
+def usable(held: Benchmark, rewritten: dict[str, str], first: pd.DataFrame, checked: bool) -> list[str]:
     """Questions whose passages keep their part when they are rewritten, in the order in which they were drawn.
 
-    Of the first `REWRITTEN` + 1 passages of BM25 all have a twin in ``rewritten``, a text by id, the relevant one still
-    holds the answer if it did, and no other has come to hold it.
+    All of the ``first`` passages have a twin in ``rewritten``, a text by id; where this is to be ``checked``, the
+    relevant one still holds the answer if it did, and no other has come to hold it.
 
     The thesis had two people check this (appendix 5.A).
     """
     gold = dict(zip(held.questions["question"], held.questions["gold"], strict=True))
     kept = []
-    for question, rows in first_passages(table).groupby("question", sort=False):
+    for question, rows in first.groupby("question", sort=False):
         relevant, *others = rows.sort_values("rank")["document"]
         if not {relevant, *others} <= rewritten.keys():
             continue
@@ -191,51 +174,85 @@ def usable(held: Benchmark, rewritten: dict[str, str], table: pd.DataFrame) -> l
             exact_match(text, gold[str(question)])
             for text in (held.passages[relevant], *(rewritten[document] for document in (relevant, *others)))
         )
-        if after >= before and not any(gained):
+        if not checked or (after >= before and not any(gained)):
             kept.append(str(question))
     return kept
 
 
-def tasks(name: str, cells: Sequence[Cell], most: int, first: int, sample: Sample) -> list[Task]:
-    """Answers that are wanted of a benchmark, from question ``first`` of each cell up to ``most``.
+class _Asking:
+    """What is asked of one benchmark."""
+
+    def __init__(self, study: Study, sample: Sample, name: str) -> None:
+        self.study, self.name, self.held, table = study, name, study.load(name), inputs(name, sample.folder)
+        self.rewritten = self.held.rewritten or paraphrases(name, sample.folder)
+        first = first_passages(table, study.documents)
+        self.kept = usable(self.held, self.rewritten, first, sample.checked)
+        self.drawn = self.kept if sample.twins else table["question"].unique().tolist()
+        self.ranked = {
+            key: rows.sort_values("rank")["document"].tolist() for key, rows in table.groupby(["retriever", "question"])
+        }
+        self.about = self.held.questions.set_index("question")[["text", "gold"]].to_dict("index")
+        self.prompts, self.sets = study.wording(), study.label_sets()
+
+    def messages(self, cell: Cell, question: str, shown: Sequence[str], relevant: str) -> Messages:
+        """The prompt of a question in a cell."""
+        labels, passages, seed = self.sets.get(cell.labels), [], self.study.seed
+        parts = [*zip(cell.authors, mode_parts(cell.mode), strict=True)]
+        for document in shown:
+            author, mode = parts[0 if document == relevant else 1]
+            text = self.held.passages[document] if author == AUTHORS[0] else self.rewritten[document]
+            label = labels.label(mode, self._group(labels, author), seed, question, document) if labels else None
+            passages.append(Passage(text, label))
+        asked = str(self.about[question]["text"])
+        if labels is None:
+            return self.prompts.answer(asked, passages)
+        told, groups = partial(labels.label, "Informed"), list(labels.groups)
+        return self.prompts.answer(asked, passages, labels.notice, lambda group, text: told(groups[group], seed, text))
+
+    @staticmethod
+    def _group(labels: LabelSet, author: str) -> str:
+        return list(labels.groups)[AUTHORS.index(author)]  # of women and men, say: the first stands for people
+
+    def tasks(self, cell: Cell, questions: Sequence[str]) -> Iterator[Task]:
+        """Answers that are wanted in a cell."""
+        rng = stable_generator(self.study.seed, self.name, str(cell.k))
+        places = dict(zip(self.drawn, balanced_places(len(self.drawn), cell.k, rng).tolist(), strict=True))
+        for question in questions:
+            relevant, *others = self.ranked[cell.retriever, question][: cell.k]
+            shown = tuple(placed(relevant, others, places[question]))
+            setting = asdict(cell) | {"benchmark": self.name, "question": question}
+            ask = partial(self.messages, cell, question, shown, relevant)
+            yield Task(setting, shown, (places[question] + 1,), ask, self.about[question])
+
+
+def tasks(study: Study, record: str) -> list[Task]:
+    """Answers that are wanted in a record; refused if there are fewer questions than it asks.
 
     They go question after question, so that a record that is cut off has its cells of one size. A question has its
     passages in the same order in every cell with as many documents; the relevant passage stands at each place equally
     often.
     """
-    held, table, prompts, sets = benchmark(name), inputs(name, sample), read_prompts(), label_sets()
-    rewritten = held.rewritten or paraphrases(name, sample)
-    kept = usable(held, rewritten, table)
-    drawn = kept if sample.twins else table["question"].unique().tolist()
-    about = held.questions.set_index("question")[["text", "gold"]].to_dict("index")
-    ranked = {
-        key: rows.sort_values("rank")["document"].tolist() for key, rows in table.groupby(["retriever", "question"])
-    }
+    asked, found, problems = study.records[record], list[Task](), []
+    for name, experiments in asked.experiments.items():
+        here = _Asking(study, study.samples[asked.sample], name)
+        if unknown := sorted({cell.labels for cell in study.cells(name, *experiments)} - {"none", *here.sets}):
+            problems.append(
+                Problem(record, None, name, f"no pool for the labels {', '.join(unknown)}", "a record of names")
+            )
+        cells = []
+        for cell in sorted(study.cells(name, *experiments), key=lambda cell: cell.labels):  # alike prompts together
+            people = set(cell.authors) == {AUTHORS[0]}
+            most, there = questions_of(asked, cell), here.drawn if people else here.kept
+            if len(there) < most:
+                told = f"{len(there)} questions{'' if people else ' whose rewritten passages keep their part'}"
+                problems.append(Problem(record, None, name, told, f"{most}, as the config asks"))
+            cells.append(here.tasks(cell, there[:most]))
+        found += [task for tasks in zip_longest(*cells) for task in tasks if task]
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return found
 
-    def messages(cell: Cell, question: str, shown: Sequence[str], relevant: str) -> Messages:
-        labels, passages = sets.get(cell.labels), []
-        parts = [*zip((cell.relevant_author, cell.nonrelevant_author), mode_parts(cell.mode), strict=True)]
-        for document in shown:
-            author, mode = parts[0 if document == relevant else 1]
-            text = held.passages[document] if author == "Human" else rewritten[document]
-            label = labels.label(mode, author, SEED, question, document) if labels else None
-            passages.append(Passage(text, label))
-        asked = str(about[question]["text"])
-        if labels is None:
-            return prompts.answer(asked, passages)
-        told, groups = partial(labels.label, "Informed"), list(labels.groups)
-        return prompts.answer(asked, passages, labels.notice, lambda group, text: told(groups[group], SEED, text))
 
-    def asked_in(cell: Cell) -> list[Task]:
-        rng, wanted = stable_generator(SEED, name, str(cell.documents)), []
-        places = dict(zip(drawn, balanced_places(len(drawn), cell.documents, rng).tolist(), strict=True))
-        for question in (drawn if (cell.relevant_author, cell.nonrelevant_author) == _SAME[0] else kept)[first:most]:
-            relevant, *others = ranked[cell.retriever, question][: cell.documents]
-            shown = tuple(placed(relevant, others, places[question]))
-            setting = asdict(cell) | {"benchmark": name, "question": question}
-            setting["k"] = setting.pop("documents")
-            ask = partial(messages, cell, question, shown, relevant)
-            wanted.append(Task(setting, shown, (places[question] + 1,), ask, about[question]))
-        return wanted
-
-    return [task for tasks in zip_longest(*map(asked_in, cells)) for task in tasks if task]
+def questions_of(asked: Asked, cell: Cell) -> int:
+    """How many questions a record asks in a cell."""
+    return asked.questions if set(cell.authors) == {AUTHORS[0]} or asked.rewritten is None else asked.rewritten

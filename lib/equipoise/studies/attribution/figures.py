@@ -1,9 +1,7 @@
-"""Figures of attribution: modes, prompts, sensitivity and bias."""
+"""Figures of attribution: modes, sensitivity and bias."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,27 +40,6 @@ def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
     return ax
 
 
-def text_panel(ax: Axes, parts: Sequence[tuple[str, str]], *, width: int = 100, longest: int = 600) -> Axes:
-    """Draw headed texts under each other; nothing in them is markup.
-
-    ``parts``: heading and text. ``width``: signs in a line. ``longest``: signs after which a text is cut, with a mark.
-    The upper limit of y is the panel's height in lines of text.
-
-    thesis, Figures 5.1, 5.2 and 5.6 to 5.8.
-    """
-    top = 0.0
-    for heading, text in parts:
-        cut = text if len(text) <= longest else text[:longest].rsplit(" ", 1)[0] + " …"
-        lines = [part for piece in cut.split("\n") for part in textwrap.wrap(piece, width) or [""]]
-        ax.text(0, -top, heading, va="top", fontsize=9, fontweight="bold", parse_math=False)
-        ax.text(0.02, -top - 1.2, "\n".join(lines), va="top", fontsize=8, parse_math=False, linespacing=1.25)
-        top += 2.0 + len(lines)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(-top, 0.3)
-    ax.axis("off")
-    return ax
-
-
 def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number: int, **style: Any) -> None:
     """Draw the values of a group at their places, with intervals along one axis, in its colour."""
     reach = np.abs(part[["low", "high"]].to_numpy().T - part["value"].to_numpy())
@@ -73,37 +50,55 @@ def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number
 
 
 def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
-    """Draw values with their intervals under each other, and the line of zero.
+    """Draw values with their intervals under each other, and the line of zero; the printed range is shaded.
 
-    ``table`` (columns name, value, low, high, group, printed mean): from top to bottom; groups have a colour and a
-    marker each. ``label``: of the x axis.
+    ``table`` (columns name, value, low, high, group, printed low, printed mean, printed high): from top to bottom;
+    groups have a colour and a marker each. ``label``: of the x axis.
     """
     places = -np.arange(len(table), dtype=np.float64)
     ax.axvline(0, color="#444444", lw=1)
+    printed = table[["printed low", "printed mean", "printed high"]].to_numpy(dtype=np.float64)
+    ax.barh(
+        places, printed[:, 2] - printed[:, 0], 1, printed[:, 0], color="#dddddd", label="range of the printed scores"
+    )
+    ax.scatter(printed[:, 1], places, marker="|", s=120, color="#444444", label="mean of the printed scores")
     for number, group in enumerate(table["group"].drop_duplicates()):
         part = (table["group"] == group).to_numpy()
         _with_intervals(ax, "x", places[part], table[part], number, fmt=MARKERS[number % len(MARKERS)])
-    ax.scatter(table["printed mean"], places, marker="|", s=120, color="#444444", label="printed mean, other models")
     ax.set_yticks(places, table["name"])
+    ax.set_ylim(-len(table) + 0.3, 0.7)
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
     return ax
 
 
 def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
-    """Draw values with their intervals over a number, a line for each group.
+    """Draw values with their intervals over a number, those of one number beside each other.
 
-    ``x``: column of the x axis; it names it. ``label``: of the y axis.
+    ``x``: column of the x axis. ``label``: of the y axis.
 
     thesis, Figure 5.9.
     """
-    width = 0.12 * max(len(table["group"].unique()) - 1, 0)
-    for number, (_, part) in enumerate(table.groupby("group", sort=False)):
-        line = part.sort_values(x)
-        moved = line[x].to_numpy(dtype=np.float64) + number * 0.12 - width / 2
-        _with_intervals(ax, "y", moved, line, number, marker=MARKERS[number % len(MARKERS)])
+    groups = table["group"].unique()
+    step = 0.5 * float(np.diff(np.sort(table[x].unique())).min(initial=1)) / max(len(groups), 2)
+    for number, group in enumerate(groups):
+        part = table[table["group"] == group]
+        places = part[x].to_numpy(dtype=np.float64) + step * (number - (len(groups) - 1) / 2)
+        _with_intervals(ax, "y", places, part, number, fmt=MARKERS[number % len(MARKERS)])
     ax.axhline(0, color="#444444", lw=1)
     ax.set_xticks(sorted(table[x].unique()))
-    ax.set_xlabel(x)
     ax.set_ylabel(label)
+    return ax
+
+
+def numbers_under(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
+    """Draw numbers as bars under each other (columns benchmark, model, source, total), a colour for each source."""
+    places = -np.arange(len(table), dtype=np.float64)
+    for number, source in enumerate(table["source"].drop_duplicates()):
+        part = (table["source"] == source).to_numpy()
+        ax.barh(places[part], table.loc[part, "total"], 0.7, color=COLOURS[number], label=source)
+    ax.set_yticks(places, table["model"] + ", " + table["benchmark"])
+    ax.set_xlabel(label)
+    ax.grid(visible=False, axis="y")
+    ax.legend()
     return ax

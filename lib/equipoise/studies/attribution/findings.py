@@ -20,12 +20,10 @@ from equipoise.reports.claims import Evidence
 from equipoise.reports.printed import printed_table
 from equipoise.statistics import resampled
 from equipoise.studies.attribution.derived import SCORES, numbers, printed_by_label
-from equipoise.studies.attribution.design import EXPERIMENTS, of_experiment
+from equipoise.studies.attribution.design import CELLS, of_experiment, tables_of
+from equipoise.studies.attribution.study import standing_for, stands_for
 
 SEED = 14
-STANDS_FOR = {"NQ": "NQ", "NQ-UTD": "MS MARCO"}
-"""Benchmarks, and those of the thesis that they stand for."""
-
 PRINTED_IN = {
     "modes": {"CAS": "5.2", "CAB": "5.3"},
     "mixed": {"CAB": "5.5"},
@@ -66,8 +64,7 @@ def pooled(
 
 def by_label(scored: pd.DataFrame, measures: Sequence[str] = ("precision", "recall")) -> pd.DataFrame:
     """Scores times 100 of every experiment, a row each, with the label of the relevant passage: Human, LLM or none."""
-    tables = {name: of_experiment(scored, *parts) for name, parts in EXPERIMENTS.items()}
-    told = pd.concat(tables, names=["experiment"]).reset_index("experiment").reset_index(drop=True)
+    told = pd.concat(tables_of(scored), names=["experiment"]).reset_index("experiment").reset_index(drop=True)
     part = told["mode"].map({mode: mode_parts(mode)[0] for mode in told["mode"].unique()})
     human = (told["relevant_author"] == "Human") == (part == "Informed")
     told["label"] = np.where(part == "Vanilla", "none", np.where(human, "Human", "LLM"))
@@ -112,7 +109,7 @@ def above_chance(scored: pd.DataFrame) -> list[str]:
 
 def _printed_mean(tables: Sequence[str], quantity: str, cells: pd.DataFrame) -> float | None:
     """Mean of the printed scores of the settings that are among ours; None where there is none."""
-    ours, scores = cells.assign(benchmark=cells["benchmark"].map(STANDS_FOR), quantity=quantity), list[float]()
+    ours, scores = cells.assign(benchmark=cells["benchmark"].map(stands_for), quantity=quantity), list[float]()
     for table in tables:
         printed = numbers(printed_table(f"thesis/table-{table}"), list(SCORES))
         shared = [name for name in ("benchmark", "relevant", "non-relevant", "quantity") if name in printed]
@@ -172,14 +169,14 @@ def evidence(scored: pd.DataFrame) -> dict[str, Evidence]:
     return {
         "5.1-every-model-above-chance": weakest,
         "5.1-fall-short": pooled(
-            quality[quality["benchmark"] == "NQ"],
+            standing_for(quality, "NQ"),
             "points",
             "mean precision over the modes, in percent",
             least=0.0,
             printed=float(numbers(printed_table("thesis/table-5.1"), ["Precision"])["Precision"].mean()),
         ),
         "5.1-correctness": replace(
-            over_settings(changes(by_label(kept[kept["benchmark"] == "NQ"], ["exact_match"])), "CAB", "modes", "mixed"),
+            over_settings(changes(by_label(standing_for(kept, "NQ"), ["exact_match"])), "CAB", "modes", "mixed"),
             printed=100 * float((correct["Human"] - correct["LLM"]).mean()),
         ),
         "5.4-labelled-human": over_settings(found, "CAB", "modes", "mixed"),
@@ -216,10 +213,17 @@ KINDS = {
 def overview(scored: pd.DataFrame) -> pd.DataFrame:
     """CAB of every experiment, model and benchmark over its settings and both scores, beside the printed mean."""
     found, kept, rows = changes(by_label(scored)), above_chance(scored), []
-    for experiment, group in KINDS.items():
+    kinds = KINDS | {name: f"{name}, mixed mode" for name in found["experiment"].unique() if name not in CELLS}
+    for experiment, group in kinds.items():
         here = found[found["experiment"] == experiment].dropna(subset=["CAB"])
+        table = PRINTED_IN.get(experiment, {}).get("CAB")
+        scores = (
+            numbers(printed_table(f"thesis/table-{table}"), list(SCORES))[list(SCORES)] if table else pd.DataFrame()
+        )
+        span = (scores.min(axis=None), scores.max(axis=None)) if len(scores) else (np.nan, np.nan)
         for (model, benchmark), part in here.groupby(["model", "benchmark"], sort=False):
             one, moved = over_settings(part, "CAB", experiment), part.loc[part["CAB"] != 0, UNIT].drop_duplicates()
-            name = f"{model}, {benchmark}" + ("" if model in kept else " (chance level)")
-            rows.append((group, name, one.n, len(moved), one.estimate, one.low, one.high, one.printed))
-    return pd.DataFrame(rows, columns=["group", "name", "questions", "changed", "value", "low", "high", "printed mean"])
+            name = f"{model}, {benchmark}, n = {one.n}" + ("" if model in kept else " (chance level)")
+            rows.append((group, name, one.n, len(moved), one.estimate, one.low, one.high, one.printed, *span))
+    columns = ["group", "name", "questions", "changed", "value", "low", "high", "printed mean"]
+    return pd.DataFrame(rows, columns=[*columns, "printed low", "printed high"])

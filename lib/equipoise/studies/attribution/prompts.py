@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
@@ -96,26 +97,32 @@ class Prompts:
         return [{"role": "user", "content": self.names}]
 
 
-def read_prompts() -> Prompts:
-    """Read the prompts of ``data/prompts``."""
-    texts = {
-        name: read_text(project.data("prompts", f"{name}.txt")).strip()
-        for name in ("instruction", "question", "paraphrase", "names")
-    }
-    path, examples = project.data("prompts", "examples.yaml"), []
+FILES = ("instruction", "question", "paraphrase", "names")
+"""Names of the texts in a folder of prompts, whose ending is txt."""
+
+
+def read_prompts(folder: Path, worked: Path | None = None) -> Prompts:
+    """Read the prompts of a folder; ``worked``: YAML of the examples that stand before a question."""
+    texts = {name: read_text(noted(folder / f"{name}.txt")).strip() for name in FILES}
+    examples = []
     try:
-        for entry in read_yaml(path):
+        for entry in read_yaml(noted(worked)) if worked else ():
             passages = tuple((passage["text"], int(passage["group"])) for passage in entry["passages"])
             examples.append(Example(entry["question"], passages, entry["answer"]))
     except (TypeError, KeyError, ValueError) as error:
         wanted = "a list with question, passages (text and group 0 or 1) and answer"
-        raise InputError([Problem(str(path), None, None, f"{type(error).__name__}: {error}", wanted)]) from None
+        raise InputError([Problem(str(worked), None, None, f"{type(error).__name__}: {error}", wanted)]) from None
     return Prompts(examples=tuple(examples), **texts)
 
 
-def prompts_of_figures(notice: str) -> dict[str, pd.DataFrame]:
+def noted(path: Path) -> Path:
+    """A file, noted as used where it is one of the repository."""
+    data = project.root() / "data"
+    return project.data(*path.relative_to(data).parts) if path.is_relative_to(data) else path
+
+
+def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]:
     """Lines of the prompts of Figures 5.2, 5.6, 5.7 and 5.8, without documents 3 to 9 and the worked examples."""
-    prompts = read_prompts()
     shown = [Passage(f"{{text of Document [{number}]}}") for number in range(1, 11)]
     told = [Passage(passage.text, "Author") for passage in shown]
     asked = {

@@ -1,65 +1,335 @@
 """Record what language models answer when they are told who wrote their sources, for thesis chapter 5.
 
-Three steps, each of which goes on where it stopped. ``python -m equipoise.studies.attribution.record inputs --models
-FOLDER`` draws the questions and retrieves their passages (extra ``models``); ``rewrite`` has a model paraphrase the
-passages that have no rewritten twin, and make a pool of names; ``answers`` has a model answer. All need the upstream
-data, and the last two a model: a GGUF file, or an endpoint in the OpenAI format. They write
-``data/outputs/attribution``; the notebook reads only that.
+``equipoise study attribution`` runs the steps of `plan`: questions are drawn and their passages retrieved, a model
+rewrites passages and makes names where a config needs them, and models answer. Each goes on where it stopped, and
+refuses a record that another model, other prompts, inputs or another seed made. The notebook reads only what it has
+written: no model runs there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import click
 import pandas as pd
 from tqdm import tqdm
 
 from equipoise import project
-from equipoise.conversations.endpoint import Endpoint, Sampling
+from equipoise.conversations.endpoint import EndpointError, Sampling
+from equipoise.loaders.registry import DataUnreachable
 from equipoise.measures.attribution import exact_match
+from equipoise.measures.attribution.bias import AUTHORS
+from equipoise.problems import InputError, Problem
 from equipoise.studies.attribution import answering, design
-from equipoise.studies.attribution.answering import Task
+from equipoise.studies.attribution.answering import FIELDS, Task
 from equipoise.studies.attribution.authorship import stable_generator
-from equipoise.studies.attribution.benchmarks import BENCHMARKS, LONGEST, Benchmark, benchmark
-from equipoise.studies.attribution.prompts import read_prompts
+from equipoise.studies.attribution.benchmarks import Benchmark
+from equipoise.studies.attribution.prompts import FILES
+from equipoise.studies.attribution.study import NOTEBOOK, Model, Sample, Study
 from equipoise.studies.attribution.together import batch_model
-from equipoise.studies.recording import settings_of, state
+from equipoise.studies.config import Step
+from equipoise.studies.recording import read, read_settings, settings_of, state
 from equipoise.writing import write_files
 
-DEPTH = 10
-ANSWER = Sampling(temperature=0.0, top_p=1.0, max_tokens=96, seed=design.SEED)
-PARAPHRASE = Sampling(temperature=0.0, top_p=1.0, max_tokens=192, seed=design.SEED)
-NAMES = Sampling(temperature=0.7, top_p=0.95, max_tokens=1200, seed=design.SEED)
-Record = tuple[Path, Sequence[Task], Sampling, Sequence[Path]]
-"""A record, what is wanted, how it is sampled, and the files that its prompts come from."""
-_sample = click.option(
-    "--sample",
-    default="small",
-    type=click.Choice(list(design.SAMPLES)),
-    callback=lambda _context, _option, name: design.SAMPLES[name],
-)
+__all__ = ["NOTEBOOK", "Study", "plan"]
+
+ENCODERS = {"all-MiniLM": "all-minilm-l6-v2", "SPLADE-tiny": "splade-tiny-msmarco"}
+"""Retrievers that are run here besides BM25, and the folders of their checkpoints."""
+
+TOKENS_A_WORD = 1.4
+"""Of English in a language model's vocabulary, about: for estimates alone."""
+
+TWINS = {"NQ-UTD"}
+"""Benchmarks that come with every passage rewritten."""
 
 
-def _out(sample: design.Sample, name: str) -> Path:
-    return project.root().joinpath("data", *sample.folder, name)
+def plan(study: Study, models: Path | None, work: Path) -> list[Step]:  # noqa: ARG001 - nothing is kept but the record
+    """The steps that record a study; ``models``: folder of checkpoints and GGUF files."""
+    recorder = _Recorder(study, models)
+    return [step for step in recorder.steps() if step is not None]
 
 
-@click.group(context_settings={"show_default": True})
-def main() -> None:
-    """Record data/outputs/attribution."""
+class _Recorder:
+    """Records a study."""
+
+    def __init__(self, study: Study, models: Path | None) -> None:
+        self.study, self.models = study, models
+
+    def steps(self) -> list[Step | None]:
+        """Inputs, names, paraphrases and answers."""
+        study = self.study
+        asked = {cell.labels for one in study.records.values() for cell in self._cells(one.experiments)}
+        return [
+            *(self._inputs(name, sample) for name, sample in study.samples.items()),
+            self._names() if "names" in asked else None,
+            *(self._paraphrases(name, sample) for name, sample in study.samples.items()),
+            *(self._answers(name) for name in study.records),
+        ]
+
+    def _cells(self, experiments: dict[str, tuple[str, ...]]) -> list[design.Cell]:
+        return [cell for name, several in experiments.items() for cell in self.study.cells(name, *several)]
+
+    # --- questions and passages
+
+    def _inputs(self, name: str, sample: Sample) -> Step:
+        """Draw questions and retrieve their passages."""
+        held = sample.folder / "inputs.json"
+        wanted, lacks = sum(sample.drawn.values()), list[str]()
+        found = read_settings(held) if held.is_file() else {}
+        own = self._own(sample)
+        drawn = {of: part["drawn"] for of, part in found.get("benchmarks", {}).items()}
+        as_found = own.items() <= found.get("inputs", {}).items() and found.get("seed") == self.study.seed
+        if not (drawn == sample.drawn and as_found and (sample.folder / "inputs.csv").is_file()):
+            lacks += [f"a folder of its own: {held} is of other questions or files"] if found else []
+            lacks += [
+                f"{path}"
+                for of in sample.drawn
+                for path in self.study.benchmarks[of].files.values()
+                if not path.is_file()
+            ]
+            searched = {
+                one
+                for of in sample.drawn
+                if not self.study.benchmarks[of].files
+                for one in self._retrievers(of, sample)
+            }
+            for retriever in sorted(searched - {"BM25"}):
+                folder = ENCODERS.get(retriever)
+                if folder is None or not ((self.models or Path()) / folder / "config.json").is_file():
+                    lacks.append(
+                        f"the checkpoint {folder} in --models FOLDER" if folder else f"a retriever {retriever}"
+                    )
+            for of, most in sample.drawn.items() if not lacks else ():
+                with suppress(InputError):  # which is told when it is read
+                    try:
+                        there = len(self.study.load(of).questions)
+                        lacks += [f"{most} questions of {of}; there are {there}"] if there < most else []
+                    except DataUnreachable as error:
+                        lacks.append(str(error))
+            found = {}
+        run = partial(self._draw, sample)
+        return Step(
+            f"{name}, questions with their passages",
+            "questions",
+            wanted,
+            wanted if found else 0,
+            run,
+            None,
+            tuple(lacks),
+        )
+
+    def _own(self, sample: Sample) -> dict[str, str]:
+        """The reader's own files, by sha256."""
+        files = [path for of in sample.drawn for path in self.study.benchmarks[of].files.values()]
+        return {path.name: project.sha256(path) for path in files if path.is_file()}
+
+    def _retrievers(self, benchmark: str, sample: Sample) -> tuple[str, ...]:
+        return sample.retrievers or self.study.benchmarks[benchmark].found_by
+
+    def _draw(self, sample: Sample) -> None:
+        from equipoise.systems import rankers
+        from equipoise.systems.encoders import load_model
+        from equipoise.systems.lexical import Collection, bm25
+
+        def lexical(texts: list[str], passages: dict[str, str]) -> Any:
+            collection = Collection.from_texts(passages)
+            return bm25(collection, collection.queries(texts))
+
+        ranks: dict[str, Callable[[list[str], dict[str, str]], Any]] = {"BM25": lexical}
+        weights: dict[str, str] = {}
+        if {one for name in sample.drawn for one in self._retrievers(name, sample)} & set(ENCODERS):
+            folders = {name: (self.models or Path()) / folder for name, folder in ENCODERS.items()}
+            dense, splade = load_model(folders["all-MiniLM"]), load_model(folders["SPLADE-tiny"], "masked-lm")
+            weights = {ENCODERS["all-MiniLM"]: dense.sha256, ENCODERS["SPLADE-tiny"]: splade.sha256}
+            ranks["all-MiniLM"] = lambda texts, passages: rankers.dense_scores(
+                *(rankers.token_vectors(dense, some) for some in (texts, [*passages.values()]))
+            )
+            ranks["SPLADE-tiny"] = lambda texts, passages: rankers.splade_scores(texts, [*passages.values()], splade)
+        rows, counts = [], {}
+        for name, most in sample.drawn.items():
+            held = self.study.load(name)
+            order = stable_generator(self.study.seed, name).permutation(len(held.questions))[:most]
+            drawn, passages = held.questions.iloc[order], dict(sorted(held.passages.items()))
+            for retriever in self._retrievers(name, sample):
+                if held.given:
+                    chosen = [held.given[retriever][question] for question in drawn["question"]]
+                else:
+                    found = ranks[retriever](drawn["text"].tolist(), passages)
+                    depth, each = max(10, self.study.depth()), zip(drawn.itertuples(), found, strict=True)
+                    chosen = [_retrieved(held, row, score, [*passages], depth) for row, score in each]
+                for question, documents in zip(drawn["question"], chosen, strict=True):
+                    rows += [(name, retriever, question, rank, document) for rank, document in enumerate(documents)]
+            counts[name] = {"questions": len(held.questions), "drawn": len(drawn), "passages": len(passages)}
+        packages = ("numpy", "scikit-learn", *(("torch", "transformers") if weights else ()))
+        settings = settings_of(seed=self.study.seed, models=weights, packages=packages, benchmarks=counts)
+        settings["inputs"] |= self._own(sample)
+        longest = {name: of.longest for name, of in self.study.benchmarks.items()}
+        state(sample.folder / "inputs.json", settings | {"longest passage, words": longest})
+        write_files({sample.folder / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)})
+
+    # --- what a model writes
+
+    def _names(self) -> Step:
+        """Have a model make a pool of names."""
+        study, wording = self.study, self.study.wording()
+        pool = [Task({"pool": 1}, (), (), wording.pool_of_names)]
+        what = study.names(), "names", "lists of names", study.names_by or study.writer
+        return self._written(*what, 1, len(wording.names.split()), lambda: [study.prompts / "names.txt"], lambda: pool)
+
+    def _paraphrases(self, name: str, sample: Sample) -> Step | None:
+        """Have a model rewrite the passages that have no rewritten twin."""
+        benchmarks = [of for of in sample.drawn if of not in TWINS]
+        if not sample.rewritten or not benchmarks:
+            return None
+        study, wording = self.study, self.study.wording()
+
+        def chosen(of: str) -> list[str]:
+            first = design.first_passages(design.inputs(of, sample.folder), study.documents)
+            asked = first["question"].unique()[: sample.rewritten]
+            return first.loc[first["question"].isin(asked), "document"].unique().tolist()
+
+        def tasks() -> list[Task]:
+            texts = {of: study.load(of).passages for of in benchmarks}
+            return [
+                Task({"benchmark": of, "document": one}, (one,), (), partial(wording.rewriting, texts[of][one]))
+                for of in benchmarks
+                for one in chosen(of)
+            ]
+
+        drawn = (sample.folder / "inputs.csv").is_file()
+        wanted = sum(len(chosen(of)) for of in benchmarks) if drawn else None
+        most = None if drawn else sum(min(sample.rewritten, sample.drawn[of]) for of in benchmarks) * study.documents
+        words = len(wording.paraphrase.split()) + max(study.benchmarks[of].longest for of in benchmarks)
+        what = sample.folder / "paraphrases.jsonl", f"{name}, paraphrases", "passages", study.writer
+        return self._written(*what, wanted or most, words, lambda: [study.prompts / "paraphrase.txt"], tasks)
+
+    def _answers(self, name: str) -> Step:
+        """Have a model answer."""
+        study, asked, wording = self.study, self.study.records[name], self.study.wording()
+        sample, cells = study.samples[asked.sample], self._cells(asked.experiments)
+        longest = max(study.benchmarks[of].longest for of in asked.experiments)
+        shown = sum(cell.k * design.questions_of(asked, cell) for cell in cells) * longest
+        wanted = sum(design.questions_of(asked, cell) for cell in cells)
+        fixed = [wording.instruction, wording.question, *(text for one in wording.examples for text, _ in one.passages)]
+        words = sum(len(text.split()) for text in fixed) + shown // wanted
+
+        def files() -> list[Path]:
+            prompts = [study.prompts / f"{one}.txt" for one in FILES[:2]] + ([study.examples] if study.examples else [])
+            made = [sample.folder / "inputs.csv", study.names(), sample.folder / "paraphrases.jsonl"]
+            return [*prompts, study.labels, *(path for path in made if path.is_file())]
+
+        what = study.answers(name), name, "answers", asked.model
+        return self._written(*what, wanted, words, files, partial(design.tasks, study, name))
+
+    def _written(
+        self,
+        into: Path,
+        name: str,
+        unit: str,
+        model: str,
+        wanted: int | None,
+        words: int,
+        files: Callable[[], list[Path]],
+        tasks: Callable[[], list[Task]],
+    ) -> Step:
+        """A record that a model writes; ``words``: of a prompt, about."""
+        of = self.study.models[model]
+        sampling = self.study.sampling(
+            "names" if unit == "lists of names" else "answer" if unit == "answers" else "writing"
+        )
+        held, lacks, taken = 0, [], list[float]()
+        if into.is_file() and into.stat().st_size:
+            stated, lines = read(into, "answer", FIELDS, ())
+            held, taken = len(lines), [line["seconds"] for line in lines]
+            asked = {"seed": self.study.seed, "inputs": _digests(files()), "sampling": asdict(sampling)}
+            others = [key for key, value in asked.items() if stated.get(key) != value]
+            others += [] if [*stated["models"]] == [of.known_as] else ["models"]
+            if others:
+                held, lacks = 0, [f"a record of its own: {into} was made with other {', '.join(others)}"]
+        if wanted is not None and held >= wanted and not lacks:
+            return Step(name, unit, wanted, wanted, lambda: None)
+        lacks += self._lacks(of)
+        if unit == "answers" and (into := self.study.answers(name)) and not lacks:
+            lacks += self._too_few(name, tasks)
+        left = None if wanted is None else wanted - held
+        run = partial(self._ask, of, into, name, sampling, files, tasks)
+        seconds = sum(taken) / len(taken) if taken else of.seconds
+        return Step(
+            f"{name}, by {model}{_cost(of, left, words, sampling)}", unit, wanted, held, run, seconds, tuple(lacks)
+        )
+
+    def _too_few(self, record: str, tasks: Callable[[], list[Task]]) -> list[str]:
+        """What the config asks and the data lack, as far as they are recorded."""
+        asked, lacks = self.study.records[record], list[str]()
+        sample = self.study.samples[asked.sample]
+        rewritten = any(set(cell.authors) != {AUTHORS[0]} for cell in self._cells(asked.experiments))
+        if not (sample.folder / "inputs.csv").is_file():
+            return []
+        if (rewritten or sample.twins) and sample.rewritten and not (sample.folder / "paraphrases.jsonl").is_file():
+            return []
+        try:
+            tasks()
+        except DataUnreachable as error:
+            lacks.append(str(error))
+        except InputError as error:
+            lacks += error.told()
+        return lacks
+
+    def _lacks(self, model: Model) -> list[str]:
+        """What is wanted before a model can be asked; a file of weights that holds none is refused."""
+        if not model.weights:
+            return []
+        path = (self.models or Path()) / model.weights
+        if self.models is None or not path.is_file():
+            return [f"the weights {model.weights} in --models FOLDER"]
+        with path.open("rb") as file:
+            return [] if file.read(4) == b"GGUF" else [f"weights: {path} holds none in the form GGUF"]
+
+    def _ask(
+        self,
+        of: Model,
+        into: Path,
+        name: str,
+        sampling: Sampling,
+        files: Callable[[], list[Path]],
+        tasks: Callable[[], list[Task]],
+    ) -> None:
+        """Have a model write what a record does not hold yet."""
+        wanted, path = tasks(), (self.models or Path()) / of.weights
+        into.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            if of.run_by == "transformers":
+                model, program = stack.enter_context(batch_model(path, threads=of.threads))
+            elif of.run_by == "llama.cpp":
+                model = answering.gguf_model(path, threads=of.threads, context=of.context)
+                program = f"xllamacpp {version('xllamacpp')}"
+            else:
+                model = stack.enter_context(answering.endpoint_model(of.endpoint))
+                try:
+                    told = model(
+                        [{"role": "user", "content": "Say yes."}], Sampling(0, max_tokens=4, seed=self.study.seed)
+                    )
+                except EndpointError as error:
+                    raise InputError([Problem(of.url, None, None, str(error), "an answer")]) from None
+                # the name that one of our own gives itself is its build; one elsewhere changes it at any time
+                program = f"endpoint {told.fingerprint if of.weights else told.answered_by or 'without a name'}"
+            weights: dict[str, str | Path] = {of.known_as: path if of.weights else ""}
+            settings = settings_of(seed=self.study.seed, models=weights, inputs=(), program=program)
+            settings["inputs"] = _digests(files())
+            bar = partial(tqdm, desc=name, mininterval=10)
+            try:
+                answering.record_answers(wanted, model, into, settings, sampling, parallel=of.parallel, progress=bar)
+            except answering.IncompleteError as error:
+                raise InputError([Problem(str(into), None, None, str(error), "every answer")]) from None
 
 
-# --- questions and passages -----------------------------------------------------------------------------------------
-
-
-def _retrieved(held: Benchmark, row: Any, scores: Any, names: Sequence[str]) -> list[str]:
+def _retrieved(held: Benchmark, row: Any, scores: Any, names: Sequence[str], depth: int) -> list[str]:
     """The relevant passage of a question, and the first ones retrieved that are not judged and hold no gold answer."""
     ranked = [names[place] for place in sorted(range(len(names)), key=lambda i: (-scores[i], names[i]))]
     others = (
@@ -69,140 +339,27 @@ def _retrieved(held: Benchmark, row: Any, scores: Any, names: Sequence[str]) -> 
         and not exact_match(held.passages[document], row.gold)
         and not exact_match(held.rewritten.get(document, ""), row.gold)
     )
-    return [row.relevant, *islice(others, DEPTH - 1)]
+    return [row.relevant, *islice(others, depth - 1)]
 
 
-@main.command("inputs")
-@click.option("--models", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of the encoders.")
-@_sample
-def record_inputs(models: Path | None, sample: design.Sample) -> None:
-    """Draw questions and retrieve their passages; BM25 alone needs no models."""
-    from equipoise.systems import rankers
-    from equipoise.systems.encoders import load_model
-    from equipoise.systems.lexical import Collection, bm25
-
-    def lexical(texts: list[str], passages: dict[str, str]) -> Any:
-        collection = Collection.from_texts(passages)
-        return bm25(collection, collection.queries(texts))
-
-    ranks: dict[str, Callable[[list[str], dict[str, str]], Any]] = {"BM25": lexical}
-    weights: dict[str, str] = {}
-    if set(sample.retrievers) != set(ranks):
-        if models is None:
-            raise click.UsageError(f"{', '.join(sample.retrievers)}: --models is wanted")
-        dense, splade = load_model(models / "all-minilm-l6-v2"), load_model(models / "splade-tiny-msmarco", "masked-lm")
-        weights = {"all-minilm-l6-v2": dense.sha256, "splade-tiny-msmarco": splade.sha256}
-        ranks["all-MiniLM"] = lambda texts, passages: rankers.dense_scores(
-            *(rankers.token_vectors(dense, some) for some in (texts, [*passages.values()]))
-        )
-        ranks["SPLADE-tiny"] = lambda texts, passages: rankers.splade_scores(texts, [*passages.values()], splade)
-    rows, counts = [], {}
-    for name in sample.benchmarks:
-        held = benchmark(name)
-        order = stable_generator(design.SEED, name).permutation(len(held.questions))[: sample.questions]
-        drawn, passages = held.questions.iloc[order], dict(sorted(held.passages.items()))
-        for retriever in sample.retrievers:
-            found = ranks[retriever](drawn["text"].tolist(), passages)
-            for row, score in zip(drawn.itertuples(), found, strict=True):
-                chosen = _retrieved(held, row, score, [*passages])
-                rows += [(name, retriever, row.question, rank, document) for rank, document in enumerate(chosen)]
-        counts[name] = {"questions": len(held.questions), "drawn": len(drawn), "passages": len(passages)}
-    packages = ("numpy", "scikit-learn", *(("torch", "transformers") if weights else ()))
-    settings = settings_of(seed=design.SEED, models=weights, packages=packages, benchmarks=counts)
-    state(_out(sample, "inputs.json"), settings | {"longest passage, words": LONGEST})
-    write_files({_out(sample, "inputs.csv"): pd.DataFrame(rows, columns=design.INPUTS)})
+def _digests(files: Sequence[Path]) -> dict[str, str]:
+    """Files by sha256; one that is not the repository's by its name alone."""
+    root = project.root()
+    short = {path: path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files}
+    return {name: project.sha256(path) for path, name in short.items() if path.is_file()}
 
 
-# --- what a model writes --------------------------------------------------------------------------------------------
+def _cost(model: Model, calls: int | None, words: int, sampling: Sampling) -> str:
+    """What so many calls take, in words."""
+    if calls is None:
+        return ""
+    prompt, answer = calls * words * TOKENS_A_WORD, calls * sampling.max_tokens
+    told = f" (calls: {calls:,}, tokens of prompts about {_round(prompt)}, of answers at most {_round(answer)}"
+    if model.prices:
+        most = (prompt * model.prices[0] + answer * model.prices[1]) / 1e6
+        told += f", about {_round(most)} {model.currency} at most"
+    return f"{told})"
 
 
-def _asks_a_model(command: Callable[..., None]) -> Callable[..., None]:
-    """Take what tells which model is asked, and how."""
-    file = click.Path(exists=True, dir_okay=False, path_type=Path)
-    for option in (
-        click.option("--parallel", default=1, help="Requests at a time."),
-        click.option("--threads", default=2, help="Threads of xllamacpp."),
-        click.option("--endpoint", help="Base URL of a server that runs these weights; without it, they run here."),
-        click.option("--together", is_flag=True, help="Run them by transformers in bfloat16, many prompts at a time."),
-        click.option("--weights", required=True, type=file, help="GGUF file."),
-    ):
-        command = option(command)
-    return command
-
-
-def _record(
-    records: Sequence[Record], weights: Path, endpoint: str | None, together: bool, threads: int, parallel: int
-) -> None:
-    """Have a model answer for some records."""
-    with ExitStack() as stack:
-        if together:
-            model, program = stack.enter_context(batch_model(weights, threads=threads))
-        elif endpoint is None:
-            model, program = answering.gguf_model(weights, threads=threads), f"xllamacpp {version('xllamacpp')}"
-        else:
-            model = stack.enter_context(answering.endpoint_model(Endpoint(endpoint, weights.stem, timeout=600)))
-            short = Sampling(temperature=0, max_tokens=4, seed=design.SEED)
-            told = model([{"role": "user", "content": "Say yes."}], short)
-            program = f"endpoint {told.fingerprint or 'without a name'}"
-        for into, wanted, sampling, files in records:
-            settings = settings_of(seed=design.SEED, models={weights.name: weights}, inputs=files, program=program)
-            bar = partial(tqdm, desc=into.stem, mininterval=10)
-            try:
-                answering.record_answers(wanted, model, into, settings, sampling, parallel=parallel, progress=bar)
-            except answering.IncompleteError as error:
-                raise click.ClickException(str(error)) from None
-
-
-@main.command("names")
-@_asks_a_model
-def record_names(**asked: Any) -> None:
-    """Have a model make a pool of names."""
-    pool = [Task({"pool": 1}, (), (), read_prompts().pool_of_names)]
-    into = project.root().joinpath("data", *design.FOLDER, "names.jsonl")
-    _record([(into, pool, NAMES, [project.data("prompts", "names.txt")])], **asked)
-
-
-@main.command("rewrite")
-@_asks_a_model
-@_sample
-@click.option("--questions", default=60, help="Questions of which the passages are rewritten.")
-def record_rewritings(questions: int, sample: design.Sample, **asked: Any) -> None:
-    """Have a model paraphrase the passages that have no rewritten twin."""
-    prompts, wanted = read_prompts(), []
-    for name in sample.benchmarks:
-        held, first = benchmark(name), design.first_passages(design.inputs(name, sample))
-        chosen = first[first["question"].isin(first["question"].unique()[:questions])]
-        for document in () if held.rewritten else chosen["document"].unique():
-            messages = partial(prompts.rewriting, held.passages[document])
-            wanted.append(Task({"benchmark": name, "document": document}, (document,), (), messages))
-    files = [project.data("prompts", "paraphrase.txt")]
-    _record([(_out(sample, "paraphrases.jsonl"), wanted, PARAPHRASE, files)], **asked)
-
-
-@main.command("answers")
-@_asks_a_model
-@_sample
-@click.option("--benchmark", "names", multiple=True, type=click.Choice(list(BENCHMARKS)), help="Without it, all.")
-@click.option("--experiment", "experiments", multiple=True, default=list(design.CELLS))
-@click.option("--questions", default=40, help="Questions of each benchmark.")
-@click.option("--from-question", "first", default=0, help="The first of them.")
-@click.option("--output", required=True, help="Name of the record, without ending.")
-def record_all_answers(
-    names: tuple[str, ...],
-    experiments: tuple[str, ...],
-    questions: int,
-    first: int,
-    output: str,
-    sample: design.Sample,
-    **asked: Any,
-) -> None:
-    """Have a model answer; with more questions a record grows."""
-    chosen = dict.fromkeys(cell for experiment in experiments for cell in design.CELLS[experiment])
-    cells = sorted(chosen, key=lambda cell: cell.labels)  # prompts that begin alike follow each other
-    asked_of = names or sample.benchmarks
-    wanted = [task for name in asked_of for task in design.tasks(name, cells, questions, first, sample)]
-    _record([(_out(sample, f"{output}.jsonl"), wanted, ANSWER, sample.answer_files())], **asked)
-
-
-if __name__ == "__main__":
-    main()
+def _round(number: float) -> str:
+    return f"{number / 1e6:,.1f} million" if number >= 1e6 else f"{number:,.0f}"

@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from equipoise import project
 from equipoise.answer_modes import in_order, mode_parts
 from equipoise.arrays import Floats
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import attribution_confidence, bias, citation_rows, score_answers
 from equipoise.measures.attribution.scores import quality_table
 from equipoise.reports.printed import printed_table
+from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise.studies.attribution.derived import numbers, printed_totals
-from equipoise.studies.attribution.design import CELLS, EXPERIMENTS, FOLDER, of_experiment
+from equipoise.studies.attribution.design import CELLS, of_experiment, tables_of, with_experiments
+from equipoise.studies.attribution.prompts import noted
+from equipoise.studies.attribution.study import Study
 from equipoise.studies.recording import read_settings
 
 BY = ["benchmark", "model"]
@@ -37,20 +39,21 @@ FEWEST = 5
 # --- recordings ---------------------------------------------------------------------------------------------------
 
 
-def recorded_answers(names: Sequence[str], most: int | None = None) -> pd.DataFrame:
-    """Scored answers of some records, of the first ``most`` questions of each benchmark, with model and weights."""
-    paths = {name: project.data(*FOLDER, f"{name}.jsonl") for name in names}
+def recorded_answers(study: Study, names: Sequence[str]) -> pd.DataFrame:
+    """Scored answers of some records, with model, weights and the experiments that they are of."""
+    paths = {name: noted(study.answers(name)) for name in names}
     weights = {name: " ".join(read_settings(path)["models"]) for name, path in paths.items()}
     frames = [read_answers(path).assign(model=name, weights=weights[name]) for name, path in paths.items()]
-    answers = pd.concat(frames, ignore_index=True)
-    asked = answers.drop_duplicates(["benchmark", "question"]).groupby("benchmark")["question"]
-    return score_answers(answers[answers["question"].isin(asked.head(most or len(answers)))].reset_index(drop=True))
+    return score_answers(with_experiments(pd.concat(frames, ignore_index=True), study))
 
 
-def models(names: Sequence[str]) -> pd.DataFrame:
+def models(study: Study) -> pd.DataFrame:
     """What answered: weights, program and sampling of each record."""
-    settings = pd.DataFrame([read_settings(project.data(*FOLDER, f"{name}.jsonl")) for name in names])
-    weights = [(name, sha256[:16] + "…") for models in settings["models"] for name, sha256 in models.items()]
+    names = study.answered()
+    settings = pd.DataFrame([read_settings(study.answers(name)) for name in names])
+    weights = [
+        (name, sha256[:16] + "…" if sha256 else "") for models in settings["models"] for name, sha256 in models.items()
+    ]
     table = pd.DataFrame(weights, columns=["weights", "sha256"]).assign(program=settings["program"])
     table.insert(0, "model", names)
     return table.join(pd.DataFrame([*settings["sampling"]])[["temperature", "max_tokens", "seed"]])
@@ -60,7 +63,7 @@ def sizes(scored: pd.DataFrame) -> pd.DataFrame:
     """Size of every experiment that has been recorded in more than two of its settings, and the time it took."""
     rows = [
         (name, *group, part["question"].nunique(), len(part), part["prompt_tokens"].mean(), part["seconds"].sum() / 60)
-        for name in CELLS
+        for name in dict.fromkeys((*CELLS, *(one for held in scored["experiments"] for one in held)))
         for group, part in of_experiment(scored, name).groupby(["model", "benchmark"])
         if len(part[["mode", "retriever", "k", "relevant_author"]].drop_duplicates()) > 2
     ]
@@ -78,13 +81,15 @@ def faults(scored: pd.DataFrame) -> pd.DataFrame:
     return totals.assign(without_probability=unknown.reindex(totals.index, fill_value=0)).reset_index()
 
 
-def noise(again: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
-    """How many answers stayed the same when their prompts were put once more."""
+def noise(study: Study, scored: pd.DataFrame) -> pd.DataFrame:
+    """How many answers of the first record stayed the same when their prompts were put once more, where they were."""
+    again = recorded_answers(study, [study.repeated] if study.repeated else study.answered()[:1])
+    scored = scored[scored["model"] == study.answered()[0]]
     same = ["benchmark", "retriever", "labels", "k", "question", "mode", "relevant_author", "nonrelevant_author"]
     twice = again.merge(scored, on=same, suffixes=(" again", ""))
     compared = {"same words": "answer", "same precision": "precision", "same recall": "recall"}
     counts = {name: int((twice[column] == twice[f"{column} again"]).sum()) for name, column in compared.items()}
-    return pd.DataFrame([{"answers put twice": len(twice), **counts}])
+    return pd.DataFrame([{"answers put twice": len(twice), **counts}] if study.repeated else [])
 
 
 def shown_p(p: float) -> str:
@@ -118,7 +123,7 @@ def compare_modes(
         for first, second in combinations(in_order(modes), 2):
             a, b, left_out = bias.common_scores(modes[first], modes[second])
             difference = float((a - b).mean()) if len(a) else np.nan
-            rows.append((*group, first, second, len(a), left_out, difference, *bias.paired_test(a, b)))
+            rows.append((*group, first, second, len(a), left_out, difference, *bias.paired_test(a - b)))
     names = ["measure", "mode", "against", "questions", "left_out", "difference", "t", "p_t"]
     return pd.DataFrame(rows, columns=[*by, *bias.AUTHORS_OF, *names])
 
@@ -141,8 +146,9 @@ def quality_with_marks(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
 def biases(scored: pd.DataFrame, **options: Any) -> pd.DataFrame:
     """CAS and CAB of every experiment in points of 100, under the thesis's names; options of `bias_table`."""
     tables = {
-        name: bias.bias_table(of_experiment(scored, *parts), [*BY, "retriever", "k"], **options)
-        for name, parts in EXPERIMENTS.items()
+        name: bias.bias_table(part, [*BY, "retriever", "k"], **options)
+        for name, part in tables_of(scored).items()
+        if len(part)
     }
     table = pd.concat(tables, names=["experiment"]).reset_index("experiment").reset_index(drop=True)
     table[["value", "low", "high"]] *= 100
@@ -164,8 +170,8 @@ def sensitivity_to_labels(cas: pd.DataFrame) -> pd.DataFrame:
 def over_documents(table: pd.DataFrame) -> pd.DataFrame:
     """CAS and CAB over the number of passages, of models that were shown more than one number, for a figure."""
     over = table[table["experiment"] == "documents"].rename(columns={"Δ": "value"})
-    over = over[over.groupby("model")["k"].transform("nunique") > 1]
-    return over.assign(group=over["model"] + ", " + over["score"].str.lower())
+    over = over[over.groupby(BY)["k"].transform("nunique") > 1]
+    return over.assign(group=over["model"] + ", " + over["benchmark"] + ", " + over["score"].str.lower())
 
 
 def citations_by_position(
@@ -196,13 +202,15 @@ def citations_by_position(
     start = int(np.random.default_rng(seed).integers(2**63))
     long = scored[[*by, "question", *measures]].assign(position=scored["relevant"].str[0])
     found: list[tuple[Any, ...]] = []
+    each: list[Floats] = []
     for group, part in long.groupby([*by, "position"], sort=True, observed=True):
         questions = part.groupby("question", sort=True)[list(measures)].mean()
         for measure in measures:
-            each = questions[measure].to_numpy(dtype=np.float64)
-            ends = bias.interval(each, level, resamples, start)
-            found.append((*group, measure, len(each), len(part), float(each.mean()), *ends))
-    return pd.DataFrame(found, columns=[*by, "position", "measure", "questions", "answers", "value", "low", "high"])
+            each.append(questions[measure].to_numpy(dtype=np.float64))
+            found.append((*group, measure, len(questions), len(part), float(each[-1].mean())))
+    table = pd.DataFrame(found, columns=[*by, "position", "measure", "questions", "answers", "value"])
+    table[["low", "high"]] = bootstrap_intervals(each, start, level=level, resamples=resamples)
+    return table
 
 
 def positions(scored: pd.DataFrame, models_in_order: Sequence[str], **options: Any) -> pd.DataFrame:
@@ -260,9 +268,9 @@ def confidence(scored: pd.DataFrame, alpha: float) -> pd.DataFrame:
 
 
 def mean_citations(scored: pd.DataFrame) -> pd.DataFrame:
-    """Mean number of citations an answer: as printed, over the settings of Tables 5.12 and 5.13, and of the replica."""
+    """Mean number of citations an answer: as printed, over the settings of Tables 5.12 and 5.13, and as recorded."""
     theirs = printed_totals().groupby(BY, sort=False)["total"].mean().reset_index().assign(source="printed")
-    ours = scored.groupby(BY, sort=False)["cited"].mean().rename("total").reset_index().assign(source="replica")
+    ours = scored.groupby(BY, sort=False)["cited"].mean().rename("total").reset_index().assign(source="recorded")
     return pd.concat([theirs, ours], ignore_index=True)
 
 
@@ -276,13 +284,14 @@ def most_varied(scored: pd.DataFrame, score: str, spread: str | Callable[..., An
     return scored[(scored["benchmark"] == benchmark) & (scored["question"] == question)]
 
 
-def example_parts(rows: pd.DataFrame, answered: pd.DataFrame, passages: Mapping[str, str]) -> list[tuple[str, str]]:
-    """A question, its gold answer, its passages as people wrote them, and the answers to it, each with a heading."""
+def example_parts(rows: pd.DataFrame, answered: pd.DataFrame, passages: Mapping[str, str]) -> pd.DataFrame:
+    """A question, its gold answer, its passages as people wrote them, and the answers to it, each with what it is."""
     first = rows.iloc[0]
     marks = dict.fromkeys(first["relevant"], ", relevant")
     shown = [(f"[{n}]{marks.get(n, '')}", passages[document]) for n, document in enumerate(first["shown"], start=1)]
     answers = [(f"{row.model}, {row.mode}", str(row.answer)) for row in answered.itertuples()]
-    return [("Question", first["text"]), ("Gold answer", "; ".join(first["gold"])), *shown, *answers]
+    parts = [("Question", first["text"]), ("Gold answer", "; ".join(first["gold"])), *shown, *answers]
+    return pd.DataFrame(parts, columns=["part", "text"])
 
 
 def examples(rows: pd.DataFrame) -> pd.DataFrame:

@@ -73,7 +73,9 @@ class Network:
         tokens = transformers.AutoTokenizer.from_pretrained(weights.parent, **kept)
         kept |= {"quantization_config": transformers.GgufConfig(dequantize=True), "dtype": torch.bfloat16}
         whole = transformers.AutoModelForCausalLM.from_pretrained(weights.parent, **kept)
-        return cls(whole, tokens, f"transformers {version('transformers')}, torch {version('torch')}, bfloat16")
+        # without the name of its build, of which every index has its own
+        torch_version = version("torch").partition("+")[0]
+        return cls(whole, tokens, f"transformers {version('transformers')}, torch {torch_version}, bfloat16")
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Tokens of a prompt, by the model's chat template."""

@@ -11,6 +11,7 @@ from equipoise.reports.claims import VERDICTS, Evidence, stated, units_needed, v
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution.derived import numbers
 from equipoise.studies.attribution.findings import above_chance, chance
+from equipoise.studies.attribution.study import Study
 
 NOBODY = "No model here cites better than chance, so nothing is pooled."
 
@@ -74,15 +75,49 @@ def undecided(found: Mapping[str, Evidence]) -> str:
 
 
 def reach(table: pd.DataFrame) -> str:
-    """What each number of questions of `replica.reach` can show, beside the largest printed CAB."""
+    """What the least and the most questions of `replica.reach` can show, beside the largest printed CAB."""
     printed = [numbers(printed_table(f"thesis/table-{n}"), ["ΔRecall"])["ΔRecall"].max() for n in ("5.3", "5.5")]
     told = [
         f"with {row['questions']:,.0f} questions it leaves zero {_from(row['least CAB (bootstrap)'])} by the bootstrap "
         f"and {_from(row['least CAB (permutation)'])} by the permutation test, and one as large as printed is found in "
         f"{row['printed CAB found, percent of runs']:.1f} % of runs"
-        for _, row in table.iterrows()
+        for _, row in table.iloc[[0, -1]].iterrows()
     ]
     return f"The largest printed CAB of recall is {max(printed):.1f} points; {'; '.join(told)}."
+
+
+def worked_examples(study: Study) -> str:
+    """What stands before a question in a prompt."""
+    count = len(study.wording().examples)
+    if not count:
+        return "No worked example stands before the question."
+    return (
+        f"Before the question stand {count} worked examples of ours, to show a small model how to cite; as many have a "
+        "relevant passage by one kind of author as by the other, so that they favour neither."
+    )
+
+
+def pool_of_names(study: Study) -> str:
+    """The names that stand for people."""
+    names = study.label_sets()["names"].groups["Human"]
+    return f"The pool of names, made by {study.names_by or study.writer}, has {len(names)} of them: {', '.join(names)}."
+
+
+def title_of_intervals(table: pd.DataFrame, of: str) -> str:
+    """A figure's title: how many intervals of something leave zero."""
+    away = int(((table["low"] > 0) | (table["high"] < 0)).sum())
+    if not away:
+        return f"All {len(table)} intervals of {of} include zero"
+    return f"{away} of {len(table)} intervals of {of} {'leaves' if away == 1 else 'leave'} zero"
+
+
+def title_of_positions(table: pd.DataFrame) -> str:
+    """A figure's title: where the record of most questions does best and worst."""
+    most = table.loc[table["questions"].idxmax(), "group"]
+    one = table[table["group"] == most].sort_values("value", ascending=False, kind="stable")
+    best, worst = one.iloc[0], one.iloc[-1]
+    where = f"highest at position {best['position']:.0f} ({best['value']:.0f})"
+    return f"{best['benchmark']}: {where}, lowest at {worst['position']:.0f} ({worst['value']:.0f})"
 
 
 def _from(least: float) -> str:
@@ -99,15 +134,15 @@ def lessons(found: Mapping[str, Evidence]) -> list[str]:
         moves,
         "labels of authors do more than any label does",
         "labels of authors do less than labels that mean nothing",
-        "it is not shown that citations depend on what the labels say, and not on there being labels",
+        "it is not shown that what labels say matters, beyond there being labels at all",
     )
     told = [
         f"In the mixed mode CAB is {_points(mixed)}, so that {bias}; less that of labels that mean nothing it "
         f"is {_points(placebo)}.",
         f"CAS with labels of authors less that with labels that mean nothing is {_points(moves)}: {move}.",
     ]
-    told.append(f"The numbers of relevant passages are more probable than those of others: {_points(sure)}.")
-    return told
+    more = _reading(sure, "are more probable", "are less probable", "are not shown to be more probable")
+    return [*told, f"The numbers of relevant passages {more} than those of others: {_points(sure)}."]
 
 
 def in_print(found: Mapping[str, Evidence]) -> str:

@@ -21,7 +21,7 @@ _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
 _LEVEL = 0.05
 _EQUAL = 1e-12
-_NOTHING_DRAWN = "it follows from printed numbers: nothing was sampled"
+_NOTHING_DRAWN = "it follows from printed numbers, and nothing was sampled"
 
 
 def _over_conversations(

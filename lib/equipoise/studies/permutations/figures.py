@@ -17,7 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 from equipoise.plots import COLOURS
 from equipoise.plots.orders import SCRIPT_MARK
 
-_CLASS_COLOURS = {"SE": COLOURS[0], "FT": COLOURS[4], "PT": COLOURS[2]}
+_CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, for black letters
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
 _LINE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.2}
 _BAND: dict[str, Any] = {"color": COLOURS[5], "lw": 7, "alpha": 0.7}
@@ -32,7 +32,7 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     lefts = utterances.groupby("topic").cumcount() + 0.45 * utterances["block"]
     for row, left, turn, name in zip(rows, lefts, utterances["turn"], utterances["class"], strict=True):
         ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white"))
-        ax.text(left + 0.5, row, str(turn), ha="center", va="center", fontsize=7, color="white")
+        ax.text(left + 0.5, row, f"{turn} {name}", ha="center", va="center", fontsize=9)
     right = lefts.max() + 1.45
     for height, text in [*((row, f"{counts[topic]:,}") for row, topic in enumerate(topics)), (-0.9, "orders")]:
         ax.text(right + 1.8, height, text, ha="right", va="center", fontsize=9)
@@ -85,6 +85,8 @@ def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFr
         right.plot(part["permutations"], part["standard error"], label=run, color=COLOURS[number % len(COLOURS)])
     right.set(xscale="log", yscale="log", xlabel=left.get_xlabel(), ylabel="Standard error of the mean")
     right.legend()
+    for ax in axes:
+        ax.xaxis.set_major_formatter("{x:g}")
     return axes
 
 

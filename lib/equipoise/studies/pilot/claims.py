@@ -18,7 +18,7 @@ from equipoise.reports.claims import Evidence
 from equipoise.statistics import resampled
 from equipoise.studies.pilot.tables import changed_topics, repeated_urls
 
-WHOLE = "the conversations are given whole, so nothing is sampled; it says nothing of other topics"
+WHOLE = "nothing is sampled, and other topics may differ"
 PRINTED = "both numbers are printed"
 
 
@@ -47,14 +47,14 @@ def clustered(values: pd.DataFrame, said: str, weights: str = "") -> Evidence:
 
 def changed(turns: pd.DataFrame) -> Evidence:
     """Pairs of trials of one topic whose conversations end differently."""
-    said = "share of pairs of trials of one topic that have other outcomes"
+    said = "share of pairs of trials of one topic with different outcomes"
     return clustered(changed_topics(turns), said, "pairs")
 
 
 def repeating(turns: pd.DataFrame, kinds: list[str]) -> Evidence:
     """Conversations with two useful turns, about topics of these types, in which a URL stands twice."""
     urls = repeated_urls(turns[turns["type"].isin(kinds)], useful=True)
-    said = "share of conversations with two useful turns in which a URL stands twice"
+    said = "share of conversations with two useful turns in which a URL is given twice"
     return clustered(urls.assign(value=urls["repeated"] > 0), said)
 
 

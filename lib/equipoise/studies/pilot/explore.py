@@ -87,6 +87,15 @@ def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
     return axes
 
 
+def lines_in_words(grid: pd.DataFrame) -> str:
+    """What `by_patience` draws: from where to where GFRC2 of each run goes with each stop model."""
+    paper = grid[grid["paper"] == 1].iloc[0]
+    shown = grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
+    ends = shown.groupby(["run", "stop model"], sort=False)["GFRC2"].agg(["first", "last"])
+    told = (f"{run}, {model}: {first:.3f} to {last:.3f}" for (run, model), first, last in ends.itertuples())
+    return f"GFRC2 from the least to the greatest patience. {'; '.join(told)}"
+
+
 def reach(grid: pd.DataFrame) -> pd.DataFrame:
     """Lowest and highest value of each score of each run over all settings, the paper's, and how often it leads.
 
@@ -110,7 +119,7 @@ def told(topic: str, grid: pd.DataFrame) -> str:
     ahead = rows.loc[rows["paper"].idxmax()]
     settings = len(grid) // grid["run"].nunique()
     return (
-        f"About {topic} GFRC2 of {ahead['run']} is {ahead['paper']:.6f} with the paper's settings and lies between "
-        f"{ahead['lowest']:.6f} and {ahead['highest']:.6f} over all {settings} settings; it is "
-        f"ahead under {ahead['leads']:.0%} of them."
+        f"On {topic}, {ahead['run']} has a GFRC2 of {ahead['paper']:.6f} with the paper's settings, and between "
+        f"{ahead['lowest']:.6f} and {ahead['highest']:.6f} over all {settings} settings. It is ahead of the other run "
+        f"under {ahead['leads']:.0%} of them."
     )

@@ -246,6 +246,29 @@ def who_leads(scores: pd.DataFrame) -> str:
     return "; ".join(f"{run} is ahead with {listed(names)}" for run, names in models.items()) + "."
 
 
+def served_in_words(scores: pd.DataFrame) -> str:
+    """What share of users leaves each run with nothing, by stop model."""
+    told = (
+        f"{row[0]} {row[1]} {1 - row[2]:.1%}" for row in scores[["stop model", "run", "leave at a nugget"]].to_numpy()
+    )
+    return f"Leave with nothing: {', '.join(told)}"
+
+
+def broken_in_words(grid: pd.DataFrame) -> str:
+    """Which measures break each property, of the grid of `verdicts`."""
+    measures = grid["measure"]
+    broken = {name: measures[~grid[name].isin(["kept", "blind"])].tolist() for name in grid.columns.drop("measure")}
+    return "; ".join(f"{name} is broken by {', '.join(names) if names else 'none'}" for name, names in broken.items())
+
+
+def leads_in_words(topic: str, ahead: pd.DataFrame) -> str:
+    """In what share of the draws the first run of a topic is ahead, of `leads`."""
+    names = (ahead["measure"] + " " + ahead["attribute"]).str.strip()
+    return f"{topic}: " + ", ".join(
+        f"{name} {share:.0%}" for name, share in zip(names, ahead["share ahead"], strict=True)
+    )
+
+
 def intersections(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
     """GF of each attribute set, in a column, and of their product; a row for each run."""
     found = gfrc(nuggets, sets, **options).query("measure == 'GF' and attribute != ''")

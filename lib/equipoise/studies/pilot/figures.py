@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,24 +67,36 @@ def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes
     return ax
 
 
-def user_groups(ax: Axes, clusters: pd.DataFrame, utility: str, similarities: Mapping[str, str]) -> Axes:
-    """Draw what users have had who leave a ranked list at the same rank, and how many they are.
+def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapping[str, str]) -> Sequence[Axes]:
+    """Draw how near the target the groups are that users of ranked lists have met, a panel for each attribute set.
 
-    ``clusters`` are those of one run and topic that `equipoise.measures.gfr.gfr_clusters` returns. ``utility`` and, by
-    attribute set, ``similarities`` are the measures to draw, such as ERR and ``DistrSim-RNOD``; a set without values is
-    left out.
+    ``clusters`` are those of `equipoise.measures.gfr.gfr_clusters`, ``similarities`` the measure to draw by attribute
+    set. A disc is as large as the share of the users that leaves at its rank; the smallest are dots.
     """
-    share = clusters[clusters["measure"] == "share"]
-    ax.bar(share["rank"], share["value"], color="#D9D9D9", width=0.8, label="share of the users")
-    if share.empty:
-        ax.text(0.5, 0.5, "nothing relevant: nobody leaves", transform=ax.transAxes, ha="center", color="#666666")
-    for number, (attribute, measure) in enumerate({"": utility, **similarities}.items()):
-        rows = clusters[(clusters["attribute"] == attribute) & (clusters["measure"] == measure)]
-        if len(rows):
-            label = f"{attribute} {measure}" if attribute else f"utility ({measure})"
-            ax.plot(rows["rank"], rows["value"], label=label, markersize=4, **look(number))
-    ax.set(ylim=(0, 1.02), xlabel="Rank at which users leave", ylabel="Share of users, or score")
-    return ax
+    runs = list(dict.fromkeys(clusters["run"]))
+    for ax, (attribute, measure) in zip(axes, similarities.items(), strict=True):
+        of_set = clusters[(clusters["attribute"] == attribute) & (clusters["measure"] == measure)]
+        topic = of_set["topic"].iloc[0]
+        shares = clusters[(clusters["measure"] == "share") & (clusters["topic"] == topic)]
+        for number, run in enumerate(runs):
+            rows = of_set[of_set["run"] == run].merge(shares[["run", "rank", "value"]], on=["run", "rank"])
+            colour = look(number)["color"]
+            ax.plot(rows["rank"], rows["value_x"], lw=1, color=colour)
+            size = 8 + 500 * rows["value_y"]
+            ax.scatter(rows["rank"], rows["value_x"], s=size, color=colour, alpha=0.7, lw=0)
+        nobody = [literal(run) for run in runs if run not in set(of_set["run"])]
+        if nobody:
+            said = f"{', '.join(nobody)}: nothing relevant,\nnobody leaves"
+            ax.text(0.03, 0.05, said, transform=ax.transAxes, fontsize=9, color="#666666")
+        ax.set(ylim=(0, 1.02), xlabel="Rank at which users leave", ylabel="Nearness to the target")
+        ax.set_title(f"{literal(attribute)}: {measure}, topic {literal(topic)}", loc="left", fontsize=10)
+        ax.label_outer()
+    sizes = {f"{share:.0%} of the users": 8 + 500 * share for share in (0.05, 0.25, 0.5)}
+    keys = [axes[0].scatter([], [], s=size, color="#9A9A9A", lw=0, label=label) for label, size in sizes.items()]
+    colours = [Patch(color=look(number)["color"], label=literal(run)) for number, run in enumerate(runs)]
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys) + len(runs)}
+    axes[0].get_figure().legend(handles=[*colours, *keys], **where)  # type: ignore[union-attr]
+    return axes
 
 
 def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
@@ -93,7 +106,6 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     ``leave at a nugget`` and GFRC2, which stand at the right.
     """
     models = list(dict.fromkeys(clusters["stop model"]))
-    right = float(clusters["wc"].max()) + 8
     for row, model in enumerate(models):
         part = clusters[clusters["stop model"] == model]
         colour = look(row)["color"]
@@ -104,7 +116,8 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
             ax.text(place, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     for place, text in ((1.02, "leave with\nnothing"), (1.2, "GFRC2")):
         ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8)
-    ax.set(xlim=(0, right), ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
+    ax.set_xlim(0, max(ax.get_xlim()[1], clusters["wc"].max() * 1.1))  # the axis may be shared
+    ax.set(ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
     ax.set_yticks(range(len(models)), models)
     ax.set_title(literal(clusters["run"].iloc[0]), loc="left", fontsize=10, pad=14)
     return ax

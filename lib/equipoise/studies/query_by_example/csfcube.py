@@ -120,3 +120,19 @@ def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "
     ]
     wanted = {"drop": judgements[judgements["query"] != judgements["document"]], "keep": judgements}
     return QueryByExample.of(papers=papers, judgements=chosen(wanted, own, "own"), splits=splits)
+
+
+def load_specter(folder: Path | None = None) -> pd.DataFrame:
+    """SPECTER's ranking of every candidate, as CSFCube's authors give it: ``task, query, document, score``.
+
+    They give distances of whole papers; a score is a distance below zero.
+    """
+    name = "eval_scripts/sample_ranked_pools/test-pid2pool-csfcube-specter-{}-ranked.json"
+    rows = [
+        (facet, query, document, -float(distance))
+        for facet in FACETS
+        for path in [folder / name.format(facet) if folder else registry.fetch("csfcube", name.format(facet))]
+        for query, pool in read_json(path).items()
+        for document, distance in pool
+    ]
+    return pd.DataFrame(rows, columns=["task", "query", "document", "score"])

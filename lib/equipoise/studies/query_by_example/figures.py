@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
@@ -30,15 +31,15 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> No
 def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str]) -> None:
     """Draw how TILDE and TILDEv2 come to a score, with real weights of one document.
 
-    ``axes``: for TILDE and for TILDEv2. ``weights``: ``system, token, weight``, the systems "TILDE" (log-probabilities
-    of vocabulary tokens, most likely first) and "TILDEv2" (weights of the document's tokens in their order). ``query``:
+    ``axes``: for TILDE and for TILDEv2. ``weights``: ``system, token, weight``, the systems "TILDE" (probabilities of
+    vocabulary tokens, most likely first) and "TILDEv2" (weights of the document's tokens in their order). ``query``:
     tokens of a query; those that a model finds are marked.
 
     thesis Figure 2.1.
     """
     parts = (
-        ("TILDE", "[CLS] or mean", "language-model head", "Log-probability of vocabulary tokens [nats]"),
-        ("TILDEv2", "every token", "projection to a scalar, ReLU", "Weight of document tokens"),
+        ("TILDE", "[CLS] or mean", "language-model head", "Probability of tokens of the vocabulary"),
+        ("TILDEv2", "every token", "projection to a scalar, ReLU", "Weight of tokens of the document"),
     )
     for ax, (system, read, head, label) in zip(axes, parts, strict=True):
         own = weights[weights["system"] == system].head(14)
@@ -57,10 +58,11 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         inner.bar(np.arange(len(own)), own["weight"], color=colours, width=0.75)
         inner.set_xticks(np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=7)
         inner.tick_params(axis="y", labelsize=7)
-        inner.set_ylabel(label.replace(" [", "\n[").replace(" of ", "\nof "), fontsize=7)
+        inner.set_ylabel(label.replace(" of ", "\nof ", 1), fontsize=7)
         inner.grid(visible=False, axis="x")
         handles = [Patch(color=COLOURS[1]), Patch(color=COLOURS[0])]
-        inner.legend(handles, ["in the query: summed", "not in the query"], fontsize=7, loc="best")
+        labels = ["in the query: counts", "not in the query"]
+        inner.legend(handles, labels, fontsize=7, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
 
 
 def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str], query: str) -> Axes:
@@ -89,24 +91,39 @@ def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str
     return ax
 
 
-def interpolation_sweep(axes: NDArray[np.object_], means: pd.DataFrame, best: pd.DataFrame) -> None:
-    """Draw mean effectiveness over the interpolation weight, and the oracle's as a level.
+def interpolation_sweep(
+    axes: NDArray[np.object_], means: pd.DataFrame, best: pd.DataFrame, names: Mapping[str, str]
+) -> None:
+    """Draw mean effectiveness over the interpolation weight with its interval, and the oracle's as a level.
 
-    ``axes`` (shaped (fusions times measures, tasks)): one row a fusion and measure, one column a task. ``means``:
-    ``fusion, measure, task, alpha, value``. ``best``: ``fusion, measure, task, value`` of the oracle.
+    ``axes`` (shaped (measures, tasks)): a row a measure, a column a task, both fusions over each other. ``means``:
+    ``fusion, measure, task, alpha, value, low, high``. ``best``: ``fusion, measure, task, value`` of the oracle.
+    ``names``: what the legend calls each fusion.
 
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
     """
-    keys = ["fusion", "measure", "task"]
-    levels = best.set_index(keys)["value"]
-    for ax, (key, line) in zip(axes.ravel(), means.groupby(keys, sort=False), strict=True):
-        ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=COLOURS[0])
-        ax.axhline(levels[key], color=COLOURS[1], ls="--")
+    levels = best.set_index(["fusion", "measure", "task"])["value"]
+    colours = dict(zip(names, COLOURS, strict=False))
+    lines = dict(iter(means.groupby(["fusion", "measure", "task"])))
+    for row, measure in zip(axes, means["measure"].unique(), strict=True):
+        row[0].set_ylabel(measure)
+        for ax, task in zip(row, means["task"].unique(), strict=True):
+            for fusion, colour in colours.items():
+                line = lines[fusion, measure, task]
+                ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=colour)
+                ax.fill_between(line["alpha"], line["low"], line["high"], color=colour, alpha=0.12, lw=0)
+                ax.axhline(levels[fusion, measure, task], color=colour, ls="--")
     for ax, task in zip(axes[0], means["task"].unique(), strict=True):
         ax.set_title(task)
-    for ax, cell in zip(axes[:, 0], means[keys[:2]].drop_duplicates().to_numpy(), strict=True):
-        ax.set_ylabel("\n".join(cell), fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("Weight of BM25, α")
-    handles = [Line2D([], [], color=COLOURS[0], marker="o", markersize=3.5), Line2D([], [], color=COLOURS[1], ls="--")]
-    axes[0, -1].legend(handles, ["one α for all queries", "best α of each query"], fontsize=7, loc="best")
+    handles: list[Artist] = [Line2D([], [], color=colours[name], marker="o", markersize=3.5) for name in names]
+    handles += [
+        Line2D([], [], color="#444444"),
+        Patch(color="#444444", alpha=0.12),
+        Line2D([], [], color="#444444", ls="--"),
+    ]
+    labels = [*names.values(), "one α for all queries", "its 95 % interval", "the best α of each query"]
+    axes[0, 0].figure.legend(
+        handles, labels, ncols=len(labels), fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0)
+    )

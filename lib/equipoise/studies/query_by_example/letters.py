@@ -15,33 +15,39 @@ from equipoise.studies.query_by_example.data import chosen
 
 
 def lettered(
-    values: pd.DataFrame, runs: Sequence[str], *, level: float = 0.05, family: Literal["column", "table"] = "column"
+    values: pd.DataFrame,
+    models: Sequence[str],
+    *,
+    level: float = 0.05,
+    family: Literal["column", "table"] = "column",
+    together: bool = True,
 ) -> pd.DataFrame:
-    """Mean effectiveness of each system in each task, with the letters of the systems that it significantly beats.
+    """Mean effectiveness of each model in each task, with the letters of the models that it significantly beats.
 
-    ``values``: ``run, task, query, measure, value``, every system scored on the same queries of a task. ``runs``: the
+    ``values``: ``run, task, query, measure, value``, every run scored on the same queries of a task. ``models``: the
     table's rows in their order, at most 26; the first is a. ``level``: a difference counts if its p of the two-sided
     paired t-test, after Bonferroni, lies below this. ``family``: the comparisons that are counted are those of all
-    pairs of rows within one column, or within all columns together, which the thesis does not say. Returns
-    ``row, run``, and for each measure and task, among them "all", which pools the queries of all tasks, two columns:
-    its name, such as ``method AP``, with the mean, and ``method AP better than`` with letters.
+    pairs of rows within one column, or within all columns together, which the thesis does not say. ``together``:
+    whether two more columns hold all tasks, where each query paper counts once, with the mean over its tasks: its
+    rankings in several tasks are no independent observations. Returns ``row, model``, and for each measure and task two
+    columns: its name, such as ``Method MAP``, with the mean, and the same followed by " better than" with letters.
 
     thesis Tables 2.1 to 2.3: "paired t-test (p<0.05) with Bonferroni correction for multiple testing".
     """
-    if absent := [run for run in runs if run not in set(values["run"])]:
+    if absent := [model for model in models if model not in set(values["run"])]:
         raise ValueError(f"no values of {', '.join(absent)}")
-    letters = dict(zip(runs, ascii_lowercase, strict=False))
-    shown = values[values["run"].isin(runs)].sort_values(["task", "measure"], kind="stable")
-    shown = shown.assign(unit=shown["task"] + " " + shown["query"])
-    columns = pd.concat([shown, shown.assign(task="all")]).groupby(["task", "measure"], sort=False)
-    comparisons = comb(len(runs), 2) * chosen({"column": 1, "table": columns.ngroups}, family, "family")
-    table = pd.DataFrame(letters.items(), columns=["run", "row"])[["row", "run"]]
+    letters = dict(zip(models, ascii_lowercase, strict=False))
+    shown = values[values["run"].isin(models)]
+    by_paper = shown.groupby(["run", "query", "measure"], as_index=False)["value"].mean().assign(task="All")
+    columns = pd.concat([shown, by_paper] if together else [shown]).groupby(["task", "measure"], sort=False)
+    comparisons = comb(len(models), 2) * chosen({"column": 1, "table": columns.ngroups}, family, "family")
+    table = pd.DataFrame(letters.items(), columns=["model", "row"])[["row", "model"]]
     for (task, measure), part in columns:
-        found = compare_pairs(part, unit="unit", correction="none")
+        found = compare_pairs(part, unit="query", correction="none")
         found = found[found["p"] * comparisons < level]
         ahead = found["difference"] > 0
         better, worse = found["a"].where(ahead, found["b"]), found["b"].where(ahead, found["a"])
         marks = worse.map(letters).sort_values().groupby(better).agg("".join)
-        table[f"{task} {measure}"] = table["run"].map(part.groupby("run")["value"].mean())
-        table[f"{task} {measure}{MARKS}"] = table["run"].map(marks).fillna("")
+        table[f"{task} {measure}"] = table["model"].map(part.groupby("run")["value"].mean())
+        table[f"{task} {measure}{MARKS}"] = table["model"].map(marks).fillna("")
     return table

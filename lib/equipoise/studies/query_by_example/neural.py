@@ -7,6 +7,7 @@ trained: `equipoise.studies.query_by_example.training`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from tqdm import tqdm
 
 from equipoise.arrays import Floats, Integers
 from equipoise.studies.query_by_example.data import chosen
-from equipoise.systems.encoders import Floats32, load_model
+from equipoise.systems.encoders import Floats32, Precision, load_model
 from equipoise.systems.tokenisation import read_tokenizer
 
 Texts = Sequence[Integers]
@@ -27,6 +29,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 BATCH = 16
 """Texts that are encoded at once."""
+
+LONGEST = 510
+"""Tokens that a BERT takes beside [CLS] and [SEP]."""
 
 _LOGARITHMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sigmoid": torch.nn.functional.logsigmoid,
@@ -40,16 +45,29 @@ def _without_gradients(function: Function) -> Function:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A BERT with a masked-language-model head, and its WordPiece tokeniser."""
+    """A BERT with a masked-language-model head, and its WordPiece tokeniser.
+
+    ``precision``: of its states; heads, losses and scores are in single precision.
+    """
 
     model: Any
     tokenizer: Any
+    precision: Precision = "float32"
 
     @property
     def vocabulary(self) -> int:
         """Number of tokens of the vocabulary."""
         size: int = self.model.config.vocab_size
         return size
+
+    @property
+    def device(self) -> Any:
+        """Where it runs."""
+        return self.model.device
+
+    def states(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """What the encoder makes of each token."""
+        return _states(self.model.bert, self.precision, inputs)
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,22 @@ class Projection:
     bert: Any
     projection: torch.nn.Linear
     tokenizer: Any
+    precision: Precision = "float32"
+
+    @property
+    def device(self) -> Any:
+        """Where it runs."""
+        return self.bert.device
+
+    def states(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """What the encoder makes of each token."""
+        return _states(self.bert, self.precision, inputs)
+
+
+def _states(bert: Any, precision: Precision, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    with torch.autocast(bert.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+        states = bert(**{name: table.to(bert.device) for name, table in inputs.items()}).last_hidden_state
+    return states.float()
 
 
 def seeded(seed: int, *, threads: int = 2) -> np.random.Generator:
@@ -69,14 +103,25 @@ def seeded(seed: int, *, threads: int = 2) -> np.random.Generator:
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # which deterministic sums on a GPU ask for
     # a seventh of the time, and nothing here reads such memory
     torch.utils.deterministic.fill_uninitialized_memory = False
     return np.random.default_rng(seed)
 
 
-def load_checkpoint(folder: Path) -> Checkpoint:
+def load_checkpoint(folder: Path, *, device: str = "cpu", precision: Precision = "float32") -> Checkpoint:
     """Load a BERT from a local folder; where it holds no head, the seed draws one."""
-    return Checkpoint(load_model(folder, "masked-lm").network, read_tokenizer(folder / "tokenizer.json"))
+    network = load_model(folder, "masked-lm").network.to(device)
+    return Checkpoint(network, read_tokenizer(folder / "tokenizer.json"), precision)
+
+
+def own_projection(weights: Path) -> dict[str, torch.Tensor]:
+    """The projection to a scalar that a file of TILDEv2's weights holds, whatever it calls it."""
+    tensors = load_file(weights)
+    heads = [name.removesuffix(".weight") for name, tensor in tensors.items() if len(tensor) == 1 and tensor.ndim == 2]
+    if len(heads) != 1:
+        raise ValueError(f"{weights}: {len(heads)} projections to a scalar, one is wanted; or else train one")
+    return {part: tensors[f"{heads[0]}.{part}"] for part in ("weight", "bias")}
 
 
 def with_projection(checkpoint: Checkpoint, *, bias: float) -> Projection:
@@ -84,7 +129,9 @@ def with_projection(checkpoint: Checkpoint, *, bias: float) -> Projection:
     projection = torch.nn.Linear(checkpoint.model.config.hidden_size, 1)
     torch.nn.init.normal_(projection.weight, std=0.02)
     torch.nn.init.constant_(projection.bias, bias)
-    return Projection(checkpoint.model.bert, projection, checkpoint.tokenizer)
+    return Projection(
+        checkpoint.model.bert, projection.to(checkpoint.device), checkpoint.tokenizer, checkpoint.precision
+    )
 
 
 def tokenise(tokenizer: Any, texts: Sequence[str], *, limit: int | None = None) -> list[Integers]:
@@ -122,14 +169,14 @@ def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str
         yield rows, padded(tokenizer, *([part[row] for row in rows] for part in parts))
 
 
-def cls_logits(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+def cls_logits(checkpoint: Checkpoint, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     """The head's logits over the vocabulary, on [CLS] alone: the head is the costly part."""
-    return model.cls(model.bert(**inputs).last_hidden_state[:, 0])
+    return checkpoint.model.cls(checkpoint.states(inputs)[:, 0])
 
 
 def relevance(model: Projection, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     """The projection of [CLS], one scalar a pair."""
-    return model.projection(model.bert(**inputs).last_hidden_state[:, 0]).squeeze(-1)
+    return model.projection(model.states(inputs)[:, 0]).squeeze(-1)
 
 
 def term_weight(model: Projection, states: torch.Tensor) -> torch.Tensor:
@@ -155,7 +202,7 @@ def log_probabilities(checkpoint: Checkpoint, documents: Texts, *, probability: 
     """
     table = np.empty((len(documents), checkpoint.vocabulary), dtype=np.float32)
     for rows, inputs in _batches(checkpoint.tokenizer, documents):
-        table[rows] = chosen(_LOGARITHMS, probability, "probability")(cls_logits(checkpoint.model, inputs)).numpy()
+        table[rows] = chosen(_LOGARITHMS, probability, "probability")(cls_logits(checkpoint, inputs)).cpu().numpy()
     return table
 
 
@@ -164,16 +211,16 @@ def head_log_probabilities(checkpoint: Checkpoint, vectors: Floats32, *, probabi
     """What `log_probabilities` gives where the head reads the vectors, shaped (documents, hidden), and not [CLS]."""
     parts = (torch.from_numpy(vectors[start : start + 256]) for start in range(0, len(vectors), 256))
     logarithm = chosen(_LOGARITHMS, probability, "probability")
-    return np.concatenate([logarithm(checkpoint.model.cls(part)).numpy() for part in parts])
+    return np.concatenate([logarithm(checkpoint.model.cls(part.to(checkpoint.device))).cpu().numpy() for part in parts])
 
 
 def _of_states(
-    bert: Any, tokenizer: Any, documents: Texts, of: Callable[[torch.Tensor], torch.Tensor]
+    model: Checkpoint | Projection, documents: Texts, of: Callable[[torch.Tensor], torch.Tensor]
 ) -> list[Floats32]:
     """What is made of the encoder's states of each document, [CLS] first, then a row a token."""
     result: list[Floats32] = [np.empty(0, dtype=np.float32)] * len(documents)
-    for rows, inputs in _batches(tokenizer, documents):
-        for row, values in zip(rows, of(bert(**inputs).last_hidden_state).numpy(), strict=True):
+    for rows, inputs in _batches(model.tokenizer, documents):
+        for row, values in zip(rows, of(model.states(inputs)).cpu().numpy(), strict=True):
             result[row] = values[: 1 + documents[row].size].copy()
     return result
 
@@ -181,21 +228,21 @@ def _of_states(
 @_without_gradients
 def hidden_states(checkpoint: Checkpoint, documents: Texts) -> list[Floats32]:
     """What the encoder makes of documents, each shaped (1 + tokens, hidden): to train heads on it as it is."""
-    return _of_states(checkpoint.model.bert, checkpoint.tokenizer, documents, lambda states: states)
+    return _of_states(checkpoint, documents, lambda states: states)
 
 
 @_without_gradients
 def place_weights(model: Projection, documents: Texts) -> list[Floats]:
     """TILDEv2's documents: one `term_weight` a token, each shaped (tokens,)."""
-    weights = _of_states(model.bert, model.tokenizer, documents, lambda states: term_weight(model, states))
+    weights = _of_states(model, documents, lambda states: term_weight(model, states))
     return [values[1:].astype(np.float64) for values in weights]  # place 0 is [CLS]
 
 
 @_without_gradients
 def projected(model: Projection, states: States) -> list[Floats]:
     """What `place_weights` gives, of documents whose `hidden_states` are known."""
-    flat = torch.from_numpy(np.concatenate([state[1:] for state in states]))
-    weights = term_weight(model, flat).numpy().astype(np.float64)
+    flat = torch.from_numpy(np.concatenate([state[1:] for state in states])).float().to(model.device)
+    weights = term_weight(model, flat).cpu().numpy().astype(np.float64)
     return np.split(weights, np.cumsum([len(state) - 1 for state in states])[:-1])
 
 
@@ -204,22 +251,25 @@ def splade_weights(checkpoint: Checkpoint, documents: Texts) -> list[Floats]:
     """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each at its best place."""
     head, result = checkpoint.model.cls.predictions, []
     for document, state in zip(documents, hidden_states(checkpoint, documents), strict=True):
-        own = torch.from_numpy(document)
-        logits = head.transform(torch.from_numpy(state)) @ head.decoder.weight[own].T + head.decoder.bias[own]
-        result.append(torch.log1p(torch.relu(logits.amax(dim=0))).numpy().astype(np.float64))
+        own = torch.from_numpy(document).to(checkpoint.device)
+        logits = (
+            head.transform(torch.from_numpy(state).to(checkpoint.device)) @ head.decoder.weight[own].T
+            + head.decoder.bias[own]
+        )
+        result.append(torch.log1p(torch.relu(logits.amax(dim=0))).cpu().numpy().astype(np.float64))
     return result
 
 
 @_without_gradients
-def relevance_scores(model: Projection, queries: Texts, documents: Texts) -> Floats:
+def relevance_scores(model: Projection, queries: Texts, documents: Texts, *, length: int = 254) -> Floats:
     r"""Cross-encoder scores of pairs, shaped (pairs,).
 
     .. math:: s(q, d) = \text{BERT}([CLS] q [SEP] d [SEP])_{[CLS]} \cdot W_{proj}
 
     Query and document are both cut: 2 * 254 + 3 special tokens fit a BERT's 512 places. thesis Eq. 2.4.
     """
-    cut = [[text[:254] for text in part] for part in (queries, documents)]
+    cut = [[text[:length] for text in part] for part in (queries, documents)]
     scores = np.empty(len(queries))
     for rows, inputs in _batches(model.tokenizer, *cut):
-        scores[rows] = relevance(model, inputs).numpy()
+        scores[rows] = relevance(model, inputs).cpu().numpy()
     return scores

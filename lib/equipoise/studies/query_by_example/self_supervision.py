@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Integers
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.systems import BM25
 from equipoise.systems.rankers import bm25_scores
@@ -43,12 +43,3 @@ def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int 
     scores = bm25_scores(titles, abstracts, ANALYSERS["STM2"], **BM25)
     np.fill_diagonal(scores, -np.inf)
     return np.argsort(-scores, axis=1, kind="stable")[:, :top]
-
-
-def reciprocal_ranks(scores: Floats) -> Floats:
-    """One over the rank of each query's own document, which stands on the diagonal.
-
-    Of equal scores its own is taken to come last.
-    """
-    own = np.diagonal(scores)[:, np.newaxis]
-    return 1.0 / (scores >= own).sum(axis=1)

@@ -3,7 +3,7 @@ r"""Training of TILDE, TILDEv2 and the cross-encoder on pairs of a query and a d
 Parts of one paper can be such a pair: no relevance judgement is needed. Given the seed, the number of threads and the
 versions, training gives the same weights. In every function the i-th query belongs to the i-th document (token ids,
 each short enough for the encoder), ``rng`` orders the batches and draws negatives, and ``**schedule`` is ``epochs``,
-``batch``, ``rate`` and ``steps`` of `descend`; the thesis trains 5 epochs, TILDE with a rate of 2e-5, TILDEv2 with
+``batch``, ``rate`` and ``optimiser`` of `descend`; the thesis trains 5 epochs, TILDE with a rate of 2e-5, TILDEv2 with
 5e-6. Returned is the loss of every step, in nats.
 
 References
@@ -26,6 +26,7 @@ from tqdm import tqdm
 
 from equipoise.arrays import Integers
 from equipoise.studies.query_by_example import neural
+from equipoise.studies.query_by_example.data import chosen as pick
 from equipoise.studies.query_by_example.neural import Checkpoint, Projection, States, Texts
 from equipoise.systems.encoders import Floats32
 
@@ -46,27 +47,31 @@ def descend(
     epochs: int,
     batch: int,
     rate: float,
-    steps: int | None = None,
+    optimiser: str = "adamw",
 ) -> list[float]:
-    """Minimise with AdamW: linear warm-up over a tenth of the steps, then linear decay; gradients clipped at 1.
+    """Minimise with Adam or AdamW: linear warm-up over a tenth of the steps, then linear decay; gradients clipped at 1.
 
-    ``loss_of``: the loss of the pairs with these row numbers, of ``rows`` in all. ``steps``: stop after so many.
+    ``loss_of``: the loss of the pairs with these row numbers, of ``rows`` in all.
     """
-    plan = batches(rows, batch, epochs, rng)[:steps]
+    plan = batches(rows, batch, epochs, rng)
     trained = torch.nn.ModuleList(modules)
-    optimiser = torch.optim.AdamW(trained.parameters(), lr=rate, weight_decay=0.01)
+    made = {
+        "adam": lambda: torch.optim.Adam(trained.parameters(), lr=rate),
+        "adamw": lambda: torch.optim.AdamW(trained.parameters(), lr=rate, weight_decay=0.01),
+    }
+    descent = pick(made, optimiser, "optimiser")()
     warm = max(1, len(plan) // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min((step + 1) / warm, max(0.0, (len(plan) - step) / max(1, len(plan) - warm)))
+        descent, lambda step: min((step + 1) / warm, max(0.0, (len(plan) - step) / max(1, len(plan) - warm)))
     )
     trained.train()
     history: list[float] = []
     for chosen in tqdm(plan, desc=what, disable=None):
         loss = loss_of(chosen)
-        optimiser.zero_grad()
+        descent.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained.parameters(), 1.0)
-        optimiser.step()
+        descent.step()
         schedule.step()
         history.append(float(loss.detach()))
     trained.eval()
@@ -92,15 +97,16 @@ def calibrate_head(checkpoint: Checkpoint, vectors: Floats32, *texts: Texts, fre
             torch.nn.init.zeros_(head.transform.dense.bias)
             head.transform.LayerNorm.weight.fill_(fresh)
             head.transform.LayerNorm.bias.zero_()
-        mean = checkpoint.model.cls(torch.from_numpy(vectors)).mean(dim=0)
-        head.decoder.bias += torch.from_numpy(np.log(share / (1 - share)).astype(np.float32)) - mean
+        mean = checkpoint.model.cls(torch.from_numpy(vectors).to(checkpoint.device)).mean(dim=0)
+        wanted = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
+        head.decoder.bias += wanted.to(checkpoint.device) - mean
 
 
 def _set_loss(logits: torch.Tensor, targets: Texts) -> torch.Tensor:
     """Binary cross-entropy of which tokens a text holds, in nats a text."""
     wanted = torch.zeros_like(logits)
     for row, target in enumerate(targets):
-        wanted[row, torch.from_numpy(np.unique(target))] = 1.0
+        wanted[row, torch.from_numpy(np.unique(target)).to(logits.device)] = 1.0
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / len(targets)
 
 
@@ -120,7 +126,7 @@ def train_tilde(
     model = checkpoint.model
 
     def half(sources: Texts, targets: Texts) -> torch.Tensor:
-        return _set_loss(neural.cls_logits(model, neural.padded(checkpoint.tokenizer, sources)), targets)
+        return _set_loss(neural.cls_logits(checkpoint, neural.padded(checkpoint.tokenizer, sources)), targets)
 
     def loss_of(rows: Integers) -> torch.Tensor:
         asked, told = [queries[row] for row in rows], [documents[row] for row in rows]
@@ -140,14 +146,17 @@ def train_head(
     head = checkpoint.model.cls
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        return _set_loss(head(torch.from_numpy(vectors[rows])), [targets[row] for row in rows])
+        return _set_loss(head(torch.from_numpy(vectors[rows]).to(checkpoint.device)), [targets[row] for row in rows])
 
     return descend([head], len(vectors), loss_of, rng, "TILDE's head", **schedule)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Queries, the documents that belong to them, and row numbers of hard negatives, shaped (queries, n)."""
+    """Queries, the documents that belong to them, and row numbers of hard negatives, shaped (queries, n).
+
+    Behind the documents that belong to a query others may stand, to be negatives.
+    """
 
     queries: Texts
     documents: Texts
@@ -163,10 +172,10 @@ def _contrast(queries: Texts, documents: torch.Tensor, weights: torch.Tensor) ->
     scores = []
     for query in queries:
         tokens, counts = np.unique(query, return_counts=True)
-        same = torch.from_numpy(tokens)[:, None, None] == documents[None]
-        best = torch.where(same, weights[None], torch.zeros(())).amax(dim=2)
-        scores.append((best * torch.from_numpy(counts)[:, None]).sum(dim=0))
-    return torch.nn.functional.cross_entropy(torch.stack(scores), torch.arange(len(queries)))
+        same = torch.from_numpy(tokens).to(weights.device)[:, None, None] == documents.to(weights.device)[None]
+        best = torch.where(same, weights[None], torch.zeros((), device=weights.device)).amax(dim=2)
+        scores.append((best * torch.from_numpy(counts).to(weights.device)[:, None]).sum(dim=0))
+    return torch.nn.functional.cross_entropy(torch.stack(scores), torch.arange(len(queries), device=weights.device))
 
 
 def train_tildev2(model: Projection, pairs: Pairs, rng: Generator, **schedule: Any) -> list[float]:
@@ -182,7 +191,7 @@ def train_tildev2(model: Projection, pairs: Pairs, rng: Generator, **schedule: A
     def loss_of(rows: Integers) -> torch.Tensor:
         told = [pairs.documents[row] for row in pairs.with_negatives(rows, rng)]
         inputs = neural.padded(model.tokenizer, told)
-        weights = neural.term_weight(model, model.bert(**inputs).last_hidden_state) * inputs["attention_mask"]
+        weights = neural.term_weight(model, model.states(inputs)) * inputs["attention_mask"].to(model.device)
         return _contrast([pairs.queries[row] for row in rows], inputs["input_ids"], weights)
 
     return descend([model.bert, model.projection], len(pairs.queries), loss_of, rng, "TILDEv2", **schedule)
@@ -202,7 +211,7 @@ def train_projection(model: Projection, pairs: Pairs, states: States, rng: Gener
         for place, row in enumerate(both):
             size = len(states[row]) - 1
             tokens[place, :size], hidden[place, :size] = pairs.documents[row][:size], states[row][1:]
-        weights = neural.term_weight(model, torch.from_numpy(hidden))
+        weights = neural.term_weight(model, torch.from_numpy(hidden).to(model.device))
         return _contrast([pairs.queries[row] for row in rows], torch.from_numpy(tokens), weights)
 
     return descend([model.projection], len(pairs.queries), loss_of, rng, "TILDEv2's projection", **schedule)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -64,21 +64,36 @@ class QuerySet:
 
 
 @dataclass(frozen=True)
+class Training:
+    """How a cross-encoder is trained, on each half of a query set for the other half; a half has a model of its own.
+
+    ``queries``: the query set. Other query sets are ranked by the model of its first half. ``rate``: of learning.
+    """
+
+    queries: str
+    epochs: int = 1
+    batch: int = 16
+    rate: float = 5e-5
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class Ranker:
     """A ranker that is run here, by kind, or one whose run files are read.
 
     ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens after which a text is
-    cut. ``candidates``: documents that late interaction re-ranks. ``runs``: TREC run files, with ``{world}`` and
-    ``{queries}`` in their path; ``recipe``: how to make them. ``worlds``: those it ranks, the original one at least.
-    ``printed``: its row in Table 4.1.
+    cut. ``candidates``: BM25's best documents, which late interaction or a cross-encoder re-ranks. ``training``: of a
+    cross-encoder. ``runs``: TREC run files, with ``{world}`` and ``{queries}`` in their path; ``recipe``: how to make
+    them. ``worlds``: those it ranks, the original one at least. ``printed``: its row in Table 4.1.
     """
 
-    kind: Literal["bm25", "splade", "dense", "late interaction", "run files"]
+    kind: Literal["bm25", "splade", "dense", "late interaction", "cross-encoder", "run files"]
     about: str
     model: str = ""
     precision: Literal["float32", "bfloat16"] = "float32"
     length: int = 256
     candidates: int = 100
+    training: Training | None = None
     runs: Path | None = None
     worlds: tuple[str, ...] = data.WORLDS
     recipe: str = ""
@@ -89,8 +104,18 @@ class Ranker:
             raise ValueError("run files, and no other kind, have runs")
         if data.WORLDS[0] not in self.worlds or set(self.worlds) - set(data.WORLDS):
             raise ValueError(f"worlds are {' and '.join(data.WORLDS)}, the first one always")
-        if (self.kind in ("splade", "dense", "late interaction")) != bool(self.model):
+        if (self.kind == "cross-encoder") != (self.training is not None):
+            raise ValueError("a cross-encoder, and no other kind, has a training")
+        if (self.kind not in ("bm25", "run files")) != bool(self.model):
             raise ValueError(f"{self.kind} has {'a model' if self.model == '' else 'no model'}")
+
+    def stated(self) -> dict[str, Any]:
+        """What a record states of it: the settings that its runs depend on, and what it is in words."""
+        names = ["kind", "about"]
+        names += ["model", "precision", "length"] if self.model else []
+        names += ["candidates"] if self.kind in ("late interaction", "cross-encoder") else []
+        names += ["training"] if self.training is not None else []
+        return {name: value for name, value in asdict(self).items() if name in names}
 
 
 @dataclass(frozen=True)
@@ -114,6 +139,8 @@ class Study(ChapterConfig):
             raise ValueError("the query sets are QS1 and QS2")
         if self.baseline not in self.rankers:
             raise ValueError(f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}")
+        if wrong := {one.training.queries for one in self.rankers.values() if one.training} - set(self.query_sets):
+            raise ValueError(f"a cross-encoder is trained on QS1 or QS2, not on {', '.join(sorted(wrong))}")
 
     def compared(self, table: pd.DataFrame, column: str) -> dict[str, Any]:
         """What `Report.table` takes: a table indexed by query set and run, whose printed rows ``column`` names."""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.proportion import confint_proportions_2indep
 
 from equipoise.reports.claims import Evidence
 from equipoise.reports.printed import printed_table
@@ -17,6 +18,8 @@ from equipoise.studies.satisfaction.data import Collection as Held
 from equipoise.studies.satisfaction.dialogues import label_of
 from equipoise.studies.satisfaction.estimates import Ends, Rates, certain, index_ends
 from equipoise.studies.satisfaction.redrawn import interval
+from equipoise.studies.satisfaction.study import Study
+from equipoise.studies.satisfaction.tables import written_labels
 
 Run = tuple[str, str]
 """A collection and an estimator in it."""
@@ -113,6 +116,20 @@ def confirmed_more(rng: np.random.Generator, resamples: int) -> Evidence:
     gap = pd.DataFrame(np.sum(rates, axis=0) / len(COLLECTIONS))
     said = "share of confirmed dissatisfying utterances less that of satisfying ones, mean of both collections"
     return certain(gap).evidence(said, n=int(main.loc["Total", [f"{name} Test" for name in COLLECTIONS]].sum()))
+
+
+def written_more(study: Study) -> Evidence:
+    """Table 3.4: of what a model wrote, more of the dissatisfying responses do what was asked for."""
+    said = (
+        "share of written responses that turn the user to dissatisfied less that to satisfied, as labelled by readers"
+    )
+    counts = written_labels(study).groupby("asked for")[["turned", "labelled"]].sum()
+    if len(counts) < 2 or not counts["labelled"].all():
+        return Evidence(said, reason="nothing that was written has been labelled")
+    (lost, of_lost), (won, of_won) = (counts.loc[label] for label in ("dissatisfied", "satisfied"))
+    low, high = confint_proportions_2indep(lost, of_lost, won, of_won, method="newcomb")
+    gap = lost / of_lost - won / of_won
+    return Evidence(said, float(gap), float(low), float(high), n=int(of_lost + of_won))
 
 
 def share_of_main() -> Evidence:
@@ -277,7 +294,7 @@ def up_sampling(rates: Rates, printed: Rates, name: str) -> Evidence:
 def index_lead(counts: pd.DataFrame, wrong: Mapping[str, float], left_out: Collection[Run], name: str) -> Evidence:
     """Table 3.7: few-shot estimators share more contexts than fine-tuned ones, on the same contexts."""
     lead = _lead(index_ends(counts, wrong), name, left_out)
-    contexts = int(counts[name, "few-shot", "contexts"].iloc[0])
+    contexts = int(counts[name].xs("contexts", axis=1, level="count").iloc[0].min())
     said = f"Jaccard index on the same {contexts} contexts, few-shot less mean of fine-tuned, {name}"
     return lead.evidence(_shown(said, lead, name, left_out), printed=printed_lead_of_index(name))
 

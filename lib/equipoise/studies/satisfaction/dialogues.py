@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -124,6 +125,24 @@ def turn_samples(
                 turn, context = asked[place], (tuple(users[:place]), tuple(systems[:place]))
                 about = acts[asked[place - 1]], service_of(acts[:turn], texts[:turn], words)
                 rows.append((f"{name}:{lines[turn]}", name, *context, *about, ratings[turn]))
+    table = pd.DataFrame(rows, columns=["sample", "dialogue", "users", "systems", "act", "service", "ratings"])
+    table["rating"] = label_of(table.pop("ratings").tolist())
+    return table.assign(dissatisfied=table["rating"] < 3)
+
+
+def dialogue_samples(dialogues: pd.DataFrame) -> pd.DataFrame:
+    """Samples of dialogue-level estimation: whole dialogues, rated by their OVERALL row; columns as `turn_samples`.
+
+    thesis section 3.5.1 leaves this level to future work.
+    """
+    rows = []
+    for name, part in dialogues.groupby("dialogue", sort=False):
+        speakers, texts = part["speaker"].tolist(), part["text"].tolist()
+        asked = [turn for turn, speaker in enumerate(speakers) if speaker == "USER"]  # the last rates the whole
+        users = tuple(texts[turn] for turn in asked[:-1])
+        systems = tuple(" ".join(texts[turn + 1 : end]) for turn, end in pairwise(asked))
+        last = part.iloc[-1]
+        rows.append((f"{name}:{last['line']}", name, users, systems, "", "", last["ratings"]))
     table = pd.DataFrame(rows, columns=["sample", "dialogue", "users", "systems", "act", "service", "ratings"])
     table["rating"] = label_of(table.pop("ratings").tolist())
     return table.assign(dissatisfied=table["rating"] < 3)

@@ -49,6 +49,8 @@ class Ends(NamedTuple):
         value, low, high = (part.squeeze(axis=1) for part in self)
         ends = float(low.iloc[1:].quantile(0.025)), float(high.iloc[1:].quantile(0.975))
         estimate = float(value.iloc[0])
+        if np.isnan([*ends, estimate]).any():
+            return Evidence(said, reason="no estimator of the kind is above chance level on Main", printed=printed)
         return Evidence(said, estimate, min(ends[0], estimate), max(ends[1], estimate), n, printed)
 
 
@@ -130,18 +132,23 @@ class Rates:
 
 
 def replica_rates(
-    tested: pd.DataFrame, population: pd.DataFrame, shares: pd.DataFrame, rng: np.random.Generator, resamples: int
+    tested: pd.DataFrame,
+    population: pd.DataFrame,
+    shares: pd.DataFrame,
+    turned: str,
+    rng: np.random.Generator,
+    resamples: int,
 ) -> Rates:
     """Rates of the recorded predictions, whole dialogues drawn anew.
 
     ``population``: of `equipoise.studies.satisfaction.tables.populations`. ``shares``: of
-    `equipoise.studies.satisfaction.readings.reading_shares`.
+    `equipoise.studies.satisfaction.readings.reading_shares`. ``turned``: the world of the turned samples.
     """
     rows = population.melt(["collection", "world"], list(_LABELS)).set_index(["collection", "world", "variable"])
     dialogues = tested.assign(dialogue=tested["sample"].str.partition(":")[0])
     units = dialogues.groupby(["collection", "run"])["dialogue"].nunique().groupby("collection").min().to_dict()
-    wrong = wrong_labels(shares, tested[(tested["world"] == "swapped") & tested["dissatisfied"]])
-    return Rates(label_rates(tested, rng, resamples), rows["value"].to_dict(), "swapped", wrong, units)
+    wrong = wrong_labels(shares, tested[(tested["world"] == turned) & tested["dissatisfied"]])
+    return Rates(label_rates(tested, rng, resamples), rows["value"].to_dict(), turned, wrong, units)
 
 
 def drawn_samples(behind: pd.DataFrame, rng: np.random.Generator, resamples: int) -> Rates:

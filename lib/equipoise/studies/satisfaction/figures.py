@@ -1,94 +1,128 @@
-"""Figures of dialogues and of satisfaction estimators."""
+"""Figures of satisfaction estimators, and the dialogues and prompts that are shown as text."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise.plots import look
-from equipoise.studies.satisfaction.data import COLLECTIONS, Collection
+from equipoise.plots import COLOURS
+from equipoise.studies.satisfaction.data import Collection
 from equipoise.studies.satisfaction.dialogues import utterances
 
+_NAMES = {"Acc": "Accuracy", "F1": "Macro F1", "sensitivity": "Sensitivity"}
+_DASHES = {"": "-", "x10": (0, (5, 1.5)), "x20": (0, (1.2, 1.2))}
+_SAME = 0.01
+"""Lines nowhere farther apart are drawn as one."""
 
-def curve_panels(table: pd.DataFrame, measures: Sequence[str], *, height: float, share_y: bool = False) -> Figure:
-    """Draw measures over the share of dissatisfied samples, a line for each estimator, a band for its interval.
 
-    A row for each measure and a column for each collection (thesis Figures 3.4, 3.5). ``table``: columns collection,
-    run, measure, ratio, value, low, high. ``share_y``: whether the panels share the axis of the values; else they share
-    that of the ratios.
+def curve_panels(table: pd.DataFrame, measures: Sequence[str], *, height: float) -> Figure:
+    """Draw measures over the share of dissatisfied samples, with the estimators' names at the ends of their lines.
+
+    A row for each measure and a column for each collection (thesis Figures 3.4, 3.5): a colour for each family of
+    estimators, dashes for up-sampling, a band for the interval. Estimators that say the same share one line. ``table``:
+    columns collection, run, measure, ratio, value, low, high.
     """
-    figure, _ = plt.subplots(len(measures), 2, figsize=(11, height), sharex=not share_y, sharey=share_y)
-    for ax, (measure, name) in zip(figure.axes, product(measures, COLLECTIONS), strict=True):
+    names = table["collection"].unique()
+    figure, axes = plt.subplots(
+        len(measures), len(names), figsize=(11, height), sharex=True, sharey=True, squeeze=False
+    )
+    families = list(dict.fromkeys(_parts(run)[0] for run in table["run"] if run != "constant"))
+    for ax, (measure, name) in zip(axes.flat, product(measures, names), strict=True):
         drawn = table[(table["collection"] == name) & (table["measure"] == measure)]
-        for number, (run, part) in enumerate(drawn.groupby("run", sort=False)):
-            style, line = look(number), part.sort_values("ratio")
-            ax.plot(line["ratio"], line["value"], **style, markersize=3.5, label=str(run))
-            ax.fill_between(line["ratio"], line["low"], line["high"], color=style["color"], alpha=0.15, linewidth=0)
-        ax.set(title=name, xlabel="Share of dissatisfied samples", ylabel=measure.capitalize(), ylim=(-0.02, 1.02))
-    figure.axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=7)
+        lines = {str(run): part.sort_values("ratio") for run, part in drawn.groupby("run", sort=False)}
+        ends = []
+        for runs in _alike(lines):
+            line, style = lines[runs[0]], _style(runs, families)
+            ax.plot(line["ratio"], line["value"], **style)
+            ax.fill_between(line["ratio"], line["low"], line["high"], color=style["color"], alpha=0.1, linewidth=0)
+            ends.append((float(line["value"].iloc[-1]), " = ".join(map(_short, runs)), style["color"]))
+        _label(ax, ends)
+        ax.set(ylim=(-0.02, 1.02), xlim=(0, 1))
+        ax.set_title(name, loc="left")
+    for ax in axes[:, 0]:
+        ax.set_ylabel(_NAMES[measures[list(axes[:, 0]).index(ax)]])
+    for ax in axes[-1]:
+        ax.set_xlabel("Share of dissatisfied samples")
+    figure.subplots_adjust(wspace=0.55, hspace=0.22)
     return figure
 
 
-def dialogue_panel(
-    ax: Axes, lines: Sequence[tuple[str, str]], title: str = "", marked: bool = True, width: int = 52, limit: int = 160
-) -> Axes:
-    """Draw utterances under each other, the user's to the left and everybody else's to the right.
-
-    ``lines``: who speaks and what; shown as it stands, nothing in it is markup. ``marked``: whether the last is set
-    off. ``width``: signs in a line of the drawing. ``limit``: signs after which an utterance is cut, with a mark; 0
-    cuts none.
-    """
-    top = 0.0
-    for number, (who, text) in enumerate(lines, start=1):
-        short = textwrap.shorten(text, limit, placeholder=" …") if limit else text
-        shown = "\n".join(textwrap.fill(piece, width) for piece in f"{who}: {short}".split("\n"))
-        left, colour = (0.02, "#e8eef7") if who == "USER" else (0.12, "#f1f1f1")
-        if marked and number == len(lines):
-            colour = "#fde2d8"
-        box = {"boxstyle": "round,pad=0.35", "facecolor": colour, "edgecolor": "#999999", "linewidth": 0.6}
-        ax.text(left, -top, shown, va="top", fontsize=8, parse_math=False, bbox=box)
-        top += shown.count("\n") + 2.1
-    ax.set(xlim=(0, 1), ylim=(-top, 1))
-    ax.set_title(title, loc="left", parse_math=False)
-    ax.set_axis_off()
-    return ax
+def _parts(run: str) -> tuple[str, str]:
+    """Family and up-sampling of an estimator, and what stands behind it in brackets."""
+    family, _, setup = run.partition(", ")
+    return family, next((times for times in ("x10", "x20") if times in setup), "")
 
 
-def rated_dialogue(held: Collection) -> Axes:
-    """Draw the first dissatisfied test sample of three exchanges (thesis Figure 3.1)."""
+def _short(run: str) -> str:
+    """A name that fits at the end of a line."""
+    family, _, setup = run.partition(", ")
+    return (
+        f"{family} {setup.replace('up-sampling ', '').replace('w/o up-sampling', '').replace('Few-shot', '')}".strip()
+    )
+
+
+def _style(runs: Sequence[str], families: Sequence[str]) -> dict[str, Any]:
+    if "constant" in runs:
+        return {"color": "0.45", "linestyle": "-", "linewidth": 1.2}
+    family, times = _parts(runs[0])
+    return {"color": COLOURS[families.index(family) % len(COLOURS)], "linestyle": _DASHES[times], "linewidth": 1.6}
+
+
+def _alike(lines: dict[str, pd.DataFrame]) -> list[list[str]]:
+    """Estimators whose lines are the same, together; the constant one first."""
+    groups: list[list[str]] = []
+    for run in sorted(lines, key=lambda run: run != "constant"):
+        values = lines[run]["value"].to_numpy()
+        for group in groups:
+            other = lines[group[0]]["value"].to_numpy()
+            if len(other) == len(values) and np.abs(other - values).max() < _SAME:
+                group.append(run)
+                break
+        else:
+            groups.append([run])
+    return groups
+
+
+def _label(ax: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.062) -> None:
+    """Write names to the right of the lines' ends, none over another."""
+    order = sorted(ends)
+    places = [value for value, _, _ in order]
+    for number in range(1, len(places)):
+        places[number] = max(places[number], places[number - 1] + gap)
+    over = max(0.0, places[-1] - 1.0) if places else 0.0
+    for number in range(len(places) - 1, -1, -1):  # what is too high goes down, and pushes those below it
+        limit = 1.0 if number == len(places) - 1 else places[number + 1] - gap
+        places[number] = min(places[number], limit) if over else places[number]
+    for place, (value, text, colour) in zip(places, order, strict=True):
+        ends_at = {"xy": (1.0, value), "xytext": (1.04, place), "textcoords": "data", "annotation_clip": False}
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate(text, **ends_at, va="center", fontsize=7.5, color=colour, arrowprops=line)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def rated_dialogue(held: Collection) -> list[tuple[str, str]]:
+    """The first dissatisfied test sample of three exchanges (thesis Figure 3.1): who speaks, and what."""
     test = held.part("test")
-    short = test[test["dissatisfied"] & (test["users"].map(len) == 3)].iloc[0]
-    _, ax = plt.subplots(figsize=(6, 3.6))
-    lines = utterances(short["users"], short["systems"])
-    return dialogue_panel(ax, lines, f"rated {short['rating']}: dissatisfied", width=58)
+    short = test[test["dissatisfied"] & (test["users"].map(len) == test["users"].map(len).min())].iloc[0]
+    rated = ("rating", f"{short['rating']} of 5: dissatisfied")
+    return [*utterances(short["users"], short["systems"]), rated]
 
 
-def prompt_panel(prompt: str) -> Axes:
-    """Draw a prompt as it stands (thesis Figures 3.3 and 3.6)."""
-    _, ax = plt.subplots(figsize=(6.5, 3.8))
-    return dialogue_panel(ax, [("Prompt", prompt)], marked=False, width=92, limit=0)
-
-
-def swap_panels(swaps: pd.DataFrame) -> Figure:
-    """Draw the last user utterance, the response it had and the one swapped in, side by side (thesis Figure 3.2)."""
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4))
-    for ax, row in zip(axes, swaps.itertuples(), strict=True):
-        lines = [("USER", row.users[-1]), ("original", row.original[-1]), ("swapped in", row.systems[-1])]
-        direction = "satisfied to dissatisfied" if row.dissatisfied else "dissatisfied to satisfied"
-        dialogue_panel(ax, lines, direction)
-    return figure
-
-
-def swapped_dialogues(swaps: pd.DataFrame) -> Figure:
-    """Draw the last five exchanges and the response swapped in, side by side (thesis Figure 3.7)."""
-    figure, axes = plt.subplots(1, 2, figsize=(11, 7))
-    for ax, row in zip(axes, swaps.itertuples(), strict=True):
-        lines = [*utterances(row.users[-5:], row.original[-5:]), ("SWAPPED IN", row.systems[-1])]
-        dialogue_panel(ax, lines, limit=110)
-    return figure
+def turned_utterances(turns: pd.DataFrame, last: int = 1) -> list[tuple[str, str]]:
+    """Samples turned in either direction (thesis Figures 3.2 and 3.7): the last exchanges, and both responses."""
+    lines = []
+    for row in turns.itertuples():
+        before, after = ("satisfied", "dissatisfied") if row.dissatisfied else ("dissatisfied", "satisfied")
+        lines += [("", f"{row.collection}, from {before} to {after}")]
+        lines += utterances(row.users[-last:], (*row.original[-last:-1], ""))[:-1]
+        lines += [(f"SYSTEM, own: {before}", row.original[-1]), (f"SYSTEM, other: {after}", row.systems[-1])]
+    return lines

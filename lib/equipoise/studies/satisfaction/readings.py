@@ -14,7 +14,7 @@ from scipy import stats
 
 from equipoise import project
 from equipoise.files import read_columns
-from equipoise.studies.satisfaction.data import FOLDER, SEED, Collection
+from equipoise.studies.satisfaction.data import COLLECTIONS, FOLDER, SEED, Collection
 
 READ = 30
 """Swapped responses of each collection that were read."""
@@ -24,8 +24,8 @@ _COLUMNS = ["collection", "sample", "donor", "shown", "flips", "reason"]
 
 def to_read(held: Collection) -> pd.DataFrame:
     """The swapped responses of a collection that are to be read, drawn by `SEED`, with the label shown for them."""
-    rows = np.sort(np.random.default_rng(SEED).choice(len(held.swapped), READ, replace=False))
-    drawn = held.swapped.iloc[rows].assign(collection=held.name)
+    rows = np.sort(np.random.default_rng(SEED).choice(len(held.turned), READ, replace=False))
+    drawn = held.turned.iloc[rows].assign(collection=held.name)
     drawn["shown"] = np.where(drawn["dissatisfied"], "dissatisfied", "satisfied")
     return drawn[_COLUMNS[:4]].reset_index(drop=True)
 
@@ -33,8 +33,11 @@ def to_read(held: Collection) -> pd.DataFrame:
 def readings(held: Iterable[Collection]) -> pd.DataFrame:
     """What the reader found: does the user's mind turn as the label says ("yes", "no", "unclear"), and why.
 
-    Readings of others than those that `to_read` draws are refused.
+    Readings of others than those that `to_read` draws are refused. There are none of responses that people confirmed.
     """
+    held = [part for part in held if part.world == "swapped" and part.name in COLLECTIONS]
+    if not held:
+        return pd.DataFrame(columns=_COLUMNS)
     read = read_columns(project.data(*FOLDER, "readings.csv"), _COLUMNS)
     drawn = pd.concat([to_read(part) for part in held], ignore_index=True)
     own = read[read["collection"].isin(drawn["collection"])].reset_index(drop=True)
@@ -56,7 +59,7 @@ def reading_shares(read: pd.DataFrame) -> pd.DataFrame:
     unclear, share, low, high, and at_most: the upper end where the unclear ones do not flip either.
     """
     rows = []
-    names = [*read["collection"].unique(), "all"]
+    names = [*read["collection"].unique(), "all"] if len(read) else []
     for name, shown in product(names, ["dissatisfied", "satisfied", "all"]):
         part = read[read["collection"].isin(names if name == "all" else [name])]
         part = part if shown == "all" else part[part["shown"] == shown]
@@ -72,6 +75,8 @@ def wrong_labels(shares: pd.DataFrame, turned: pd.DataFrame) -> dict[str, float]
 
     ``turned``: columns collection and dissatisfied, a row for each sample.
     """
+    if shares.empty:
+        return {}
     most = shares.set_index(["collection", "shown"])["at_most"].to_dict()
     shown = turned["dissatisfied"].map({True: "dissatisfied", False: "satisfied"})
     each = pd.Series(

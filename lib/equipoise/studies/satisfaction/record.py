@@ -1,156 +1,287 @@
-"""Record what estimators of user satisfaction say about dialogues, and of swapped last responses, for thesis chapter 3.
+"""Record what estimators of user satisfaction say about dialogues, with their own and with other last responses.
 
-``python -m equipoise.studies.satisfaction.record --models FOLDER SYSTEM ...`` needs the packages of the extra
-``models``, model weights in FOLDER and the upstream data; it writes ``data/outputs/satisfaction``. Each system keeps
-what it has done, and goes on from there when it is started again. Notebooks read only what it has written.
+``equipoise study satisfaction`` runs the steps of `plan`; models on this machine need the packages of the extra
+``models``. Each step keeps what it has done, and goes on from there. Notebooks read only what it has written.
 """
 
 from __future__ import annotations
 
 import time
-from functools import partial
-from itertools import product, repeat
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from equipoise import project
 from equipoise.files import read_columns
-from equipoise.studies.recording import replace_rows, settings_of, state
+from equipoise.loaders.registry import DataUnreachable
+from equipoise.problems import InputError, Problems
+from equipoise.studies.config import Step
+from equipoise.studies.recording import read_settings, replace_rows, settings_of, state
 from equipoise.studies.satisfaction import data
-from equipoise.studies.satisfaction.data import Collection, collection, ordered_subset
+from equipoise.studies.satisfaction.asking import opened
+from equipoise.studies.satisfaction.data import PREDICTION_COLUMNS, SEED, Collection
 from equipoise.studies.satisfaction.dialogues import dialogue_text
-from equipoise.studies.satisfaction.prompts import LABELS, few_shot_prompt, label_probability, written_responses
-from equipoise.studies.satisfaction.systems import continuation, fine_tune_encoder, first_tokens, fit_hawkes
-from equipoise.systems.language_models import load_server
+from equipoise.studies.satisfaction.prompts import EXAMPLES, INPUT, filled, label_probability, read_prompt, response_in
+from equipoise.studies.satisfaction.study import NOTEBOOK, Estimator, Study
+from equipoise.studies.satisfaction.systems import fine_tune_encoder, fit_hawkes, state_features, under_sampled
 
-LAST = 3
-"""Exchanges that encoders and language models are shown."""
+__all__ = ["NOTEBOOK", "Study", "plan"]
 
-SUBSET = 50
-WRITTEN = 4
-UP_SAMPLING = {"w/o up-sampling": 1, "up-sampling x10": 10, "up-sampling x20": 20}
-ENCODER: dict[str, Any] = {"steps": 250, "batch": 32, "length": 64, "rate": 5e-4, "seed": data.SEED}
-HAWKES: dict[str, Any] = {"width": 128, "steps": 300, "rate": 0.03, "penalty": 1e-4, "seed": data.SEED}
-ENCODER_MODEL = "splade-tiny-msmarco"
-FEW_SHOT_MODEL = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
-WRITER_MODEL = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
+PACKAGES = {"few-shot": ("torch", "transformers"), "encoder": ("torch", "transformers"), "hawkes": ("torch",)}
+_FREE = ("about", "printed", "dialogues", "up_sampling", "under_sampling", "device")
+"""What may change of an estimator between two parts of its record: the rows tell it, or it tells nothing."""
 
 
-def _path(*parts: str) -> Path:
-    return project.root().joinpath("data", *data.FOLDER, *parts)
+def plan(study: Study, models: Path | None, work: Path) -> list[Step]:
+    """The steps that record a study.
+
+    ``models``: folder of checkpoints. ``work``: folder of what a training keeps on the way.
+    """
+    return _Recorder(study, models, work).steps()
 
 
-def _missing(system: str, held: Collection, setup: str) -> pd.DataFrame:
-    """Samples that a system is still to label, with their world; for few-shot a subset, in a balanced order."""
-    samples = held.worlds()
-    if system == "few-shot":
-        samples = ordered_subset(held, SUBSET)[["sample"]].merge(samples[samples["world"] != "valid"], on="sample")
-    path = _path(f"{system}.csv")
-    if not path.is_file():
-        return samples
-    known = read_columns(path, data.PREDICTION_COLUMNS)
-    done = known[(known["collection"] == held.name) & (known["setup"] == setup)]
-    return samples[~(samples["world"] + samples["sample"]).isin(done["world"] + done["sample"])]
+class _Recorder:
+    def __init__(self, study: Study, models: Path | None, work: Path) -> None:
+        self.study, self.models, self.work = study, models, work
+
+    def steps(self) -> list[Step]:
+        """What is written and labelled by people, and then what each estimator says of each collection."""
+        try:
+            plain = self.study.plain
+        except (DataUnreachable, InputError) as error:
+            unreachable = (str(error),)
+            return [Step(name, "samples", None, 0, lambda: None, None, unreachable) for name in self.study.estimators]
+        turning = [part for part in plain.values() if part.level == "turn"]
+        steps = [self._writing(part) for part in turning if self.study.writer is not None]
+        if self.study.writer is not None and self.study.writer.annotations is not None:
+            steps.append(self._annotating(turning))
+        for (name, one), part in product(self.study.estimators.items(), plain.values()):
+            steps += [self._labelling(name, one, part, setup) for setup in one.setups]
+        return steps
+
+    def _lacks(self, model: str, endpoint: str) -> tuple[str, ...]:
+        if endpoint or not model:
+            return ()
+        place = (self.models or Path()) / model
+        weights = _weights(place)
+        if self.models is None or not weights:
+            return (f"the checkpoint {model} in --models FOLDER",)
+        return tuple(f"{path.name} of {model}, which is empty" for path in weights if not path.stat().st_size)
+
+    # --- other last responses
+
+    def _writing(self, part: Collection) -> Step:
+        wanted, writer = self._to_write(part), self.study.writer
+        done = wanted["sample"].isin(self._written(part.name)["sample"]).sum()
+        unit, run = f"responses ({_words(wanted)} to read)", partial(self._write, part)
+        lacks = self._lacks(writer.model, writer.endpoint) if writer else ()
+        return Step(f"written, {part.name}", unit, len(wanted), int(done), run, None, lacks)
+
+    def _to_write(self, part: Collection) -> pd.DataFrame:
+        size = self.study.writer.size if self.study.writer else 0
+        return data.balanced_order(part).head(size or None)
+
+    def _annotating(self, parts: Sequence[Collection]) -> Step:
+        """What people are asked, of all collections at once; it ends the study for today until they have answered."""
+        wanted = 2 * sum(len(self._to_write(part)) for part in parts)
+        done = sum(len(self.study.annotations(part).settled) for part in parts if len(self._written(part.name)))
+        return Step("annotations", "items", wanted, done, partial(self._annotate, parts))
+
+    def _written(self, name: str) -> pd.DataFrame:
+        there = self.study.path("written.csv").is_file()
+        return self.study.written(name) if there else pd.DataFrame(columns=["sample", "response"])
+
+    def _write(self, part: Collection) -> None:
+        writer, path, wanted = self.study.writer, self.study.path("written.csv"), self._to_write(part)
+        if writer is None:
+            return
+        prompt, left = (
+            read_prompt(writer.prompt, [INPUT]),
+            wanted[~wanted["sample"].isin(self._written(part.name)["sample"])],
+        )
+        settings = settings_of(
+            seed=SEED,
+            models=self._models(writer.model, writer.endpoint),
+            packages=() if writer.endpoint else PACKAGES["few-shot"],
+            writer={"model": writer.model, "endpoint": writer.endpoint, "tokens": writer.tokens, "prompt": prompt},
+            files=self._files(),
+        )
+        state(data.settings_path(path), settings)
+        with opened(writer.model, writer.endpoint, writer.device, self.models) as (_, write):
+            for row in tqdm(left.itertuples(), total=len(left), desc=f"written, {part.name}", mininterval=10):
+                found = response_in(write(filled(prompt, dialogue_text(row.users, row.systems)), writer.tokens))
+                made = pd.DataFrame({"collection": [part.name], "sample": [row.sample], "response": [found]})
+                replace_rows(path, made, ["collection", "sample"])
+
+    def _annotate(self, parts: Sequence[Collection]) -> None:
+        problems = Problems()
+        for part in parts:
+            with problems.collecting():
+                self.study.annotations(part).go_on()
+        problems.refuse()
+
+    # --- estimators
+
+    @cached_property
+    def _held(self) -> dict[str, Collection] | None:
+        """The collections with their other responses; None where these are still to be written, or confirmed."""
+        try:
+            return self.study.held
+        except (FileNotFoundError, ValueError):
+            if self.study.counterfactuals == "written":
+                return None
+            raise
+
+    def _labelling(self, name: str, one: Estimator, part: Collection, setup: str) -> Step:
+        known, lacks = f"{name}, {part.name}, {setup}", self._lacks(one.model, one.endpoint)
+        run = partial(self._label, name, one, part.name, setup)
+        if self._held is None:
+            size = len(part.part("valid")) + len(part.part("test"))
+            return Step(known, f"samples, {size:,} and those turned", None, 0, run, None, lacks)
+        wanted, measured = self._wanted(one, part.name), self._measured(name, one)
+        done = len(wanted) - len(self._missing(name, one, wanted, setup))
+        pace = measured.get(f"seconds a sample of {part.name}, {setup}")
+        unit = f"samples ({_words(wanted)} to read)" if one.kind == "few-shot" else "samples"
+        return Step(known, unit, len(wanted), done, run, pace, lacks)
+
+    def _wanted(self, one: Estimator, name: str) -> pd.DataFrame:
+        """The samples that an estimator is to label."""
+        samples = self.study.held[name].worlds()
+        if one.kind != "few-shot":
+            return samples
+        return data.drawn_dialogues(samples[samples["world"] != "valid"], one.dialogues)
+
+    def _missing(self, name: str, one: Estimator, wanted: pd.DataFrame, setup: str) -> pd.DataFrame:
+        path = self.study.path(f"{name}.csv")
+        if not path.is_file() or not self._stated(name, one):
+            return wanted
+        rows = read_columns(path, PREDICTION_COLUMNS)
+        done = rows[rows["setup"] == setup].set_index(["collection", "world", "sample"]).index
+        return wanted[~pd.MultiIndex.from_frame(wanted[["collection", "world", "sample"]]).isin(done)]
+
+    def _asked(self, one: Estimator) -> dict[str, Any]:
+        """What an estimator's record states, that decides what it says."""
+        own = {what: value for what, value in asdict(one).items() if what not in _FREE}
+        own["training"] = {what: value for what, value in (own["training"] or {}).items() if value}
+        if one.prompt is not None:
+            own["prompt"] = read_prompt(one.prompt, [INPUT, *EXAMPLES])
+        turned = {name: part.digest() for name, part in self.study.held.items()}
+        return {"estimator": own, "turned": turned, "files": self._files()}
+
+    def _settings_path(self, name: str) -> Path:
+        return data.settings_path(self.study.path(f"{name}.csv"))
+
+    def _stated(self, name: str, one: Estimator) -> bool:
+        """Whether the record is of this estimator, of these responses and files."""
+        path = self._settings_path(name)
+        return path.is_file() and self._asked(one).items() <= read_settings(path).items()
+
+    def _measured(self, name: str, one: Estimator) -> dict[str, float]:
+        path = self._settings_path(name)
+        return dict(read_settings(path).get("measured", {})) if path.is_file() and self._stated(name, one) else {}
+
+    def _files(self) -> dict[str, str]:
+        """Files of the config's own, by their sha256."""
+        paths = [path for source in self.study.collections.values() for path in source.files()]
+        return {path.name: project.sha256(path) for path in (*paths, self.study.responses) if path is not None}
+
+    def _models(self, model: str, endpoint: str) -> dict[str, Path]:
+        return {} if endpoint else {f"{model}/{path.name}": path for path in _weights((self.models or Path()) / model)}
+
+    def _label(self, name: str, one: Estimator, collection: str, setup: str) -> None:
+        packages = () if one.endpoint else PACKAGES[one.kind]
+        part, weights = self.study.held[collection], self._models(one.model, one.endpoint) if one.model else {}
+        settings = settings_of(seed=SEED, models=weights, packages=packages, **self._asked(one))
+        state(self._settings_path(name), settings)
+        missing, begun = self._missing(name, one, self._wanted(one, collection), setup), time.monotonic()
+        keep = partial(self._keep, name, setup)
+        if one.kind == "few-shot":
+            self._prompted(one, part, missing, keep)
+        else:
+            keep(missing, self._trained(name, one, part, missing, setup))
+        pace = round((time.monotonic() - begun) / max(1, len(missing)), 4)
+        state(self._settings_path(name), settings, {f"seconds a sample of {collection}, {setup}": pace})
+
+    def _keep(self, name: str, setup: str, samples: pd.DataFrame, found: Any) -> None:
+        rows = samples.assign(system=name, setup=setup, dissatisfaction=np.asarray(found, dtype=np.float64))
+        replace_rows(self.study.path(f"{name}.csv"), rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1])
+
+    def _prompted(self, one: Estimator, part: Collection, missing: pd.DataFrame, keep: Any) -> None:
+        if one.prompt is None:
+            return
+        shown = one.exchanges or None
+        prompt, examples = read_prompt(one.prompt, [INPUT, *EXAMPLES]), example_dialogues(part)
+        with opened(one.model, one.endpoint, one.device, self.models) as (label, _):
+            groups = missing.groupby(missing["sample"].str.partition(":")[0], sort=False)
+            for _, group in tqdm(groups, desc=f"few-shot, {part.name}", unit="dialogue", mininterval=10):
+                texts = [dialogue_text(row.users, row.systems, shown) for row in group.itertuples()]
+                told = label([filled(prompt, text, examples) for text in texts])
+                keep(group, [label_probability(answer) for answer in told])
+
+    def _trained(self, name: str, one: Estimator, part: Collection, samples: pd.DataFrame, setup: str) -> Any:
+        train, times, how = part.part("train"), one.setups[setup], one.training
+        if how is None:
+            raise ValueError(f"{name} is not trained")
+        if not times:
+            train, times = train.iloc[under_sampled(train["dissatisfied"], np.random.default_rng(SEED))], 1
+        rare = int(train["dissatisfied"].sum())
+        steps = how.steps or -(-how.epochs * (len(train) + (times - 1) * rare) // how.batch)
+        folder = (self.models or Path()) / one.model
+        if one.kind == "hawkes":
+            features = state_features(folder, how.length) if one.model else None
+            found: dict[str, Any] = {
+                "width": how.width,
+                "steps": steps,
+                "rate": how.rate,
+                "penalty": how.penalty,
+                "seed": SEED,
+            }
+            return fit_hawkes(train, times=times, features=features, **found).probability(samples)
+        self.work.mkdir(parents=True, exist_ok=True)
+        shown = one.exchanges or None
+        texts, wanted = (
+            [dialogue_text(row.users, row.systems, shown) for row in some.itertuples()] for some in (train, samples)
+        )
+        kept = self.work / f"{name}-{part.name}-{setup.replace(' ', '-').replace('/', '')}.pt"
+        settings: dict[str, Any] = {
+            "batch": how.batch,
+            "length": how.length,
+            "rate": how.rate,
+            "seed": SEED,
+            "device": one.device,
+        }
+        labels = train["dissatisfied"].tolist()
+        return fine_tune_encoder(folder, texts, labels, wanted, times=times, steps=steps, checkpoint=kept, **settings)
 
 
-def _keep(system: str, setup: str, samples: pd.DataFrame, found: ArrayLike) -> None:
-    rows = samples.assign(system=system, setup=setup, dissatisfaction=found)
-    replace_rows(_path(f"{system}.csv"), rows[data.PREDICTION_COLUMNS], data.PREDICTION_COLUMNS[:-1])
+def example_dialogues(held: Collection) -> list[str]:
+    """One satisfied and one dissatisfied training sample of three exchanges, drawn by the seed.
 
-
-def _texts(samples: pd.DataFrame) -> list[str]:
-    return list(map(dialogue_text, samples["users"], samples["systems"], repeat(LAST)))
-
-
-def _encoded(held: Collection, setup: str, samples: pd.DataFrame, models: Path, work: Path | None) -> None:
-    train, times = held.part("train"), UP_SAMPLING[setup]
-    checkpoint = None if work is None else work / f"{held.name}-{times}.pt"
-    texts = _texts(train), train["dissatisfied"].tolist(), _texts(samples)
-    found = fine_tune_encoder(models / ENCODER_MODEL, *texts, times=times, checkpoint=checkpoint, **ENCODER)
-    _keep("encoder", setup, samples, found)
-
-
-def _examples(held: Collection) -> list[tuple[str, str]]:
-    """One satisfied and one dissatisfied training sample, drawn by the seed."""
+    The thesis shows one of each, and does not say which.
+    """
     train = held.part("train")
-    short = train[train["users"].map(len) == 3]
-    rng = np.random.default_rng(data.SEED)
+    short = train[train["users"].map(len) == train["users"].map(len).min()]
+    rng = np.random.default_rng(SEED)
     pools = short[short["rating"] >= 4], short[short["rating"] < 3]
-    drawn = pd.concat([pool.iloc[[rng.integers(len(pool))]] for pool in pools])
-    return list(zip(_texts(drawn), LABELS, strict=True))
+    drawn = [pool.iloc[rng.integers(len(pool))] for pool in pools]
+    return [dialogue_text(row["users"], row["systems"]) for row in drawn]
 
 
-def _prompted(held: Collection, setup: str, samples: pd.DataFrame, models: Path) -> None:
-    server, examples = load_server(models / FEW_SHOT_MODEL), _examples(held)
-    for place in tqdm(range(len(samples)), desc=f"few-shot, {held.name}", mininterval=10):
-        sample = samples.iloc[[place]]
-        prompt = few_shot_prompt(sample["users"].iloc[0], sample["systems"].iloc[0], examples, LAST)
-        _keep("few-shot", setup, sample, label_probability(first_tokens(server, prompt)))
+def _weights(place: Path) -> list[Path]:
+    """Files of weights: a GGUF file itself, or those of a folder with a config."""
+    if place.is_file():
+        return [place]
+    return sorted(place.glob("*.safetensors")) if (place / "config.json").is_file() else []
 
 
-def _written(held: Collection, models: Path) -> None:
-    server = load_server(models / WRITER_MODEL)
-    chosen = ordered_subset(held, WRITTEN)[["sample"]].merge(held.part("test"), on="sample")
-    (satisfied, _), (dissatisfied, _) = _examples(held)
-    examples = [(satisfied, "I'm sorry, I can't help with that."), (dissatisfied, "Yes, that is done for you.")]
-    write = partial(continuation, server, tokens=48)
-    made = written_responses(chosen, write, examples, writer=WRITER_MODEL, last=LAST)
-    made = made.assign(collection=held.name, response=made["systems"].str[-1])
-    columns = ["collection", "sample", "dissatisfied", "response", "writer"]
-    replace_rows(_path("written.csv"), made[columns], ["collection", "sample"])
-
-
-def _settings(system: str, held: dict[str, Collection], models: Path) -> dict[str, Any]:
-    weights = {"encoder": f"{ENCODER_MODEL}/model.safetensors", "few-shot": FEW_SHOT_MODEL, "written": WRITER_MODEL}
-    prompt = few_shot_prompt(["..."], ["..."], [("...", label) for label in LABELS])
-    own: dict[str, dict[str, Any]] = {
-        "encoder": {"packages": ["torch", "transformers"], "training": ENCODER, "exchanges shown": LAST},
-        "hawkes": {"packages": ["scikit-learn", "torch"], "training": HAWKES},
-        "few-shot": {"packages": ["xllamacpp"], "exchanges shown": LAST, "subset": SUBSET, "prompt": prompt},
-        "written": {"packages": ["xllamacpp"], "exchanges shown": LAST},
-    }
-    used = {name: models / name for kind, name in weights.items() if kind == system}
-    size = {"few-shot": SUBSET, "written": WRITTEN}.get(system)
-    chosen = {name: ordered_subset(part, size) if size else part.swapped for name, part in held.items()}
-    digests = {name: held[name].digest(samples["sample"]) for name, samples in chosen.items()}
-    return settings_of(seed=data.SEED, models=used, swapped=digests, **own[system])
-
-
-@click.command()
-@click.option("--models", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of checkpoints.")
-@click.option("--collection", "names", multiple=True, default=list(data.COLLECTIONS), show_default=True)
-@click.argument("systems", nargs=-1, type=click.Choice(["encoder", "hawkes", "few-shot", "written"]))
-def main(models: Path, work: Path | None, names: tuple[str, ...], systems: tuple[str, ...]) -> None:
-    """Write predictions and settings to data/outputs/satisfaction."""
-    held = {name: collection(name) for name in data.COLLECTIONS}
-    for system in systems:
-        path, settings = _path("settings", f"{system}.json"), _settings(system, held, models)
-        state(path, settings)
-        setups = {"few-shot": ["Few-shot"], "written": [""]}.get(system, list(UP_SAMPLING))
-        for name, setup in product(names, setups):
-            begun, part = time.monotonic(), held[name]
-            if system == "written":
-                _written(part, models)
-                continue
-            samples = _missing(system, part, setup)
-            if samples.empty:
-                continue
-            if system == "encoder":
-                _encoded(part, setup, samples, models, work)
-            elif system == "hawkes":
-                fitted = fit_hawkes(part.part("train"), times=UP_SAMPLING[setup], **HAWKES)
-                _keep(system, setup, samples, fitted.probability(samples))
-            else:
-                _prompted(part, setup, samples, models)
-            state(path, settings, {f"seconds of {name}, {setup}": round(time.monotonic() - begun, 1)})
-
-
-if __name__ == "__main__":
-    main()
+def _words(samples: pd.DataFrame) -> str:
+    """About how many words a model reads of some samples, examples and instruction left aside."""
+    texts: Sequence[str] = [" ".join((*row.users, *row.systems)) for row in samples.itertuples()]
+    return f"about {sum(len(text.split()) for text in texts) / 1000:,.0f} thousand words"

@@ -65,7 +65,8 @@ def shared(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd
     for name, table, drawn in _collections(tested, rng, resamples):
         for run, part in table.groupby("run"):
             pairs = part.pivot_table(index=["sample", "place"], columns="world", values="right").dropna().reset_index()
-            meet, join = paired(pairs["Main"], pairs["swapped"])
+            turned = next(world for world in part["world"].unique() if world != "Main")
+            meet, join = paired(pairs["Main"], pairs[turned])
             for kind, values in {"meet": meet, "join": join, "contexts": np.ones(len(pairs))}.items():
                 counts[name, run, kind] = _by_dialogue(pairs["place"], values.astype(np.float64), drawn)
     return pd.DataFrame(counts).rename_axis(columns=[*KEYS, "count"])

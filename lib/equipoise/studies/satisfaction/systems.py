@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from tqdm import tqdm
 
 from equipoise.arrays import Booleans, Floats, Integers
+from equipoise.studies.satisfaction.local_model import Device
 from equipoise.systems import models_package
-from equipoise.systems.encoders import load_model
-
-_GREEDY = {"temperature": 0.0, "cache_prompt": True, "seed": 0}
+from equipoise.systems.encoders import load_model, token_states
 
 
 def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
@@ -32,21 +32,6 @@ def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
     The rows "BERT w/o up-sampling" of thesis Table 3.6 are this classifier on MultiWOZ.
     """
     return np.full(len(samples), float(training["dissatisfied"].mean() > 0.5))
-
-
-def first_tokens(server: Any, prompt: str) -> dict[str, float]:
-    """Log-probabilities of the 40 likeliest first tokens, by a server of `equipoise.systems.language_models`."""
-    answer = server.handle_completions({"prompt": prompt, "n_predict": 1, "n_probs": 40, **_GREEDY})
-    found: dict[str, float] = {}
-    for entry in answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]:
-        found[entry["token"]] = float(np.logaddexp(found.get(entry["token"], -np.inf), entry["logprob"]))
-    return found
-
-
-def continuation(server: Any, prompt: str, tokens: int) -> str:
-    """The likeliest continuation of a prompt, of at most so many tokens."""
-    answer = server.handle_completions({"prompt": prompt, "n_predict": tokens, **_GREEDY})
-    return str(answer["choices"][0]["text"])
 
 
 # --- fine-tuned encoder -----------------------------------------------------------------------------------------------
@@ -63,6 +48,13 @@ def up_sampled(dissatisfied: ArrayLike, times: int, rng: np.random.Generator) ->
     return rng.permutation(np.repeat(np.arange(len(rare)), np.where(rare, times, 1)))
 
 
+def under_sampled(dissatisfied: ArrayLike, rng: np.random.Generator) -> Integers:
+    """Rows of a training set of as many satisfied samples, drawn at random, as dissatisfied ones (thesis 3.6.2)."""
+    rare = np.asarray(dissatisfied, dtype=bool)
+    drawn = rng.choice(np.flatnonzero(~rare), min(rare.sum(), (~rare).sum()), replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(rare), drawn]))
+
+
 def fine_tune_encoder(
     folder: Path,
     texts: Sequence[str],
@@ -76,8 +68,9 @@ def fine_tune_encoder(
     rate: float = 5e-4,
     seed: int = 0,
     checkpoint: Path | None = None,
+    device: Device = "cpu",
 ) -> Floats:
-    """Fine-tune an encoder with a classification head on one thread, and apply it.
+    """Fine-tune an encoder with a classification head, on one thread of the processor or on ``device``, and apply it.
 
     ``folder``: of the base model. ``texts``: Training texts; of a long one the end counts. ``dissatisfied``: Their
     labels. ``wanted``: Texts to label. ``times``: Up-sampling of dissatisfied samples. ``steps``, ``batch``: Steps
@@ -94,20 +87,24 @@ def fine_tune_encoder(
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     # in evaluation mode, without dropout: so small a model underfits as it is, and a resumed run repeats exactly
-    network, tokenizer = model.network, model.tokenizer
+    network, tokenizer = model.network.to(device), model.tokenizer
     tokenizer.truncation_side = "left"
-    head = torch.nn.Linear(network.config.hidden_size, 2)
+    head = torch.nn.Linear(network.config.hidden_size, 2).to(device)
     parameters = [*network.parameters(), *head.parameters()]
     optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
     held = {"network": network, "head": head, "optimiser": optimiser}
     order = np.resize(up_sampled(dissatisfied, times, np.random.default_rng(seed)), (steps, batch))
-    labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64))
-    saved = torch.load(checkpoint, weights_only=True) if checkpoint and checkpoint.is_file() else {"step": 0}
+    labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64), device=device)
+    saved = (
+        torch.load(checkpoint, weights_only=True, map_location=device)
+        if checkpoint and checkpoint.is_file()
+        else {"step": 0}
+    )
     for name in held.keys() & saved.keys():
         held[name].load_state_dict(saved[name])
 
     def logits(part: Sequence[str]) -> Any:
-        coded = tokenizer(list(part), padding=True, truncation=True, max_length=length, return_tensors="pt")
+        coded = tokenizer(list(part), padding=True, truncation=True, max_length=length, return_tensors="pt").to(device)
         return head(network(**coded).last_hidden_state[:, 0])
 
     for step in tqdm(range(saved["step"], steps), desc=f"fine-tuning x{times}", mininterval=10):
@@ -127,7 +124,7 @@ def fine_tune_encoder(
     with torch.inference_mode():
         for begin in range(0, len(wanted), 64):
             part = by_length[begin : begin + 64]
-            found[part] = torch.softmax(logits([wanted[row] for row in part]), dim=1)[:, 1].numpy()
+            found[part] = torch.softmax(logits([wanted[row] for row in part]), dim=1)[:, 1].cpu().numpy()
     return found
 
 
@@ -197,10 +194,24 @@ def _exchange_vectors(features: Any, samples: pd.DataFrame) -> tuple[Floats, Boo
     return vectors, there
 
 
+def state_features(folder: Path, length: int) -> Any:
+    """What turns texts into an encoder's states of the first token, each dimension scaled; each text is read once."""
+    model, known = load_model(folder), dict[str, Floats]()
+
+    def states(texts: Sequence[str]) -> Floats:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        for rows, found, _ in token_states(model, new, length=length, progress=folder.name):
+            known.update(zip([new[row] for row in rows], found[:, 0].astype(np.float64), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return make_pipeline(FunctionTransformer(states), StandardScaler())
+
+
 def fit_hawkes(
     training: pd.DataFrame,
     *,
     times: int = 1,
+    features: Any = None,
     width: int = 128,
     steps: int = 300,
     rate: float = 0.03,
@@ -209,17 +220,21 @@ def fit_hawkes(
 ) -> Hawkes:
     """Fit the estimator to training samples, on one thread.
 
-    ``times``: Up-sampling of dissatisfied samples, as a weight. ``width``: Dimensions of an exchange: latent
-    semantic analysis of TF-IDF weights of words and pairs of words. ``steps``, ``rate``: Full-batch steps of Adam
+    ``times``: Up-sampling of dissatisfied samples, as a weight. ``features``: turns texts of exchanges into vectors
+    (a scikit-learn transformer, such as `state_features`); by default latent semantic analysis of TF-IDF weights of
+    words and pairs of words, with ``width`` dimensions. ``steps``, ``rate``: Full-batch steps of Adam
     and their size. ``penalty``: of the squared weights.
 
-    In the spirit of Ye et al. (2023), ASAP, which encodes exchanges by BERT and has no kernel of a given form; here
-    exchanges are bags of words, jumps are positive and decay exponentially, and the two kinds do not excite each other.
+    In the spirit of Ye et al. (2023), ASAP, which fine-tunes BERT to encode exchanges and has no kernel of a given
+    form; here exchanges are bags of words, or states of an encoder that is not fine-tuned, jumps are positive and decay
+    exponentially, and the two kinds do not excite each other.
     """
     torch = models_package("torch")
     torch.set_num_threads(1)
-    words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
-    features = make_pipeline(words, TruncatedSVD(width, random_state=seed)).fit(sorted(set(_exchange_texts(training))))
+    if features is None:
+        words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
+        features = make_pipeline(words, TruncatedSVD(width, random_state=seed))
+    features = features.fit(sorted(set(_exchange_texts(training))))
     vectors, there = _exchange_vectors(features, training)
     held = torch.tensor(vectors, dtype=torch.float32)
     mask = torch.tensor(there, dtype=torch.float32).unsqueeze(2)

@@ -17,6 +17,7 @@ from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_re
 from equipoise.studies.satisfaction.dialogues import Ties, label_of, without_dissenters
 from equipoise.studies.satisfaction.redrawn import interval, shared
 from equipoise.studies.satisfaction.robustness import robustness_table
+from equipoise.studies.satisfaction.study import Study
 from equipoise.studies.satisfaction.systems import constant
 
 RUN = ["collection", "run"]
@@ -64,23 +65,72 @@ def part_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=["Satisfaction", "Dissatisfaction", "Total"]).rename_axis("label").reset_index()
 
 
-def all_swapped(held: Mapping[str, Collection]) -> pd.DataFrame:
-    """Every sample with a swapped response, with its collection."""
-    return pd.concat([part.swapped.assign(collection=name) for name, part in held.items()])
+def all_turned(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Every sample with another last response, with its collection."""
+    return pd.concat([part.turned.assign(collection=name) for name, part in held.items()])
 
 
-def swap_account(swapped: pd.DataFrame) -> pd.DataFrame:
-    """Where the swapped responses come from: samples turned in each direction, their donors, how alike they are."""
-    groups = swapped.groupby(["collection", "dissatisfied"])
-    account = groups.agg(samples=("sample", "size"), donors=("donor", "nunique"), similarity=("similarity", "median"))
-    account["most often taken"] = groups["donor"].agg(lambda donors: donors.value_counts().max())
-    return account.reset_index().replace({"dissatisfied": {True: "to dissatisfied", False: "to satisfied"}})
+def turned_account(turned: pd.DataFrame) -> pd.DataFrame:
+    """Samples turned in each direction; of swapped responses their donors, and how alike these are."""
+    groups = turned.groupby(["collection", "dissatisfied"])
+    account = groups.agg(samples=("sample", "size"))
+    if "donor" in turned:
+        account = groups.agg(
+            samples=("sample", "size"), donors=("donor", "nunique"), similarity=("similarity", "median")
+        )
+        account["most often taken"] = groups["donor"].agg(lambda donors: donors.value_counts().max())
+    named = account.reset_index().replace({"dissatisfied": {True: "to dissatisfied", False: "to satisfied"}})
+    return named.rename(columns={"dissatisfied": "turned"})
 
 
-def shown_swaps(swapped: pd.DataFrame, read: pd.DataFrame) -> pd.DataFrame:
-    """Of each direction the swapped one most like its donor among those that the reader found to flip."""
-    flipped = swapped.merge(read.loc[read["flips"] == "yes", ["collection", "sample"]])
+def provenance(turned: pd.DataFrame) -> pd.DataFrame:
+    """Every sample with another last response, and where that was taken from."""
+    columns = ["collection", "sample", "donor", "service", "act", "rating", "similarity"]
+    return turned[[column for column in columns if column in turned]]
+
+
+def shown_turns(turned: pd.DataFrame, read: pd.DataFrame) -> pd.DataFrame:
+    """One of each direction: a confirmed one, or of swapped ones found to flip the one most like its donor."""
+    if read.empty:
+        return turned.drop_duplicates("dissatisfied")
+    flipped = turned.merge(read.loc[read["flips"] == "yes", ["collection", "sample"]])
     return flipped.loc[flipped.groupby("dissatisfied")["similarity"].idxmax()]
+
+
+def world_sizes(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Table 3.5: samples of Main and of the confirmed counterfactuals, by label."""
+    columns = {}
+    for name in COLLECTIONS:
+        for title, part in {"Main": held[name].part("test"), "CF": held[name].turned}.items():
+            truth = part["dissatisfied"]
+            columns[f"{name} {title}"] = [(~truth).sum(), truth.sum(), len(truth)]
+    return pd.DataFrame(columns, index=["Satisfaction", "Dissatisfaction", "Total"]).rename_axis("label").reset_index()
+
+
+def confirmed_rates(held: Mapping[str, Collection]) -> pd.DataFrame:
+    """Table 3.4: test samples of each label that have a confirmed counterfactual, in percent."""
+    columns = {}
+    for name in COLLECTIONS:
+        truth, turned = held[name].part("test")["dissatisfied"], held[name].turned["dissatisfied"]
+        found = [turned.sum() / (~truth).sum(), (~turned).sum() / truth.sum(), len(turned) / len(truth)]
+        columns[name] = [100 * share for share in found]
+    rates = pd.DataFrame(columns, index=["Satisfaction", "Dissatisfaction", "Overall"])
+    return rates.rename_axis("data partition").reset_index()
+
+
+def written_labels(study: Study) -> pd.DataFrame:
+    """What became of last responses that were written: how many do what was asked, and fit, by what readers say."""
+    columns = ["collection", "asked for", "written", "labelled", "turned", "coherent"]
+    rows = []
+    for name in COLLECTIONS if study.writer is not None and study.writer.annotations is not None else ():
+        asked = study.annotations(study.plain[name])
+        own, found = asked.items[asked.items["written"]], asked.settled[asked.settled["written"]]
+        for wanted, label in ((True, "dissatisfied"), (False, "satisfied")):
+            part = found[found["dissatisfied"] == wanted]
+            turned = int((part["satisfied"] != wanted).sum())
+            there = int((own["dissatisfied"] == wanted).sum())
+            rows.append((name, label, there, len(part), turned, int(part["coherent"].sum())))
+    return pd.DataFrame(rows, columns=columns)
 
 
 def relabelled_agreement(rng: np.random.Generator, resamples: int) -> pd.DataFrame:
@@ -108,7 +158,9 @@ def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold:
     """
     keys = ["collection", "world", "sample"]
     samples = pd.concat([part.worlds()[[*keys, "dissatisfied"]] for part in held.values()], ignore_index=True)
-    runs = recorded.assign(run=(recorded["system"] + ", " + recorded["setup"]).str.removesuffix(", Few-shot"))
+    few_shot = recorded["setup"] == "Few-shot"
+    named = recorded["system"].where(few_shot & recorded["system"].str.contains("few-shot"))
+    runs = recorded.assign(run=named.fillna(recorded["system"] + ", " + recorded["setup"]))
     tables = [runs.merge(samples, on=keys, validate="many_to_one")]
     for name, own in samples.groupby("collection"):
         tables.append(own.assign(run="constant", dissatisfaction=constant(own, held[str(name)].part("train"))))
@@ -121,26 +173,34 @@ def estimate_counts(table: pd.DataFrame) -> pd.DataFrame:
     return pd.crosstab([table["run"], table["collection"]], table["world"]).reset_index()
 
 
-def unmatched(recorded: pd.DataFrame, table: pd.DataFrame) -> int:
-    """How many recorded predictions fit no sample."""
-    return len(recorded) - int(table["system"].notna().sum())
-
-
 def populations(counted: pd.DataFrame) -> pd.DataFrame:
     """How many samples of each label a world holds: as many as the constant estimator labels."""
     return counted.loc[counted["run"] == "constant", ["collection", "world", "satisfied", "dissatisfied"]]
 
 
-def replica_scores(counted: pd.DataFrame, population: pd.DataFrame) -> pd.DataFrame:
-    """Scores in percent on Main, swapped and both, as Table 3.6; counts of a part are scaled up to the whole."""
+def replica_scores(counted: pd.DataFrame, population: pd.DataFrame, turned: str) -> pd.DataFrame:
+    """Scores in percent on Main, on the turned samples and on both, as Table 3.6; counts of a part are scaled up."""
     full = counted[[*RUN, "world"]].merge(population, how="left")
     for label in ("satisfied", "dissatisfied"):
         full[f"correct_{label}"] = counted[f"correct_{label}"] / counted[label] * full[label]
     mixed = full.groupby(RUN)[COUNTS].sum().reset_index().assign(world="Mixed")
     replica = pd.concat([full, mixed], ignore_index=True)
     replica[list(SCORES)] = 100 * binary_scores(*(replica[column] for column in COUNTS))
-    replica["world"] = pd.Categorical(replica["world"], ["Main", "swapped", "Mixed"])
+    replica["world"] = pd.Categorical(replica["world"], ["Main", turned, "Mixed"])
     return replica.sort_values(["collection", "world", "run"])[["collection", "world", "run", *SCORES]]
+
+
+def overview(replica: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
+    """A row for each estimator: accuracy, macro F1 and sensitivity on each test set, and the area on Main."""
+    wide = replica[replica["world"] != "Mixed"].pivot_table(
+        index=RUN, columns="world", values=["Acc", "F1", "sensitivity"], observed=True
+    )
+    worlds = list(wide.columns.unique("world"))
+    named = {"Acc": "accuracy", "F1": "macro F1", "sensitivity": "sensitivity"}
+    table = pd.DataFrame({f"{world} {named[score]}": wide[score, world] for world in worlds for score in named})
+    main = interval(areas.xs("Main", axis=1, level="world"))
+    main = main.rename(columns={"value": "AUC on Main", "low": "AUC low", "high": "AUC high"})
+    return table.join(main).reset_index()
 
 
 def area_table(areas: pd.DataFrame) -> pd.DataFrame:
@@ -151,17 +211,20 @@ def area_table(areas: pd.DataFrame) -> pd.DataFrame:
     return interval(areas).rename(columns={"value": "AUC"}).reset_index()
 
 
-def on_shared_contexts(tested: pd.DataFrame, run: str = "few-shot") -> pd.DataFrame:
-    """Predictions of every estimator on the contexts that one of them labelled."""
-    return tested.merge(tested.loc[tested["run"] == run, ["collection", "sample", "world"]])
+def on_shared_contexts(tested: pd.DataFrame) -> pd.DataFrame:
+    """Predictions on the contexts that every estimator of their collection labelled."""
+    runs = tested.groupby("collection")["run"].nunique()
+    counted = tested.groupby(["collection", "sample", "world"])["run"].nunique().reset_index(name="runs")
+    whole = counted[counted["runs"] == counted["collection"].map(runs)]
+    return tested.merge(whole[["collection", "sample", "world"]])
 
 
 def _index(pairs: pd.DataFrame) -> float:
-    return shared_context_jaccard(pairs["Main"], pairs["swapped"])
+    return shared_context_jaccard(*(pairs[world] for world in pairs))  # Main, and the turned one
 
 
 def shared_contexts(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
-    """Table 3.7: the Jaccard index of contexts labelled correctly in Main and with a swapped response."""
+    """Table 3.7: the Jaccard index of contexts labelled correctly in Main and with another last response."""
     right = tested.assign(right=tested["predicted"] == tested["dissatisfied"])
     pairs = right.pivot_table(index=[*RUN, "sample"], columns="world", values="right").dropna().astype(bool)
     groups = pairs.groupby(RUN)
@@ -186,18 +249,20 @@ def at_thresholds(tested: pd.DataFrame, thresholds: pd.Series) -> pd.DataFrame:
 
 
 def calibration(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Accuracy and macro recall on Main and swapped at the usual and at the chosen threshold, side by side."""
+    """Accuracy and macro recall on Main and the turned samples at the usual and at the chosen threshold."""
     rescue = thresholds.to_frame()
     for cut, scores in by_cut.items():
         wide = scores.pivot_table(index=RUN, columns="world", values=["Acc", "R"])
-        for world in ("Main", "swapped"):
+        for world in wide.columns.unique("world"):
             rescue[f"{world} Acc, {cut}"], rescue[f"{world} R, {cut}"] = wide["Acc", world], wide["R", world]
     return rescue.reset_index()
 
 
-def calibration_curves(thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame], step: float) -> pd.DataFrame:
+def calibration_curves(
+    thresholds: pd.Series, by_cut: Mapping[str, pd.DataFrame], turned: str, step: float
+) -> pd.DataFrame:
     """Accuracy over the share of dissatisfied samples at both thresholds, and of the constant estimator."""
     runs = ["constant", *thresholds.index.unique("run")]
     drawn = {cut: table[table["run"].isin(runs)] for cut, table in by_cut.items()}
     counts = pd.concat([table.assign(run=table["run"] + f" ({cut})") for cut, table in drawn.items()])
-    return robustness_table(counts, RUN, turned="swapped", step=step).query("measure == 'Acc'")
+    return robustness_table(counts, RUN, turned=turned, step=step).query("measure == 'Acc'")

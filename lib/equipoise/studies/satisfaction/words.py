@@ -7,7 +7,10 @@ from collections.abc import Collection
 import pandas as pd
 
 from equipoise.studies.satisfaction.claims import Run, by_collection, few_shot, fine_tuned
+from equipoise.studies.satisfaction.data import COLLECTIONS
 from equipoise.studies.satisfaction.estimates import Ends, Rates
+from equipoise.studies.satisfaction.study import Study
+from equipoise.studies.satisfaction.tables import written_labels
 
 
 def _percent(ends: Ends) -> str:
@@ -24,6 +27,8 @@ def _read(shares: pd.DataFrame, form: str, name: str, shown: str) -> str:
 
 def of_readings(shares: pd.DataFrame) -> list[str]:
     """How many of the swapped responses read do not do what their label says."""
+    if shares.empty:
+        return ["Every counterfactual was confirmed by people: no label of theirs is taken to be in doubt."]
     whole = (
         "Of {read} swapped responses read, {no} do not turn the user's mind ({share:.0%}, 95% interval {low:.0%} to "
         "{high:.0%}), and {unclear} are unclear."
@@ -34,6 +39,42 @@ def of_readings(shares: pd.DataFrame) -> list[str]:
     )
     names = [name for name in shares["collection"].unique() if name != "all"]
     return [_read(shares, whole, "all", "all"), *(_read(shares, each, name, "dissatisfied") for name in names)]
+
+
+def of_sources(study: Study) -> str:
+    """What the two collections of the thesis are."""
+    named = [(name, study.collections[name]) for name in COLLECTIONS]
+    return " and ".join(
+        f"{name} ({one.about or f'item uss, {one.upstream}; parts of item asap'})" for name, one in named
+    )
+
+
+def of_written(study: Study) -> list[str]:
+    """Who wrote last responses, how many, and who read them."""
+    if study.writer is None or study.writer.annotations is None:
+        return ["The study has no last responses written."]
+    table = written_labels(study)
+    readers = {1: "one reader", 2: "two annotators, and a third where they differ"}
+    way = "an endpoint" if study.writer.endpoint else "its chat template"
+    return [
+        f"Given this prompt through {way}, {study.writer.model} wrote {table['written'].sum():,} responses; of "
+        f"{table['labelled'].sum():,} read by {readers[study.writer.readers]}, {table['turned'].sum():,} do what was "
+        f"asked and {table['coherent'].sum():,} fit the dialogue.",
+        "They make up the test set CF." if study.counterfactuals == "written" else "They are in no test set.",
+    ]
+
+
+def of_estimators(study: Study, estimated: pd.DataFrame) -> list[str]:
+    """What each estimator is, and of how many dialogues it labelled samples, where not of all."""
+    told = []
+    for name, one in study.estimators.items():
+        own = estimated[(estimated["system"] == name) & (estimated["world"] == "Main")]
+        homes = own["sample"].str.partition(":")[0].groupby(own["collection"]).nunique()
+        part = ", ".join(f"{count} of {collection}" for collection, count in homes.items())
+        told.append(
+            f"{name} is {one.about}{f'; it labelled the dialogues of a random part: {part}' if one.dialogues else ''}."
+        )
+    return told
 
 
 def of_chance(left_out: Collection[Run]) -> str:
@@ -49,12 +90,10 @@ def of_constant(counted: pd.DataFrame) -> str:
     return f"Estimators that call no sample of either set dissatisfied, as the constant one: {same or 'none'}."
 
 
-def of_unlabelled(few: int, all_of_them: int) -> str:
-    """How many recorded predictions fit no sample."""
-    return (
-        f"{few} of {all_of_them:,} recorded predictions fit no sample: the few-shot estimator was recorded when "
-        "samples had no last turn, and keeps the contexts that are still samples."
-    )
+def of_undecided(recorded: pd.DataFrame) -> str:
+    """How many answers of few-shot estimators held no label."""
+    none = int((recorded.loc[recorded["setup"] == "Few-shot", "dissatisfaction"] == 0.5).sum())
+    return f"{none:,} answers of few-shot estimators held no label, and count as dissatisfied at the threshold of 0.5."
 
 
 def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collection[Run]) -> list[str]:
@@ -73,5 +112,5 @@ def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collect
         f"dissatisfied, and few-shot models {keep[1]}.",
         f"In the replica, with small models and swapped responses, fine-tuned estimators keep {tuned} and the few-shot "
         f"one {' and '.join(each)} (95% intervals in brackets).",
-        _read(shares, doubt, "all", "all"),
+        *([] if shares.empty else [_read(shares, doubt, "all", "all")]),
     ]

@@ -16,7 +16,7 @@
       const row = grid.values[r * count + place];
       grid.scores.forEach((score, s) => {
         at(`${topic}-${r}-${s}`).textContent = row[s].toFixed(data.decimals);
-        at(`${topic}-mark-${r}-${s}`).setAttribute("transform", `translate(${data.width * row[s]} 0)`);
+        at(`${topic}-mark-${r}-${s}`).setAttribute("transform", `translate(${data.width * Math.cbrt(row[s])} 0)`);
       });
       return `${run}: ` + grid.scores.map((score, s) => [score, s]).filter(([score]) => /^(R|GF|GFRC|GFRC2)$/.test(score))
         .map(([score, s]) => `${score} ${row[s].toFixed(data.decimals)}`).join(", ");
