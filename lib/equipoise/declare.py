@@ -308,7 +308,7 @@ class Measure:
         """What an option decides, in a sentence: the option's own, or that of the function's documentation."""
         found = re.search(rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)", self._documentation, re.M)
         words = option.help or (" ".join(found[1].split()) if found else "")
-        return f"{words.partition('. ')[0].rstrip('.')}." if words else ""
+        return f"{re.split(r'[.] (?=[A-Z])', words)[0].rstrip('.')}." if words else ""
 
 
 @functools.cache

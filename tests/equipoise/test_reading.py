@@ -137,9 +137,10 @@ AXE = """axe.run(document, {resultTypes: ["violations"]}).then(found => found.vi
 
 @pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_nothing_serious(name: str, browser: Browser, axe: str) -> None:
+    page = browser.open((SITE / f"{name}.html").as_uri(), 1400)
+    page.run(f"{axe};0")
     for width, theme in ((1400, "light"), (390, "dark")):
-        page = browser.open((SITE / f"{name}.html").as_uri(), width)
+        page.resize(width)
         page.look(theme)
-        page.run(f"{axe};0")
         assert page.run(AXE) == [], theme
-        page.close()
+    page.close()

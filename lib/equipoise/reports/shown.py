@@ -215,7 +215,7 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
     quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
     lines = [f"<b>{label}:</b> {html.escape(words)}", html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
-    page = f'<p class="claim">{"<br>".join(filter(None, lines))}</p>'
+    page = f'<p class="claim {claim["verdict"].replace(" ", "-")}">{"<br>".join(filter(None, lines))}</p>'
     quoted = f"\n\n> {markdown_cell(quote)}" if quote else ""
     markdown = f"**{label}:** {markdown_cell(words)}{quoted}\n\n*{markdown_cell(numbers)}*"
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)

@@ -32,7 +32,7 @@ from equipoise.site import explore
 from equipoise.site.markup import TEMPLATES, body, formula, headings, image, prose
 from equipoise.site.tables import framed
 
-GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "fork")
+GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "studies", "fork")
 """The pages of the guide in their order, each a Markdown file of ``guide/``."""
 PICTURE = ("gfrc2", "figure-4")
 """The figure of the first page."""
@@ -147,7 +147,11 @@ def _findings(told: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
     for part in re.split("^## ", told, flags=re.MULTILINE)[1:]:
         title, _, entries = part.partition("\n")
         found = re.findall(r"^- \*\*(.+?)\*\*(.+)$", entries.replace("](site/", "]("), re.MULTILINE)
-        sections.append((title, [(Markup(prose(first).strip()[3:-4]), prose(rest)) for first, rest in found]))  # noqa: S704
+        told_first = [Markup(prose(first).strip()[3:-4]) for first, _ in found]  # noqa: S704 - prose() cleans
+        then = [rest.lstrip(" ,") for _, rest in found]
+        sections.append(
+            (title, list(zip(told_first, [prose(rest[:1].upper() + rest[1:]) for rest in then], strict=True)))
+        )
     return [section for section in sections if section[1]]
 
 
