@@ -78,10 +78,14 @@ def of_rankers(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dic
     wide, cells = _wide(values), _printed_cells(printed)
     rows = study.rows(printed)
     paper = wide.index.get_level_values("query")
+    lost = _unlearned(study, wide.mean())
 
     def ahead(first: Sequence[str], second: Sequence[str], said: str, theirs: float | None = None) -> Evidence:
         if absent := [row for row in (*first, *second) if row not in rows]:
             return Evidence("MAP", reason=f"nothing stands for {' and '.join(absent)}")
+        if unlearned := [rows[row] for row in (*first, *second) if rows[row] in lost]:
+            said = f"{' and '.join(unlearned)}: trained, and still nearer to a random order than to BM25"
+            return Evidence("MAP", reason=said)
         names = [rows[row] for row in first], [rows[row] for row in second]
         return _ahead(wide, *names, said, _printed(printed, first, second) if theirs is None else theirs)
 
@@ -119,6 +123,15 @@ def of_rankers(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dic
             float((cells.loc[BM25_ROW] > cells.loc[general]).to_numpy().mean()),
         )
     return found
+
+
+def _unlearned(study: Study, means: pd.Series) -> list[str]:
+    """Trained rankers of a replica that have not learned their task: they are nearer to a random order than to BM25."""
+    random = [system.name for system in study.systems.values() if system.kind == "random"]
+    if study.stands_for == "thesis" or not random:
+        return []
+    middle = (means[random].mean() + means[BM25_ROW]) / 2
+    return [system.name for system in study.systems.values() if system.training and means[system.name] < middle]
 
 
 def of_tokenisations(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dict[str, Evidence]:
