@@ -97,6 +97,10 @@ def test_a_trained_ranker_nearer_to_a_random_order_than_to_bm25_tests_nothing(va
         "Cross-encoder tiny: trained, and still nearer to a random order"
     )
     assert found["2.1-v2-above"].estimate == pytest.approx(0.39 - 0.26)
+    fixed.loc[fixed["run"] == "TILDE tiny", "value"] = 0.2
+    found = claims.of_rankers(study, fixed, PRINTED[1])
+    assert found["2.1-competitive"].estimate == pytest.approx(0.4 - 0.39)  # of the three that learned
+    assert {found[name].estimate for name in ("2.1-v2-above", "2.1-scientific-tilde", "2.1-most-tasks")} == {None}
 
 
 def test_an_interval_draws_papers_with_all_their_facets(values: pd.DataFrame) -> None:
