@@ -19,6 +19,8 @@ from equipoise.studies.pilot.tables import (
     outcome_grid,
     outcome_statistics,
     repeated_urls,
+    sample_size_said,
+    sample_sizes,
     statistics_by_type,
     statistics_of_counts,
     worst_of_trials,
@@ -119,6 +121,26 @@ def test_the_worst_trial_of_each_topic() -> None:
     first = (1 * 0 + 0.5 * 1) / 1.5  # each topic fails once in three trials: the worst half is one trial and a half
     assert worst.loc["useful 1"].to_dict() == pytest.approx({"mean": 2 / 3, "worst": 0, "worst 0.5": first})
     assert worst.loc["useful 2"].to_dict() == pytest.approx({"mean": 1 / 2, "worst": 1 / 2, "worst 0.5": 1 / 2})
+
+
+def test_sample_sizes_are_of_the_variance_within_trials_and_within_means_of_two() -> None:
+    table = outcomes({"a-1": ["oo", "ox", "xx"], "a-2": ["xo", "ox", "xx"], "a-3": ["oo", "xx", "xo"]})
+    sizes = sample_sizes(table, systems=3)
+    useful = np.array([[1, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0.5]])  # of each trial, the share of useful turns by topic
+    assert sizes["trials"].tolist() == [1, 1]  # an odd trial has no other
+    assert sizes["variance"].tolist() == pytest.approx([useful.var(axis=1, ddof=1).mean()] * 2)
+    assert sample_sizes(table[table["run"] == "a-1"], systems=3).empty
+
+
+def test_a_pair_of_trials_has_the_mean_of_both() -> None:
+    cells = {"a-1": ["oo", "xx", "oo"], "a-2": ["xx", "xx", "oo"], "a-3": ["oo", "oo", "xx"], "a-4": ["ox", "oo", "xx"]}
+    sizes = sample_sizes(outcomes(cells), systems=3)
+    means = np.array([[0.5, 0, 1], [0.75, 1, 0]])
+    assert sizes.loc[sizes["trials"] == 2, "variance"].tolist() == pytest.approx([means.var(axis=1, ddof=1).mean()] * 2)
+    said = sample_size_said(sizes, 3)
+    assert f"{sizes['needed'].iloc[0]:,} [" in said
+    assert said.endswith("The 3 topics of this record are enough for none of these.")
+    assert "are enough for 5 points" in sample_size_said(sizes, 10**6)
 
 
 def test_statistics_by_type_are_those_of_each_part_in_percent() -> None:

@@ -16,7 +16,7 @@ Lists = dict[str, list[str]]
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path, Lists, Lists]:
     """Two runs of one system over eight topics, in the second of which ids end in -cf."""
-    draw, lists = random.Random(0), ({}, {})  # noqa: S311
+    draw, lists = random.Random(0), (Lists(), Lists())  # noqa: S311
     paths = tmp_path / "original", tmp_path / "counterfactual"
     for topic in (f"q{number}" for number in range(8)):
         for world in lists:

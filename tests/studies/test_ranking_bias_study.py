@@ -210,3 +210,33 @@ def test_undefined_correlations_and_two_verdicts_are_said() -> None:
     ]
     same = sentences.of_two_verdicts(table.assign(TExFAIR=[0.7, 0.8]), sets, {"QS1": found})
     assert same == ["On QS1 (x) q is the fairest ranker by both measures."]
+
+
+def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
+    curves = pd.DataFrame(
+        {
+            "queries": "QS1",
+            "run": ["r", "r", "s", "s"],
+            "measure": "NFaiRR",
+            "cutoff": [1, 5, 1, 5],
+            "value": [0.1, 0.4, 0.9, 0.8],
+        }
+    )
+    (said,) = sentences.of_cutoffs(curves)
+    assert said == "Between the cut-offs 1 and 5 the measures move, on average: NFaiRR by 0.20."
+    places = pd.MultiIndex.from_tuples([("QS1", "NFaiRR@10", "as above"), ("QS2", "TExFAIR@10", "64 words")])
+    assert sentences.of_choices(pd.DataFrame({"tau": [1.0, 1.0]}, index=places))[0].startswith("No choice changes")
+    (said,) = sentences.of_choices(pd.DataFrame({"tau": [1.0, -1 / 3]}, index=places))
+    assert "most with 64 words (TExFAIR@10 on QS2: tau -0.33)" in said
+    numbers = pd.Series([8, 2, 0.5, 10, 0.9, 3, 1], dtype=object)
+    what = ["documents", "documents changed", "share of documents restored", "words", "share of words restored"]
+    account = pd.DataFrame({"what": [*what, "queries", "queries with such a word"], "QS1, x": numbers})
+    (said,) = sentences.of_substitution(account)
+    assert said.startswith("In QS1, x, 25% of the documents were changed, and substituting twice gives back 90.0% ")
+    assert "1 of 3 queries" in said
+
+
+def test_only_rows_that_ties_move_are_shown() -> None:
+    ranges = pd.DataFrame({"run": ["a", "b"], "least": [0.1, 0.2], "greatest": [0.1, 0.3]})
+    assert ties.moved(ranges)["run"].tolist() == ["b"]
+    assert ties.moved(ranges.assign(greatest=ranges["least"]))["run"].tolist() == ["a"]

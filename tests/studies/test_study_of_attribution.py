@@ -204,6 +204,28 @@ def test_what_a_config_asks_and_the_data_lack_is_refused(folder: Path) -> None:
     assert "nq-bm25.jsonl" in told
 
 
+@pytest.mark.parametrize("good", [1, 9, 40])
+def test_a_study_that_is_interrupted_goes_on(folder: Path, good: int, serve: Callable[..., Server]) -> None:
+    """After the names, among the paraphrases, among the answers."""
+    record = one_record(experiments={"NQ": ["mixed", "names"]})
+    sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}}
+    changes: dict[str, Any] = {"samples": {"all": sample | {"rewritten": QUESTIONS}}, "records": record}
+    config = config_in(folder, **changes)
+    with pytest.raises(FileNotFoundError, match="not recorded"):
+        replica.recorded_answers(Study.read(str(config)), ["GPT-4"])
+    server = serve(fails(404, b"out of credit"))
+    server.script = [lambda handler: answers(handler, server.requests[-1])] * (good + 2) + server.script
+    text = config.read_text()
+    config.write_text(text.replace((folder / "url").read_text(), server.url))
+    code, told = run(config)
+    assert code == 2
+    assert "out of credit" in told
+    config.write_text(text)
+    code, told = run(config)
+    assert code == 0, told
+    assert len(replica.recorded_answers(Study.read(str(config)), ["GPT-4"])) == QUESTIONS * (6 + 4)
+
+
 def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_over(folder: Path) -> None:
     record = one_record(experiments={"NQ": ["placebo"]})
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": 0}

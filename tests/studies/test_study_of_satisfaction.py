@@ -48,7 +48,8 @@ SMALL: dict[str, Any] = {
 def dialogues_in(folder: Path) -> None:
     """Forty dialogues of six exchanges in either file; every fourth response leaves its user dissatisfied."""
     for name, seed in (("one", 1), ("two", 2)):
-        draw, lines, parts = np.random.default_rng(seed), [], {"valid": [], "test": []}
+        draw, lines = np.random.default_rng(seed), list[str]()
+        parts: dict[str, list[str]] = {"valid": [], "test": []}
         for number in range(40):
             users = [f"Please book number {number} {turn} {draw.integers(99)}" for turn in range(6)]
             replies = [SORRY if draw.random() < 0.25 else f"{BOOKED} {turn}" for turn in range(6)]
@@ -56,7 +57,7 @@ def dialogues_in(folder: Path) -> None:
             for turn in range(6):
                 lines.append(f"USER\t{users[turn]}\tHotel-Inform\t{rated[turn]},{rated[turn]}")
                 lines.append(f"SYSTEM\t{replies[turn]}\t\t")
-            lines += [f"USER\tOVERALL\t\t{rated[-1]}", ""]
+            lines += [f"USER\tOVERALL\t\t{rated[-1]},{rated[-1]}", ""]
             pairs = [*(f"{user}|||{reply}" for user, reply in zip(users, replies, strict=True)), "OVERALL|||"]
             if number < 12:
                 parts["test" if number < 6 else "valid"].append(f"{pairs!r}\t{[0] * 7!r}\t1")

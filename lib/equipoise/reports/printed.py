@@ -142,7 +142,7 @@ def compare(
     ``ours`` has at least the columns and rows of the printed table ``against``, such as ``gfrc/table-1``; ``keys``
     identify a row in both. ``columns`` are the printed columns, and ``where`` says by a column's text which are the
     printed rows, to compare where the others cannot be computed or are what ours was computed from. ``tolerance`` is
-    added to the precision of a printed number; it may be one for each column.
+    added to the precision of a printed number; one for each column, or the same for all.
     """
     printed = printed_table(against)
     for column, text in (where or {}).items():
@@ -164,7 +164,7 @@ def compare(
     reasons = known[known["artefact"] == against].set_index(["row", "column"])["reason"].to_dict()
     cells, largest, differences = 0, None, []
     for column in printed.columns.drop(list(keys)):
-        near = tolerance.get(column, 0.0) if isinstance(tolerance, Mapping) else tolerance
+        allowed = tolerance.get(column, 0.0) if isinstance(tolerance, Mapping) else tolerance
         for label, text, value in zip(printed.index, printed[column], ours[column], strict=True):
             if text.strip() in ("", "-", "–", "—"):
                 continue
@@ -172,6 +172,6 @@ def compare(
             parsed, number = Printed.parse(text), as_number(value)
             if parsed.number is not None and number is not None:
                 largest = max(largest or 0.0, abs(number - parsed.number))
-            if not parsed.agrees(value, text, near):
+            if not parsed.agrees(value, text, allowed):
                 differences.append(Difference(label, column, text, raw(value), reasons.get((label, column), "")))
     return Comparison(against, ours, printed, cells, tuple(differences), largest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,8 +11,7 @@ from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 
-_BATCH = 1000
-"""Draws held at once; SciPy's, of so many, are the same."""
+_ROOM = 2**21  # numbers that resampling holds at once
 
 
 def finite(values: ArrayLike, what: str) -> Floats:
@@ -23,11 +22,17 @@ def finite(values: ArrayLike, what: str) -> Floats:
     return array
 
 
+def batches(draws: int, size: int) -> Iterator[int]:
+    """How many draws to make at a time, so that what they hold stays bounded; no draw depends on it."""
+    most = max(_ROOM // size, 1)
+    yield from (min(most, draws - done) for done in range(0, draws, most))
+
+
 def _ends(columns: Floats, rng: np.random.Generator, level: float, resamples: int) -> Floats:
     """Ends of the intervals of the means of values shaped (columns, units), for all columns from the same draws."""
     found = []
-    for first in range(0, resamples, _BATCH):
-        units = rng.integers(columns.shape[1], size=(min(_BATCH, resamples - first), columns.shape[1]))
+    for size in batches(resamples, columns.shape[1]):
+        units = rng.integers(columns.shape[1], size=(size, columns.shape[1]))
         found.append([column.take(units, mode="clip").mean(axis=1) for column in columns])
     outside = 100 * (1 - level) / 2
     ends = np.percentile(np.concatenate(found, axis=1), [outside, 100 - outside], axis=1)

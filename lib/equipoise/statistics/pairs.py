@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,10 @@ from equipoise.arrays import Floats
 from equipoise.declare import checked
 from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired
 from equipoise.problems import Note, listed, need_columns
+from equipoise.statistics.intervals import batches
 
 _EQUAL = 1e-9  # statistics that differ by no more, relatively, are equal
-_ROOM = 2**21  # numbers that resampling holds at once
 _ROUNDING = 100 * np.finfo(np.float64).eps  # means of signed differences that are closer, relatively, are equal
-_DRAWN, _MOST_SIGNS = 1000, 63
 
 
 def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
@@ -102,12 +100,6 @@ def topic_by_run(
 # --- resampling ---------------------------------------------------------------------------------------------------
 
 
-def _batches(draws: int, size: int) -> Iterator[int]:
-    """How many draws to make at a time, so that what they hold stays bounded."""
-    most = max(_ROOM // size, 1)
-    yield from (min(most, draws - done) for done in range(0, draws, most))
-
-
 def largest_differences(values: Floats, rng: np.random.Generator, draws: int) -> Floats:
     """Largest difference between means of systems whose scores change places within each unit, shaped (draws,).
 
@@ -116,7 +108,7 @@ def largest_differences(values: Floats, rng: np.random.Generator, draws: int) ->
     centred = values - values.mean(axis=1, keepdims=True)
     found = [
         np.ptp(rng.permuted(np.broadcast_to(centred, (size, *values.shape)), axis=2).mean(axis=1), axis=1)
-        for size in _batches(draws, values.size)
+        for size in batches(draws, values.size)
     ]
     return np.concatenate(found)
 
@@ -125,7 +117,7 @@ def _studentised(gaps: Floats, mean: Floats, error: Floats, rng: np.random.Gener
     """Student's t of differences without their mean, units drawn with replacement, unsigned, shaped (draws, pairs)."""
     centred, units, found = gaps - mean, len(gaps), []
     rounding = np.maximum(_EQUAL * error, 1e-14 * np.abs(gaps).max(axis=0))
-    for size in _batches(draws, gaps.size):
+    for size in batches(draws, gaps.size):
         drawn = centred[rng.integers(units, size=(size, units))]
         spread = drawn.std(axis=1, ddof=1) / np.sqrt(units)
         shift = np.abs(drawn.mean(axis=1))
@@ -285,18 +277,12 @@ def exchanged(gaps: Floats, rng: np.random.Generator, resamples: int) -> Floats:
     Every choice of signs where there are no more than ``resamples``; p and draws of `scipy.stats.permutation_test`.
     """
     units, observed = len(gaps), gaps.mean(axis=0)
-    least = observed - np.abs(_ROUNDING * observed), observed + np.abs(_ROUNDING * observed)
-    every = units < _MOST_SIGNS and 2**units <= resamples
-    draws = 2**units if every else resamples
-    low, high = np.zeros((2, gaps.shape[1]))
-    for first in range(0, draws, _DRAWN):
-        size = min(_DRAWN, draws - first)
-        if every:
-            bits = np.arange(first, first + size)[:, np.newaxis] >> np.arange(units) & 1
-        else:
-            bits = rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1
-        signs = 2.0 * bits - 1.0
-        means = np.stack([(signs * gap).mean(axis=1) for gap in gaps.T], axis=1)
-        low, high = low + (means <= least[1]).sum(axis=0), high + (means >= least[0]).sum(axis=0)
-    seen = 0 if every else 1  # what was observed is one of the draws
-    return np.minimum(2 * (np.minimum(low, high) + seen) / (draws + seen), 1.0)
+    every = 2 ** min(units, 62) <= resamples
+    bits = (rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1 for size in batches(resamples, units))
+    signs = (
+        2.0 * own - 1.0 for own in ([np.arange(2**units)[:, np.newaxis] >> np.arange(units) & 1] if every else bits)
+    )
+    drawn = [np.stack([(own * gap).mean(axis=1) for gap in gaps.T], axis=1) for own in signs]
+    means, near, seen = np.concatenate(drawn), np.abs(_ROUNDING * observed), 0 if every else 1
+    low, high = (means <= observed + near).sum(axis=0), (means >= observed - near).sum(axis=0)
+    return np.minimum(2 * (np.minimum(low, high) + seen) / (len(means) + seen), 1.0)

@@ -15,7 +15,7 @@ from equipoise.arrays import Floats, Integers, starts
 from equipoise.declare import checked, measure
 from equipoise.measures.attribution.correctness import CHAPTER_5, FAMILY
 from equipoise.options import Authors, Favoured, Level, Resamples, Seed
-from equipoise.problems import need_columns
+from equipoise.problems import listed, need_columns
 from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise.statistics.pairs import exchanged, paired_t
 
@@ -167,8 +167,10 @@ def each_answer_once(scored: pd.DataFrame, by: Sequence[str], measures: Sequence
         raise ValueError(f"at least one answer is wanted, and none without {', '.join(keys)}")
     table = scored.assign(mode=named_modes(scored))
     if (again := table.duplicated(keys)).any():
-        first, told = table.loc[again, keys].iloc[0].to_dict(), "name the column that tells them apart in by"
-        raise ValueError(f"{int(again.sum())} answers are there twice, the first {first}; {told}")
+        first = ", ".join(f"{name} {value}" for name, value in table.loc[again, keys].iloc[0].items())
+        others = set(scored.columns) - {*keys, "answer", "relevant", "citations", "gold", "documents", *measures}
+        told = f"name the column that tells them apart in by{f', of {listed(sorted(others))}' if others else ''}"
+        raise ValueError(f"{int(again.sum())} answers are there twice, the first of {first}; {told}")
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -62,7 +62,8 @@ def score_attribution(
     measure, value, low, high, t, p_t, p_permutation, count, left_out``. The measures of a mode: precision, recall,
     exact_match, cited, cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
     repeated, malformed (totals), each with the number of answers behind it as ``count``; AC-relevant and
-    AC-nonrelevant, with the citations counted, and as ``left_out`` those without a probability; AC-difference between
+    AC-nonrelevant, with intervals over the citations, which are counted, and as ``left_out`` those without a
+    probability; AC-difference between
     them, with Welch's test. Of a mode against another: CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the
     questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. A mean of absolute
     differences is above 0 as soon as one answer changes: CAS has no test. NaN where a column does not apply. InputError
@@ -90,7 +91,8 @@ def scored_answers(answers: pd.DataFrame, by: Sequence[str], style: str, **optio
     """What `attribution_rows` takes of answers, in which their texts are not: each one's scores, and each citation."""
     _check(answers, by)
     answers = answers.assign(answer=in_brackets(answers["answer"].tolist(), style), mode=named_modes(answers))
-    keys, tables = [*by, *AUTHORS_OF, "mode"], [score_answers(answers, **options)]
+    keys, scored = [*by, *AUTHORS_OF, "mode"], score_answers(answers, **options)
+    tables = [each_answer_once(scored, by, (*MEANS, *TOTALS))]
     if "citations" in answers.columns and answers["citations"].notna().any():
         tables.append(citation_rows(answers)[[*keys, "relevant", "probability"]])
     return [tables[0][[*keys, "question", *MEANS, *TOTALS]], *tables[1:]]
@@ -120,7 +122,7 @@ def attribution_rows(
     bias = bias_table(scored, by, favoured=favoured, **draws)
     judge([*_citations_seen(scored, by), *_both_seen(bias)], least_seen)
     tables, keys = [_quality_rows(scored, by, **draws)], [*by, *AUTHORS_OF, "mode"]
-    tables += [_confidence_rows(attribution_confidence(each, keys), keys) for each in cited]
+    tables += [_confidence_rows(each, keys, **draws) for each in cited]
     bias[_TESTS] = bias[_TESTS].mask(bias["quantity"] == "CAS")
     tables.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
     whole = pd.concat([table for table in tables if len(table)], ignore_index=True).assign(run=run, topic="")
@@ -172,27 +174,36 @@ def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(counts).join(groups[list(TOTALS)].sum()).reset_index().astype({"mode": "str"})
 
 
-def _quality_rows(scored: pd.DataFrame, by: Sequence[str], *, level: float, resamples: int, seed: int) -> pd.DataFrame:
+def _quality_rows(scored: pd.DataFrame, by: Sequence[str], **draws: Any) -> pd.DataFrame:
     """One row for each mean of a mode, with its interval over questions, and each total; the answers behind it."""
     wide = quality_table(scored, by)
     keys = [*by, *AUTHORS_OF, "mode"]
     each = {
         (*key, name): own[name].dropna() for key, own in scored.sort_values("question").groupby(keys) for name in MEANS
     }
-    ends = pd.DataFrame(
-        bootstrap_intervals([*each.values()], seed, level=level, resamples=resamples),
-        pd.MultiIndex.from_tuples([*each], names=[*keys, "measure"]),
-        ["low", "high"],
-    )
     behind = [*by, *AUTHORS_OF, "mode", "answers", "with_gold"]
     long = wide.melt(behind, [*MEANS, *TOTALS], "measure", ignore_index=False).sort_index(kind="stable")
     count = long["with_gold"].where(long["measure"] == "exact_match", long["answers"])
-    return long.assign(count=count, left_out=long["answers"] - count).join(ends, on=[*keys, "measure"])
+    return _with_ends(long.assign(count=count, left_out=long["answers"] - count), each, keys, **draws)
 
 
-def _confidence_rows(confidence: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """One row for each side of each group, and one for the difference."""
-    sides = {}
+def _with_ends(
+    rows: pd.DataFrame, each: Mapping[tuple[Any, ...], pd.Series], keys: list[str], *, seed: int, **draws: Any
+) -> pd.DataFrame:
+    """The rows with low and high: the bootstrap interval of the mean of what is behind each, by keys and measure."""
+    names = [*keys, "measure"]
+    ends = bootstrap_intervals([*each.values()], seed, **draws)
+    found = pd.DataFrame(ends, pd.MultiIndex.from_tuples([*each], names=names), ["low", "high"])
+    return rows.join(found, on=names)
+
+
+def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.DataFrame:
+    """One row for each side of each group, with an interval over citations, and one for the difference."""
+    sides, confidence = {}, attribution_confidence(cited, keys)
+    each = {
+        (*key, "AC-relevant" if side else "AC-nonrelevant"): own["probability"].dropna()
+        for (*key, side), own in cited.groupby([*keys, "relevant"])
+    }
     for side in ("relevant", "nonrelevant"):
         found = confidence[[f"{side}_ac", f"{side}_citations", f"{side}_missing"]]
         sides[side] = found.set_axis(["value", "count", "left_out"], axis=1)
@@ -200,4 +211,4 @@ def _confidence_rows(confidence: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     both = sides["relevant"] + sides["nonrelevant"]
     sides["difference"] = both.assign(value=difference, t=confidence["t"], p_t=confidence["p"])
     rows = [confidence[keys].join(part).assign(measure=f"AC-{side}") for side, part in sides.items()]
-    return pd.concat(rows).sort_index(kind="stable")
+    return _with_ends(pd.concat(rows).sort_index(kind="stable"), each, keys, **draws)

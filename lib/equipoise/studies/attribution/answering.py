@@ -127,7 +127,7 @@ class Task:
         return {**self.key, **self.about, **shown, **wrote, "seconds": round(seconds, 3)}
 
 
-class IncompleteError(RuntimeError):
+class IncompleteError(ValueError):
     """A record in which answers are still missing: what happened, and what to do."""
 
 
@@ -179,6 +179,6 @@ def record_answers(
             asked += 1
             add(record, "answer", task.line(found, seconds / parallel))
     if failures:
-        listed = "\n  ".join(failures[:20])
-        raise IncompleteError(f"{len(failures)} answers are missing:\n  {listed}\nRecord again into {record}.")
+        told = f"{record.name}: {len(failures)} answers are missing, the others are recorded; record again to go on"
+        raise IncompleteError("\n  ".join([told, *failures[:5]]))
     return asked

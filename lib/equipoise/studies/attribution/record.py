@@ -9,13 +9,13 @@ written: no model runs there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from tqdm import tqdm
@@ -24,8 +24,7 @@ from equipoise import project
 from equipoise.conversations.endpoint import EndpointError, Sampling
 from equipoise.loaders.registry import DataUnreachable
 from equipoise.measures.attribution import exact_match
-from equipoise.measures.attribution.bias import AUTHORS
-from equipoise.problems import InputError, Problem
+from equipoise.problems import InputError
 from equipoise.studies.attribution import answering, design
 from equipoise.studies.attribution.answering import FIELDS, Task
 from equipoise.studies.attribution.authorship import stable_generator
@@ -45,6 +44,11 @@ ENCODERS = {"all-MiniLM": "all-minilm-l6-v2", "SPLADE-tiny": "splade-tiny-msmarc
 TOKENS_A_WORD = 1.4
 """Of English in a language model's vocabulary, about: for estimates alone."""
 
+_WRITES: dict[str, Literal["names", "writing", "answer"]] = {
+    "lists of names": "names",
+    "passages": "writing",
+    "answers": "answer",
+}
 TWINS = {"NQ-UTD"}
 """Benchmarks that come with every passage rewritten."""
 
@@ -63,14 +67,15 @@ class _Recorder:
 
     def steps(self) -> list[Step | None]:
         """Inputs, names, paraphrases and answers."""
-        study = self.study
-        asked = {cell.labels for one in study.records.values() for cell in self._cells(one.experiments)}
-        return [
-            *(self._inputs(name, sample) for name, sample in study.samples.items()),
-            self._names() if "names" in asked else None,
-            *(self._paraphrases(name, sample) for name, sample in study.samples.items()),
-            *(self._answers(name) for name in study.records),
-        ]
+        samples, records = self.study.samples, self.study.records
+        asked = {cell.labels for one in records.values() for cell in self._cells(one.experiments)}
+        inputs = {name: self._inputs(name, sample) for name, sample in samples.items()}
+        names = self._names() if "names" in asked else None
+        written = {name: self._paraphrases(name, sample) for name, sample in samples.items()}
+        before = {name: [step for step in (inputs[name], names, written[name]) if step] for name in samples}
+        ready = {name: all(step.finished for step in steps) for name, steps in before.items()}
+        answers = [self._answers(name, ready[one.sample]) for name, one in records.items()]
+        return [*inputs.values(), names, *written.values(), *answers]
 
     def _cells(self, experiments: dict[str, tuple[str, ...]]) -> list[design.Cell]:
         return [cell for name, several in experiments.items() for cell in self.study.cells(name, *several)]
@@ -79,50 +84,36 @@ class _Recorder:
 
     def _inputs(self, name: str, sample: Sample) -> Step:
         """Draw questions and retrieve their passages."""
-        held = sample.folder / "inputs.json"
-        wanted, lacks = sum(sample.drawn.values()), list[str]()
-        found = read_settings(held) if held.is_file() else {}
-        own = self._own(sample)
-        drawn = {of: part["drawn"] for of, part in found.get("benchmarks", {}).items()}
-        as_found = own.items() <= found.get("inputs", {}).items() and found.get("seed") == self.study.seed
-        if not (drawn == sample.drawn and as_found and (sample.folder / "inputs.csv").is_file()):
-            lacks += [f"a folder of its own: {held} is of other questions or files"] if found else []
-            lacks += [
-                f"{path}"
-                for of in sample.drawn
-                for path in self.study.benchmarks[of].files.values()
-                if not path.is_file()
-            ]
-            searched = {
-                one
-                for of in sample.drawn
-                if not self.study.benchmarks[of].files
-                for one in self._retrievers(of, sample)
-            }
-            for retriever in sorted(searched - {"BM25"}):
-                folder = ENCODERS.get(retriever)
-                if folder is None or not ((self.models or Path()) / folder / "config.json").is_file():
-                    lacks.append(
-                        f"the checkpoint {folder} in --models FOLDER" if folder else f"a retriever {retriever}"
-                    )
-            for of, most in sample.drawn.items() if not lacks else ():
-                with suppress(InputError):  # which is told when it is read
-                    try:
-                        there = len(self.study.load(of).questions)
-                        lacks += [f"{most} questions of {of}; there are {there}"] if there < most else []
-                    except DataUnreachable as error:
-                        lacks.append(str(error))
-            found = {}
-        run = partial(self._draw, sample)
-        return Step(
-            f"{name}, questions with their passages",
-            "questions",
-            wanted,
-            wanted if found else 0,
-            run,
-            None,
-            tuple(lacks),
-        )
+        path, wanted = sample.folder / "inputs.json", sum(sample.drawn.values())
+        held = read_settings(path) if path.is_file() else {}
+        drawn = {of: part["drawn"] for of, part in held.get("benchmarks", {}).items()}
+        same = drawn == sample.drawn and held["seed"] == self.study.seed
+        same = same and self._own(sample).items() <= held["inputs"].items()
+        there = same and path.with_suffix(".csv").is_file()
+        lacks = () if there else self._wanted_first(sample)
+        if held and not same:
+            lacks = (f"a folder of its own: {path} is of other questions or files", *lacks)
+        told, run = f"{name}, questions with their passages", partial(self._draw, sample)
+        return Step(told, "questions", wanted, wanted * there, run, None, lacks)
+
+    def _wanted_first(self, sample: Sample) -> tuple[str, ...]:
+        """What is wanted before questions can be drawn."""
+        of_each = {name: self.study.benchmarks[name] for name in sample.drawn}
+        lacks = [str(path) for of in of_each.values() for path in of.files.values() if not path.is_file()]
+        searched = {one for name, of in of_each.items() if not of.files for one in self._retrievers(name, sample)}
+        for retriever in sorted(searched - {"BM25"}):
+            folder = ENCODERS.get(retriever)
+            if folder is None:
+                lacks.append(f"one of the retrievers BM25, {', '.join(ENCODERS)} in place of {retriever}")
+            elif not ((self.models or Path()) / folder / "config.json").is_file():
+                lacks.append(f"the checkpoint {folder} in --models FOLDER")
+        for name, most in sample.drawn.items() if not lacks else ():
+            try:
+                there = len(self.study.load(name).questions)
+                lacks += [f"{most} questions of {name}; there are {there}"] if there < most else []
+            except (DataUnreachable, InputError) as error:
+                lacks.append(str(error))
+        return tuple(lacks)
 
     def _own(self, sample: Sample) -> dict[str, str]:
         """The reader's own files, by sha256."""
@@ -209,7 +200,7 @@ class _Recorder:
         what = sample.folder / "paraphrases.jsonl", f"{name}, paraphrases", "passages", study.writer
         return self._written(*what, wanted or most, words, lambda: [study.prompts / "paraphrase.txt"], tasks)
 
-    def _answers(self, name: str) -> Step:
+    def _answers(self, name: str, ready: bool) -> Step:
         """Have a model answer."""
         study, asked, wording = self.study, self.study.records[name], self.study.wording()
         sample, cells = study.samples[asked.sample], self._cells(asked.experiments)
@@ -225,7 +216,7 @@ class _Recorder:
             return [*prompts, study.labels, *(path for path in made if path.is_file())]
 
         what = study.answers(name), name, "answers", asked.model
-        return self._written(*what, wanted, words, files, partial(design.tasks, study, name))
+        return self._written(*what, wanted, words, files, partial(design.tasks, study, name), ready)
 
     def _written(
         self,
@@ -237,12 +228,11 @@ class _Recorder:
         words: int,
         files: Callable[[], list[Path]],
         tasks: Callable[[], list[Task]],
+        ready: bool = False,
     ) -> Step:
-        """A record that a model writes; ``words``: of a prompt, about."""
+        """A record that a model writes; ``words``: of a prompt, about; ``ready``: whether all before it is recorded."""
         of = self.study.models[model]
-        sampling = self.study.sampling(
-            "names" if unit == "lists of names" else "answer" if unit == "answers" else "writing"
-        )
+        sampling = self.study.sampling(_WRITES[unit])
         held, lacks, taken = 0, [], list[float]()
         if into.is_file() and into.stat().st_size:
             stated, lines = read(into, "answer", FIELDS, ())
@@ -255,31 +245,17 @@ class _Recorder:
         if wanted is not None and held >= wanted and not lacks:
             return Step(name, unit, wanted, wanted, lambda: None)
         lacks += self._lacks(of)
-        if unit == "answers" and (into := self.study.answers(name)) and not lacks:
-            lacks += self._too_few(name, tasks)
+        if ready and not lacks:
+            try:
+                tasks()  # refused where the data lack what the config asks
+            except (DataUnreachable, InputError) as error:
+                lacks.append(str(error))
         left = None if wanted is None else wanted - held
         run = partial(self._ask, of, into, name, sampling, files, tasks)
         seconds = sum(taken) / len(taken) if taken else of.seconds
         return Step(
             f"{name}, by {model}{_cost(of, left, words, sampling)}", unit, wanted, held, run, seconds, tuple(lacks)
         )
-
-    def _too_few(self, record: str, tasks: Callable[[], list[Task]]) -> list[str]:
-        """What the config asks and the data lack, as far as they are recorded."""
-        asked, lacks = self.study.records[record], list[str]()
-        sample = self.study.samples[asked.sample]
-        rewritten = any(set(cell.authors) != {AUTHORS[0]} for cell in self._cells(asked.experiments))
-        if not (sample.folder / "inputs.csv").is_file():
-            return []
-        if (rewritten or sample.twins) and sample.rewritten and not (sample.folder / "paraphrases.jsonl").is_file():
-            return []
-        try:
-            tasks()
-        except DataUnreachable as error:
-            lacks.append(str(error))
-        except InputError as error:
-            lacks += error.told()
-        return lacks
 
     def _lacks(self, model: Model) -> list[str]:
         """What is wanted before a model can be asked; a file of weights that holds none is refused."""
@@ -316,17 +292,14 @@ class _Recorder:
                         [{"role": "user", "content": "Say yes."}], Sampling(0, max_tokens=4, seed=self.study.seed)
                     )
                 except EndpointError as error:
-                    raise InputError([Problem(of.url, None, None, str(error), "an answer")]) from None
+                    raise ValueError(f"{of.url}, {of.name}: {error}") from None
                 # the name that one of our own gives itself is its build; one elsewhere changes it at any time
                 program = f"endpoint {told.fingerprint if of.weights else told.answered_by or 'without a name'}"
             weights: dict[str, str | Path] = {of.known_as: path if of.weights else ""}
             settings = settings_of(seed=self.study.seed, models=weights, inputs=(), program=program)
             settings["inputs"] = _digests(files())
             bar = partial(tqdm, desc=name, mininterval=10)
-            try:
-                answering.record_answers(wanted, model, into, settings, sampling, parallel=of.parallel, progress=bar)
-            except answering.IncompleteError as error:
-                raise InputError([Problem(str(into), None, None, str(error), "every answer")]) from None
+            answering.record_answers(wanted, model, into, settings, sampling, parallel=of.parallel, progress=bar)
 
 
 def _retrieved(held: Benchmark, row: Any, scores: Any, names: Sequence[str], depth: int) -> list[str]:

@@ -41,6 +41,9 @@ FEWEST = 5
 
 def recorded_answers(study: Study, names: Sequence[str]) -> pd.DataFrame:
     """Scored answers of some records, with model, weights and the experiments that they are of."""
+    for name in names:
+        if not study.answers(name).is_file():
+            raise FileNotFoundError(f"{name}.jsonl is not recorded: equipoise study attribution makes it")
     paths = {name: noted(study.answers(name)) for name in names}
     weights = {name: " ".join(read_settings(path)["models"]) for name, path in paths.items()}
     frames = [read_answers(path).assign(model=name, weights=weights[name]) for name, path in paths.items()]

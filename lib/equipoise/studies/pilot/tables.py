@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -9,6 +11,7 @@ from equipoise.measures.outcomes import outcome_scores
 from equipoise.measures.protocol import shares
 from equipoise.measures.worst_cases import worst_cases
 from equipoise.problems import need_columns, refuse_twice
+from equipoise.statistics import topic_set_size
 
 _TURN = ["run", "topic", "turn"]
 
@@ -157,3 +160,36 @@ def worst_of_trials(outcomes: pd.DataFrame) -> pd.DataFrame:
     table = cases.groupby(["measure", "case"], sort=False)["value"].mean().reset_index()
     wide = table.pivot_table(index="measure", columns="case", values="value", sort=False)
     return wide.rename_axis(columns=None).reset_index()
+
+
+def sample_sizes(outcomes: pd.DataFrame, systems: int, differences: Sequence[float] = (0.05, 0.1)) -> pd.DataFrame:
+    """Topics it takes to tell so many systems apart by their share of useful turns (Sakai 2016), and of two trials."""
+    scores = outcome_scores(outcomes).query("measure == 'average useful'")
+    runs = scores["run"].drop_duplicates().tolist()
+    pairs = dict(zip(runs, (f"trials {place // 2 + 1}" for place in range(len(runs) // 2 * 2)), strict=False))
+    paired = scores.assign(run=scores["run"].map(pairs)).groupby(["run", "topic", "measure"], as_index=False)
+    columns = ["trials", "systems", "variance", "low", "high", "difference", "power"]
+    tables = [pd.DataFrame(columns=[*columns, "needed", "needed_low", "needed_high", "power_now"])]
+    for trials, own in {1: scores, 2: paired["value"].mean()}.items():
+        if len(own["run"].drop_duplicates()) > 1:  # else nothing says how much is the system's
+            sizes = [topic_set_size(own, difference=difference, systems=systems) for difference in differences]
+            tables.append(pd.concat(sizes).assign(trials=trials)[tables[0].columns])
+    return pd.concat(tables[1:] or tables, ignore_index=True)
+
+
+def sample_size_said(sizes: pd.DataFrame, topics: int) -> str:
+    """What the table of `sample_sizes` says of the record's own size."""
+    if sizes.empty:
+        return "One trial does not say how many topics it would take."
+    told = [
+        f"{row.needed:,} [{row.needed_low:,}, {row.needed_high:,}] for {100 * row.difference:g} points, "
+        f"{row.trials} trial{'s' if row.trials > 1 else ''} each"
+        for row in sizes.itertuples()
+    ]
+    enough = sizes.loc[sizes["needed"] <= topics, "difference"]
+    now = f"are enough for {100 * enough.min():g} points" if len(enough) else "are enough for none of these"
+    asked = f"{sizes['systems'].iloc[0]} systems, of which the best and the worst differ by so much"
+    return (
+        f"Topics that it would take to find a difference between {asked}, {sizes['power'].iloc[0]:.0%} of the time: "
+        f"{'; '.join(told)}. The {topics} topics of this record {now}."
+    )

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
+from numpy.typing import NDArray
 
 from equipoise.plots import COLOURS, MARKERS
 
@@ -40,30 +41,36 @@ def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     return ax
 
 
-def measures_over_cutoffs(axes: Sequence[Sequence[Axes]], curves: pd.DataFrame, titles: Mapping[str, str]) -> None:
-    """Draw each measure over the ranking cut-off, a line for each run, a row of axes for each query set."""
-    runs, measures = curves["run"].unique().tolist(), ["TExFAIR", "TExFAIR(proportional=False)", "NFaiRR"]
+def measures_over_cutoffs(axes: NDArray[Any], curves: pd.DataFrame, titles: Mapping[str, str]) -> None:
+    """Draw each measure over the ranking cut-off, a line for each run, a row of axes for each query set.
+
+    All axes of a row have one scale, so that what moves more is seen to move more; one legend stands beside them all.
+    """
+    runs = curves["run"].unique().tolist()
     for row, (label, title) in zip(axes, titles.items(), strict=True):
-        for ax, measure in zip(row, measures, strict=True):
+        for ax, measure in zip(row, ("TExFAIR", "TExFAIR without proportionality", "NFaiRR"), strict=True):
             part = curves[(curves["queries"] == label) & (curves["measure"] == measure)]
             for number, run in enumerate(runs):
                 line = part[part["run"] == run].sort_values("cutoff")
                 ax.plot(line["cutoff"], line["value"], label=run, markersize=4, **_style(number))
-            ax.set(xlabel="Cut-off k [ranks]", ylabel=measure)
-        row[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-        row[0].set_title(title, loc="left")
+            moved = part.groupby("run")["value"].agg(lambda values: values.max() - values.min()).mean()
+            ax.set_title(f"{measure}\nmoves by {moved:.2f}", loc="left", fontsize=10)
+            ax.set_xticks(sorted(part["cutoff"].unique()))
+        row[0].set_ylabel(title)
+    for ax in axes[-1]:
+        ax.set_xlabel("Cut-off k [ranks]")
+    axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
 def fairness_by_query(
     axes: Sequence[Axes], scores: pd.DataFrame, runs: Sequence[str], titles: Mapping[str, str]
 ) -> None:
-    """Density of NFaiRR and TExFAIR over the queries of all runs, axes for each query set, r of each run in words."""
+    """Density of NFaiRR and TExFAIR over the queries of all runs, axes for each query set, r of the runs in words."""
     x, y = "NFaiRR", "TExFAIR"
     for ax, (label, title) in zip(axes, titles.items(), strict=True):
         shown = scores.loc[label].loc[list(runs), [x, y]].dropna()
         drawn = ax.hexbin(shown[x], shown[y], gridsize=24, extent=(0, 1, 0, 1), mincnt=1, bins="log", cmap="Blues")
-        ax.plot([0, 1], [0, 1], color="#888888", linewidth=0.8)
-        r = [f"{run}: r = {shown.loc[run].corr().loc[x, y]:.2f}" for run in runs]
-        ax.text(0.03, 0.03, "\n".join(r), transform=ax.transAxes, va="bottom", fontsize=8)
-        ax.figure.colorbar(drawn, ax=ax, label="lists (logarithmic)")
-        ax.set(xlabel=x, ylabel=y, title=title)
+        r = [shown.loc[run].corr().loc[x, y] for run in runs]
+        ax.figure.colorbar(drawn, ax=ax, label="lists in a cell (logarithmic)")
+        ax.set(xlabel=x, ylabel=y)
+        ax.set_title(f"{title}, r {min(r):.2f} to {max(r):.2f} by ranker", loc="left")

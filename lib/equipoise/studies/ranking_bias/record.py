@@ -329,7 +329,7 @@ class _Recorder:
         settings = {name: one for name, one in settings.items() if one or name not in ("files", "run files", "trained")}
         self.study.record.mkdir(parents=True, exist_ok=True)
         lines = runs[RUN_COLUMNS].to_csv(sep="\t", index=False, lineterminator="\n", float_format="%.6g")
-        files = {"substitution.tsv": (self.texts / "substitution.tsv").read_bytes()}
+        files: dict[str, str | bytes] = {"substitution.tsv": (self.texts / "substitution.tsv").read_bytes()}
         files["runs.tsv.gz"] = gzip.compress(lines.encode(), mtime=0)
         files["settings.json"] = json.dumps(settings, indent=1, sort_keys=True) + "\n"
         write_files({into.with_name(f"{self.name}_{what}"): content for what, content in files.items()})

@@ -50,6 +50,34 @@ def of_ties(tied: pd.DataFrame, tied_scores: str, cutoff: int) -> list[str]:
     return [f"Ranks up to {cutoff} that share their score with another: {found or 'none'}.", f"{rule[tied_scores]}."]
 
 
+def of_cutoffs(curves: pd.DataFrame) -> list[str]:
+    """How far each measure moves over the cut-offs, mean of the rankers and query sets (Figure 4.2)."""
+    spread = curves.groupby(["measure", "queries", "run"])["value"].agg(lambda values: values.max() - values.min())
+    by_measure = spread.groupby("measure").mean().sort_values(ascending=False)
+    ends = curves["cutoff"].agg(["min", "max"])
+    said = "; ".join(f"{name} by {value:.2f}" for name, value in by_measure.items())
+    return [f"Between the cut-offs {ends['min']} and {ends['max']} the measures move, on average: {said}."]
+
+
+def of_substitution(account: pd.DataFrame) -> list[str]:
+    """How much of each collection was written anew, and how many queries can notice by their words alone."""
+    rows = account.set_index("what").to_dict()
+    return [
+        f"In {name}, {told['documents changed'] / told['documents']:.0%} of the documents were changed, and "
+        f"substituting twice gives back {told['share of words restored']:.1%} of the words; "
+        f"{told['queries with such a word']} of {told['queries']} queries hold a word that was substituted somewhere."
+        for name, told in rows.items()
+    ]
+
+
+def of_choices(variants: pd.DataFrame) -> list[str]:
+    """How far another choice changes the order of the rankers."""
+    (label, measure, choice), tau = variants["tau"].idxmin(), variants["tau"].min()
+    if tau > 1 - 1e-9:
+        return ["No choice changes the order of the rankers by either measure, though it changes the scores."]
+    return [f"The order of the rankers changes most with {choice} ({measure} on {label}: tau {tau:.2f})."]
+
+
 def of_moves(ranges: pd.DataFrame) -> list[str]:
     """Where the ranker that ties move most stands under two orders of ids, by each measure and query set."""
     said = []

@@ -26,6 +26,11 @@ Counts = Mapping[str, bias.TermCounts]
 MEASURES = ["MRR", "nDCG", "NFaiRR", "TExFAIR"]
 """Columns of Table 4.1."""
 
+OVER_CUTOFFS = {name: name for name in ("TExFAIR", "NFaiRR")} | {
+    "TExFAIR(proportional=False)": "TExFAIR without proportionality"
+}
+"""Measures of Figure 4.2, in words."""
+
 ABOVE = "significantly above the baseline"
 
 _KEYS = ["queries", "run"]
@@ -139,8 +144,8 @@ def over_cutoffs(fair: pd.DataFrame, cutoffs: Sequence[int], order: Sequence[str
     means = fair[fair["topic"] == ""].copy()
     means[["measure", "cutoff"]] = means["measure"].str.rsplit("@", n=1, expand=True)
     means["cutoff"] = means["cutoff"].astype(int)
-    shown = ["TExFAIR", "TExFAIR(proportional=False)", "NFaiRR"]
-    curves = means[means["measure"].isin(shown) & means["cutoff"].isin(cutoffs)]
+    means["measure"] = means["measure"].map(OVER_CUTOFFS)
+    curves = means[means["measure"].notna() & means["cutoff"].isin(cutoffs)]
     return curves.set_index("run").loc[list(order)].reset_index()[["queries", "run", "measure", "cutoff", "value"]]
 
 
@@ -184,25 +189,32 @@ def _queries_with_substituted_words(held: BiasCollection, substitution: pd.DataF
 
 
 def substitution_account(study: Study, sets: Sets) -> pd.DataFrame:
-    """What the recorder says of the substitution in each collection; shares of what substituting twice restores.
+    """What the recorder says of the substitution, a column for each query set.
 
-    ``queries with such a word``: those that hold a word substituted somewhere in the collection.
+    ``restored``: shares of what substituting twice gives back. ``queries with such a word``: those that hold a word
+    substituted somewhere in the collection.
     """
-    rows = []
+    columns = {}
     for label, held in sets.items():
-        row = {"query set": label, "collection": held.name} | study.settings(label)["account"]
-        for what in ("words", "documents"):
-            row[f"{what} restored"] = row[f"{what} restored by substituting twice"] / row[what]
-        row["queries with such a word"] = _queries_with_substituted_words(held, _substitution(study, label))
-        rows.append(row)
-    return pd.DataFrame(rows)
+        told = study.settings(label)["account"]
+        account = {
+            "documents": told["documents"],
+            "documents changed": told["documents changed"],
+            "share of documents restored": told["documents restored by substituting twice"] / told["documents"],
+            "words": told["words"],
+            "share of words restored": told["words restored by substituting twice"] / told["words"],
+            "queries": told["queries"],
+            "queries with such a word": _queries_with_substituted_words(held, _substitution(study, label)),
+        }
+        columns[f"{label}, {held.name}"] = pd.Series(account, dtype=object)  # counts stay whole numbers
+    return pd.DataFrame(columns).rename_axis("what").reset_index()
 
 
 def substituted_terms(study: Study, most: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What became of the gendered terms of the collections: occurrences in all, and the most frequent terms."""
     done = _on_each(study.query_sets, lambda label: _substitution(study, label))
     total = done.pivot_table(index="queries", columns="outcome", values="occurrences", aggfunc="sum", fill_value=0)
-    return total, done.groupby(["queries", "outcome"]).head(most)
+    return total.reset_index(), done.groupby(["queries", "outcome"]).head(most)
 
 
 def overlaps(runs: pd.DataFrame, sets: Sets, persistence: float, depth: int, tied_scores: Any) -> pd.DataFrame:
@@ -280,6 +292,6 @@ def pronouns_of_conversations() -> pd.DataFrame:
     rows = []
     for run, part in turns.groupby("run"):
         lists = (part[["he", "she"]], part["words"], [len(part)])
-        sums = {"run": run, "turns": len(part), "he": part["he"].sum(), "she": part["she"].sum()}
+        sums = {"run": run, "turns": len(part)} | {word: int(part[word].sum()) for word in ("he", "she")}
         rows.append(sums | {"TED": bias.ted(*lists)[0], "TExFAIR": bias.texfair(*lists)[0]})
     return pd.DataFrame(rows)

@@ -63,3 +63,9 @@ def ranges_over_ties(
         for key, part in runs.groupby(["queries", "run"], sort=False)
     }
     return pd.concat(parts, names=["queries", "run", "measure"]).reset_index()
+
+
+def moved(ranges: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `ranges_over_ties` that depend on the order of ties at all; the first row where there is none."""
+    depends = ranges["greatest"] - ranges["least"] > 5e-5
+    return ranges[depends if depends.any() else ranges.index == 0].reset_index(drop=True)

@@ -62,8 +62,11 @@ def derived_scores(behind: pd.DataFrame) -> pd.DataFrame:
 
 def derived_curves(behind: pd.DataFrame, step: float) -> pd.DataFrame:
     """Figures 3.4 and 3.5 from the counts: expectation over all draws of the test set, and 95% of them."""
-    curves = robustness_table(behind.rename(columns={"test data": "world"}), _MODEL, step=step)
-    return curves.assign(run=curves["model"] + ", " + curves["setup"])
+    first = behind.drop_duplicates(["collection", "test data"])
+    constant = first.assign(correct_satisfied=first["satisfied"], correct_dissatisfied=0, model="constant", setup="")
+    curves = pd.concat([behind, constant]).rename(columns={"test data": "world"})
+    curves = robustness_table(curves, _MODEL, step=step)
+    return curves.assign(run=(curves["model"] + ", " + curves["setup"]).str.removesuffix(", "))
 
 
 def index_bounds(behind: pd.DataFrame) -> pd.DataFrame:

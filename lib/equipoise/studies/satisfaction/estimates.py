@@ -20,6 +20,10 @@ from equipoise.studies.satisfaction.readings import wrong_labels
 from equipoise.studies.satisfaction.redrawn import label_rates
 
 _LABELS = ("satisfied", "dissatisfied")
+NONE_LEFT = (
+    "no estimator of a kind is left to compare: those at chance level, and few-shot ones that give every sample the "
+    "same label, are left out"
+)
 
 
 class Ends(NamedTuple):
@@ -50,7 +54,7 @@ class Ends(NamedTuple):
         ends = float(low.iloc[1:].quantile(0.025)), float(high.iloc[1:].quantile(0.975))
         estimate = float(value.iloc[0])
         if np.isnan([*ends, estimate]).any():
-            return Evidence(said, reason="no estimator of the kind is above chance level on Main", printed=printed)
+            return Evidence(said, reason=NONE_LEFT, printed=printed)
         return Evidence(said, estimate, min(ends[0], estimate), max(ends[1], estimate), n, printed)
 
 
@@ -172,7 +176,7 @@ def index_ends(counts: pd.DataFrame, wrong: Mapping[str, float]) -> Ends:
     ``counts``: of `equipoise.studies.satisfaction.redrawn.shared`. ``wrong``: share in doubt, by collection.
     """
     meet, join, contexts = (counts.xs(kind, axis=1, level="count") for kind in ("meet", "join", "contexts"))
-    doubtful = contexts * pd.Series([wrong[name] for name, _ in contexts.columns], contexts.columns)
+    doubtful = contexts * pd.Series([wrong.get(name, 0.0) for name, _ in contexts.columns], contexts.columns)
     off_meet, off_rest = np.minimum(doubtful, meet), np.minimum(doubtful, join - meet)
     low, high = (meet - off_meet) / (join - off_meet), meet / (join - off_rest)
     return Ends(meet / join, low.fillna(0.0), high.fillna(1.0))

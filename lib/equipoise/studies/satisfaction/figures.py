@@ -42,7 +42,7 @@ def curve_panels(table: pd.DataFrame, measures: Sequence[str], *, height: float)
             line, style = lines[runs[0]], _style(runs, families)
             ax.plot(line["ratio"], line["value"], **style)
             ax.fill_between(line["ratio"], line["low"], line["high"], color=style["color"], alpha=0.1, linewidth=0)
-            ends.append((float(line["value"].iloc[-1]), " = ".join(map(_short, runs)), style["color"]))
+            ends.append((float(line["value"].iloc[-1]), "\n= ".join(map(_short, runs)), style["color"]))
         _label(ax, ends)
         ax.set(ylim=(-0.02, 1.02), xlim=(0, 1))
         ax.set_title(name, loc="left")
@@ -50,7 +50,6 @@ def curve_panels(table: pd.DataFrame, measures: Sequence[str], *, height: float)
         ax.set_ylabel(_NAMES[measures[list(axes[:, 0]).index(ax)]])
     for ax in axes[-1]:
         ax.set_xlabel("Share of dissatisfied samples")
-    figure.subplots_adjust(wspace=0.55, hspace=0.22)
     return figure
 
 
@@ -63,9 +62,9 @@ def _parts(run: str) -> tuple[str, str]:
 def _short(run: str) -> str:
     """A name that fits at the end of a line."""
     family, _, setup = run.partition(", ")
-    return (
-        f"{family} {setup.replace('up-sampling ', '').replace('w/o up-sampling', '').replace('Few-shot', '')}".strip()
-    )
+    for told in ("w/o up-sampling", "up-sampling", "Few-shot"):
+        setup = setup.replace(told, "").strip()
+    return f"{family} {setup}".strip()
 
 
 def _style(runs: Sequence[str], families: Sequence[str]) -> dict[str, Any]:
@@ -95,14 +94,15 @@ def _label(ax: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.062)
     order = sorted(ends)
     places = [value for value, _, _ in order]
     for number in range(1, len(places)):
-        places[number] = max(places[number], places[number - 1] + gap)
+        lines = (order[number][1].count("\n") + order[number - 1][1].count("\n")) / 2 + 1
+        places[number] = max(places[number], places[number - 1] + gap * lines)
     over = max(0.0, places[-1] - 1.0) if places else 0.0
     for number in range(len(places) - 1, -1, -1):  # what is too high goes down, and pushes those below it
         limit = 1.0 if number == len(places) - 1 else places[number + 1] - gap
         places[number] = min(places[number], limit) if over else places[number]
     for place, (value, text, colour) in zip(places, order, strict=True):
-        ends_at = {"xy": (1.0, value), "xytext": (1.04, place), "textcoords": "data", "annotation_clip": False}
-        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+        ends_at: dict[str, Any] = {"xy": (1.0, value), "xytext": (1.04, place), "textcoords": "data", "annotation_clip": False}
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
         ax.annotate(text, **ends_at, va="center", fontsize=7.5, color=colour, arrowprops=line)
 
 
@@ -110,9 +110,9 @@ def _label(ax: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.062)
 
 
 def rated_dialogue(held: Collection) -> list[tuple[str, str]]:
-    """The first dissatisfied test sample of three exchanges (thesis Figure 3.1): who speaks, and what."""
+    """The first of the shortest dissatisfied test samples (thesis Figure 3.1): who speaks, and what."""
     test = held.part("test")
-    short = test[test["dissatisfied"] & (test["users"].map(len) == test["users"].map(len).min())].iloc[0]
+    short = test[test["dissatisfied"]].sort_values("users", key=lambda users: users.map(len), kind="stable").iloc[0]
     rated = ("rating", f"{short['rating']} of 5: dissatisfied")
     return [*utterances(short["users"], short["systems"]), rated]
 

@@ -168,6 +168,12 @@ def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold:
     return table.assign(predicted=table["dissatisfaction"] >= threshold)
 
 
+def of_two_labels(tested: pd.DataFrame) -> pd.DataFrame:
+    """Predictions without those of few-shot estimators that give every sample of a collection the same label."""
+    labels = tested.groupby(RUN)["predicted"].transform("nunique")
+    return tested[(labels > 1) | ~tested["run"].str.contains("ew-shot")]
+
+
 def estimate_counts(table: pd.DataFrame) -> pd.DataFrame:
     """How many samples of each world an estimator labelled."""
     return pd.crosstab([table["run"], table["collection"]], table["world"]).reset_index()
@@ -265,4 +271,5 @@ def calibration_curves(
     runs = ["constant", *thresholds.index.unique("run")]
     drawn = {cut: table[table["run"].isin(runs)] for cut, table in by_cut.items()}
     counts = pd.concat([table.assign(run=table["run"] + f" ({cut})") for cut, table in drawn.items()])
+    counts["run"] = counts["run"].where(~counts["run"].str.startswith("constant"), "constant")
     return robustness_table(counts, RUN, turned=turned, step=step).query("measure == 'Acc'")

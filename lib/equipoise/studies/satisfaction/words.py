@@ -90,6 +90,13 @@ def of_constant(counted: pd.DataFrame) -> str:
     return f"Estimators that call no sample of either set dissatisfied, as the constant one: {same or 'none'}."
 
 
+def of_one_label(tested: pd.DataFrame) -> str:
+    """Which few-shot estimators give every sample the same label."""
+    own = tested[tested["run"].str.contains("ew-shot")].groupby(["collection", "run"])["predicted"]
+    same = by_collection(run for run, part in own if len(set(part)) == 1)
+    return f"Few-shot estimators that give every sample the same label, and are left out: {same or 'none'}."
+
+
 def of_undecided(recorded: pd.DataFrame) -> str:
     """How many answers of few-shot estimators held no label."""
     none = int((recorded.loc[recorded["setup"] == "Few-shot", "dissatisfaction"] == 0.5).sum())
@@ -103,6 +110,7 @@ def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collect
     keep = [_percent(theirs.mean(runs)) for runs in (fine_tuned(wide), few_shot(wide))]
     tuned = _percent(ours.mean(fine_tuned(ours.value, left_out=left_out)))
     each = [f"{_percent(ours.mean([run]))} on {run[0]}" for run in few_shot(ours.value)]
+    few = f"keeps {' and '.join(each)}" if each else "gives every sample one and the same label, and is not compared"
     doubt = (
         "The replica's intervals hold the doubt about swapped responses: of {read} read, {no} do not turn the user's "
         "mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
@@ -110,7 +118,7 @@ def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collect
     return [
         f"By the printed numbers, fine-tuned models keep {keep[0]} of their accuracy on Main when all users are "
         f"dissatisfied, and few-shot models {keep[1]}.",
-        f"In the replica, with small models and swapped responses, fine-tuned estimators keep {tuned} and the few-shot "
-        f"one {' and '.join(each)} (95% intervals in brackets).",
+        f"In the replica, with small models and swapped responses, fine-tuned estimators keep {tuned}; the few-shot "
+        f"one {few} (95% intervals in brackets).",
         *([] if shares.empty else [_read(shares, doubt, "all", "all")]),
     ]
