@@ -267,9 +267,9 @@ def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
     page = PAGES["measures.html"].decode()
     for measure in catalogue.MEASURES:
         known = set().union(*map(letters_of, SYMBOLS.loc[SYMBOLS["measure"] == measure.name, "symbol"]))
-        known |= {letter for name in known for letter in name} | set(re.findall(r"\w+", measure.name))
+        known |= {letter for name in known for letter in name} | set(re.findall("[A-Za-z]+", measure.name))
         missing = letters_of(measure.formula) - known - {"log", "max", "min", "du"}
-        assert {name for name in missing if not name.startswith("GFRC")} == set(), measure.name
+        assert missing == set(), measure.name
         assert measure.example
         assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace("&#34;", '"')
         assert [option.name for option in measure.options if not measure.told(option)] == []
@@ -495,7 +495,7 @@ def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
     page = Page(made.read_text())
     assert made.parent == folder.parent
     images = [unquote(values["src"]) for values in page.all("img")]
-    assert len(images) == 5
+    assert len(images) > 3
     links = [unquote(values["href"]) for values in page.all("a") if values.get("href", "#")[0] not in "#h"]
     assert len(links) > 10
     assert all((made.parent / name).is_file() for name in images + links)

@@ -172,7 +172,7 @@ class Report:
 
         The parameters are those of `figure`.
         """
-        shown, file = show_words(caption or self._title(name), said), f"tables/{_slug(name)}.md"
+        shown, file = show_words(self._title(name, caption), said), f"tables/{_slug(name)}.md"
         (self.folder / "tables").mkdir(exist_ok=True)
         (self.folder / file).write_text(shown.formats["text/markdown"], encoding="utf-8")
         self._record(name, basis, data, note, [file], None)

@@ -138,16 +138,17 @@ def image(source: str, svg: str, alt: str) -> str:
     return f'<img src="{source}" alt="{html.escape(alt)}"{shape}>'
 
 
-def _figure(report: Path, svg: str, slug: str, anchor: str, caption: str, code: str) -> str:
+def _figure(report: Path, shown: Mapping[str, str], alt: str, slug: str, anchor: str, code: str) -> str:
     """A figure that links to its file in the report, or that holds the image where there is no such file."""
+    svg, caption = shown["image/svg+xml"], shown.get("text/plain", "")
     source = f"../{quote(report.name)}/figures/{slug}.svg"
     if slug:
-        shown = f'<a href="{source}">{image(source, svg, caption)}</a>'
+        linked = f'<a href="{source}">{image(source, svg, alt or caption)}</a>'
     else:
-        shown = image(f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}", svg, caption)
+        linked = image(f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}", svg, alt or caption)
     links = _links(report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"}, code)
     name = f' id="{anchor}"' if slug else ""
-    return f"<figure{name}>{shown}<figcaption>{html.escape(caption)}</figcaption>{links}</figure>"
+    return f"<figure{name}>{linked}<figcaption>{html.escape(caption)}</figcaption>{links}</figure>"
 
 
 def _folded(cell: Any, shown: Mapping[str, str], report: Path, tables: Mapping[str, str]) -> str:
@@ -174,7 +175,8 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
         if svg:
             anchor = f"{slug}-figure" if slug in tables.values() else slug  # a table and a figure of one name
             code = cell.metadata.setdefault("code_of", f"code-{anchor}")
-            output["data"] = {"text/html": _figure(report, svg, slug, anchor, shown.get("text/plain", ""), code)}
+            alt = output.get("metadata", {}).get("image/svg+xml", {}).get("alt", "")
+            output["data"] = {"text/html": _figure(report, shown, alt, slug, anchor, code)}
         elif shown.get("text/html", "").startswith("<details>"):
             output["data"] = {"text/html": _folded(cell, shown, report, tables)}
         elif slug and "text/html" in shown:

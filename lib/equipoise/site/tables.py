@@ -58,7 +58,7 @@ def _framed(found: re.Match[str]) -> str:
     head = _ROW.sub(lambda row: _cells(row[0], "col", [], looks), head)
     body = _ROW.sub(lambda row: _cells(row[0], "row", names, looks), body)
     caption = re.search(r"<caption\b[^>]*>(.*?)</caption>", head, re.DOTALL)
-    label = _text(caption[1]) if caption else f"Table with the columns {', '.join(filter(None, names[:4]))}"
+    label = _text(caption[1]) if caption else ", ".join(["Table", *filter(None, names[:4])])
     tab = ' tabindex="0"' if len(names) > NARROW else ""
     return f'<div class="scroll" role="group"{tab} aria-label="{html.escape(label)}">{head}<tbody>{body}</div>'
 
