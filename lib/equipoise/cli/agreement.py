@@ -11,10 +11,14 @@ import click
 
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import NUGGETS, SCORES, refuse_outputs
-from equipoise.cli.shared import FILE, takes_output, write
+from equipoise.cli.shared import FILE, samples, takes_output, write
 
 
-@click.command(cls=DeclaredCommand, declared=[Declared("equipoise.measures.agreement.annotator_agreement")])
+@click.command(
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.measures.agreement.annotator_agreement")],
+    epilog=samples("NUGGETS", "--attributes"),
+)
 @click.argument("first", type=FILE)
 @click.argument("second", type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")

@@ -10,7 +10,7 @@ import click
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import SCORES, refuse_outputs, table
 from equipoise.cli.score import score
-from equipoise.cli.shared import FILE, takes_output, write
+from equipoise.cli.shared import FILE, samples, takes_output, write
 
 GFRC2 = "equipoise.measures.gfrc2.gfrc2"
 GFRC = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
@@ -21,7 +21,7 @@ NAMES = table("table of names", ("named", "unlisted"))
 WORST = "equipoise.measures.worst_cases.worst_cases"
 
 
-@score.command("worst", cls=DeclaredCommand, declared=[Declared(WORST)])
+@score.command("worst", cls=DeclaredCommand, declared=[Declared(WORST)], epilog=samples("SCORES"))
 @click.argument("scores", type=FILE)
 @takes_output
 def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
@@ -37,6 +37,7 @@ def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
     "tree",
     cls=DeclaredCommand,
     declared=[Declared(GFRC2, without=("by_group",)), Declared(WORST, only=("worst", "worse"))],
+    epilog=samples("TREE", "NUGGETS of a tree", "--attributes"),
 )
 @click.argument("tree", type=FILE)
 @click.argument("nuggets", type=FILE)

@@ -47,6 +47,8 @@ SAMPLES = {
     "FILES, annotated": ("Tenet (2020): https://www.imdb.com/title/tt6723592/", "#L2"),
     "FILES": ("U:Please list films.", "S:Tenet https://www.imdb.com/title/tt6723592/"),
     "SCORES": ("run,topic,attribute,measure,value", "bm25,q1,,ERR,0.75"),
+    "TREE": ("run,topic,node,parent,probability,words", "bing,T1,n1,,1,120"),
+    "NUGGETS of a tree": ("run,topic,node,start,end,level,SIZE", "bing,T1,n1,33,35,2,0 1"),
     "--topics": ("topic,type,request,format,site", "T1,movies,Please list films about chess.,title,imdb.com"),
 }
 """Two lines of every format that a command reads, by the option or argument that takes it."""
