@@ -182,3 +182,11 @@ def test_no_committed_report_needed_it() -> None:
 def test_data_stays_in_its_folder(name: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"out of the folder data|no file data/"):
         project.data(name)
+
+
+def test_words_keep_their_lines_and_are_no_markup() -> None:
+    words = shown.show_words("A <b>prompt</b>", [("USER", "one\n<script>two</script>\n\n| *three*")]).formats
+    assert "<td>one<br>&lt;script&gt;two&lt;/script&gt;<br><br>| *three*</td>" in words["text/html"]
+    assert "A &lt;b&gt;prompt&lt;/b&gt;" in words["text/html"]
+    assert "<script>" not in words["text/markdown"]
+    assert r"\| \*three\*" in words["text/markdown"]
