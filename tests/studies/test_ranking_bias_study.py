@@ -228,6 +228,7 @@ def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
     assert sentences.of_choices(pd.DataFrame({"tau": [1.0, 1.0]}, index=places))[0].startswith("No choice changes")
     (said,) = sentences.of_choices(pd.DataFrame({"tau": [1.0, -1 / 3]}, index=places))
     assert "most with 64 words (TExFAIR@10 on QS2: tau -0.33)" in said
+    assert "no order" in sentences.of_choices(pd.DataFrame({"tau": [np.nan, np.nan]}, index=places))[0]
     numbers = pd.Series([8, 2, 0.5, 10, 0.9, 3, 1], dtype=object)
     what = ["documents", "documents changed", "share of documents restored", "words", "share of words restored"]
     account = pd.DataFrame({"what": [*what, "queries", "queries with such a word"], "QS1, x": numbers})

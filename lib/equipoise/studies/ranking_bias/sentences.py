@@ -72,7 +72,10 @@ def of_substitution(account: pd.DataFrame) -> list[str]:
 
 def of_choices(variants: pd.DataFrame) -> list[str]:
     """How far another choice changes the order of the rankers."""
-    (label, measure, choice), tau = variants["tau"].idxmin(), variants["tau"].min()
+    taus = variants["tau"].dropna()
+    if taus.empty:
+        return ["The rankers have equal scores: there is no order that a choice could change."]
+    (label, measure, choice), tau = taus.idxmin(), taus.min()
     if tau > 1 - 1e-9:
         return ["No choice changes the order of the rankers by either measure, though it changes the scores."]
     return [f"The order of the rankers changes most with {choice} ({measure} on {label}: tau {tau:.2f})."]
