@@ -268,5 +268,4 @@ def test_every_public_name_is_used_or_in_the_front_door() -> None:
     assert unused == {
         "post_process",  # the entry point of pytest-notebook
         "check_topic",  # what the test of a new topic calls
-        "load_scidocs",  # the thesis's collection, where it can be had
     }
