@@ -101,7 +101,12 @@ def _label(ax: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.062)
         limit = 1.0 if number == len(places) - 1 else places[number + 1] - gap
         places[number] = min(places[number], limit) if over else places[number]
     for place, (value, text, colour) in zip(places, order, strict=True):
-        ends_at: dict[str, Any] = {"xy": (1.0, value), "xytext": (1.04, place), "textcoords": "data", "annotation_clip": False}
+        ends_at: dict[str, Any] = {
+            "xy": (1.0, value),
+            "xytext": (1.04, place),
+            "textcoords": "data",
+            "annotation_clip": False,
+        }
         line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
         ax.annotate(text, **ends_at, va="center", fontsize=7.5, color=colour, arrowprops=line)
 
