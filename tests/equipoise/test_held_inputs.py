@@ -64,7 +64,7 @@ def test_a_pipe_is_looked_into_and_then_read_from_its_beginning(packed: bool, tm
 
 def test_a_pipe_of_an_export_of_messages_and_of_answers_is_known(tmp_path: Path) -> None:
     (tmp_path / "sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
-    task = {"id": 1, "text": "User: A film?\nAssistant: Tenet.", "label": [[26, 31, "L2|large"]]}
+    task = {"id": 1, "text": "User: A film?\nAssistant: Tenet.", "label": [[25, 30, "L2|large"]]}
     pipe = piped(tmp_path / "export", json.dumps(task).encode())
     done = called("nuggets", str(pipe), "--attributes", str(tmp_path / "sets.yaml"))
     assert done.stdout.splitlines()[1].endswith(",1,1,3,3,2,1 0")
@@ -303,3 +303,72 @@ def test_a_question_of_alce_without_documents_is_left_out(tmp_path: Path) -> Non
     rows = [{"question": "who?", "docs": [], "output": "A."}, {"question": "what?", "docs": shown, "output": "B [1]."}]
     (tmp_path / "a.json").write_text(json.dumps({"data": rows}))
     assert read_answer_files([str(tmp_path / "a.json")])["question"].tolist() == ["what?"]
+
+
+# --- odd exports and chats ----------------------------------------------------------------------------------------
+
+TASK = {"id": 1, "text": "User: A film?\nAssistant: Tenet."}
+REGION = {"id": "r", "type": "labels", "value": {"start": 25, "end": 30, "text": "Tenet", "labels": ["L2", "large"]}}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "told"),
+    [
+        ([{"data": TASK, "predictions": [{"result": [REGION]}]}], "has annotations of nobody; predictions are none"),
+        ([{"data": TASK, "annotations": [], "predictions": []}], "has annotations of nobody"),
+        ([{"data": TASK, "annotations": [{"was_cancelled": True, "result": []}]}], "has annotations of nobody"),
+        ([TASK | {"label": ["positive"]}], "found label 'positive' of no place, wanted start, end and label"),
+        ([TASK], "wanted label-studio, doccano, transcript"),
+    ],
+)
+def test_an_export_without_annotations_is_refused(tasks: list[Any], told: str, tmp_path: Path) -> None:
+    (tmp_path / "sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    (tmp_path / "e.json").write_text(json.dumps(tasks))
+    done = called("nuggets", str(tmp_path / "e.json"), "--attributes", str(tmp_path / "sets.yaml"))
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_an_export_is_known_by_its_first_task_that_has_a_mark(tmp_path: Path) -> None:
+    (tmp_path / "sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    tasks = [
+        {"data": TASK, "predictions": [{"result": [REGION]}]},
+        {"data": TASK, "annotations": [{"completed_by": 1, "result": [REGION, {"type": "relation", "from_id": "r"}]}]},
+    ]
+    (tmp_path / "e.json").write_text(json.dumps(tasks))
+    done = called("nuggets", str(tmp_path / "e.json"), "--attributes", str(tmp_path / "sets.yaml"))
+    assert done.stdout.splitlines()[1:] == ["e,1,1,3,3,2,1 0"]
+    assert "1 of 2 tasks are not annotated and left out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"content": ""}, ""),
+        ({"content": None, "refusal": "I cannot."}, "I cannot."),
+        ({"content": [{"type": "refusal", "refusal": "No."}, {"type": "text", "text": "Sorry."}]}, "No.\nSorry."),
+    ],
+)
+def test_an_answer_may_be_empty_or_a_refusal(message: dict[str, Any], words: str, tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "A film?"}
+    chats = [{"messages": [asked, {"role": "assistant", **one}]} for one in (message, {"content": "Tenet"})]
+    (tmp_path / "c.jsonl").write_bytes(b"".join(lines(chats)))
+    assert called("transcripts", str(tmp_path / "c.jsonl"), "-o", str(tmp_path / "t.txt")).exit_code == 0
+    first = (tmp_path / "t.txt").read_text().split("#####")[1]
+    assert first.split("### S1\n")[1].strip() == words
+
+
+def test_chats_of_which_no_answer_has_text_are_refused(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "A film?"}, {"role": "assistant", "content": ""}]
+    (tmp_path / "c.jsonl").write_text(json.dumps({"messages": said}) + "\n")
+    done = called("transcripts", str(tmp_path / "c.jsonl"), "-o", str(tmp_path / "t.txt"))
+    assert (done.exit_code, "no answer with text" in done.stderr) == (2, True)
+
+
+def test_a_mean_of_gdeval_is_no_topic(tmp_path: Path) -> None:
+    rows = [f"{run},{topic},X,{value}\n" for run in "ab" for topic, value in (("1", 0.2), ("2", 0.4), ("amean", 0.3))]
+    (tmp_path / "s.csv").write_text("run,topic,measure,value\n" + "".join(rows))
+    done = called("compare", str(tmp_path / "s.csv"), "--show", "topics", "--format", "csv")
+    assert done.exit_code == 0
+    assert "amean" not in done.stdout
+    assert "rows of a topic 'amean' are taken for means" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 from equipoise.reports.claims import stated
 from equipoise.reports.printed import printed_table
 from equipoise.studies.query_by_example import claims, tables
-from equipoise.studies.query_by_example.study import Source, Study, System, WordPieces
+from equipoise.studies.query_by_example.study import Source, Stage, Study, System, WordPieces
 
 PRINTED = {number: printed_table(f"thesis/table-2.{number}") for number in (1, 2, 3, 4)}
 STAND_INS = {
@@ -82,6 +82,25 @@ def test_a_claim_on_what_is_not_there_is_not_testable(values: pd.DataFrame) -> N
     assert found["2.1-expansion"].estimate is None
     assert "nothing stands for TILDEv2 SciBERT expansion w/ m=200" in found["2.1-expansion"].reason
     assert found["2.1-competitive"].estimate is not None
+
+
+def test_a_trained_ranker_nearer_to_a_random_order_than_to_bm25_tests_nothing(values: pd.DataFrame) -> None:
+    stage = Stage("judgements", epochs=1, batch=1, rate=0.1)
+    trained = {name: replace(one, training=(stage,)) for name, one in STUDY.systems.items() if one.kind == "tilde"}
+    study = replace(STUDY, systems=trained | {"random": System("random", label="random order")})
+    level = {"random order": 0.1, "BM25 STM2": 0.4, "Cross-encoder tiny": 0.24, "TILDE tiny": 0.26}
+    fixed = pd.concat([values, values[values["run"] == "BM25 STM2"].assign(run="random order")])
+    fixed["value"] = fixed["run"].map(level).fillna(0.39)
+    found = claims.of_rankers(study, fixed, PRINTED[1])
+    assert found["2.1-cross-encoder"].estimate is None
+    assert found["2.1-cross-encoder"].reason.startswith(
+        "Cross-encoder tiny: trained, and still nearer to a random order"
+    )
+    assert found["2.1-v2-above"].estimate == pytest.approx(0.39 - 0.26)
+    fixed.loc[fixed["run"] == "TILDE tiny", "value"] = 0.2
+    found = claims.of_rankers(study, fixed, PRINTED[1])
+    assert found["2.1-competitive"].estimate == pytest.approx(0.4 - 0.39)  # of the three that learned
+    assert {found[name].estimate for name in ("2.1-v2-above", "2.1-scientific-tilde", "2.1-most-tasks")} == {None}
 
 
 def test_an_interval_draws_papers_with_all_their_facets(values: pd.DataFrame) -> None:

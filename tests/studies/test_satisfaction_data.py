@@ -18,6 +18,7 @@ from equipoise.problems import InputError
 from equipoise.reports.printed import compare, printed_table
 from equipoise.studies.satisfaction.data import (
     COLLECTIONS,
+    UPSTREAM,
     balanced_order,
     collection,
     drawn_dialogues,
@@ -204,7 +205,8 @@ def test_swap_needs_samples_and_donors() -> None:
 def here(name: str) -> None:
     from equipoise.loaders.registry import entries, verify
 
-    upper, lower = COLLECTIONS[name]
+    upper = {"MultiWOZ": "MWOZ"}.get(name, name)
+    lower = UPSTREAM[upper]
     wanted = {f"dataset/{upper}.txt", f"dataset/{lower}/test_{lower}.txt", f"dataset/{lower}/valid_{lower}.txt"}
     table = entries()
     needed = table[table["path"].isin(wanted)]

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from equipoise import project
 from equipoise.cli import main
+from equipoise.loaders import registry
 from equipoise.problems import InputError
 from equipoise.reports import build
 from equipoise.reports.printed import printed_table
@@ -197,6 +199,9 @@ def test_what_is_asked_and_not_there_is_named_and_nothing_is_written(config_in: 
     assert code == 0
     assert "wanted first: tokenizer.json of the checkpoint scibert_scivocab_uncased in --models FOLDER" in told
     assert "cite.trec, a TREC run file" in told
+    lacking = "a GPU: the config asks for cuda" if find_spec("torch") else "PyTorch and transformers: pip install"
+    assert lacking in run(config_in(systems=THESIS["systems"], device="cuda"), "--dry-run")[1]
+    config = config_in(systems=THESIS["systems"], word_pieces=THESIS["word_pieces"], each_task=True)
     code, told = run(config)
     assert code == 2
     assert "tilde_bert: found not at hand" in told.replace("\n", " ")
@@ -281,7 +286,7 @@ def test_the_chapter_runs_end_to_end_on_a_stand_in_of_scidocs(
     assert stated["measured"]["tildev2_scibert_200.1"]["terms added"] > 0
     assert set(stated["models"]) == {"tiny", "projected"}
     before = {path.name: path.stat().st_mtime_ns for path in study.record.iterdir()}
-    assert "tilde_bert: 1 of 1 models recorded" in run(config, *models)[1]
+    assert "all together: 1 of 1 records recorded" in run(config, *models)[1]
     assert before == {path.name: path.stat().st_mtime_ns for path in study.record.iterdir()}
     found, folder = report_of(config, monkeypatch)
     for number, cells in ((1, 108), (2, 90), (3, 45), (4, 80)):
@@ -307,11 +312,16 @@ def test_the_replica_runs_end_to_end_on_a_stand_in_of_csfcube(tmp_path: Path, mo
     for system in replica["systems"].values():
         system |= {"model": "tiny"} if "model" in system else {}
         for stage in system.get("training", ()):
-            stage |= {"epochs": 1, "batch": 8}
+            stage |= {"epochs": 1, "batch": 8, "papers": 30}
     replica["collection"]["folder"] = "csfcube"
     replica["word_pieces"]["BERT-Token"] = {"tokenizer": "tiny"}
     config = tmp_path / "config.yaml"
-    config.write_text(yaml.safe_dump(replica | {"record": "recorded", "seeds": [1, 2]}))
+    replica |= {"record": "recorded", "seeds": [1, 2]}
+    config.write_text(yaml.safe_dump(replica).replace("papers: 30", "papers: 50"))
+    code, told = run(config, "--models", str(tmp_path / "models"))
+    assert code == 2
+    assert "50 papers to train on; the collection has 42" in told
+    config.write_text(yaml.safe_dump(replica))
     code, told = run(config, "--models", str(tmp_path / "models"))
     assert code == 0, told
     found, _ = report_of(config, monkeypatch)
@@ -319,8 +329,8 @@ def test_the_replica_runs_end_to_end_on_a_stand_in_of_csfcube(tmp_path: Path, mo
     assert not found["thesis/table-2.1"]["differences"]
     study = Study.read(str(config))
     scores = study.scores(study.dataset())
-    seeds = [name for name in scores if name.startswith("cross_tiny.")]
-    assert not scores[seeds[0]].equals(scores[seeds[-1]]) or len(seeds) == 1
+    for name in ("tildev2_minilm", "random"):
+        assert not np.allclose(scores[f"{name}.1"], scores[f"{name}.2"])
     assert text_of(study.dataset().papers)["1"].startswith("T1 ")
 
 
@@ -355,7 +365,12 @@ def test_a_bad_config_is_refused_by_its_place(
 def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     replica = Study.read("replica")
     assert replica.basis == "replica"
-    assert set(record.plan(replica, None, Path("work"))[-1].name.split()) == {"all", "together"}
+    try:
+        replica.dataset()
+    except registry.DataUnreachable as error:
+        pytest.skip(f"upstream data is not on this machine: {error}")
+    (step,) = record.plan(replica, None, Path("work"))
+    assert step.finished
     stated = replica.settings()
     assert set(stated["systems"]) <= set(replica.systems)
     wanted = {name for column in stated["systems"] for name in replica.columns(column)}

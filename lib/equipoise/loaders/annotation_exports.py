@@ -265,7 +265,8 @@ def read_export(
     reader.problems.refuse()
     everyone = list(dict.fromkeys(name for _, _, found in tasks for name in found))
     if not everyone or (annotator is None and len(everyone) > 1) or (annotator or everyone[0]) not in everyone:
-        raise ValueError(f"{path} has annotations of {listed(everyone) or 'nobody'}; wanted one of them: --annotator")
+        wanted = "wanted one of them: --annotator" if everyone else "predictions are none"
+        raise ValueError(f"{path} has annotations of {listed(everyone) or 'nobody'}; {wanted}")
     chosen = annotator or everyone[0]
     for item, data, found in tasks:
         if chosen in found:

@@ -168,7 +168,16 @@ def each_answer_once(scored: pd.DataFrame, by: Sequence[str], measures: Sequence
     table = scored.assign(mode=named_modes(scored))
     if (again := table.duplicated(keys)).any():
         first = ", ".join(f"{name} {value}" for name, value in table.loc[again, keys].iloc[0].items())
-        others = set(scored.columns) - {*keys, "answer", "relevant", "citations", "gold", "documents", *measures}
+        others = set(scored.columns) - {
+            *keys,
+            "answer",
+            "relevant",
+            "citations",
+            "gold",
+            "documents",
+            "shown",
+            *measures,
+        }
         told = f"name the column that tells them apart in by{f', of {listed(sorted(others))}' if others else ''}"
         raise ValueError(f"{int(again.sum())} answers are there twice, the first of {first}; {told}")
     return table

@@ -14,6 +14,7 @@ import time
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from equipoise.problems import InputError
 from equipoise.studies.config import Step
 from equipoise.studies.query_by_example.data import QueryByExample, text_of
 from equipoise.studies.query_by_example.scidocs import TASKS
-from equipoise.studies.query_by_example.study import LEARNED, NOTEBOOK, PAIR, Study
+from equipoise.studies.query_by_example.self_supervision import training_papers
+from equipoise.studies.query_by_example.study import LEARNED, NOTEBOOK, PAIR, Study, System
 from equipoise.studies.query_by_example.systems import BM25, lexical_scores
 from equipoise.studies.recording import settings_of, state
+from equipoise.systems import models_package
 from equipoise.systems.tokenisation import domain_wordpiece, wordpiece
 from equipoise.writing import write_files
 
@@ -67,23 +70,27 @@ class _Recorder:
     def steps(self) -> list[Step]:
         """Word pieces, each system, and the record of all."""
         lacks = (self.unreachable,) if self.unreachable else ()
-        finished = self._recorded()
+        if self._recorded():
+            return [Step("all together", "records", 1, 1, self._assemble)]
+        able = self._unable()
         steps = [Step(self.study.collection.about, "collections", 1, int(not lacks), lambda: None, None, lacks)]
         for name, pieces in self.study.word_pieces.items():
             needed = () if not pieces.tokenizer else self._missing(pieces.tokenizer, ("tokenizer.json",))
-            done = int(finished or self._pieces(name).is_file())
+            done = int(self._pieces(name).is_file())
             steps.append(Step(name, "vocabularies", 1, done, partial(self._word_pieces, name), None, needed))
         for name, system in self.study.systems.items():
             if system.kind in LEARNED:
-                kept = [finished or self._kept(name, seed).is_file() for seed in self.study.seeds_of(name)]
+                kept = [self._kept(name, seed).is_file() for seed in self.study.seeds_of(name)]
                 needed = self._missing(system.model, ("config.json", "tokenizer.json", "model.safetensors"))
+                needed += (*self._too_few(system), *able)
+                needed = () if all(kept) else needed
                 steps.append(Step(name, "models", len(kept), sum(kept), partial(self._learn, name), None, needed))
             elif system.runs is not None:
                 tasks = TASKS if self.held is None else self.held.tasks
                 paths = [Path(str(system.runs).replace("{task}", task)) for task in tasks]
                 absent = tuple(f"{path}, a TREC run file" for path in paths if not path.is_file())
                 steps.append(Step(name, "run files", len(paths), len(paths) - len(absent), lambda: None, None, absent))
-        return [*steps, Step("all together", "records", 1, int(finished), self._assemble)]
+        return [*steps, Step("all together", "records", 1, 0, self._assemble)]
 
     def _missing(self, folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
         paths = [self.models / folder / name for name in names]
@@ -91,6 +98,22 @@ class _Recorder:
         if absent:
             return (f"{' and '.join(absent)} of the checkpoint {folder} in --models FOLDER",)
         return tuple(f"weights in {path}: {wrong}" for path in paths if (wrong := _wrong_weights(path)))
+
+    def _too_few(self, system: System) -> tuple[str, ...]:
+        """Papers that training without judgements asks for and the collection does not hold."""
+        wanted = max((stage.papers for stage in system.training if stage.pairs != "judgements"), default=0)
+        if not wanted or self.held is None:
+            return ()
+        there = len(training_papers(self.held, seed=0)[0])
+        return () if there >= wanted else (f"{wanted} papers to train on; the collection has {there} (`papers`)",)
+
+    def _unable(self) -> tuple[str, ...]:
+        """What this machine lacks to run a model."""
+        if not find_spec("torch") or not find_spec("transformers"):
+            return ("PyTorch and transformers: pip install 'equipoise[models]'",)
+        if self.study.device == "cuda" and not models_package("torch").cuda.is_available():
+            return ("a GPU: the config asks for cuda, and PyTorch finds none",)
+        return ()
 
     # --- what is kept on the way
 

@@ -67,11 +67,11 @@ def label_probability(told: Told) -> float:
     0.5 where there is no label.
     """
     if told.alone or not told.likely:
-        label = label_in(told.text)
-        if label is None:
+        written = label_in(told.text)
+        if written is None:
             return 0.5
         sure = math.exp(max(told.likely.values())) if told.likely else 1.0
-        return 0.5 + (sure / 2 if label[0] == "Dissatisfied" else -sure / 2)
+        return 0.5 + (sure / 2 if written[0] == "Dissatisfied" else -sure / 2)
     sums = dict.fromkeys(LABELS, 0.0)
     for (token, logarithm), label in product(told.likely.items(), LABELS):
         if (bare := token.strip(" \n\"'*")) and label.startswith(bare):
