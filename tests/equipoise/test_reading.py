@@ -81,7 +81,7 @@ def test_a_reader_finds_a_contradicted_claim_with_its_reason(first_page: Page) -
     first_page.follow("Enter")
     assert in_sight(first_page, ":target .verdict.contradicted")
     assert in_sight(first_page, ":target .numbers")
-    assert "contradicted if" in first_page.run("document.querySelector(':target .numbers').textContent")
+    assert "; contradicted " in first_page.run("document.querySelector(':target .numbers').textContent")
 
 
 def test_a_reader_finds_the_code_of_a_figure(first_page: Page) -> None:

@@ -115,7 +115,8 @@ def variant(folder: Path) -> Path:
     """Make a page of a report with other parameters, beside its folder, complete in itself; return where it is."""
     parameters = (read_manifest(folder) or {})["parameters"]
     values = {"title": folder.parent.name, "parameters": parameters, "style": _style().decode()}
-    content = framed(body(folder)).replace(f'"../{quote(folder.name)}/', f'"{quote(folder.name)}/')
+    own = rf'"\.\./({re.escape(quote(folder.name))}|{re.escape(folder.parent.name)})/'
+    content = re.sub(own, lambda _: f'"{quote(folder.name)}/', framed(body(folder)))
     page = folder.with_name(f"{folder.name}.html")
     made = _environment().get_template("variant.html").render(content=content, **values)
     with staging() as work:

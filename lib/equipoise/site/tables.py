@@ -9,7 +9,7 @@ from collections.abc import Sequence
 PROSE = 160
 """Characters from which a cell wants room."""
 NARROW = 4
-"""Columns up to which a table never has to be scrolled, and so has no place in the order of the keyboard."""
+"""Columns up to which a table without prose is never scrolled, and so has no place in the order of the keyboard."""
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _ROW = re.compile(r"<tr\b[^>]*>.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"<t([dh])\b([^>]*)>(.*?)</t\1>", re.DOTALL)
@@ -59,7 +59,7 @@ def _framed(found: re.Match[str]) -> str:
     body = _ROW.sub(lambda row: _cells(row[0], "row", names, looks), body)
     caption = re.search(r"<caption\b[^>]*>(.*?)</caption>", head, re.DOTALL)
     label = _text(caption[1]) if caption else ", ".join(["Table", *filter(None, names[:4])])
-    tab = ' tabindex="0"' if len(names) > NARROW else ""
+    tab = ' tabindex="0"' if len(names) > NARROW or "wide" in looks else ""
     return f'<div class="scroll" role="group"{tab} aria-label="{html.escape(label)}">{head}<tbody>{body}</div>'
 
 
