@@ -192,7 +192,7 @@ LARGEST_FILE = 400
 # from a study), formats and annotators (1,500), what was seen and the front door (700), comparisons and ir_measures
 # (1,000), Arrow (500), the family of GFR, worst cases and outcomes (850): issues 16, 19 and 20.
 LIBRARY_CODE = 14_150
-ALL_CODE = 23_500  # notebooks count too, so that nothing is won by moving a line from a study into one, or back
+ALL_CODE = 26_600  # notebooks count too, so that nothing is won by moving a line from a study into one, or back
 DOCSTRINGS_PER_CODE = 0.55
 
 

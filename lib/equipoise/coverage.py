@@ -81,7 +81,8 @@ def judge(seen: Iterable[Seen], least: float = 0.5) -> None:
                 one.place,
                 None,
                 None,
-                f"{one.needed} for none of {one.whole:,} {one.items}, such as {listed(one.lacking)}",
+                f"{one.needed} for none of {one.whole:,} {one.items}"
+                + (f", such as {listed(one.lacking)}" if one.lacking else ""),
                 f"the same ids on both sides; the other has {listed(one.known)}" if one.known else "one at least",
             )
             for one in blind

@@ -13,6 +13,7 @@ from scipy import stats
 
 from equipoise.arrays import Floats, ranks, starts
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import gathered
 from equipoise.measures.annotations import annotation_draws
 from equipoise.measures.axioms import PROPERTIES, Scorer, Sets
 from equipoise.measures.gfr import gfr_table, reciprocal_rank
@@ -84,17 +85,17 @@ def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float, **options: A
         for name, a in sets.items()
     }
     kinds: dict[str, Any] = {"nominal": ["jsd"], "ordinal": ["rnod"]}
-    found = gfr_table(
-        runs,
-        qrels,
-        {name: memberships[name] for name in sets},
-        named,
-        cutoff=int(patience),
-        utilities={"ERR": reciprocal_rank},
-        similarities=kinds,
-        least_seen=0,  # most words are no nuggets, on purpose
-        **options,
-    )
+    with gathered():  # most words are no nuggets, and of small conversations often all, on purpose
+        found = gfr_table(
+            runs,
+            qrels,
+            {name: memberships[name] for name in sets},
+            named,
+            cutoff=int(patience),
+            utilities={"ERR": reciprocal_rank},
+            similarities=kinds,
+            **options,
+        )
     found["measure"] = found["measure"].str.split("-").str[0]
     wide = found.pivot_table(index="topic", columns=["measure", "attribute"], values="value").drop(index="")
     return wide.loc[[str(number) for number in range(len(nuggets.conversations))]]
