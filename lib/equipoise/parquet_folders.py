@@ -153,7 +153,7 @@ def score_parts(
     if measure not in get_args(Scorer):
         raise ValueError(f"no measure {measure!r}; there are {', '.join(get_args(Scorer))}")
     top, names = Path(source).absolute(), nugget_files(source)
-    made_of = {name: name if name.suffix == ".parquet" else name.with_name(_as_csv(name)) for name in names}
+    made_of = {name: name if name.suffix.lower() == ".parquet" else name.with_name(_as_csv(name)) for name in names}
     chosen = list(attributes) if select is None else list(select)
     with new_folder(output) as made:
         rest = measure, dict(attributes), chosen, dict(options or {})
@@ -167,12 +167,13 @@ def score_parts(
 
 def nugget_files(folder: str | Path) -> list[Path]:
     """The files of a folder of nuggets: those of Parquet, or where there are none CSV and JSON Lines."""
-    return parts(folder, (".parquet",) if any(Path(folder).rglob("*.parquet")) else (".csv", ".jsonl"))
+    every = parts(folder, (".parquet", ".csv", ".jsonl"))
+    return [path for path in every if path.suffix.lower() == ".parquet"] or every
 
 
 def _as_csv(name: Path) -> str:
     """What a file of scores as CSV is called."""
-    return name.name if name.suffix == ".csv" else f"{name.name}.csv"
+    return name.name if name.suffix.lower() == ".csv" else f"{name.name}.csv"
 
 
 def _count_styles(source: str, qrels: Any, authors: Any, style: str) -> Any:

@@ -347,7 +347,7 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("a document twice", TEXTS["qrels.txt"] + "T2 0 d3 0\n", "d3 again"),
     ],
     "gfr members.txt": [
-        ("one share", "T1 d1 1\n", "3 columns"),
+        ("one share", "T1 d1 1\n", "lines of topic, document and shares"),
         ("a sum of 0.9", "T1 d1 0.5 0.4\n", "probabilities that sum to 0.9"),
         ("a share above 1", "T1 d1 1.5 -0.5\n", "1.5 is not between 0 and 1"),
         ("a share of NaN", "T1 d1 nan 1\n", "'nan', not a number"),

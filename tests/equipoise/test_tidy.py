@@ -263,7 +263,7 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
     for name, lines in shared.SAMPLES.items():
         assert f"{name}:\n    {lines[0]}\n    {lines[1]}\n" in shown.replace("      ", "    "), name
     monkeypatch.chdir(tmp_path)
-    for name, lines in shared.SAMPLES.items():
+    for name, lines in reversed(shared.SAMPLES.items()):  # the first of a name is the one that stays
         (tmp_path / name.strip("-").split()[0].rstrip(",")).write_text("\n".join(lines) + "\n")
     (tmp_path / "shares").write_text("\n".join(shared.SAMPLES["--membership, by shares"]) + "\n")
     (tmp_path / "membership").write_text("document,group\nd7,female\nd2,male\n")

@@ -53,8 +53,13 @@ def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
     return Seen("the terms", "terms", needed, int(found.sum()), len(terms), first(terms[~found]), asked=False)
 
 
+_ENOUGH_TEXTS = 5
+
+
 def _tell_absent(counts: TermCounts, groups: TermGroups) -> None:
-    """Warn of groups of which no text has a term: their side of a measure is never seen."""
+    """Warn of groups of which no text has a term: their side of a measure is never seen. A few texts say nothing."""
+    if len(counts.documents) < _ENOUGH_TEXTS:
+        return
     occurs = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)[list(groups.terms)].to_numpy()
     if absent := [name for name, own in zip(groups.groups, groups.membership.T, strict=True) if not occurs[own].any()]:
         found = f"no term of {listed(absent)} in any of {len(counts.documents):,} texts"
