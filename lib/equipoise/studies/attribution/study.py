@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -99,7 +100,8 @@ class Model:
         if len(self.prices) not in (0, 2):
             raise ValueError("prices are two: of a million tokens of prompt, and of answer")
         if self.url:
-            self.endpoint  # noqa: B018  what is wrong with it is said at once
+            with suppress(ModuleNotFoundError):  # who reads reports needs no httpx
+                self.endpoint  # noqa: B018  what is wrong with it is said at once
 
     @property
     def endpoint(self) -> Endpoint:
