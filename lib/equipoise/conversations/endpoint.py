@@ -39,6 +39,12 @@ class EndpointError(RuntimeError):
         self.passing, self.wait = passing, wait
 
 
+def refuse_secrets(url: str) -> None:
+    """Raise ValueError unless this is a plain http(s) url: what stands in another could be a secret."""
+    if not _URL.fullmatch(url) or "?" in url or "#" in url:
+        raise ValueError("the endpoint must be a plain http(s) url without user, password, query or fragment")
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How the system samples its answers.
@@ -75,8 +81,7 @@ class Endpoint:
     longest_wait: float = 60.0
 
     def __post_init__(self) -> None:
-        if not _URL.fullmatch(self.url) or "?" in self.url or "#" in self.url:
-            raise ValueError("the endpoint must be a plain http(s) url without user, password, query or fragment")
+        refuse_secrets(self.url)
         import httpx
 
         try:

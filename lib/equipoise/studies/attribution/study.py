@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
-from equipoise.conversations.endpoint import Endpoint, Sampling
+from equipoise.conversations.endpoint import Endpoint, Sampling, refuse_secrets
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution import benchmarks
 from equipoise.studies.attribution.answering import FIELDS
@@ -100,8 +99,7 @@ class Model:
         if len(self.prices) not in (0, 2):
             raise ValueError("prices are two: of a million tokens of prompt, and of answer")
         if self.url:
-            with suppress(ModuleNotFoundError):  # who reads reports needs no httpx
-                self.endpoint  # noqa: B018  what is wrong with it is said at once
+            refuse_secrets(self.url)  # what is wrong with it is said at once; who reads reports needs no httpx
 
     @property
     def endpoint(self) -> Endpoint:
