@@ -37,6 +37,8 @@ class LocalModel:
         self.tokens = transformers.AutoTokenizer.from_pretrained(folder, **kept)
         if weights.is_file():
             kept |= {"quantization_config": transformers.GgufConfig(dequantize=True)}
+        else:
+            kept["use_safetensors"] = True  # other checkpoints are pickles
         load = transformers.AutoModelForCausalLM.from_pretrained
         self.network = load(folder, dtype=torch.bfloat16, **kept).to(device).eval()
         self.torch, self.device, self.empty = torch, device, transformers.DynamicCache
