@@ -185,8 +185,14 @@ def test_score_ranking_bias_of_1000000_documents(benchmark: Any, collection: Pat
     assert ours == pytest.approx([float(told)])
     # every document counted, as the first script does: the whole collection is the background
     every = ["collection" if argument == "own" else argument for argument in whole]
-    taken, size = benchmark.pedantic(lambda: min(equipoise(*every) for _ in range(2)), rounds=1)
-    ratio = (first + second) / taken
+
+    def in_turn() -> tuple[float, float, float]:
+        """Both once more: what the machine does beside them then troubles both."""
+        return child(sys.executable, tmp_path / "first.py", documents, terms, held)[0], *equipoise(*every)
+
+    turns = benchmark.pedantic(lambda: [in_turn() for _ in range(3)], rounds=1)
+    plain, taken, size = (min(column) for column in zip(*turns, strict=True))
+    ratio = (min(first, plain) + second) / taken
     benchmark.extra_info["times as fast as a stand-in for the public program's two scripts"] = ratio
     print(f"\nscore ranking-bias: {ratio:.1f} times as fast as a stand-in for the public scripts, {size:.0f} MB")
     assert ratio > 3
