@@ -1,6 +1,6 @@
-"""Rankers of a small collection: BM25, dense, learned sparse, and late interaction as a re-ranker.
+"""Rankers of a small collection: BM25, dense and learned sparse.
 
-Each scores every query against every document (or every candidate) exactly, without an index: the collections here are
+Each scores every query against every document exactly, without an index: the collections here are
 of hundreds to thousands of documents. Scores come as an array shaped (queries, documents); `best` makes a run of them.
 """
 
@@ -115,40 +115,3 @@ def splade_scores(queries: Texts, documents: Texts, model: Model, **options: Any
     parts = (_represented(model, texts, _strongest, **options) for texts in (queries, documents))
     asked, held = (sparse.vstack(part, format="csr") for part in parts)
     return np.asarray((asked @ held.T).toarray())
-
-
-def max_similarity(query: Floats32, document: Floats32) -> float:
-    r"""Late interaction of one query and one document: the best match of each query token, summed.
-
-    .. math:: s(q, d) = \sum_{i \in q} \max_{j \in d} E_{q_i} \cdot E_{d_j}
-
-    ``query``, ``document`` (shaped (tokens, width)): states of unit length. Returns at most the number of query tokens.
-
-    Khattab and Zaharia (2020), ColBERT.
-    """
-    return float((query @ document.T).max(axis=1).sum())
-
-
-def late_interaction_scores(
-    queries: Sequence[Floats32], documents: Sequence[Floats32], first_stage: ArrayLike, *, depth: int = 100
-) -> Floats:
-    """Re-rank the best documents of a first stage by late interaction.
-
-    ``queries``, ``documents``: of `token_vectors`. ``first_stage`` (shaped (queries, documents)): scores such as
-    BM25's. ``depth``: candidates of each query; the thesis re-ranks 1000 of millions.
-    Returns ndarray, shaped (queries, documents), ``-inf`` for documents that are no candidates.
-
-    Khattab and Zaharia (2020). The encoder was not trained for late interaction: it stands for the re-rankers of thesis
-    section 4.4, which are cross-encoders.
-    """
-    first = np.asarray(first_stage, dtype=np.float64)
-    if first.shape != (len(queries), len(documents)):
-        raise ValueError(f"the first stage is shaped {first.shape}, wanted {(len(queries), len(documents))}")
-    asked, held = (
-        [tokens / np.linalg.norm(tokens, axis=1, keepdims=True) for tokens in texts] for texts in (queries, documents)
-    )
-    scores = np.full(first.shape, -np.inf)
-    for row, columns in enumerate(np.argsort(-first, axis=1, kind="stable")[:, :depth]):
-        for column in columns:
-            scores[row, column] = max_similarity(asked[row], held[column])
-    return scores

@@ -277,11 +277,7 @@ class _Recorder:
             return lambda places, _texts: all_scores[:, places]
         model = load_model(folder, precision=ranker.precision)
         asked, vectors = (rankers.token_vectors(model, some, **how) for some in (queries, once))
-        if ranker.kind == "dense":
-            return lambda places, _texts: rankers.dense_scores(asked, [vectors[place] for place in places])
-        return lambda places, texts: rankers.late_interaction_scores(
-            asked, [vectors[place] for place in places], rankers.bm25_scores(queries, texts), depth=ranker.candidates
-        )
+        return lambda places, _texts: rankers.dense_scores(asked, [vectors[place] for place in places])
 
     # --- the record
 

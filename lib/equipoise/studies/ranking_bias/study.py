@@ -82,12 +82,12 @@ class Ranker:
     """A ranker that is run here, by kind, or one whose run files are read.
 
     ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens after which a text is
-    cut. ``candidates``: BM25's best documents, which late interaction or a cross-encoder re-ranks. ``training``: of a
+    cut. ``candidates``: BM25's best documents, which a cross-encoder re-ranks. ``training``: of a
     cross-encoder. ``runs``: TREC run files, with ``{world}`` and ``{queries}`` in their path; ``recipe``: how to make
     them. ``worlds``: those it ranks, the original one at least. ``printed``: its row in Table 4.1.
     """
 
-    kind: Literal["bm25", "splade", "dense", "late interaction", "cross-encoder", "run files"]
+    kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files"]
     about: str
     model: str = ""
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -113,7 +113,7 @@ class Ranker:
         """What a record states of it: the settings that its runs depend on, and what it is in words."""
         names = ["kind", "about"]
         names += ["model", "precision", "length"] if self.model else []
-        names += ["candidates"] if self.kind in ("late interaction", "cross-encoder") else []
+        names += ["candidates"] if self.kind == "cross-encoder" else []
         names += ["training"] if self.training is not None else []
         return {name: value for name, value in asdict(self).items() if name in names}
 
