@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from equipoise.arrays import Floats
-from equipoise.plots import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, GREY, literal, look, note
 from equipoise.statistics import Comparison
 
-_APART, _OPEN = COLOURS[0], "#8A8A8A"
+_APART = COLOURS[0]
 
 
 def _heaped(values: Floats, width: float) -> Floats:
@@ -46,11 +46,11 @@ def compared_runs(axes: Sequence[Axes], found: Comparison, level: float) -> Sequ
     left.grid(visible=False, axis="y")
     for run, part in found.topics.groupby("run", sort=False):
         values = part["difference"].to_numpy(dtype=np.float64)
-        right.plot(values, height[run] - 0.12 + _heaped(values, 0.26), "o", color="#BDBDBD", markersize=2.6, lw=0)
+        right.plot(values, height[run] - 0.12 + _heaped(values, 0.26), "o", color=GREY, markersize=2.6, lw=0)
     swapped = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
     swapped[["difference", "low", "high"]] *= -1
     for row in pd.concat([pairs, swapped]).query("b == @against").itertuples():
-        sure: Any = {"color": _APART if row.p_corrected <= 1 - level + 1e-12 else _OPEN}
+        sure: Any = {"color": _APART if row.p_corrected <= 1 - level + 1e-12 else GREY}
         right.plot([row.low, row.high], [height[row.a] + 0.22] * 2, lw=2, solid_capstyle="round", **sure)
         right.plot(row.difference, height[row.a] + 0.22, "D", markersize=5, **sure)
     right.axvline(0, color=COLOURS[1], lw=1)
@@ -106,7 +106,7 @@ def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: fl
     ax.axvspan(-100 * difference, 100 * difference, color="#F0F0F0", lw=0, zorder=0)
     ax.axvline(0, color="black", lw=0.8)
     for place, row in enumerate(rows.itertuples()):
-        style: Any = {"color": _APART if row.low > 0 or row.high < 0 else _OPEN}
+        style: Any = {"color": _APART if row.low > 0 or row.high < 0 else GREY}
         ax.plot([100 * row.low, 100 * row.high], [-place, -place], lw=2, solid_capstyle="round", **style)
         ax.plot(100 * row.value, -place, "o", markersize=6, **style)
     ax.set_yticks(range(0, -len(rows), -1), [f"{literal(row.what)}, n = {row.count}" for row in rows.itertuples()])

@@ -16,7 +16,7 @@ from equipoise.arrays import Floats, Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
-from equipoise.plots import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, GREY, literal, look, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
 _BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8}
@@ -43,13 +43,13 @@ def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Ax
 
     ``weights`` has the columns WC and pw, the ends of the slope; ``scores`` are those of `gfrc.nugget_scores`.
     """
-    ax.plot(weights["WC"], weights["pw"], color="#9A9A9A")
+    ax.plot(weights["WC"], weights["pw"], color=GREY)
     for row, align, shift in zip(weights.itertuples(), ("left", "right"), ((8, 2), (4, -16)), strict=True):
         ax.plot(row.WC, row.pw, "|", color="black", markersize=10)
         note(ax, f"pw = {row.pw:g} at WC = {row.WC:g}", (row.WC, row.pw), shift, ha=align)
     for number, (run, part) in enumerate(scores.groupby("run", sort=False)):
-        label = f"{literal(run)}: {len(part)} relevant nuggets"
-        ax.plot(part["wc"], part["pw"], label=label, markersize=7, linestyle="none", alpha=0.8, **look(number))
+        style = look(number) | {"markersize": 7, "markerfacecolor": (look(number)["color"], 0.5), "linestyle": "none"}
+        ax.plot(part["wc"], part["pw"], label=f"{literal(run)}: {len(part)} relevant nuggets", **style)
     ax.set(xlabel="Word position WC of the nugget's last word [words]", ylabel="Position weight pw", ylim=(-0.16, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
     ax.legend(loc="center right")
@@ -124,7 +124,7 @@ def _names(ax: Axes, places: Floats, names: Sequence[str], height: float, right:
     for place, name in zip(places, names, strict=True):
         x = max(place, x + 0.02 * right)
         if name:
-            ax.plot([place, x], [height + 0.08, height + 0.4], color="#9A9A9A", lw=0.6)
+            ax.plot([place, x], [height + 0.08, height + 0.4], color=GREY, lw=0.6)
             note(ax, literal(name), (x, height + 0.4), (0, 3), **slanted)
 
 
@@ -141,7 +141,7 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
         ax.plot(across.loc[values.index], values, linestyle="none", markersize=8, label=label, **look(index))
     lowest = upwards.groupby("run", sort=False)["value"].min()
     for run, x in across.items():
-        ax.axvline(x, color="#BBBBBB", lw=0.8, zorder=0)
+        ax.axvline(x, color=GREY, lw=0.8, zorder=0)
         note(ax, literal(run), (x, lowest.loc[run]), (5, -14), fontsize=9)
     ax.set(xlabel="Relevance score R", ylabel="Group fairness score GF", ylim=(0, 1))
     ax.set_xlim(0, float(across.max()) * 1.35 or 1.0)

@@ -24,7 +24,7 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
     """
     script = spread[spread["permutation"] == 0].set_index("topic")["value"]
     samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in script.index]
-    line, box = {"color": COLOURS[0]}, {"facecolor": COLOURS[5], "edgecolor": COLOURS[0]}
+    line, box = {"color": COLOURS[0]}, {"facecolor": (COLOURS[0], 0.3), "edgecolor": COLOURS[0]}
     styles: dict[str, Any] = {"whiskerprops": line, "capprops": line, "medianprops": {"color": "black"}}
     names = list(map(literal, script.index))
     ax.boxplot(samples, tick_labels=names, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)

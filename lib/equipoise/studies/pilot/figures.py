@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from equipoise.plots import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, GREY, literal, look, note
 
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "oo": ("#6BBF8A", "useful, useful"),
@@ -83,7 +83,7 @@ def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapp
             colour = look(number)["color"]
             ax.plot(rows["rank"], rows["value_x"], lw=1, color=colour)
             size = 8 + 500 * rows["value_y"]
-            ax.scatter(rows["rank"], rows["value_x"], s=size, color=colour, alpha=0.7, lw=0)
+            ax.scatter(rows["rank"], rows["value_x"], s=size, color=(colour, 0.6), edgecolor=colour, lw=1)
         nobody = [literal(run) for run in runs if run not in set(of_set["run"])]
         if nobody:
             said = f"{', '.join(nobody)}: nothing relevant,\nnobody leaves"
@@ -92,7 +92,7 @@ def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapp
         ax.set_title(f"{literal(attribute)}: {measure}, topic {literal(topic)}", loc="left", fontsize=10)
         ax.label_outer()
     sizes = {f"{share:.0%} of the users": 8 + 500 * share for share in (0.05, 0.25, 0.5)}
-    keys = [axes[0].scatter([], [], s=size, color="#9A9A9A", lw=0, label=label) for label, size in sizes.items()]
+    keys = [axes[0].scatter([], [], s=size, color=GREY, lw=0, label=label) for label, size in sizes.items()]
     colours = [Patch(color=look(number)["color"], label=literal(run)) for number, run in enumerate(runs)]
     where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys) + len(runs)}
     axes[0].get_figure().legend(handles=[*colours, *keys], **where)  # type: ignore[union-attr]
@@ -109,7 +109,9 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     for row, model in enumerate(models):
         part = clusters[clusters["stop model"] == model]
         colour = look(row)["color"]
-        ax.scatter(part["wc"], np.full(len(part), row), s=600 * part["probability"], color=colour, alpha=0.75, lw=0)
+        ax.scatter(
+            part["wc"], np.full(len(part), row), s=600 * part["probability"], color=(colour, 0.6), edgecolor=colour
+        )
         ax.plot(part["wc"], np.full(len(part), row), "|", color="#444444", markersize=5, markeredgewidth=0.8)
         score = scores[scores["stop model"] == model].iloc[0]
         for place, text in ((1.02, f"{1 - score['leave at a nugget']:.1%}"), (1.2, f"{score['GFRC2']:.4f}")):
@@ -155,7 +157,7 @@ def other_annotations(axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.D
         rows = intervals[(intervals["attribute"] == lead.attribute) & (intervals["measure"] == lead.measure)]
         for row in rows.itertuples():
             place = runs.index(row.run)
-            ax.plot([row.low, row.high], [place, place], color=COLOURS[place], lw=3, alpha=0.5)
+            ax.plot([row.low, row.high], [place, place], color=COLOURS[place], lw=1.6)
             ax.plot(row.value, place, color=COLOURS[place], marker="os"[place])
         ax.set_title(literal(f"{lead.measure} {lead.attribute}".strip()), loc="left", fontsize=10)
         ax.text(1, 1.02, f"ahead in {lead[-1]:.0%}", transform=ax.transAxes, ha="right", va="bottom", fontsize=9)
