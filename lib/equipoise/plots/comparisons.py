@@ -55,7 +55,13 @@ def compared_runs(axes: Sequence[Axes], found: Comparison, level: float) -> Sequ
         right.plot(row.difference, height[row.a] + 0.22, "D", markersize=5, **sure)
     right.axvline(0, color=COLOURS[1], lw=1)
     note(
-        right, "the others are held against it", (0, height[against]), (6, 0), fontsize=8, color=COLOURS[1], va="center"
+        right,
+        "the others are held against it",
+        (0, height[against]),
+        (6, 0),
+        fontsize=8.5,
+        color=COLOURS[1],
+        va="center",
     )
     right.set(xlabel=f"Difference from {literal(against)}: topics (grey), mean with interval")
     right.set_title("blue: significant", loc="right", fontsize=9, color=_APART)
@@ -74,7 +80,7 @@ def correlation_matrix(ax: Axes, table: pd.DataFrame) -> Axes:
         dark = abs(row.tau) > 0.6
         text = f"{row.tau:.2f}\n[{row.low:.2f}, {row.high:.2f}]"
         at = (place[row.a], place[row.b])
-        ax.text(*at, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
+        ax.text(*at, text, ha="center", va="center", fontsize=8.5, color="white" if dark else "black")
     image = ax.imshow(shown[:, :-1], cmap="RdBu", vmin=-1, vmax=1)
     ax.set_xticks(range(len(names) - 1), [literal(name) for name in names[:-1]], rotation=40, ha="right")
     ax.set_yticks(range(1, len(names)), [literal(name) for name in names[1:]])
@@ -91,7 +97,7 @@ def significance_curves(ax: Axes, curves: pd.DataFrame, level: float) -> Axes:
         ax.plot(part["place"], part["p"], label=literal(measure), **style)
     ax.axhline(1 - level, color="black", lw=0.8, ls="--")
     pairs = int(curves["place"].max())
-    note(ax, f"p = {1 - level:.2g}", (pairs, 1 - level), (0, 3), ha="right", fontsize=8)
+    note(ax, f"p = {1 - level:.2g}", (pairs, 1 - level), (0, 3), ha="right", fontsize=8.5)
     ax.set(xlabel="Pairs of runs, by falling p of each measure", ylabel="Achieved significance level p")
     ax.set(xlim=(0, pairs + 1), ylim=(0, 1.02))
     ax.legend(loc="lower left")

@@ -19,7 +19,7 @@ from equipoise.nuggets import NuggetTable
 from equipoise.plots import COLOURS, GREY, literal, look, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
-_BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8}
+_BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8.5}
 _WORDS = "Word position in the conversation [words]"
 
 
@@ -107,7 +107,7 @@ def annotated_conversations(
                 for x, value in ((1.06, share), (1.12, target)):
                     ax.text(x, group, f"{value:.0%}", transform=ax.get_yaxis_transform(), **_BESIDE)
             ax.set_ylim(len(attribute.groups) - 0.45, -0.5)
-            ax.set_yticks(range(len(attribute.groups)), map(literal, attribute.groups), fontsize=8)
+            ax.set_yticks(range(len(attribute.groups)), map(literal, attribute.groups), fontsize=8.5)
             ax.set_ylabel(literal(name), rotation=0, ha="right", va="center", labelpad=4)
             ax.tick_params(left=False)
         for x, head in ((1.06, "nuggets"), (1.12, "target")):
@@ -119,7 +119,7 @@ def annotated_conversations(
 
 def _names(ax: Axes, places: Floats, names: Sequence[str], height: float, right: float) -> None:
     """Write names above places, apart enough to read, with a line to each."""
-    slanted = {"rotation": 60, "rotation_mode": "anchor", "fontsize": 8, "ha": "left", "va": "center"}
+    slanted = {"rotation": 60, "rotation_mode": "anchor", "fontsize": 8.5, "ha": "left", "va": "center"}
     x = -np.inf
     for place, name in zip(places, names, strict=True):
         x = max(place, x + 0.02 * right)
@@ -154,7 +154,7 @@ def user_clusters(
 ) -> Sequence[Axes]:
     """Draw utility and group fairness of the user clusters, an axis for each run (gfrc2 Figures 4 and 5).
 
-    ``axes`` share their x axis, so that conversations can be compared.
+    All show as many words, so that conversations can be compared.
     """
     lines = {"utility (GNP)": "GNP"} | {f"fairness ({name})": column_names(a)[-1] for name, a in attributes.items()}
     for ax, (run, part) in zip(axes, clusters.groupby("run", sort=False), strict=True):
@@ -162,8 +162,8 @@ def user_clusters(
             ax.plot(part["wc"], part[column], **look(index))
             note(ax, literal(label), (part["wc"].iloc[-1], part[column].iloc[-1]), (8, -3), color=look(index)["color"])
         ax.set(ylabel="Score", ylim=(0, 1), xlim=(0, clusters["wc"].max() * 1.3))
+        ax.set_xlabel("Word position where the user cluster leaves [words]")
         ax.set_title(literal(run), loc="left", fontsize=10)
-    axes[-1].set_xlabel("Word position where the user cluster leaves [words]")
     return axes
 
 
@@ -181,7 +181,7 @@ def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversat
         tip = (cluster.wc + 0.5, cluster.Experience)
         ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
         note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
-    ax.annotate("relevant nuggets", (1, -0.07), fontsize=8, color=COLOURS[0], va="center")
+    ax.annotate("relevant nuggets", (1, -0.07), fontsize=8.5, color=COLOURS[0], va="center")
     ax.set(xlabel=_WORDS, ylabel="Experience of the cluster that leaves here")
     ax.set(ylim=(-0.14, 1), yticks=np.linspace(0, 1, 6), xlim=(0, right + 1))
     return ax

@@ -1,4 +1,4 @@
-"""Figures of the pilot study: outcomes of conversations, who leaves, what measures reward, what annotators change."""
+"""Figures of the pilot study: outcomes of conversations, who leaves, what annotators change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
         colour, _ = _PATTERNS.get(pair, ("white", ""))
         ax.add_patch(Rectangle((left, row), 2, 1, facecolor=colour, edgecolor="white", linewidth=2))
         for turn, mark in enumerate(pair):
-            ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center")
+            ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center_baseline")
     centres = [2.15 * column + 0.5 + turn for column in range(len(runs)) for turn in (0, 1)]
     ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
     for column, run in enumerate(runs):
@@ -58,10 +58,10 @@ def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes
     for place, (name, said) in enumerate(turns):
         colour = "#E4E4E4" if name.startswith("S") else "#CFCFCF"
         ax.add_patch(Rectangle((place, 0.45), 0.86, 0.5, facecolor=colour))
-        ax.text(place + 0.43, 0.7, f"{name}\n{said}", ha="center", va="center", fontsize=8)
+        ax.text(place + 0.43, 0.7, f"{name}\n{said}", ha="center", va="center", fontsize=8.5)
         if place:
             ax.annotate("", (place, 0.7), (place - 0.14, 0.7), arrowprops={"arrowstyle": "->"})
-    ax.annotate(breakdown, (1.43, 0.45), (1.43, 0.02), ha="center", fontsize=8, arrowprops={"arrowstyle": "<-"})
+    ax.annotate(breakdown, (1.43, 0.45), (1.43, 0.02), ha="center", fontsize=8.5, arrowprops={"arrowstyle": "<-"})
     ax.set(xlim=(-0.05, len(turns)), ylim=(-0.1, 1))
     ax.axis("off")
     return ax
@@ -117,33 +117,11 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
         for place, text in ((1.02, f"{1 - score['leave at a nugget']:.1%}"), (1.2, f"{score['GFRC2']:.4f}")):
             ax.text(place, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     for place, text in ((1.02, "leave with\nnothing"), (1.2, "GFRC2")):
-        ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8)
+        ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8.5)
     ax.set_xlim(0, max(ax.get_xlim()[1], clusters["wc"].max() * 1.1))  # the axis may be shared
     ax.set(ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
     ax.set_yticks(range(len(models)), models)
     ax.set_title(literal(clusters["run"].iloc[0]), loc="left", fontsize=10, pad=14)
-    return ax
-
-
-def properties(ax: Axes, grid: pd.DataFrame) -> Axes:
-    """Draw which measure keeps which property: columns measure and one for each property, a word in each cell.
-
-    A cell that breaks it says in which share of the conversations, on the darker colour; ``blind`` is grey.
-    """
-    words = grid.set_index("measure")
-    for row, (_, cells) in enumerate(words.iterrows()):
-        for column, word in enumerate(cells):
-            colour = {"kept": "#FFFFFF", "blind": "#E4E4E4"}.get(word, "#F3B183")
-            ax.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="#BBBBBB", linewidth=0.6))
-            weight = "normal" if word in ("kept", "blind") else "bold"
-            ax.text(column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=9, weight=weight)
-    ax.set(xlim=(0, words.shape[1]), ylim=(len(words), 0))
-    ax.set_xticks(np.arange(words.shape[1]) + 0.5, [name.replace(" ", "\n", 1) for name in words], fontsize=9)
-    ax.set_yticks(np.arange(len(words)) + 0.5, words.index)
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
     return ax
 
 
@@ -163,5 +141,5 @@ def other_annotations(axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.D
         ax.text(1, 1.02, f"ahead in {lead[-1]:.0%}", transform=ax.transAxes, ha="right", va="bottom", fontsize=9)
         ax.set(ylim=(len(runs) - 0.5, -0.5), xlim=(0, None))
         ax.set_yticks(range(len(runs)), [literal(run) for run in runs])
-        ax.locator_params(axis="x", nbins=4)
+        ax.locator_params(axis="x", nbins=3)
     return axes
