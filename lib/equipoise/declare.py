@@ -307,7 +307,7 @@ class Measure:
     def told(self, option: OpenChoice) -> str:
         """What an option decides, in a sentence: the option's own, or that of the function's documentation."""
         found = re.search(rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)", self._documentation, re.M)
-        words = option.help or (" ".join(found[1].split()) if found else "")
+        words = re.sub(r"\s+\[.*\]$", "", option.help) or (" ".join(found[1].split()) if found else "")
         return f"{re.split(r'[.] (?=[A-Z])', words)[0].rstrip('.')}." if words else ""
 
 

@@ -125,7 +125,7 @@ def test_orders_needed_for_a_margin() -> None:
     exact = exact.assign(sd=[0.1, 0.2], minimum=[0.1, 0.1], maximum=[0.5, 0.9])
     table = tables.orders_needed(exact, [0.05]).iloc[0]
     assert table["range / mean"] == pytest.approx(0.6 / 0.3)
-    needed = int(table["orders for +-0.05"])
+    needed = int(table["orders for ±0.05"])
     errors = standard_errors(exact, [needed, int(needed * 0.9)]).set_index("permutations")["standard error"]
     assert 1.96 * errors[needed] <= 0.05 < 1.96 * errors[int(needed * 0.9)]
 
@@ -195,8 +195,8 @@ def test_what_the_interaction_changes_is_said_with_every_test() -> None:
     without = pd.DataFrame({"source": ["permutation(topic)", "model"], "F": [0.7, 200.0], "p": [0.99, 1e-99]})
     after, by_chance = without.assign(F=[2.9, 5.4], p=[1e-9, 0.0007]), {"permutation(topic)": 0.001, "model": 0.002}
     said = sentences.interaction(without, after, by_chance)
-    assert "F = 0.70 (p = 0.99); once it is taken out, F = 2.90 (p = 1e-09; by randomisation p = 0.001)" in said
-    assert "F = 200.00 against that residual (p = 1e-99), and with F = 5.40 over conversations (p = 0.0007;" in said
+    assert "F = 0.70 (p = 0.99); once it is taken out, F = 2.90 (p < 0.0001; by randomisation p = 0.001)" in said
+    assert "F = 200.00 against that residual (p < 0.0001), and with F = 5.40 over conversations (p = 0.0007;" in said
 
 
 def test_what_figures_show_is_said_in_numbers() -> None:

@@ -43,11 +43,11 @@ def test_one_more_nugget_of_the_majority() -> None:
     frame = pd.read_csv(project.data("conversations", "R112.csv"), dtype=str, keep_default_na=False)
     more = claims.one_more_nugget(frame, SETS, patience=1000, ordinal="rnod", nominal="jsd")
     printed = printed_table("gfrc2/table-3").set_index("run").astype(float)
-    for row in more[more["as given"] == 1].itertuples():
+    for row in more[more["added"] == 0].itertuples():
         assert round(row.EGF, 6) == printed.loc[row.run, f"EGF {row.attribute}"]
-    copwa = more[(more["run"] == "COPWA-CS-QD-MN-2") & (more["attribute"] == "PRONOUN")].set_index("as given")
+    copwa = more[(more["run"] == "COPWA-CS-QD-MN-2") & (more["attribute"] == "PRONOUN")].set_index("added")
     seventh = distribution_similarity([6 / 7, 1 / 7, 0], [1 / 3] * 3, "jsd") / 1000
-    assert copwa.loc[0, "EGF"] - copwa.loc[1, "EGF"] == pytest.approx(seventh, rel=1e-9)
+    assert copwa.loc[1, "EGF"] - copwa.loc[0, "EGF"] == pytest.approx(seventh, rel=1e-9)
     assert list(copwa["nuggets"]) == [6, 7]
     found = claims.quantity(more, "COPWA-CS-QD-MN-2", "PRONOUN")
     assert found.estimate == pytest.approx(seventh)

@@ -92,7 +92,9 @@ def test_what_figures_show_is_said_in_numbers() -> None:
     outcomes = [("x", "1", "oo"), ("x", "2", "ox"), ("x", "3", "xo"), ("x", "4", "xx"), ("x", "5", "x-")]
     turns = [(run, topic, turn + 1, pair[turn]) for run, topic, pair in outcomes for turn in (0, 1)]
     said = sentences.outcomes_in_words(pd.DataFrame(turns, columns=["run", "topic", "turn", "outcome"]))
-    assert said == "both turns are useful in 1 of 5 conversations, only one in 2, neither in 1, and 1 break down"
+    assert (
+        said == "both turns are useful in 1 of 5 conversations, just one of them in 2, neither in 1, and 1 break down"
+    )
     scores = pd.DataFrame({"run": ["a", "a", "b"], "wc": [10, 20, 30]})
     assert sentences.where_nuggets_stand(scores) == "a has 2 between words 10 and 20, b has 1 between words 30 and 30"
     totals = [("a", "", "R", 0.5), ("a", "X", "GF", 0.25), ("a", "", "GF", 0.9), ("b", "", "R", 0.1)]

@@ -16,8 +16,12 @@ from matplotlib.figure import Figure
 
 from equipoise.problems import plain
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B6914", "#444444")
-"""Categories, in the order they are used (after Okabe and Ito; yellow, which is faint on white, replaced)."""
+COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")
+"""Categories, in the order they are used: each 3 to 1 on the light and on the dark page, and apart from the others for
+those who do not see red or green apart."""
+
+GREY = "#8A8A8A"
+"""What is beside the point but must be seen."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 

@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from equipoise.arrays import Floats
-from equipoise.plots import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, GREY, literal, look, note
 from equipoise.statistics import Comparison
 
-_APART, _OPEN = COLOURS[0], "#8A8A8A"
+_APART = COLOURS[0]
 
 
 def _heaped(values: Floats, width: float) -> Floats:
@@ -46,16 +46,22 @@ def compared_runs(axes: Sequence[Axes], found: Comparison, level: float) -> Sequ
     left.grid(visible=False, axis="y")
     for run, part in found.topics.groupby("run", sort=False):
         values = part["difference"].to_numpy(dtype=np.float64)
-        right.plot(values, height[run] - 0.12 + _heaped(values, 0.26), "o", color="#BDBDBD", markersize=2.6, lw=0)
+        right.plot(values, height[run] - 0.12 + _heaped(values, 0.26), "o", color=GREY, markersize=2.6, lw=0)
     swapped = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
     swapped[["difference", "low", "high"]] *= -1
     for row in pd.concat([pairs, swapped]).query("b == @against").itertuples():
-        sure: Any = {"color": _APART if row.p_corrected <= 1 - level + 1e-12 else _OPEN}
+        sure: Any = {"color": _APART if row.p_corrected <= 1 - level + 1e-12 else GREY}
         right.plot([row.low, row.high], [height[row.a] + 0.22] * 2, lw=2, solid_capstyle="round", **sure)
         right.plot(row.difference, height[row.a] + 0.22, "D", markersize=5, **sure)
     right.axvline(0, color=COLOURS[1], lw=1)
     note(
-        right, "the others are held against it", (0, height[against]), (6, 0), fontsize=8, color=COLOURS[1], va="center"
+        right,
+        "the others are held against it",
+        (0, height[against]),
+        (6, 0),
+        fontsize=8.5,
+        color=COLOURS[1],
+        va="center",
     )
     right.set(xlabel=f"Difference from {literal(against)}: topics (grey), mean with interval")
     right.set_title("blue: significant", loc="right", fontsize=9, color=_APART)
@@ -74,7 +80,7 @@ def correlation_matrix(ax: Axes, table: pd.DataFrame) -> Axes:
         dark = abs(row.tau) > 0.6
         text = f"{row.tau:.2f}\n[{row.low:.2f}, {row.high:.2f}]"
         at = (place[row.a], place[row.b])
-        ax.text(*at, text, ha="center", va="center", fontsize=8, color="white" if dark else "black")
+        ax.text(*at, text, ha="center", va="center", fontsize=8.5, color="white" if dark else "black")
     image = ax.imshow(shown[:, :-1], cmap="RdBu", vmin=-1, vmax=1)
     ax.set_xticks(range(len(names) - 1), [literal(name) for name in names[:-1]], rotation=40, ha="right")
     ax.set_yticks(range(1, len(names)), [literal(name) for name in names[1:]])
@@ -91,7 +97,7 @@ def significance_curves(ax: Axes, curves: pd.DataFrame, level: float) -> Axes:
         ax.plot(part["place"], part["p"], label=literal(measure), **style)
     ax.axhline(1 - level, color="black", lw=0.8, ls="--")
     pairs = int(curves["place"].max())
-    note(ax, f"p = {1 - level:.2g}", (pairs, 1 - level), (0, 3), ha="right", fontsize=8)
+    note(ax, f"p = {1 - level:.2g}", (pairs, 1 - level), (0, 3), ha="right", fontsize=8.5)
     ax.set(xlabel="Pairs of runs, by falling p of each measure", ylabel="Achieved significance level p")
     ax.set(xlim=(0, pairs + 1), ylim=(0, 1.02))
     ax.legend(loc="lower left")
@@ -106,7 +112,7 @@ def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: fl
     ax.axvspan(-100 * difference, 100 * difference, color="#F0F0F0", lw=0, zorder=0)
     ax.axvline(0, color="black", lw=0.8)
     for place, row in enumerate(rows.itertuples()):
-        style: Any = {"color": _APART if row.low > 0 or row.high < 0 else _OPEN}
+        style: Any = {"color": _APART if row.low > 0 or row.high < 0 else GREY}
         ax.plot([100 * row.low, 100 * row.high], [-place, -place], lw=2, solid_capstyle="round", **style)
         ax.plot(100 * row.value, -place, "o", markersize=6, **style)
     ax.set_yticks(range(0, -len(rows), -1), [f"{literal(row.what)}, n = {row.count}" for row in rows.itertuples()])

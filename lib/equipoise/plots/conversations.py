@@ -16,10 +16,10 @@ from equipoise.arrays import Floats, Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
-from equipoise.plots import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, GREY, literal, look, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
-_BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8}
+_BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8.5}
 _WORDS = "Word position in the conversation [words]"
 
 
@@ -43,13 +43,13 @@ def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Ax
 
     ``weights`` has the columns WC and pw, the ends of the slope; ``scores`` are those of `gfrc.nugget_scores`.
     """
-    ax.plot(weights["WC"], weights["pw"], color="#9A9A9A")
+    ax.plot(weights["WC"], weights["pw"], color=GREY)
     for row, align, shift in zip(weights.itertuples(), ("left", "right"), ((8, 2), (4, -16)), strict=True):
         ax.plot(row.WC, row.pw, "|", color="black", markersize=10)
         note(ax, f"pw = {row.pw:g} at WC = {row.WC:g}", (row.WC, row.pw), shift, ha=align)
     for number, (run, part) in enumerate(scores.groupby("run", sort=False)):
-        label = f"{literal(run)}: {len(part)} relevant nuggets"
-        ax.plot(part["wc"], part["pw"], label=label, markersize=7, linestyle="none", alpha=0.8, **look(number))
+        style = look(number) | {"markersize": 7, "markerfacecolor": (look(number)["color"], 0.5), "linestyle": "none"}
+        ax.plot(part["wc"], part["pw"], label=f"{literal(run)}: {len(part)} relevant nuggets", **style)
     ax.set(xlabel="Word position WC of the nugget's last word [words]", ylabel="Position weight pw", ylim=(-0.16, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
     ax.legend(loc="center right")
@@ -107,7 +107,7 @@ def annotated_conversations(
                 for x, value in ((1.06, share), (1.12, target)):
                     ax.text(x, group, f"{value:.0%}", transform=ax.get_yaxis_transform(), **_BESIDE)
             ax.set_ylim(len(attribute.groups) - 0.45, -0.5)
-            ax.set_yticks(range(len(attribute.groups)), map(literal, attribute.groups), fontsize=8)
+            ax.set_yticks(range(len(attribute.groups)), map(literal, attribute.groups), fontsize=8.5)
             ax.set_ylabel(literal(name), rotation=0, ha="right", va="center", labelpad=4)
             ax.tick_params(left=False)
         for x, head in ((1.06, "nuggets"), (1.12, "target")):
@@ -119,12 +119,12 @@ def annotated_conversations(
 
 def _names(ax: Axes, places: Floats, names: Sequence[str], height: float, right: float) -> None:
     """Write names above places, apart enough to read, with a line to each."""
-    slanted = {"rotation": 60, "rotation_mode": "anchor", "fontsize": 8, "ha": "left", "va": "center"}
+    slanted = {"rotation": 60, "rotation_mode": "anchor", "fontsize": 8.5, "ha": "left", "va": "center"}
     x = -np.inf
     for place, name in zip(places, names, strict=True):
         x = max(place, x + 0.02 * right)
         if name:
-            ax.plot([place, x], [height + 0.08, height + 0.4], color="#9A9A9A", lw=0.6)
+            ax.plot([place, x], [height + 0.08, height + 0.4], color=GREY, lw=0.6)
             note(ax, literal(name), (x, height + 0.4), (0, 3), **slanted)
 
 
@@ -141,7 +141,7 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
         ax.plot(across.loc[values.index], values, linestyle="none", markersize=8, label=label, **look(index))
     lowest = upwards.groupby("run", sort=False)["value"].min()
     for run, x in across.items():
-        ax.axvline(x, color="#BBBBBB", lw=0.8, zorder=0)
+        ax.axvline(x, color=GREY, lw=0.8, zorder=0)
         note(ax, literal(run), (x, lowest.loc[run]), (5, -14), fontsize=9)
     ax.set(xlabel="Relevance score R", ylabel="Group fairness score GF", ylim=(0, 1))
     ax.set_xlim(0, float(across.max()) * 1.35 or 1.0)
@@ -154,7 +154,7 @@ def user_clusters(
 ) -> Sequence[Axes]:
     """Draw utility and group fairness of the user clusters, an axis for each run (gfrc2 Figures 4 and 5).
 
-    ``axes`` share their x axis, so that conversations can be compared.
+    All show as many words, so that conversations can be compared.
     """
     lines = {"utility (GNP)": "GNP"} | {f"fairness ({name})": column_names(a)[-1] for name, a in attributes.items()}
     for ax, (run, part) in zip(axes, clusters.groupby("run", sort=False), strict=True):
@@ -162,8 +162,8 @@ def user_clusters(
             ax.plot(part["wc"], part[column], **look(index))
             note(ax, literal(label), (part["wc"].iloc[-1], part[column].iloc[-1]), (8, -3), color=look(index)["color"])
         ax.set(ylabel="Score", ylim=(0, 1), xlim=(0, clusters["wc"].max() * 1.3))
+        ax.set_xlabel("Word position where the user cluster leaves [words]")
         ax.set_title(literal(run), loc="left", fontsize=10)
-    axes[-1].set_xlabel("Word position where the user cluster leaves [words]")
     return axes
 
 
@@ -181,7 +181,7 @@ def user_model(ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversat
         tip = (cluster.wc + 0.5, cluster.Experience)
         ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
         note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
-    ax.annotate("relevant nuggets", (1, -0.07), fontsize=8, color=COLOURS[0], va="center")
+    ax.annotate("relevant nuggets", (1, -0.07), fontsize=8.5, color=COLOURS[0], va="center")
     ax.set(xlabel=_WORDS, ylabel="Experience of the cluster that leaves here")
     ax.set(ylim=(-0.14, 1), yticks=np.linspace(0, 1, 6), xlim=(0, right + 1))
     return ax

@@ -24,7 +24,7 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
     """
     script = spread[spread["permutation"] == 0].set_index("topic")["value"]
     samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in script.index]
-    line, box = {"color": COLOURS[0]}, {"facecolor": COLOURS[5], "edgecolor": COLOURS[0]}
+    line, box = {"color": COLOURS[0]}, {"facecolor": (COLOURS[0], 0.3), "edgecolor": COLOURS[0]}
     styles: dict[str, Any] = {"whiskerprops": line, "capprops": line, "medianprops": {"color": "black"}}
     names = list(map(literal, script.index))
     ax.boxplot(samples, tick_labels=names, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)
@@ -47,11 +47,14 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
         values = wins.to_numpy(dtype=np.float64) * 100
         ax.imshow(np.ma.masked_invalid(values), cmap="RdBu", vmin=0, vmax=100, aspect="auto")
         for row, column in np.argwhere(np.isfinite(values)):
-            style: dict[str, Any] = {"color": "white" if abs(values[row, column] - 50) > 32 else "black", "fontsize": 8}
+            style: dict[str, Any] = {
+                "color": "white" if abs(values[row, column] - 50) > 32 else "black",
+                "fontsize": 8.5,
+            }
             ax.text(column, row, f"{values[row, column]:.0f}", ha="center", va="center", **style)
         ax.set_title(f"Conversation {literal(topic)}", fontsize=10)
-        ax.set_xticks(range(len(runs)), names, rotation=45, ha="right", fontsize=8)
-        ax.set_yticks(range(len(runs)), names, fontsize=8)
+        ax.set_xticks(range(len(runs)), names, rotation=45, ha="right", fontsize=8.5)
+        ax.set_yticks(range(len(runs)), names, fontsize=8.5)
         ax.grid(visible=False)
     return axes
 

@@ -55,11 +55,12 @@ def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str,
 
 def verdicts(row: Mapping[str, str]) -> str:
     """The verdicts on the findings of an artefact, counted in words."""
-    return ", ".join(_counted(row[column], said) for column, said in JUDGED.items() if row[column])
+    return ", ".join(counted(row[column], said) for column, said in JUDGED.items() if row[column])
 
 
-def _counted(count: str, said: str) -> str:
-    return f"{count} {'hold' if said == 'holds' and count != '1' else said}"
+def counted(count: object, said: str) -> str:
+    """How many findings hold, are contradicted and so on."""
+    return f"{count} {'hold' if said == 'holds' and str(count) != '1' else said}"
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Ledger:
         counts = self.table["status"].value_counts()
         total = ", ".join(f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts)
         sums = {said: pd.to_numeric(self.table[column]).sum() for column, said in JUDGED.items()}
-        found = ", ".join(_counted(f"{total:.0f}", said) for said, total in sums.items())
+        found = ", ".join(counted(f"{total:.0f}", said) for said, total in sums.items())
         lines = [f"# Ledger\n\n{len(self.table)} tables and figures of four papers: {total}.\n\n"]
         lines += [f"Findings of the papers: {found}; each is on its own line of [claims.csv](claims.csv).\n\n"]
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]

@@ -27,6 +27,7 @@ from equipoise import plots, project
 from equipoise.problems import plain
 from equipoise.writing import write_csv
 from equipoise.reports.claims import VERDICTS, Evidence, judged
+from equipoise.reports.ledger import counted
 from equipoise.reports.printed import Comparison, artefacts, compare
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE, write_manifest
 from equipoise.reports.provenance import direct_requirements, loaded_modules, loaded_versions
@@ -224,10 +225,10 @@ class Report:
         rows, notes = [], []
         for name, record in self._records.items():
             found = [claim["verdict"] for claim in record["claims"] if claim["kind"] == "finding"]
-            findings = ", ".join(f"{found.count(said)} {said}" for said in VERDICTS if said in found)
+            findings = ", ".join(counted(found.count(said), said) for said in VERDICTS if said in found)
             status = "variant" if self._variant else record["status"]
-            rows.append([name, status, record["cells"] or "", len(record["differences"]) or "", findings])
-            notes += [f"{name}, {line}" for line in difference_lines(record["differences"])]
+            rows.append([self._label(name), status, record["cells"] or "", len(record["differences"]) or "", findings])
+            notes += [f"{self._label(name)}, {line}" for line in difference_lines(record["differences"])]
         used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct_requirements())
         return show_summary(rows, notes, used)
 
@@ -239,8 +240,11 @@ class Report:
     def _title(self, name: str, caption: str) -> str:
         if name not in self._known.index:
             return caption or name
-        row = self._known.loc[name]
-        return f"{row['paper']}, {str(row['artefact']).replace('-', ' ').capitalize()}: {caption or row['title']}"
+        return f"{self._label(name)}: {caption or self._known.loc[name, 'title']}"
+
+    def _label(self, name: str) -> str:
+        paper, artefact = self._known.loc[name, ["paper", "artefact"]]
+        return f"{paper}, {artefact.replace('-', ' ').capitalize()}"
 
     def _record(
         self, name: str, basis: Basis, data: str, note: str, files: list[str], comparison: Comparison | None

@@ -122,6 +122,8 @@ def _whole(column: pd.Series) -> bool:
 
 
 def _cell(value: object, decimals: int | None, chance: bool) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
     number = as_number(value)
     if number is None or decimals is None or isinstance(value, (int, np.integer)):
         return raw(value)
@@ -154,7 +156,7 @@ def _cells(
         column, place = table[name], table.columns.get_loc(name)
         decimals = None if name not in printed and _whole(column) else _decimals(printed.get(name, ()), column, digits)
         behind = table[marks[name]] if name in marks else [""] * len(table)
-        number = pd.api.types.is_numeric_dtype(column) or decimals is not None
+        number = column.dtype != bool and (pd.api.types.is_numeric_dtype(column) or decimals is not None)
         chance = name not in printed and str(name).split(" ")[0] == "p"
         found = zip([_cell(value, decimals, chance) for value in column], map(raw, behind), strict=True)
         parts.append(

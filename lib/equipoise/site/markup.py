@@ -57,6 +57,10 @@ _MATHML_ATTRIBUTES = _words(
     "lspace mathvariant maxsize minsize movablelimits rspace scriptlevel separator stretchy style symmetric width"
 )
 _CONVERTER = math_core.LatexToMathML()
+_NAME = re.compile(  # that of a function or quantity, not a product of letters; text and commands stay
+    r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
+    r"(?<![A-Za-z])(?!ijk)([A-Za-z]{3,}|[A-Z]{2}|wc|pw|uc)(?![A-Za-z])"
+)
 
 
 # --- what may pass ------------------------------------------------------------------------------------------------
@@ -82,9 +86,10 @@ def clean(markup: object) -> str:
 
 
 def formula(tex: str, *, block: bool = True) -> Markup:
-    """A formula as MathML; one that cannot be converted is shown as it is written."""
+    """A formula as MathML, names upright; one that cannot be converted is shown as it is written."""
+    upright = _NAME.sub(lambda found: rf"\mathrm{{{found[1]}}}" if found[1] else found[0], tex)
     try:
-        made = _CONVERTER.convert_with_local_state(tex, displaystyle=block)
+        made = _CONVERTER.convert_with_local_state(upright, displaystyle=block)
     except math_core.LatexError:
         return Markup('<code class="tex-error">{}</code>').format(tex)
     styles = {"color", "text-align", "padding-left", "padding-right"}

@@ -38,6 +38,7 @@ PICTURE = ("gfrc2", "figure-4")
 """The figure of the first page."""
 VARIANTS = "variants.html"
 """The page of what a reader has built with other parameters, which no committed report has."""
+NAMES = {name.lower(): name for name in ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")}
 LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
 
 
@@ -70,6 +71,20 @@ def _style() -> bytes:
     return (TEMPLATES / "site" / "style.css").read_bytes() + added.encode()
 
 
+def _said(identifier: str) -> str:
+    """An identifier in words, with names and numbers as they are written."""
+    text = re.sub(r"\[(.*)\]", r", \1", re.sub(r"(?<=\d)_(?=\d{3})", "", identifier)).replace("_", " ")
+    text = re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", text)
+    text = re.sub(r"\w+", lambda word: NAMES.get(word[0], word[0]), text)
+    return text[:1].upper() + text[1:]
+
+
+def work(key: str) -> str:
+    """The key of a work in words: its first author and year, or what the paper is called here."""
+    found = re.fullmatch(r"([a-z]+)(\d{4})", key)
+    return f"{found[1].capitalize()} {found[2]}" if found else key.replace("-ch", ", ch. ")
+
+
 def _performance() -> dict[str, list[tuple[str, str, str]]]:
     """What the kept benchmark run measured, by topic: the benchmark, of what, and the ratio."""
     path = project.root() / "data" / "outputs" / "benchmarks.json"
@@ -77,8 +92,7 @@ def _performance() -> dict[str, list[tuple[str, str, str]]]:
     topics: dict[str, list[tuple[str, str, str]]] = {}
     for name, ratios in sorted(kept.items()):
         module, _, test = name.partition("::")
-        topic = Path(module).stem.removeprefix("bench_").replace("_", " ").capitalize()
-        label = test.removeprefix("test_").replace("_", " ")
+        topic, label = _said(Path(module).stem.removeprefix("bench_")), _said(test.removeprefix("test_"))
         topics.setdefault(topic, []).extend((label, what, f"{ratio:g}") for what, ratio in ratios.items())
     return topics
 
@@ -198,7 +212,8 @@ def pages() -> dict[str, bytes]:
     table["chapter"] = table["artefact"].str.extract(r"-(\d+)\.", expand=False).fillna("")
     guides, menu = _guides(), _menu(notebooks, table, references)
     environment = _environment()
-    environment.filters |= {"formula": formula, "headings": headings, "symbol": symbol, "written": written}
+    filters = {"formula": formula, "headings": headings, "symbol": symbol, "work": work, "written": written}
+    environment.filters |= filters
     environment.globals |= {
         "explored": ["explore"] if explore.REPORT in notebooks else [],
         "guides": [(name, title) for name, (title, _) in guides.items()],

@@ -157,4 +157,5 @@ def fetch_judged() -> tuple[pd.DataFrame, pd.DataFrame]:
 def fetch_rewriting_runs(count: int) -> dict[str, pd.DataFrame]:
     """The first of the public rankings of the full collection, as columns query, document, rank, score, by name."""
     files = {name: registry.fetch("cqr_runs", f"results/bert_base_{name}.trec") for name in _REWRITING_RUNS[:count]}
-    return {name: trec.read_run(path).rename(columns={"topic": "query"}) for name, path in files.items()}
+    said = {name: name.removeprefix("run_").replace("_", "-") for name in files}
+    return {said[name]: trec.read_run(path).rename(columns={"topic": "query"}) for name, path in files.items()}

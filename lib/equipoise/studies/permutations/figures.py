@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from equipoise.plots import COLOURS
+from equipoise.plots import COLOURS, GREY, look
 from equipoise.plots.orders import SCRIPT_MARK
 
 _CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, for black letters
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
 _LINE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.2}
-_BAND: dict[str, Any] = {"color": COLOURS[5], "lw": 7, "alpha": 0.7}
+_BAND: dict[str, Any] = {"color": GREY, "lw": 7}
 
 
 def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Series) -> Axes:
@@ -82,7 +82,7 @@ def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFr
     left.set(xscale="log", xlabel="Permutations of each conversation", ylabel="Agreement with the exact ranking")
     left.legend(loc="lower right")
     for number, (run, part) in enumerate(errors.groupby("run", sort=False)):
-        right.plot(part["permutations"], part["standard error"], label=run, color=COLOURS[number % len(COLOURS)])
+        right.plot(part["permutations"], part["standard error"], label=run, markersize=4, **look(number))
     right.set(xscale="log", yscale="log", xlabel=left.get_xlabel(), ylabel="Standard error of the mean")
     right.legend()
     for ax in axes:
@@ -99,9 +99,9 @@ def dependence(ax: Axes, correlations: pd.DataFrame, first: str, second: str) ->
     for row, run in enumerate(runs):
         values = correlations.loc[correlations["run"] == run, "correlation"].dropna().sort_values().to_numpy()
         offsets = np.resize([0.0, 0.14, -0.14, 0.07, -0.07], len(values))
-        ax.plot(values, row + offsets, "o", color=COLOURS[0], alpha=0.6, markersize=5)
+        ax.plot(values, row + offsets, "o", color=COLOURS[0], markerfacecolor=(COLOURS[0], 0.4), markersize=5)
         ax.plot(np.median(values), row, "|", color="black", markersize=22, markeredgewidth=1.6)
-    ax.axvline(0, color="#888888", lw=0.8)
+    ax.axvline(0, color=GREY, lw=0.8)
     ax.set_yticks(range(len(runs)), runs)
     ax.set(xlim=(-1.03, 1.03), xlabel=f"Rank correlation of {first} and {second} over the orders of a conversation")
     return ax

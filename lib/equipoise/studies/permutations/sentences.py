@@ -44,7 +44,7 @@ def answer(
         "higher, averaged over conversations and systems.",
         f"{ranking.iloc[-1, 1]} orders of each conversation are enough to rank the systems as all orders do, and "
         f"{needed[margin].min()} to {needed[margin].max()} to know the mean of a system within "
-        f"{str(margin).removeprefix('orders for +-')}, both 19 times in 20.",
+        f"{str(margin).removeprefix('orders for ±')}, both 19 times in 20.",
         f"A language model that rewrites the utterances varies {steadier} with the order than systems that add the "
         f"previous utterance (the standard deviations differ by {_estimate(gain, '.3f')}).",
         f"For a system that was run on the script alone, a calibrated band meant to hold {LEVEL:.0%} of the orders "
@@ -76,7 +76,8 @@ def interaction(without: pd.DataFrame, with_it: pd.DataFrame, by_chance: Mapping
     before, after = (table.set_index("source")[["F", "p"]] for table in (without, with_it))
     nested, model = "permutation(topic)", "model"
     ratio = [f"F = {table.loc[source, 'F']:.2f}" for source in (nested, model) for table in (before, after)]
-    p = [f"p = {table.loc[source, 'p']:.2g}" for source in (nested, model) for table in (before, after)]
+    found = [table.loc[source, "p"] for source in (nested, model) for table in (before, after)]
+    p = [f"p = {value:.2g}" if value >= 1e-4 else "p < 0.0001" for value in found]
     return (
         f"As long as topic x model is part of the residual, as in MD1, {nested} has {ratio[0]} ({p[0]}); once it is "
         f"taken out, {ratio[1]} ({p[1]}; by randomisation p = {by_chance[nested]:.2g}). Systems differ with "

@@ -121,7 +121,7 @@ def orders_needed(exact: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame
     table = pd.DataFrame({"lowest": means["minimum"], "mean": means["mean"], "highest": means["maximum"]})
     table["range / mean"] = (means["maximum"] - means["minimum"]) / means["mean"]
     for margin in margins:
-        table[f"orders for +-{margin:g}"] = sizes[(1.96 * errors <= margin).to_numpy().argmax(axis=1)]
+        table[f"orders for ±{margin:g}"] = sizes[(1.96 * errors <= margin).to_numpy().argmax(axis=1)]
     return table.reset_index()
 
 

@@ -88,7 +88,7 @@ def one_more_nugget(
     """EGF in its two factors, as given and with one more nugget of the group that each run names most.
 
     ``frame`` is a table of nuggets as read from its file. The nugget added to each run stands at once behind its last
-    one and is as long. Columns are run, attribute, nuggets, given (1 where it is as given), leaving (the share of users
+    one and is as long. Columns are run, attribute, nuggets, added (how many), leaving (the share of users
     that leave at a nugget), similarity (the mean DistrSim that those have met) and EGF, their product.
     """
     tables = []
@@ -103,16 +103,16 @@ def one_more_nugget(
         table["entity"] = ""
         clusters = user_clusters(nugget_table(table, attributes), attributes, **settings)
         parts = factors(clusters).merge(clusters.groupby("run", sort=False).size().rename("nuggets").reset_index())
-        tables.append(parts[parts["part"] != UTILITY].assign(**{"as given": int(not extra)}))
+        tables.append(parts[parts["part"] != UTILITY].assign(added=int(extra)))
     names = {"part": "attribute", "served": "share leaving", "mean": "mean similarity", "expected": "EGF"}
-    columns = ["run", "attribute", "nuggets", "as given", "share leaving", "mean similarity", "EGF"]
+    columns = ["run", "attribute", "nuggets", "added", "share leaving", "mean similarity", "EGF"]
     return pd.concat(tables, ignore_index=True).rename(columns=names)[columns]
 
 
 def quantity(more: pd.DataFrame, run: str, name: str) -> Evidence:
     """How far one more nugget of the majority's group raises EGF."""
-    of_set = more[(more["run"] == run) & (more["attribute"] == name)].set_index("as given")["EGF"]
-    return Evidence(f"rise of EGF ({name}) of {run} by one more nugget", of_set[0] - of_set[1], reason=WHOLE)
+    of_set = more[(more["run"] == run) & (more["attribute"] == name)].set_index("added")["EGF"]
+    return Evidence(f"rise of EGF ({name}) of {run} by one more nugget", of_set[1] - of_set[0], reason=WHOLE)
 
 
 def quoted_gain(quote: str, table: pd.DataFrame) -> Evidence:

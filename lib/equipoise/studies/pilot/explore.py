@@ -83,7 +83,7 @@ def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
         for number, (name, rows) in enumerate(of_run.groupby("stop model", sort=False)):
             ax.plot(rows["patience"], rows["GFRC2"], label=name, markersize=4, **look(number))
         ax.set(xlabel="Patience L [words]", ylabel="GFRC2", ylim=(0, 1), title=run)
-    axes[-1].legend(title="Users leave by", fontsize=8)
+    axes[-1].legend(title="Users leave by", fontsize=8.5)
     return axes
 
 

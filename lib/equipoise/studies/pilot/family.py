@@ -120,11 +120,11 @@ def identities(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFram
             values(gfrc, "R", gains="exponential"),
             anywhere * 2 * patience / (patience + 1),
         ),
-        (f"GF ({some}), cumulative", "turns", ""): (
+        (f"GF ({some}), cumulative", "turns", "none"): (
             values(gfrc, "GF", some, distribution="cumulative", beyond_patience="ignored"),
             values(gfrc2, "EGF", some, stop_model="turns"),
         ),
-        (f"GF ({some}), each turn by itself", "turns", ""): (
+        (f"GF ({some}), each turn by itself", "turns", "none"): (
             values(gfrc, "GF", some, beyond_patience="ignored"),
             values(gfrc2, "EGF", some, stop_model="turns"),
         ),
@@ -191,7 +191,7 @@ def verdicts(found: pd.DataFrame) -> pd.DataFrame:
 
     ``kept``; ``blind``, where no score moves though one may; or the share of the conversations in which it is broken.
     """
-    share = (100 * found["broken"] / found["conversations"]).map("{:.0f} %".format).replace("0 %", "< 1 %")
+    share = (100 * found["broken"] / found["conversations"]).map("{:.0f}%".format).replace("0%", "< 1%")
     may = found["property"].map(lambda name: PROPERTIES[name].wanted != "same")
     word = np.where(found["broken"] > 0, share, np.where((found["moved"] == 0) & may, "blind", "kept"))
     grid = found.assign(word=word).pivot_table(
@@ -226,7 +226,7 @@ def disagreements(scores: Mapping[str, Floats], small: NuggetTable, most: int = 
         pairs = np.argwhere((above[one] > 0) & (above[other] < 0))
         first = pairs[pairs.max(axis=1).argmin()] if len(pairs) else None
         rows.append([one, other, tau, *(("", "") if first is None else said[first])])
-    return pd.DataFrame(rows, columns=["a", "b", "tau", "a prefers", "b prefers"])
+    return pd.DataFrame(rows, columns=["first", "second", "tau", "the first prefers", "the second prefers"])
 
 
 def leads(nuggets: NuggetTable, score: Any, **options: Any) -> pd.DataFrame:
@@ -253,13 +253,6 @@ def served_in_words(scores: pd.DataFrame) -> str:
         f"{row[0]} {row[1]} {1 - row[2]:.1%}" for row in scores[["stop model", "run", "leave at a nugget"]].to_numpy()
     )
     return f"Leave with nothing: {', '.join(told)}"
-
-
-def broken_in_words(grid: pd.DataFrame) -> str:
-    """Which measures break each property, of the grid of `verdicts`."""
-    measures = grid["measure"]
-    broken = {name: measures[~grid[name].isin(["kept", "blind"])].tolist() for name in grid.columns.drop("measure")}
-    return "; ".join(f"{name} is broken by {', '.join(names) if names else 'none'}" for name, names in broken.items())
 
 
 def leads_in_words(topic: str, ahead: pd.DataFrame) -> str:

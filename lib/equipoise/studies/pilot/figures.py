@@ -1,4 +1,4 @@
-"""Figures of the pilot study: outcomes of conversations, who leaves, what measures reward, what annotators change."""
+"""Figures of the pilot study: outcomes of conversations, who leaves, what annotators change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from equipoise.plots import COLOURS, literal, look, note
+from equipoise.plots import COLOURS, GREY, literal, look, note
 
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "oo": ("#6BBF8A", "useful, useful"),
@@ -34,7 +34,7 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
         colour, _ = _PATTERNS.get(pair, ("white", ""))
         ax.add_patch(Rectangle((left, row), 2, 1, facecolor=colour, edgecolor="white", linewidth=2))
         for turn, mark in enumerate(pair):
-            ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center")
+            ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center_baseline")
     centres = [2.15 * column + 0.5 + turn for column in range(len(runs)) for turn in (0, 1)]
     ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
     for column, run in enumerate(runs):
@@ -58,10 +58,10 @@ def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes
     for place, (name, said) in enumerate(turns):
         colour = "#E4E4E4" if name.startswith("S") else "#CFCFCF"
         ax.add_patch(Rectangle((place, 0.45), 0.86, 0.5, facecolor=colour))
-        ax.text(place + 0.43, 0.7, f"{name}\n{said}", ha="center", va="center", fontsize=8)
+        ax.text(place + 0.43, 0.7, f"{name}\n{said}", ha="center", va="center", fontsize=8.5)
         if place:
             ax.annotate("", (place, 0.7), (place - 0.14, 0.7), arrowprops={"arrowstyle": "->"})
-    ax.annotate(breakdown, (1.43, 0.45), (1.43, 0.02), ha="center", fontsize=8, arrowprops={"arrowstyle": "<-"})
+    ax.annotate(breakdown, (1.43, 0.45), (1.43, 0.02), ha="center", fontsize=8.5, arrowprops={"arrowstyle": "<-"})
     ax.set(xlim=(-0.05, len(turns)), ylim=(-0.1, 1))
     ax.axis("off")
     return ax
@@ -83,7 +83,7 @@ def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapp
             colour = look(number)["color"]
             ax.plot(rows["rank"], rows["value_x"], lw=1, color=colour)
             size = 8 + 500 * rows["value_y"]
-            ax.scatter(rows["rank"], rows["value_x"], s=size, color=colour, alpha=0.7, lw=0)
+            ax.scatter(rows["rank"], rows["value_x"], s=size, color=(colour, 0.6), edgecolor=colour, lw=1)
         nobody = [literal(run) for run in runs if run not in set(of_set["run"])]
         if nobody:
             said = f"{', '.join(nobody)}: nothing relevant,\nnobody leaves"
@@ -92,7 +92,7 @@ def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapp
         ax.set_title(f"{literal(attribute)}: {measure}, topic {literal(topic)}", loc="left", fontsize=10)
         ax.label_outer()
     sizes = {f"{share:.0%} of the users": 8 + 500 * share for share in (0.05, 0.25, 0.5)}
-    keys = [axes[0].scatter([], [], s=size, color="#9A9A9A", lw=0, label=label) for label, size in sizes.items()]
+    keys = [axes[0].scatter([], [], s=size, color=GREY, lw=0, label=label) for label, size in sizes.items()]
     colours = [Patch(color=look(number)["color"], label=literal(run)) for number, run in enumerate(runs)]
     where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys) + len(runs)}
     axes[0].get_figure().legend(handles=[*colours, *keys], **where)  # type: ignore[union-attr]
@@ -109,39 +109,19 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     for row, model in enumerate(models):
         part = clusters[clusters["stop model"] == model]
         colour = look(row)["color"]
-        ax.scatter(part["wc"], np.full(len(part), row), s=600 * part["probability"], color=colour, alpha=0.75, lw=0)
+        ax.scatter(
+            part["wc"], np.full(len(part), row), s=600 * part["probability"], color=(colour, 0.6), edgecolor=colour
+        )
         ax.plot(part["wc"], np.full(len(part), row), "|", color="#444444", markersize=5, markeredgewidth=0.8)
         score = scores[scores["stop model"] == model].iloc[0]
         for place, text in ((1.02, f"{1 - score['leave at a nugget']:.1%}"), (1.2, f"{score['GFRC2']:.4f}")):
             ax.text(place, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     for place, text in ((1.02, "leave with\nnothing"), (1.2, "GFRC2")):
-        ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8)
+        ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8.5)
     ax.set_xlim(0, max(ax.get_xlim()[1], clusters["wc"].max() * 1.1))  # the axis may be shared
     ax.set(ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
     ax.set_yticks(range(len(models)), models)
     ax.set_title(literal(clusters["run"].iloc[0]), loc="left", fontsize=10, pad=14)
-    return ax
-
-
-def properties(ax: Axes, grid: pd.DataFrame) -> Axes:
-    """Draw which measure keeps which property: columns measure and one for each property, a word in each cell.
-
-    A cell that breaks it says in which share of the conversations, on the darker colour; ``blind`` is grey.
-    """
-    words = grid.set_index("measure")
-    for row, (_, cells) in enumerate(words.iterrows()):
-        for column, word in enumerate(cells):
-            colour = {"kept": "#FFFFFF", "blind": "#E4E4E4"}.get(word, "#F3B183")
-            ax.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="#BBBBBB", linewidth=0.6))
-            weight = "normal" if word in ("kept", "blind") else "bold"
-            ax.text(column + 0.5, row + 0.5, word, ha="center", va="center", fontsize=9, weight=weight)
-    ax.set(xlim=(0, words.shape[1]), ylim=(len(words), 0))
-    ax.set_xticks(np.arange(words.shape[1]) + 0.5, [name.replace(" ", "\n", 1) for name in words], fontsize=9)
-    ax.set_yticks(np.arange(len(words)) + 0.5, words.index)
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
     return ax
 
 
@@ -155,11 +135,11 @@ def other_annotations(axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.D
         rows = intervals[(intervals["attribute"] == lead.attribute) & (intervals["measure"] == lead.measure)]
         for row in rows.itertuples():
             place = runs.index(row.run)
-            ax.plot([row.low, row.high], [place, place], color=COLOURS[place], lw=3, alpha=0.5)
+            ax.plot([row.low, row.high], [place, place], color=COLOURS[place], lw=1.6)
             ax.plot(row.value, place, color=COLOURS[place], marker="os"[place])
         ax.set_title(literal(f"{lead.measure} {lead.attribute}".strip()), loc="left", fontsize=10)
         ax.text(1, 1.02, f"ahead in {lead[-1]:.0%}", transform=ax.transAxes, ha="right", va="bottom", fontsize=9)
         ax.set(ylim=(len(runs) - 0.5, -0.5), xlim=(0, None))
         ax.set_yticks(range(len(runs)), [literal(run) for run in runs])
-        ax.locator_params(axis="x", nbins=4)
+        ax.locator_params(axis="x", nbins=3)
     return axes

@@ -15,7 +15,7 @@ def outcomes_in_words(outcomes: pd.DataFrame) -> str:
     """How many conversations were useful twice, once or never, and how many broke down."""
     pairs = outcome_pairs(outcomes)["pair"]
     return (
-        f"both turns are useful in {(pairs == 'oo').sum()} of {len(pairs)} conversations, only one in "
+        f"both turns are useful in {(pairs == 'oo').sum()} of {len(pairs)} conversations, just one of them in "
         f"{pairs.isin(['ox', 'xo']).sum()}, neither in {(pairs == 'xx').sum()}, and {(pairs == 'x-').sum()} break down"
     )
 
