@@ -1,6 +1,7 @@
 """Tables and claims of chapter 4: on lists small enough to be scored by hand, and on the printed cells."""
 
 import csv
+from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
 
@@ -198,18 +199,19 @@ def test_undefined_correlations_and_two_verdicts_are_said() -> None:
     flat = topics_of({("QS1", run, name): [0.5, 0.5, 0.5] for run in ("bm25", "x") for name in ("NFaiRR", "TExFAIR")})
     found = claims.correlation(flat, "QS1")
     assert found.estimate is None
-    sets: Any = {"QS1": BiasCollection("x", pd.DataFrame(), pd.DataFrame(), lambda: iter(()))}
     table = pd.DataFrame(
         {"NFaiRR": [0.5, 0.6], "TExFAIR": [0.8, 0.7]}, index=pd.MultiIndex.from_product([["QS1"], ["p", "q"]])
     )
     lead = Evidence("a lead", 0.1, 0.05, 0.2, 9)
-    said = sentences.of_two_verdicts(table, sets, {"QS1": lead})
+    said = sentences.of_two_verdicts(table, {"QS1": lead})
     assert said == [
-        "On QS1 (x) q (NFaiRR 0.600, TExFAIR 0.700) is fairer than p (NFaiRR 0.500, TExFAIR 0.800) by NFaiRR and less "
-        "fair by TExFAIR; the smaller of the two leads is 0.100 [0.050, 0.200]."
+        "On QS1 q has the highest NFaiRR (0.600; TExFAIR 0.700) and p the highest TExFAIR (0.800; NFaiRR 0.500); the "
+        "smaller of the two leads is 0.100 [0.050, 0.200], so the two measures choose different rankers."
     ]
-    same = sentences.of_two_verdicts(table.assign(TExFAIR=[0.7, 0.8]), sets, {"QS1": found})
-    assert same == ["On QS1 (x) q is the fairest ranker by both measures."]
+    (open_,) = sentences.of_two_verdicts(table, {"QS1": replace(lead, low=-0.01)})
+    assert open_.endswith("[-0.010, 0.200], so they are not shown to choose different rankers.")
+    same = sentences.of_two_verdicts(table.assign(TExFAIR=[0.7, 0.8]), {"QS1": found})
+    assert same == ["On QS1 q has the highest mean of both measures."]
 
 
 def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
@@ -231,9 +233,9 @@ def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
     assert "no order" in sentences.of_choices(pd.DataFrame({"tau": [np.nan, np.nan]}, index=places))[0]
     numbers = pd.Series([8, 2, 0.5, 10, 0.9, 3, 1], dtype=object)
     what = ["documents", "documents changed", "share of documents restored", "words", "share of words restored"]
-    account = pd.DataFrame({"what": [*what, "queries", "queries with such a word"], "QS1, x": numbers})
+    account = pd.DataFrame({"what": [*what, "queries", "queries with such a word"], "QS1": numbers})
     (said,) = sentences.of_substitution(account)
-    assert said.startswith("In QS1, x, 25% of the documents were changed, and substituting twice gives back 90.0% ")
+    assert said.startswith("On QS1, 25% of the documents were changed, and substituting twice gives back 90.0% ")
     assert "1 of 3 queries" in said
 
 

@@ -246,6 +246,7 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
         ({"rankers": {"x": {"kind": "bm25"}}}, "column rankers.x.about: found 'nothing', wanted a value"),
         ({"rankers": {"x": {"kind": "dense", "about": "y"}}}, "dense has a model"),
         ({"rankers": {"x": {"kind": "bm25", "about": "y"}}}, "the baseline bm25 is none of the rankers x"),
+        ({"rankers": RANKERS | {"x": {"kind": "bm25", "about": "y", "name": "bm25"}}}, "two rankers have one name"),
         ({"query_sets": {"QS1": {"collection": "nqoracle"}}}, "the query sets are QS1 and QS2"),
         ({"query_sets": {"QS1": {"collection": "nq"}}}, "no collection 'nq'"),
         ({"query_sets": {"QS1": {"collection": "nq", "queries": "a"}}}, "names queries, qrels, documents"),
@@ -261,7 +262,7 @@ def test_a_bad_config_is_refused_by_its_place(tmp_path: Path, changes: dict[str,
 def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     replica = Study.read("replica")
     assert replica.basis == "replica"
-    assert set(replica.runs()["run"]) == set(replica.rankers)
+    assert set(replica.runs()["run"]) == {*map(replica.called, replica.rankers)}
     thesis = Study.read("thesis")
     assert thesis.basis == "recomputed"
     rows = pd.read_csv(project.root() / "data" / "published" / "thesis" / "table-4.1.csv")["method"]

@@ -10,6 +10,15 @@ from equipoise.reports.claims import Evidence
 from equipoise.studies.ranking_bias.study import Study
 from equipoise.studies.ranking_bias.tables import Sets
 
+_KINDS = {
+    "bm25": "it counts the words that query and document share",
+    "splade": "learned sparse: a model weighs the words of query and document",
+    "dense": "dense: a vector for each text",
+    "late interaction": "a re-ranker: each word of the query takes its best match among the document's words",
+    "cross-encoder": "a re-ranker: one model reads query and document together",
+    "run files": "its runs are read",
+}
+
 
 def of_collections(sets: Sets) -> list[str]:
     """What stands for each query set."""
@@ -18,8 +27,10 @@ def of_collections(sets: Sets) -> list[str]:
 
 def of_rankers(study: Study) -> list[str]:
     """The rankers of a study, and that none runs here."""
-    said = "; ".join(f"{name} ({ranker.about})" for name, ranker in study.rankers.items())
-    return [f"{len(study.rankers)} rankers: {said}.", "What they returned is recorded; no model runs here."]
+    said = "; ".join(
+        f"{study.called(key)} ({_KINDS[ranker.kind]}; {ranker.about})" for key, ranker in study.rankers.items()
+    )
+    return [f"There are {len(study.rankers)} rankers: {said}.", "What they returned is recorded; no model runs here."]
 
 
 def of_what_reproduces(study: Study) -> list[str]:
@@ -63,7 +74,7 @@ def of_substitution(account: pd.DataFrame) -> list[str]:
     """How much of each collection was written anew, and how many queries can notice by their words alone."""
     rows = account.set_index("what").to_dict()
     return [
-        f"In {name}, {told['documents changed'] / told['documents']:.0%} of the documents were changed, and "
+        f"On {name}, {told['documents changed'] / told['documents']:.0%} of the documents were changed, and "
         f"substituting twice gives back {told['share of words restored']:.1%} of the words; "
         f"{told['queries with such a word']} of {told['queries']} queries hold a word that was substituted somewhere."
         for name, told in rows.items()
@@ -99,21 +110,25 @@ def of_moves(ranges: pd.DataFrame) -> list[str]:
     return said or ["The order of ties moves no mean by 0.0005."]
 
 
-def of_two_verdicts(table: pd.DataFrame, sets: Sets, leads: Mapping[str, Evidence]) -> list[str]:
+def of_two_verdicts(table: pd.DataFrame, leads: Mapping[str, Evidence]) -> list[str]:
     """Which ranker each measure calls the fairest; ``leads``: of `claims.another_choice`, by query set."""
     said = []
     for label, lead in leads.items():
-        scores, place = table.loc[label, ["NFaiRR", "TExFAIR"]], f"On {label} ({sets[label].name})"
+        scores = table.loc[label, ["NFaiRR", "TExFAIR"]]
         neutral, balanced = scores.idxmax()
         if neutral == balanced:
-            said.append(f"{place} {neutral} is the fairest ranker by both measures.")
+            said.append(f"On {label} {neutral} has the highest mean of both measures.")
             continue
-        pair = [
-            ", ".join(f"{name} {value:.3f}" for name, value in scores.loc[run].items()) for run in (neutral, balanced)
-        ]
+        (first, second), (third, fourth) = scores.loc[[neutral, balanced]].to_numpy()
+        verdict = (
+            "so the two measures choose different rankers"
+            if lead.low is not None and lead.low > 0
+            else "so they are not shown to choose different rankers"
+        )
         said.append(
-            f"{place} {neutral} ({pair[0]}) is fairer than {balanced} ({pair[1]}) by NFaiRR and less fair by TExFAIR; "
-            f"the smaller of the two leads is {_with_interval(lead, 3)}."
+            f"On {label} {neutral} has the highest NFaiRR ({first:.3f}; TExFAIR {second:.3f}) and {balanced} the "
+            f"highest TExFAIR ({fourth:.3f}; NFaiRR {third:.3f}); the smaller of the two leads is "
+            f"{_with_interval(lead, 3)}, {verdict}."
         )
     return said
 

@@ -84,7 +84,8 @@ class Ranker:
     ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens after which a text is
     cut. ``candidates``: BM25's best documents, which a cross-encoder re-ranks. ``training``: of a
     cross-encoder. ``runs``: TREC run files, with ``{world}`` and ``{queries}`` in their path; ``recipe``: how to make
-    them. ``worlds``: those it ranks, the original one at least. ``printed``: its row in Table 4.1.
+    them. ``worlds``: those it ranks, the original one at least. ``name``: what the report calls it, its key by default.
+    ``printed``: its row in Table 4.1.
     """
 
     kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files"]
@@ -97,6 +98,7 @@ class Ranker:
     runs: Path | None = None
     worlds: tuple[str, ...] = data.WORLDS
     recipe: str = ""
+    name: str = ""
     printed: str = ""
 
     def __post_init__(self) -> None:
@@ -139,15 +141,21 @@ class Study(ChapterConfig):
             raise ValueError("the query sets are QS1 and QS2")
         if self.baseline not in self.rankers:
             raise ValueError(f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}")
+        if len({*map(self.called, self.rankers)}) < len(self.rankers):
+            raise ValueError("two rankers have one name")
         if wrong := {one.training.queries for one in self.rankers.values() if one.training} - set(self.query_sets):
             raise ValueError(f"a cross-encoder is trained on QS1 or QS2, not on {', '.join(sorted(wrong))}")
+
+    def called(self, ranker: str) -> str:
+        """What the report calls a ranker."""
+        return self.rankers[ranker].name or ranker
 
     def compared(self, table: pd.DataFrame, column: str) -> dict[str, Any]:
         """What `Report.table` takes: a table indexed by query set and run, whose printed rows ``column`` names."""
         ours, keys = table.reset_index(), ["queries", "run"]
         if self.stands_for == "thesis":
             rows = printed_table(f"thesis/table-4.{1 if column == 'method' else 2}")[column]
-            names = {name: ranker.printed for name, ranker in self.rankers.items()}
+            names = {self.called(key): ranker.printed for key, ranker in self.rankers.items()}
             short = {name: row for name in names.values() for row in rows if name and name.split()[0] == row}
             ours[column] = [short.get(names[run], names[run]) or run for run in ours["run"]]
             keys = ["queries", column]
@@ -174,7 +182,8 @@ class Study(ChapterConfig):
         """Recorded runs on every query set, which column ``queries`` names."""
         frames = {label: data.read_recorded_runs(self.file(label, "runs.tsv.gz")) for label in self.query_sets}
         runs = pd.concat(frames, names=["queries"]).reset_index("queries")
-        return runs[runs["run"].isin(self.rankers)].reset_index(drop=True)
+        runs = runs[runs["run"].isin(self.rankers)].reset_index(drop=True)
+        return runs.assign(run=runs["run"].map(self.called))
 
 
 def _read_queries(path: Path) -> pd.DataFrame:

@@ -77,8 +77,8 @@ def described(sets: Sets, counts: Counts, groups: bias.TermGroups, threshold: fl
     for label, held in sets.items():
         magnitudes = counts[label].magnitudes(groups)
         speaking, neutral = magnitudes.sum(axis=1) > 0, bias.neutrality(magnitudes, threshold=threshold) == 1
-        rows.append((label, held.name, len(held.queries), len(magnitudes), speaking.sum(), neutral.sum()))
-    return pd.DataFrame(rows, columns=["queries", "collection", "number of queries", "documents", *kinds])
+        rows.append((label, len(held.queries), len(magnitudes), speaking.sum(), neutral.sum()))
+    return pd.DataFrame(rows, columns=["queries", "number of queries", "documents", *kinds])
 
 
 def fairness(runs: pd.DataFrame, counts: Counts, groups: bias.TermGroups, **options: Any) -> pd.DataFrame:
@@ -206,7 +206,7 @@ def substitution_account(study: Study, sets: Sets) -> pd.DataFrame:
             "queries": told["queries"],
             "queries with such a word": _queries_with_substituted_words(held, _substitution(study, label)),
         }
-        columns[f"{label}, {held.name}"] = pd.Series(account, dtype=object)  # counts stay whole numbers
+        columns[label] = pd.Series(account, dtype=object)  # counts stay whole numbers
     return pd.DataFrame(columns).rename_axis("what").reset_index()
 
 
