@@ -16,8 +16,8 @@ from equipoise.studies.config import ChapterConfig
 from equipoise.studies.satisfaction import data
 from equipoise.studies.satisfaction.annotation import Annotations
 from equipoise.studies.satisfaction.data import Collection, Level
-from equipoise.studies.satisfaction.local_model import Device
 from equipoise.studies.satisfaction.prompts import INPUT, read_prompt
+from equipoise.systems.language_models import Device
 
 NOTEBOOK = "thesis_ch3_satisfaction"
 _UPSTREAM = Literal["", "MWOZ", "SGD", "ReDial", "CCPE"]
