@@ -273,7 +273,7 @@ def test_a_bad_config_is_refused_by_its_place(tmp_path: Path, changes: dict[str,
 def test_weights_that_lack_or_are_empty_are_named(tmp_path: Path, command: Callable[..., Result]) -> None:
     estimators = SMALL["estimators"] | {"local": SMALL["estimators"]["few-shot"] | {"endpoint": "", "model": "x.gguf"}}
     (tmp_path / "models").mkdir()
-    for said in ("x.gguf in --models", "x.gguf of x.gguf, which is empty"):
+    for said in ("x.gguf in --models", "x.gguf: none in the form GGUF"):
         result = command("--models", str(tmp_path / "models"), estimators=estimators)
         assert result.exit_code == 2
         assert said in result.output
