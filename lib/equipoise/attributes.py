@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.arrays import Floats, normalised
 from equipoise.files import parse_number, read_yaml
-from equipoise.problems import InputError, Problem, listed, shown, together
+from equipoise.problems import listed, refused, shown, together
 
 CORE_COLUMNS = ("run", "topic", "turn", "start", "end", "level")
 """Columns of a nugget table that no attribute set may be named after."""
@@ -106,7 +106,7 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
     array([0.25, 0.75])
     """
     if not isinstance(content, Mapping) or not content:
-        raise InputError([Problem(name, None, None, shown(content), "attribute sets by name")])
+        raise refused(name, shown(content), "attribute sets by name")
     products = {str(label) for label, entry in content.items() if isinstance(entry, Mapping) and "product" in entry}
     named = [(str(label), entry) for label, entry in content.items()]
     plain = together(partial(_attribute_set, label, entry, name) for label, entry in named if label not in products)
@@ -126,9 +126,9 @@ def _product_set(label: str, entry: Mapping[str, Any], name: str, sets: Mapping[
     known = isinstance(parts, list) and all(isinstance(part, str) and part in sets for part in parts)
     if not known or len(parts) < 2 or len(set(parts)) < len(parts) or not set(entry) <= {"product", "target"}:
         wanted = f"product: two or more of {listed(sets)}, each once; perhaps a target; no other key"
-        raise InputError([Problem(name, None, label, shown(entry), wanted)])
+        raise refused(name, shown(entry), wanted, column=label)
     if (count := prod(len(sets[part].groups) for part in parts)) > _MOST_GROUPS:
-        raise InputError([Problem(name, None, label, f"{count} combinations of groups", f"at most {_MOST_GROUPS}")])
+        raise refused(name, f"{count} combinations of groups", f"at most {_MOST_GROUPS}", column=label)
     groups = [" x ".join(each) for each in product(*(sets[part].groups for part in parts))]
     target = entry.get("target", crossed([sets[part].target for part in parts]).tolist())
     made = _attribute_set(label, {"kind": "nominal", "groups": groups, "target": target}, name)
@@ -136,9 +136,7 @@ def _product_set(label: str, entry: Mapping[str, Any], name: str, sets: Mapping[
 
 
 def _attribute_set(label: str, entry: object, name: str) -> AttributeSet:
-    def wrong(found: str, wanted: str) -> InputError:
-        return InputError([Problem(name, None, label, found, wanted)])
-
+    wrong = partial(refused, name, column=label)
     if label in (*CORE_COLUMNS, "entity") or not label.strip():
         raise wrong(shown(label), "a name that no other column of a nugget table has")
     if not isinstance(entry, Mapping) or set(entry) != {"kind", "groups", "target"}:

@@ -28,7 +28,7 @@ import pyarrow.csv
 import yaml
 
 from equipoise import plain_yaml
-from equipoise.problems import InputError, Note, Problem, Problems, listed, reason, shown
+from equipoise.problems import InputError, Note, Problems, listed, reason, refused, shown
 
 GZIP, BOM = b"\x1f\x8b", b"\xef\xbb\xbf"
 _SMALL, _PACKED, _LARGEST = 2**26, 200, 2**31
@@ -47,11 +47,6 @@ def parse_number(text: str) -> float:
     elif _FRACTION.fullmatch(text) and int(text.partition("/")[2]):
         return float(Fraction(text))
     raise ValueError(f"{shown(text)}, not a number such as 0.25 or 1/4")
-
-
-def refused(path: str | Path, found: str, wanted: str, line: int | None = None) -> InputError:
-    """The error of a file with one problem."""
-    return InputError([Problem(str(path), line, None, found, wanted)])
 
 
 class _Again(io.RawIOBase):

@@ -107,6 +107,11 @@ class InputError(ValueError):
         return InputError, (self.problems,)  # so that it comes back from a worker
 
 
+def refused(file: object, found: str, wanted: str, line: int | None = None, column: str | None = None) -> InputError:
+    """The error of an input with one problem."""
+    return InputError([Problem(str(file), line, column, found, wanted)])
+
+
 class Problems(list[Problem]):
     """Collects problems over several readers, to report them together."""
 

@@ -58,6 +58,13 @@ def note(name: str, digest: str) -> None:
     _used[name] = digest
 
 
+def noted(path: Path) -> Path:
+    """A file, noted as used where it is one of the repository."""
+    if path.resolve().is_relative_to(root()):
+        note(path.resolve().relative_to(root()).as_posix(), sha256(path))
+    return path
+
+
 def used_files() -> dict[str, str]:
     """Every file noted so far, by name, with its sha256."""
     return dict(sorted(_used.items()))

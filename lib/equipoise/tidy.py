@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet, attribute_sets
-from equipoise.problems import InputError, Problem, listed, shown
+from equipoise.problems import listed, refused, shown
 
 TOLERANCE = 1e-5
 """How far shares printed with a few digits may be from summing to 1."""
@@ -36,10 +36,6 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 """What the field calls each column, the library's own name first; the first that a table has is taken."""
 
 
-def _wrong(what: str, found: str, wanted: str) -> InputError:
-    return InputError([Problem(what, None, None, found, wanted)])
-
-
 def _taken(table: pd.DataFrame, wanted: Iterable[str]) -> dict[str, str]:
     """The column of a table that each wanted one is, where it has one."""
     found = {name: next((own for own in NAMES[name] if own in table.columns), None) for name in wanted}
@@ -48,14 +44,14 @@ def _taken(table: pd.DataFrame, wanted: Iterable[str]) -> dict[str, str]:
 
 def _ids(values: pd.Series, what: str, column: str) -> pd.Series:
     if values.isna().any():
-        raise _wrong(what, f"no {column} in {values.isna().sum()} rows", "an id in each")
+        raise refused(what, f"no {column} in {values.isna().sum()} rows", "an id in each")
     return values if pd.api.types.is_string_dtype(values) else values.astype("str")
 
 
 def _numbers(values: pd.Series, what: str, column: str) -> pd.Series:
     numbers = pd.to_numeric(values, errors="coerce")
     if len(bad := values[~np.isfinite(numbers.astype("float64"))]):
-        raise _wrong(what, f"{shown(bad.iloc[0])} as {column}", "a finite number")
+        raise refused(what, f"{shown(bad.iloc[0])} as {column}", "a finite number")
     return numbers
 
 
@@ -68,12 +64,12 @@ def _frame(held: Any, what: str, value: str) -> pd.DataFrame:
             return getattr(held, convert)()
     if isinstance(held, Mapping):
         if not all(isinstance(inner, Mapping) for inner in held.values()):
-            raise _wrong(what, shown(held), f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}")
+            raise refused(what, shown(held), f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}")
         rows = [(topic, document, number) for topic, inner in held.items() for document, number in inner.items()]
         return pd.DataFrame(rows, columns=["topic", "document", value])
     rows = list(held) if isinstance(held, Iterable) and not isinstance(held, (str, bytes)) else [held]
     if not rows or not all(isinstance(row, tuple) and hasattr(row, "_fields") for row in rows):
-        raise _wrong(what, shown(held), "a table, a dict of dicts, or named tuples with query_id, doc_id and so on")
+        raise refused(what, shown(held), "a table, a dict of dicts, or named tuples with query_id, doc_id and so on")
     return pd.DataFrame(rows)
 
 
@@ -82,7 +78,7 @@ def _columns(table: pd.DataFrame, needed: Sequence[str], what: str) -> dict[str,
     taken = _taken(table, needed)
     if lacking := [name for name in needed if name not in taken]:
         wanted = (f"{name} (or {', '.join(NAMES[name][1:])})" if NAMES[name][1:] else name for name in lacking)
-        raise _wrong(what, f"columns {listed(table.columns) or 'none'}", f"also {' and '.join(wanted)}")
+        raise refused(what, f"columns {listed(table.columns) or 'none'}", f"also {' and '.join(wanted)}")
     return taken
 
 
@@ -137,7 +133,7 @@ def tidy_qrels(held: Any) -> pd.DataFrame:
     tidy = pd.DataFrame({column: _ids(table[taken[column]], what, column) for column in ("topic", "document")})
     level = _numbers(table[taken["level"]], what, "level")
     if (odd := level != np.floor(level)).any():
-        raise _wrong(what, f"{level[odd].iloc[0]:g} as level", "a whole number")
+        raise refused(what, f"{level[odd].iloc[0]:g} as level", "a whole number")
     return tidy.assign(level=level.astype("int64").clip(lower=0))
 
 
@@ -175,7 +171,7 @@ def tidy_memberships(
         return _shares_of_groups(table, ids, taken, name, attribute, what)
     elif attribute is not None or len(others) < 2:
         wanted = listed(attribute.groups) if attribute is not None else "each group"
-        raise _wrong(what, f"columns {listed(table.columns)}", f"also group, or columns for {wanted}")
+        raise refused(what, f"columns {listed(table.columns)}", f"also group, or columns for {wanted}")
     else:
         groups = others
     table = table.rename(columns=str)
@@ -183,7 +179,7 @@ def tidy_memberships(
     sums = tidy[groups].sum(axis=1)
     if (bad := (tidy[groups] < 0).any(axis=1) | ((sums - 1).abs() > TOLERANCE)).any():
         row = tidy[bad].iloc[0]
-        raise _wrong(
+        raise refused(
             what, f"shares {list(row[groups])} of document {row['document']}", "shares from 0, with a sum of 1"
         )
     return tidy, attribute or AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
@@ -200,20 +196,20 @@ def _shares_of_groups(
     group = _ids(table[taken["group"]], what, "group").str.strip()
     groups = list(attribute.groups) if attribute else sorted(group.unique())
     if (blank := group == "").any():
-        raise _wrong(what, f"no group in {blank.sum()} rows", "a group in each")
+        raise refused(what, f"no group in {blank.sum()} rows", "a group in each")
     if len({name.casefold() for name in groups}) < len(groups):
-        raise _wrong(what, f"groups that differ in capitals only, {listed(groups)}", "one way to write each")
+        raise refused(what, f"groups that differ in capitals only, {listed(groups)}", "one way to write each")
     if unknown := sorted(set(group) - set(groups)):
-        raise _wrong(what, f"group {listed(unknown)}", f"one of {listed(groups)}")
+        raise refused(what, f"group {listed(unknown)}", f"one of {listed(groups)}")
     if len(groups) < 2:
-        raise _wrong(what, f"one group, {listed(groups)}", "two groups or more")
+        raise refused(what, f"one group, {listed(groups)}", "two groups or more")
     share = _numbers(table[taken["share"]], what, "share") if "share" in taken else pd.Series(1.0, table.index)
     places = pd.DataFrame(ids).assign(group=pd.Categorical(group, groups), share=share)
     if (again := places.duplicated([*ids, "group"])).any():
         row = places.loc[again].iloc[0]
-        raise _wrong(what, f"document {row['document']} with group {row['group']} twice", "each once")
+        raise refused(what, f"document {row['document']} with group {row['group']} twice", "each once")
     if (share <= 0).any():
-        raise _wrong(what, f"a share of {share.min():g}", "shares above 0")
+        raise refused(what, f"a share of {share.min():g}", "shares above 0")
     wide = places.pivot_table(
         index=list(ids), columns="group", values="share", fill_value=0.0, observed=False, sort=False
     )

@@ -23,6 +23,7 @@ from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABL
 from equipoise.studies.config import read_config
 from equipoise.studies.satisfaction import record
 from equipoise.studies.satisfaction.annotation import Annotations
+from equipoise.studies.satisfaction.asking import Reader
 from equipoise.studies.satisfaction.data import load_relabelled
 from equipoise.studies.satisfaction.study import Study
 
@@ -272,7 +273,7 @@ def test_a_bad_config_is_refused_by_its_place(tmp_path: Path, changes: dict[str,
 def test_weights_that_lack_or_are_empty_are_named(tmp_path: Path, command: Callable[..., Result]) -> None:
     estimators = SMALL["estimators"] | {"local": SMALL["estimators"]["few-shot"] | {"endpoint": "", "model": "x.gguf"}}
     (tmp_path / "models").mkdir()
-    for said in ("x.gguf in --models", "x.gguf of x.gguf, which is empty"):
+    for said in ("x.gguf in --models", "x.gguf: none in the form GGUF"):
         result = command("--models", str(tmp_path / "models"), estimators=estimators)
         assert result.exit_code == 2
         assert said in result.output
@@ -328,15 +329,17 @@ def test_checkpoints_made_on_the_spot_are_trained_and_asked(
     assert result.exit_code == 0, result.output
     said = Study.read(str(tmp_path / "config.yaml")).predictions()
     assert set(said["setup"]) == {"w/o up-sampling", "up-sampling x10", "up-sampling x20", "under-sampling", "Few-shot"}
-    from equipoise.studies.satisfaction.local_model import LocalModel
-
     asked = [f"{' '.join('abc' * 9)} {end}" for end in ("a b", "a b c d", "j")]
-    local = LocalModel(tmp_path / "models" / "chat")
+    local = Reader.load(tmp_path / "models" / "chat")
     together = local.first_tokens(asked)
-    for prompt, found in zip(asked, together, strict=True):
-        alone = torch.log_softmax(
-            local.network(local._tensor([local.prompt(prompt)])).logits[0, -1].detach().float(), dim=-1
-        )
+    for text, found in zip(asked, together, strict=True):
+        ids = local.tensor([local.prompt([{"role": "user", "content": text}])])
+        alone = torch.log_softmax(local.network(ids).logits[0, -1].detach().float(), dim=-1)
         for token, value in found.items():
             assert value == pytest.approx(float(alone[tokens.convert_tokens_to_ids(token)]), abs=0.05)
     assert isinstance(local.written(asked[0], 3), str)
+    weights = tmp_path / "models" / "chat" / "model.safetensors"
+    torch.save(local.network.state_dict(), weights.with_name("pytorch_model.bin"))
+    weights.unlink()
+    with pytest.raises(OSError, match="safetensors"):
+        Reader.load(weights.parent)

@@ -40,7 +40,7 @@ def network() -> together.Network:
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 26}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}
     whole = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape, **heads, initializer_range=0.5))
-    found = together.Network(deepcopy(whole), Letters(), "tiny")
+    found = together.Network(deepcopy(whole), Letters())
     found.whole = whole  # type: ignore[attr-defined]
     return found
 
@@ -79,13 +79,13 @@ def test_an_answer_ends_where_the_model_ends_it(network: Any) -> None:
 
 
 def test_threads_are_answered_together(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together.Network, "load", lambda *_: network)
+    monkeypatch.setattr(together.Network, "load", lambda *_, **__: network)
     sampling = Sampling(temperature=0, max_tokens=6)
     asked = [[{"role": "user", "content": text}] for text in ("hello", "hence", "so", "zebra")]
     with together.batch_model(Path("none.gguf"), threads=1) as (model, program):
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(lambda messages: model(messages, sampling), asked))
-        assert program == "tiny"
+        assert program == network.program
         with pytest.raises(ValueError, match="temperature 0"):
             model(asked[0], Sampling(temperature=0.5))
         monkeypatch.setattr(network, "continued", lambda *_: 1 / 0)

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import GZIP, json_value, read_bytes, refused
-from equipoise.problems import InputError, Problem
+from equipoise.files import GZIP, json_value, read_bytes
+from equipoise.problems import InputError, Problem, refused
 from equipoise.writing import lock
 
 Line = dict[str, Any]

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from equipoise.files import decoded, refused
+from equipoise.files import decoded
 from equipoise.loaders.documents import json_object
-from equipoise.problems import InputError, Problem, Problems, reason, shown
+from equipoise.problems import Problems, reason, refused, shown
 
 LARGEST_MEMBER = 2**30
 """Bytes beyond which a file within the archive is refused, so that a small archive cannot fill the memory."""
@@ -34,11 +34,11 @@ def _lines(path: str | Path, member: str) -> list[tuple[int, str]]:
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo(member).file_size > LARGEST_MEMBER:
-                raise InputError([Problem(name, None, None, f"more than {LARGEST_MEMBER} bytes", "a smaller file")])
+                raise refused(name, f"more than {LARGEST_MEMBER} bytes", "a smaller file")
             with archive.open(member) as file:
                 text = decoded(file.read(LARGEST_MEMBER + 1), name)
     except KeyError:
-        raise InputError([Problem(name, None, None, "no such file", "it within the archive")]) from None
+        raise refused(name, "no such file", "it within the archive") from None
     except (OSError, zipfile.BadZipFile) as error:
         found = reason(error) if isinstance(error, OSError) else "no zip archive"
         raise refused(path, found, "a readable zip archive") from None

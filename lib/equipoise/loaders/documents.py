@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from equipoise.files import BOM, head, is_parquet, json_value, parts, read_chunks, refused, unpacked_name
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.files import BOM, head, is_parquet, json_value, parts, read_chunks, unpacked_name
+from equipoise.problems import Problems, refused, shown
 
 MOST_PROBLEMS = 100
 """Problems after which reading a file stops."""
@@ -179,12 +179,12 @@ def data_set(name: str, part: str) -> Any:
         dataset = ir_datasets.load(name)
     except ModuleNotFoundError as error:
         wanted = "a file, or pip install 'equipoise[collections]' to reach public collections by name"
-        raise InputError([Problem(name, None, None, "no such file, and no ir_datasets", wanted)]) from error
+        raise refused(name, "no such file, and no ir_datasets", wanted) from error
     except KeyError:
         wanted = "a file that exists, or a name such as msmarco-passage"
-        raise InputError([Problem(name, None, None, "no file and no data set of ir_datasets", wanted)]) from None
+        raise refused(name, "no file and no data set of ir_datasets", wanted) from None
     if not getattr(dataset, f"has_{part}")():
-        raise InputError([Problem(name, None, None, f"a data set without {part}", f"one with {part}")])
+        raise refused(name, f"a data set without {part}", f"one with {part}")
     return dataset
 
 

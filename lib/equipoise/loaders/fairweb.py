@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import parse_number, read_bytes, refused
+from equipoise.files import parse_number, read_bytes
 from equipoise.loaders.white_space import (
     one_blank,
     quick_columns,
@@ -25,7 +25,7 @@ from equipoise.loaders.white_space import (
     text_lines,
     text_table,
 )
-from equipoise.problems import Problems, shown
+from equipoise.problems import Problems, refused, shown
 
 _TOLERANCE = 1e-5
 """How far probabilities printed with a few digits may be from summing to 1."""

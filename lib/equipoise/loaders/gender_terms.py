@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from equipoise.files import json_value, read_text, refused
-from equipoise.problems import Problems, shown
+from equipoise.files import json_value, read_text
+from equipoise.problems import Problems, refused, shown
 
 QUERY_LABELS = {"n": "non-gendered", "f": "female", "m": "male", "o": "other or several genders"}
 """What the labels of `read_annotated_queries` mean."""

@@ -19,7 +19,7 @@ from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise.options import read_pairs
-from equipoise.problems import InputError, Note, Problem, Problems, listed, shown, together
+from equipoise.problems import Note, Problems, listed, refused, shown, together
 from equipoise.tidy import tidy_memberships, tidy_qrels
 
 Kind = Literal["nominal", "ordinal"]
@@ -42,7 +42,7 @@ def run_names(paths: Sequence[Path]) -> list[str]:
     names = [tag if tag and tag not in shared else file for tag, file in zip(tags, files, strict=True)]
     if again := [name for name, count in Counter(names).items() if count > 1]:
         found = f"runs called {listed(again)}, by tag and by the same file name, twice"
-        raise InputError([Problem("the runs", None, None, found, "a tag, or a file name, for each")])
+        raise refused("the runs", found, "a tag, or a file name, for each")
     return names
 
 
@@ -96,14 +96,14 @@ def read_groups(
             attribute = read_target(target, name, kind)
     if attribute is None and kind == "ordinal" and table:
         wanted = f"their order with the target, such as {name}=low:1,middle:1,high:1"
-        raise InputError([Problem(str(path), None, name, "ordinal groups in no order", wanted)])
+        raise refused(path, "ordinal groups in no order", wanted, column=name)
     if not table:
         count = len(first.split()) - 2
         if first and count < 2:
             wanted = (
                 "a header such as document,group with commas, or lines of topic, document and shares between blanks"
             )
-            raise InputError([Problem(str(path), None, None, shown(first), wanted)])
+            raise refused(path, shown(first), wanted)
         attribute = attribute or AttributeSet(name, kind, _numbered(count), np.ones(max(count, 0)))
         return read_memberships(path, attribute), attribute
     return tidy_memberships(read_source(path).columns, name, attribute, str(path))

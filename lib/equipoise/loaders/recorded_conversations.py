@@ -11,7 +11,7 @@ import pandas as pd
 
 from equipoise.conversations.records import parse_lines
 from equipoise.loaders.transcripts import Line, Transcript, run_of, transcript
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.problems import Problems, refused, shown
 
 _NAMES = ("trial", "topic", "turn", "user", "system", "outcome", "breakdown", "finish")
 _FIELDS: Mapping[str, type] = dict.fromkeys(_NAMES, str) | {"trial": int, "turn": int, "breakdown": bool}
@@ -73,7 +73,7 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
             for number, turn in enumerate(said, start=1):
                 rows.append([*about, number, *((turn or _NOT_HELD)[field] for field in _NOT_HELD)])
     if not rows:
-        raise InputError([Problem(str(path), None, None, "no complete conversation", "harvest again to complete it")])
+        raise refused(path, "no complete conversation", "harvest again to complete it")
     table = pd.DataFrame(rows, columns=["run", "type", "topic", "turn", *_NOT_HELD])
     return table.astype({column: "str" for column in table.columns if column != "turn"})
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from equipoise.files import is_parquet, parse_number, read_source, read_text, refused, stem
-from equipoise.problems import Note, Problems, shown
+from equipoise.files import is_parquet, parse_number, read_source, read_text, stem
+from equipoise.problems import Note, Problems, refused, shown
 
 _OTHER_NAMES = {"name": "run", "system": "run", "qid": "topic", "query_id": "topic", "query": "topic"}
 _MEANS = ("all", "amean")

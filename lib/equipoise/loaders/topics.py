@@ -16,8 +16,8 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.files import json_value, read_text, refused
-from equipoise.problems import Problems, shown
+from equipoise.files import json_value, read_text
+from equipoise.problems import Problems, refused, shown
 
 _KEYS = {"turn": ("number", "raw_utterance"), "turns": ("turn_id", "utterance")}
 _ID = re.compile(r"(\S+)_([^\s_]+)")

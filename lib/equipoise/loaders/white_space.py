@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from equipoise.arrays import Floats, Integers, each_once
-from equipoise.files import BOM, decoded, refused
-from equipoise.problems import Problems, shown
+from equipoise.files import BOM, decoded
+from equipoise.problems import Problems, refused, shown
 
 _BLANKS = b"\t\v\f\r\x1c\x1d\x1e\x1f"
 _ONE_BLANK = bytes.maketrans(_BLANKS, b" " * len(_BLANKS))

@@ -23,14 +23,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from equipoise.declare import checked, choices_of
-from equipoise.files import cells, json_value, read_source, read_text, refused
+from equipoise.files import cells, json_value, read_source, read_text
 from equipoise.loaders.topics import Topics
 from equipoise.measures.orders import SCRIPT
 from equipoise.options import Context, DrawnOrders, Seed
 from equipoise.orders.conversations import Conversation, conversations, sampled_orders, with_dependencies
 from equipoise.orders.labels import read_classes, read_dependencies
 from equipoise.orders.structures import Orders
-from equipoise.problems import Problems, shown, together
+from equipoise.problems import Problems, refused, shown, together
 from equipoise.writing import new_folder, write_csv
 
 Places = NDArray[np.intp]

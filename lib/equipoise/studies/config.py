@@ -14,7 +14,7 @@ import yaml
 
 from equipoise import plain_yaml, project
 from equipoise.files import read_text
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.problems import InputError, Problem, Problems, refused, shown
 from equipoise.reports.report import Basis
 
 Config = TypeVar("Config")
@@ -31,9 +31,7 @@ def config_path(study: str, name: str) -> Path:
     path = project.root() / "data" / "studies" / study / f"{name}.yaml"
     if not path.is_file():
         there = ", ".join(sorted(one.stem for one in path.parent.glob("*.yaml")))
-        raise InputError(
-            [Problem(name, None, None, "no config of that name", f"{there}, or a file that ends in .yaml")]
-        )
+        raise refused(name, "no config of that name", f"{there}, or a file that ends in .yaml")
     return path
 
 
@@ -47,15 +45,21 @@ def read_config(path: Path, kind: type[Config]) -> Config:
         content = plain_yaml.load(read_text(path), plain_yaml.Values)
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
-        raise InputError([Problem(str(path), line, None, str(error.problem), "YAML")]) from None
+        raise refused(path, str(error.problem), "YAML", line) from None
     except yaml.YAMLError as error:
-        raise InputError([Problem(str(path), None, None, str(error), "YAML")]) from None
+        raise refused(path, str(error), "YAML") from None
     reader = _Reader(path)
     read = reader.value(content, kind, "")
     reader.problems.refuse()
-    if path.resolve().is_relative_to(project.root()):
-        project.note(path.resolve().relative_to(project.root()).as_posix(), project.sha256(path))
+    project.noted(path)
     return typing.cast(Config, read)
+
+
+def recorded(path: Path, chapter: str) -> Path:
+    """A recorded file, noted as used."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.name} is not recorded: equipoise study {chapter} makes it")
+    return project.noted(path)
 
 
 @dataclass(frozen=True)

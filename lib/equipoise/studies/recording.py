@@ -16,8 +16,8 @@ import pandas as pd
 
 from equipoise import project
 from equipoise.conversations.records import Line, append, parse_lines, refuse_others, resume
-from equipoise.files import read_columns, read_text, refused
-from equipoise.problems import Problems
+from equipoise.files import read_columns, read_text
+from equipoise.problems import Problems, refused
 from equipoise.writing import write_files
 
 
@@ -40,6 +40,41 @@ def settings_of(
     weights = {name: one if isinstance(one, str) else project.sha256(one) for name, one in (models or {}).items()}
     versions = {name: version(name) for name in packages}
     return {"seed": seed, "models": weights, "versions": versions, "inputs": files, **further}
+
+
+# --- weights ------------------------------------------------------------------------------------------------------
+
+
+def weights_of(models: Path | None, name: str) -> list[Path]:
+    """Files of a model's weights in a folder of models: a GGUF file, or the safetensors of a folder with a config."""
+    if models is None or (models / name).is_file():
+        return [] if models is None else [models / name]
+    return sorted((models / name).glob("*.safetensors")) if (models / name / "config.json").is_file() else []
+
+
+def lacking_weights(models: Path | None, name: str) -> list[str]:
+    """What is wanted before a model is run."""
+    files = weights_of(models, name)
+    told = [f"weights in {path}: {wrong}" for path in files if (wrong := wrong_weights(path))]
+    return told if files else [f"the weights {name} in --models FOLDER"]
+
+
+def wrong_weights(path: Path) -> str:
+    """What is wrong with a file of weights, if anything: it is neither GGUF nor safetensors, or cut off."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        if path.suffix != ".safetensors":
+            return "" if start.startswith(b"GGUF") else "none in the form GGUF"
+        header = int.from_bytes(start, "little")
+        if not 8 < 8 + header <= size:
+            return "the file is empty" if not size else "no safetensors file, or one that is cut off"
+        try:
+            tensors = json.loads(file.read(header))
+            ends = [one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return "no safetensors file"
+    return "" if ends and 8 + header + max(ends) <= size else "it holds no weights, or is cut off"
 
 
 # --- lines --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pandas as pd
 
 from equipoise import project
 from equipoise.files import read_text, read_yaml
-from equipoise.problems import InputError, Problem
+from equipoise.problems import refused
 
 Messages = list[dict[str, str]]
 
@@ -103,22 +103,16 @@ FILES = ("instruction", "question", "paraphrase", "names")
 
 def read_prompts(folder: Path, worked: Path | None = None) -> Prompts:
     """Read the prompts of a folder; ``worked``: YAML of the examples that stand before a question."""
-    texts = {name: read_text(noted(folder / f"{name}.txt")).strip() for name in FILES}
+    texts = {name: read_text(project.noted(folder / f"{name}.txt")).strip() for name in FILES}
     examples = []
     try:
-        for entry in read_yaml(noted(worked)) if worked else ():
+        for entry in read_yaml(project.noted(worked)) if worked else ():
             passages = tuple((passage["text"], int(passage["group"])) for passage in entry["passages"])
             examples.append(Example(entry["question"], passages, entry["answer"]))
     except (TypeError, KeyError, ValueError) as error:
         wanted = "a list with question, passages (text and group 0 or 1) and answer"
-        raise InputError([Problem(str(worked), None, None, f"{type(error).__name__}: {error}", wanted)]) from None
+        raise refused(worked, f"{type(error).__name__}: {error}", wanted) from None
     return Prompts(examples=tuple(examples), **texts)
-
-
-def noted(path: Path) -> Path:
-    """A file, noted as used where it is one of the repository."""
-    data = project.root() / "data"
-    return project.data(*path.relative_to(data).parts) if path.is_relative_to(data) else path
 
 
 def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]:

@@ -33,7 +33,7 @@ from equipoise.studies.attribution.prompts import FILES
 from equipoise.studies.attribution.study import NOTEBOOK, Model, Sample, Study
 from equipoise.studies.attribution.together import batch_model
 from equipoise.studies.config import Step
-from equipoise.studies.recording import read, read_settings, settings_of, state
+from equipoise.studies.recording import lacking_weights, read, read_settings, settings_of, state
 from equipoise.writing import write_files
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
@@ -244,7 +244,7 @@ class _Recorder:
                 held, lacks = 0, [f"a record of its own: {into} was made with other {', '.join(others)}"]
         if wanted is not None and held >= wanted and not lacks:
             return Step(name, unit, wanted, wanted, lambda: None)
-        lacks += self._lacks(of)
+        lacks += lacking_weights(self.models, of.weights) if of.weights else []
         if ready and not lacks:
             try:
                 tasks()  # refused where the data lack what the config asks
@@ -256,16 +256,6 @@ class _Recorder:
         return Step(
             f"{name}, by {model}{_cost(of, left, words, sampling)}", unit, wanted, held, run, seconds, tuple(lacks)
         )
-
-    def _lacks(self, model: Model) -> list[str]:
-        """What is wanted before a model can be asked; a file of weights that holds none is refused."""
-        if not model.weights:
-            return []
-        path = (self.models or Path()) / model.weights
-        if self.models is None or not path.is_file():
-            return [f"the weights {model.weights} in --models FOLDER"]
-        with path.open("rb") as file:
-            return [] if file.read(4) == b"GGUF" else [f"weights: {path} holds none in the form GGUF"]
 
     def _ask(
         self,

@@ -19,8 +19,8 @@ from equipoise.reports.printed import printed_table
 from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise.studies.attribution.derived import numbers, printed_totals
 from equipoise.studies.attribution.design import CELLS, of_experiment, tables_of, with_experiments
-from equipoise.studies.attribution.prompts import noted
 from equipoise.studies.attribution.study import Study
+from equipoise.studies.config import recorded
 from equipoise.studies.recording import read_settings
 
 BY = ["benchmark", "model"]
@@ -41,10 +41,7 @@ FEWEST = 5
 
 def recorded_answers(study: Study, names: Sequence[str]) -> pd.DataFrame:
     """Scored answers of some records, with model, weights and the experiments that they are of."""
-    for name in names:
-        if not study.answers(name).is_file():
-            raise FileNotFoundError(f"{name}.jsonl is not recorded: equipoise study attribution makes it")
-    paths = {name: noted(study.answers(name)) for name in names}
+    paths = {name: recorded(study.answers(name), study.chapter) for name in names}
     weights = {name: " ".join(read_settings(path)["models"]) for name, path in paths.items()}
     frames = [read_answers(path).assign(model=name, weights=weights[name]) for name, path in paths.items()]
     return score_answers(with_experiments(pd.concat(frames, ignore_index=True), study))

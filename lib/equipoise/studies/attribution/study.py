@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
+from equipoise import project
 from equipoise.conversations.endpoint import Endpoint, Sampling, refuse_secrets
 from equipoise.reports.printed import printed_table
 from equipoise.studies.attribution import benchmarks
@@ -17,7 +18,7 @@ from equipoise.studies.attribution.answering import FIELDS
 from equipoise.studies.attribution.authorship import LabelSet, read_label_sets
 from equipoise.studies.attribution.benchmarks import Benchmark
 from equipoise.studies.attribution.design import CELLS, Cell, cells_of
-from equipoise.studies.attribution.prompts import Prompts, noted, read_prompts
+from equipoise.studies.attribution.prompts import Prompts, read_prompts
 from equipoise.studies.config import ChapterConfig
 from equipoise.studies.recording import read
 
@@ -242,9 +243,9 @@ class Study(ChapterConfig):
         """Sets of labels, with the recorded pool of names, if there is one: two capitalised words each, each once."""
         pool: list[str] = []
         if self.names().is_file():
-            _, lines = read(noted(self.names()), "answer", FIELDS, ())
+            _, lines = read(project.noted(self.names()), "answer", FIELDS, ())
             pool = list(dict.fromkeys(" ".join(name) for name in _NAME.findall(lines[0]["answer"])))
-        return read_label_sets(noted(self.labels), pool)
+        return read_label_sets(project.noted(self.labels), pool)
 
     def sampling(self, what: Literal["answer", "writing", "names"]) -> Sampling:
         """How a model takes the next word."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.problems import InputError, Problem
+from equipoise.problems import refused
 from equipoise.studies.attribution import replica
 from equipoise.studies.attribution.derived import DIFFERENCES, SETTING, derived_citations, derived_differences
 from equipoise.studies.attribution.design import of_experiment
@@ -34,7 +34,7 @@ def artefacts(study: Study, scored: pd.DataFrame, bias: pd.DataFrame, alpha: flo
     labelled = scored.loc[scored["labels"] != "none", "experiments"]
     if lacking := [name for name in _NEEDED if not any(name in held for held in labelled)]:
         wanted = "every experiment of the thesis (equipoise score attribution takes any answers)"
-        raise InputError([Problem("the study's records", None, None, f"no answers of {', '.join(lacking)}", wanted)])
+        raise refused("the study's records", f"no answers of {', '.join(lacking)}", wanted)
     usual = of_experiment(scored, "modes")
     quality, blended = (
         replica.quality_with_marks(usual, alpha),

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from equipoise.conversations.endpoint import Answer, Sampling
 from equipoise.studies.attribution.answering import Model
 from equipoise.systems import models_package
+from equipoise.systems.language_models import Device, LocalModel
 
 BATCH = 24
 _PATIENCE = 0.5
@@ -48,39 +49,20 @@ def _grouped(
     return found.reshape(texts, heads, places, width).transpose(1, 2).contiguous(), None
 
 
-class Network:
-    """Weights and tokens of a causal language model, and the likeliest continuation of prompts."""
+class Network(LocalModel):
+    """A model that writes the likeliest continuation of prompts."""
 
-    def __init__(self, whole: Any, tokens: Any, program: str) -> None:
-        self.torch, transformers = models_package("torch"), models_package("transformers")
+    def __init__(self, whole: Any, tokens: Any, device: Device = "cpu") -> None:
+        transformers = models_package("transformers")
         transformers.AttentionInterface.register("grouped", _grouped)
         transformers.AttentionMaskInterface.register("grouped", models_package("transformers.masking_utils").eager_mask)
         whole.set_attn_implementation("grouped")
-        # the last layer in single precision: in bfloat16 many words would be equally likely
-        self.body, self.head = whole.model.eval(), whole.lm_head.weight.detach().float()
-        self.cache, self.begun = transformers.DynamicCache, dict[tuple[int, ...], Any]()
-        self.tokens, self.program = tokens, program
+        super().__init__(whole, tokens, device)
+        self.begun = dict[tuple[int, ...], Any]()
         self.ends = {tokens.eos_token_id, tokens.convert_tokens_to_ids("<|endoftext|>")}
-
-    @classmethod
-    def load(cls, weights: Path, threads: int) -> Network:
-        """Load a GGUF file, its weights unpacked."""
-        for name in ("accelerate", "gguf"):  # transformers asks for them
-            models_package(name)
-        torch, transformers = models_package("torch"), models_package("transformers")
-        torch.set_num_threads(threads)
-        kept: dict[str, Any] = {"gguf_file": weights.name}
-        tokens = transformers.AutoTokenizer.from_pretrained(weights.parent, **kept)
-        kept |= {"quantization_config": transformers.GgufConfig(dequantize=True), "dtype": torch.bfloat16}
-        whole = transformers.AutoModelForCausalLM.from_pretrained(weights.parent, **kept)
-        # without the name of its build, of which every index has its own
+        # without the name of PyTorch's build, of which every index has its own
         torch_version = version("torch").partition("+")[0]
-        return cls(whole, tokens, f"transformers {version('transformers')}, torch {torch_version}, bfloat16")
-
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Tokens of a prompt, by the model's chat template."""
-        wanted = {"add_generation_prompt": True, "tokenize": True, "return_dict": False}
-        return list(self.tokens.apply_chat_template(list(messages), **wanted))
+        self.program = f"transformers {version('transformers')}, torch {torch_version}, bfloat16"
 
     def continued(self, prompts: Sequence[list[int]], longest: int) -> list[tuple[list[int], list[float]]]:
         """The likeliest next tokens of each prompt, one by one, to its end, with their log-probabilities."""
@@ -90,10 +72,10 @@ class Network:
             common = tuple(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
             known = [begin for begin in self.begun if common[: len(begin)] == begin and 2 * len(begin) > len(common)]
             if not known and common:
-                self.begun[common] = self.cache()
-                self.body(torch.tensor([common]), past_key_values=self.begun[common])
+                self.begun[common] = self.empty_cache()
+                self.network.model(torch.tensor([common]), past_key_values=self.begun[common])
             begin = max(known, key=len, default=common)
-            shared, cache = len(begin), deepcopy(self.begun[begin]) if begin else self.cache()
+            shared, cache = len(begin), deepcopy(self.begun[begin]) if begin else self.empty_cache()
             if shared:
                 cache.batch_repeat_interleave(len(prompts))
             rests = [prompt[shared:] for prompt in prompts]
@@ -103,9 +85,8 @@ class Network:
             rows, found = list(range(len(prompts))), [(list[int](), list[float]()) for _ in prompts]
             for _ in range(longest):
                 places = (mask.cumsum(1) - 1).clamp(min=0)[:, -asked.shape[1] :]
-                states = self.body(asked, attention_mask=mask, position_ids=places, past_key_values=cache)
-                logits = torch.log_softmax(states.last_hidden_state[:, -1].float() @ self.head.T, dim=-1)
-                best = logits.max(dim=-1)
+                states = self.network.model(asked, attention_mask=mask, position_ids=places, past_key_values=cache)
+                best = self.log_probabilities(states.last_hidden_state[:, -1]).max(dim=-1)
                 for row, token, value in zip(rows, best.indices.tolist(), best.values.tolist(), strict=True):
                     found[row][0].append(token)
                     found[row][1].append(value)
@@ -137,7 +118,7 @@ def batch_model(weights: Path, *, threads: int) -> Iterator[tuple[Model, str]]:
 
     Yields the model and the programs that run it.
     """
-    network, waiting = Network.load(weights, threads), queue.Queue[_Asked | None]()
+    network, waiting = Network.load(weights, threads=threads), queue.Queue[_Asked | None]()
 
     def ask(messages: Sequence[Mapping[str, str]], sampling: Sampling) -> Answer:
         if sampling.temperature:

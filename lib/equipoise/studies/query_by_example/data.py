@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from equipoise.files import read_text
-from equipoise.problems import InputError, Problem, need_columns, refuse_twice
+from equipoise.problems import need_columns, refuse_twice, refused
 
 Choice = TypeVar("Choice")
 
@@ -93,7 +93,7 @@ def read_json(path: Path) -> dict[str, Any]:
         found = f"a JSON {type(content).__name__}"
     except json.JSONDecodeError as error:
         found, line = error.msg, error.lineno
-    raise InputError([Problem(str(path), line, None, found, "a JSON object")])
+    raise refused(path, found, "a JSON object", line)
 
 
 def chosen(choices: Mapping[str, Choice], word: str, what: str) -> Choice:

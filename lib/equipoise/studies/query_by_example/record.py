@@ -29,7 +29,7 @@ from equipoise.studies.query_by_example.scidocs import TASKS
 from equipoise.studies.query_by_example.self_supervision import training_papers
 from equipoise.studies.query_by_example.study import LEARNED, NOTEBOOK, PAIR, Study, System
 from equipoise.studies.query_by_example.systems import BM25, lexical_scores
-from equipoise.studies.recording import settings_of, state
+from equipoise.studies.recording import settings_of, state, wrong_weights
 from equipoise.systems import models_package
 from equipoise.systems.tokenisation import domain_wordpiece, wordpiece
 from equipoise.writing import write_files
@@ -97,7 +97,8 @@ class _Recorder:
         absent = [path.name for path in paths if not path.is_file()]
         if absent:
             return (f"{' and '.join(absent)} of the checkpoint {folder} in --models FOLDER",)
-        return tuple(f"weights in {path}: {wrong}" for path in paths if (wrong := _wrong_weights(path)))
+        weights = [path for path in paths if path.suffix == ".safetensors"]
+        return tuple(f"weights in {path}: {wrong}" for path in weights if (wrong := wrong_weights(path)))
 
     def _too_few(self, system: System) -> tuple[str, ...]:
         """Papers that training without judgements asks for and the collection does not hold."""
@@ -231,20 +232,3 @@ class _Recorder:
         shown = example.to_csv(index=False, float_format="%.5g", lineterminator="\n")
         files: dict[str, Any] = {"scores.csv.gz": gzip.compress(lines.encode(), mtime=0), "example.csv": shown}
         write_files({self.study.record / name: content for name, content in files.items()})
-
-
-def _wrong_weights(path: Path) -> str:
-    """What is wrong with a file of weights: it is empty, no safetensors, or cut off."""
-    if path.suffix != ".safetensors":
-        return ""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        header = int.from_bytes(file.read(8), "little")
-        if not 8 < 8 + header <= size:
-            return "the file is empty" if not size else "no safetensors file, or one that is cut off"
-        try:
-            tensors = json.loads(file.read(header))
-            ends = [one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"]
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return "no safetensors file"
-    return "" if ends and 8 + header + max(ends) <= size else "it holds no weights, or is cut off"

@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from equipoise import project
 from equipoise.loaders.trec import read_run
-from equipoise.problems import InputError, Problem
+from equipoise.problems import refused
 from equipoise.reports.printed import printed_table
-from equipoise.studies.config import ChapterConfig
+from equipoise.studies.config import ChapterConfig, recorded
 from equipoise.studies.query_by_example.csfcube import load_csfcube, load_specter
 from equipoise.studies.query_by_example.data import QueryByExample
 from equipoise.studies.query_by_example.scidocs import load_scidocs
@@ -273,12 +272,7 @@ class Study(ChapterConfig):
 
     def file(self, name: str) -> Path:
         """A recorded file, noted as used."""
-        path = self.record / name
-        if not path.is_file():
-            raise FileNotFoundError(f"{name} is not recorded: equipoise study query_by_example makes it")
-        if path.is_relative_to(project.root()):
-            project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
-        return path
+        return recorded(self.record / name, self.chapter)
 
     def settings(self) -> dict[str, Any]:
         """What is stated of the record."""
@@ -297,12 +291,12 @@ class Study(ChapterConfig):
         lacking = sorted(set(wanted) - set(scores))
         if lacking or not scores[PAIR].equals(pairs) or scores.isna().to_numpy().any():
             found = f"{len(scores)} of {len(pairs)} pairs" + (f", without {', '.join(lacking)}" if lacking else "")
-            raise InputError([Problem(str(path), None, None, found, "every pair scored: record it again")])
+            raise refused(path, found, "every pair scored: record it again")
         for column, frame in given.items():
             seeds = self.columns(column)
             scores = scores.merge(frame.set_axis([*PAIR, *seeds], axis=1), how="left", on=PAIR)
             if scores[seeds].isna().to_numpy().any():
-                raise InputError([Problem(column, None, None, "pairs without a score", "a score for every pair")])
+                raise refused(column, "pairs without a score", "a score for every pair")
         return scores
 
     def given(self, column: str, ranked: QueryByExample) -> pd.DataFrame:

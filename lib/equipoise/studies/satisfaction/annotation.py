@@ -74,9 +74,7 @@ class Annotations:
         path = self.path(who)
         if not path.is_file():
             return pd.DataFrame({"item": pd.Series(dtype="str")} | {name: pd.Series(dtype=bool) for name in ASKED})
-        if path.is_relative_to(project.root()):
-            project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
-        source = read_source(path)
+        source = read_source(project.noted(path))
         source.check_header(["item", *ASKED], ["context", "response", "question"])
         source.problems.refuse()
         table = source.columns[["item", *ASKED]].astype("str")

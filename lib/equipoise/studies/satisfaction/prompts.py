@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 from equipoise.files import read_text
-from equipoise.problems import InputError, Problem
+from equipoise.problems import refused
 
 LABELS = ("Satisfied", "Dissatisfied")
 """Labels of the few-shot prompt, in the order of its examples."""
@@ -28,7 +28,7 @@ def read_prompt(path: Path, places: Sequence[str]) -> str:
     text = read_text(path).strip()
     lacking = [place for place in places if place not in text]
     if lacking:
-        raise InputError([Problem(str(path), None, None, "a prompt", f"one with {' and '.join(lacking)} in it")])
+        raise refused(path, "a prompt", f"one with {' and '.join(lacking)} in it")
     return text
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.files import read_text
-from equipoise.problems import InputError, Problem, Problems, shown
+from equipoise.problems import Problems, refused, shown
 
 OVERALL = "OVERALL"
 """Text of the row that rates the dialogue as a whole."""
@@ -118,5 +118,5 @@ def _literal(text: str, kind: type, path: str | Path, line: int, column: str) ->
         value = None
     if not isinstance(value, list) or not value or any(type(item) is not kind for item in value):
         wanted = f"a list of {'strings' if kind is str else 'whole numbers'}, as Python writes it"
-        raise InputError([Problem(str(path), line, column, shown(text), wanted)])
+        raise refused(path, shown(text), wanted, line, column)
     return value

@@ -23,7 +23,7 @@ from equipoise.files import read_columns
 from equipoise.loaders.registry import DataUnreachable
 from equipoise.problems import InputError, Problems
 from equipoise.studies.config import Step
-from equipoise.studies.recording import read_settings, replace_rows, settings_of, state
+from equipoise.studies.recording import lacking_weights, read_settings, replace_rows, settings_of, state, weights_of
 from equipoise.studies.satisfaction import data
 from equipoise.studies.satisfaction.asking import opened
 from equipoise.studies.satisfaction.data import PREDICTION_COLUMNS, SEED, Collection
@@ -67,13 +67,7 @@ class _Recorder:
         return steps
 
     def _lacks(self, model: str, endpoint: str) -> tuple[str, ...]:
-        if endpoint or not model:
-            return ()
-        place = (self.models or Path()) / model
-        weights = _weights(place)
-        if self.models is None or not weights:
-            return (f"the checkpoint {model} in --models FOLDER",)
-        return tuple(f"{path.name} of {model}, which is empty" for path in weights if not path.stat().st_size)
+        return () if endpoint or not model else tuple(lacking_weights(self.models, model))
 
     # --- other last responses
 
@@ -95,11 +89,11 @@ class _Recorder:
         return Step("annotations", "items", wanted, done, partial(self._annotate, parts))
 
     def _written(self, name: str) -> pd.DataFrame:
-        there = self.study.path("written.csv").is_file()
+        there = (self.study.record / "written.csv").is_file()
         return self.study.written(name) if there else pd.DataFrame(columns=["sample", "response"])
 
     def _write(self, part: Collection) -> None:
-        writer, path, wanted = self.study.writer, self.study.path("written.csv"), self._to_write(part)
+        writer, path, wanted = self.study.writer, self.study.record / "written.csv", self._to_write(part)
         if writer is None:
             return
         prompt, left = (
@@ -159,7 +153,7 @@ class _Recorder:
         return data.drawn_dialogues(samples[samples["world"] != "valid"], one.dialogues)
 
     def _missing(self, name: str, one: Estimator, wanted: pd.DataFrame, setup: str) -> pd.DataFrame:
-        path = self.study.path(f"{name}.csv")
+        path = self.study.record / f"{name}.csv"
         if not path.is_file() or not self._stated(name, one):
             return wanted
         rows = read_columns(path, PREDICTION_COLUMNS)
@@ -176,7 +170,7 @@ class _Recorder:
         return {"estimator": own, "turned": turned, "files": self._files()}
 
     def _settings_path(self, name: str) -> Path:
-        return data.settings_path(self.study.path(f"{name}.csv"))
+        return data.settings_path(self.study.record / f"{name}.csv")
 
     def _stated(self, name: str, one: Estimator) -> bool:
         """Whether the record is of this estimator, of these responses and files."""
@@ -193,7 +187,7 @@ class _Recorder:
         return {path.name: project.sha256(path) for path in (*paths, self.study.responses) if path is not None}
 
     def _models(self, model: str, endpoint: str) -> dict[str, Path]:
-        return {} if endpoint else {f"{model}/{path.name}": path for path in _weights((self.models or Path()) / model)}
+        return {} if endpoint else {f"{model}/{path.name}": path for path in weights_of(self.models, model)}
 
     def _label(self, name: str, one: Estimator, collection: str, setup: str) -> None:
         packages = () if one.endpoint else PACKAGES[one.kind]
@@ -211,7 +205,7 @@ class _Recorder:
 
     def _keep(self, name: str, setup: str, samples: pd.DataFrame, found: Any) -> None:
         rows = samples.assign(system=name, setup=setup, dissatisfaction=np.asarray(found, dtype=np.float64))
-        replace_rows(self.study.path(f"{name}.csv"), rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1])
+        replace_rows(self.study.record / f"{name}.csv", rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1])
 
     def _prompted(self, one: Estimator, part: Collection, missing: pd.DataFrame, keep: Any) -> None:
         if one.prompt is None:
@@ -272,13 +266,6 @@ def example_dialogues(held: Collection) -> list[str]:
     pools = short[short["rating"] >= 4], short[short["rating"] < 3]
     drawn = [pool.iloc[rng.integers(len(pool))] for pool in pools]
     return [dialogue_text(row["users"], row["systems"]) for row in drawn]
-
-
-def _weights(place: Path) -> list[Path]:
-    """Files of weights: a GGUF file itself, or those of a folder with a config."""
-    if place.is_file():
-        return [place]
-    return sorted(place.glob("*.safetensors")) if (place / "config.json").is_file() else []
 
 
 def _words(samples: pd.DataFrame) -> str:

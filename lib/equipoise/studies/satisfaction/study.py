@@ -12,12 +12,12 @@ import pandas as pd
 from equipoise import project
 from equipoise.files import read_columns
 from equipoise.reports.report import Basis
-from equipoise.studies.config import ChapterConfig
+from equipoise.studies.config import ChapterConfig, recorded
 from equipoise.studies.satisfaction import data
 from equipoise.studies.satisfaction.annotation import Annotations
 from equipoise.studies.satisfaction.data import Collection, Level
-from equipoise.studies.satisfaction.local_model import Device
 from equipoise.studies.satisfaction.prompts import INPUT, read_prompt
+from equipoise.systems.language_models import Device
 
 NOTEBOOK = "thesis_ch3_satisfaction"
 _UPSTREAM = Literal["", "MWOZ", "SGD", "ReDial", "CCPE"]
@@ -242,18 +242,9 @@ class Study(ChapterConfig):
             raise ValueError("no folder of annotations is named")
         return Annotations(self.writer.annotations, part, self.written(part.name), self.writer.readers)
 
-    def path(self, name: str) -> Path:
-        """Where a file is recorded."""
-        return self.record / name
-
     def file(self, name: str) -> Path:
         """A recorded file, noted as used."""
-        path = self.path(name)
-        if not path.is_file():
-            raise FileNotFoundError(f"{name} is not recorded: equipoise study satisfaction makes it")
-        if path.is_relative_to(project.root()):
-            project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
-        return path
+        return recorded(self.record / name, self.chapter)
 
     def predictions(self) -> pd.DataFrame:
         """What the estimators of the config said, of its setups."""

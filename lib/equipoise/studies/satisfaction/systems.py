@@ -21,9 +21,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from tqdm import tqdm
 
 from equipoise.arrays import Booleans, Floats, Integers
-from equipoise.studies.satisfaction.local_model import Device
 from equipoise.systems import models_package
 from equipoise.systems.encoders import load_model, token_states
+from equipoise.systems.language_models import Device
 
 
 def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
