@@ -14,7 +14,6 @@ _KINDS = {
     "bm25": "it counts the words that query and document share",
     "splade": "learned sparse: a model weighs the words of query and document",
     "dense": "dense: a vector for each text",
-    "late interaction": "a re-ranker: each word of the query takes its best match among the document's words",
     "cross-encoder": "a re-ranker: one model reads query and document together",
     "run files": "its runs are read",
 }
