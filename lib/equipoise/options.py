@@ -77,7 +77,11 @@ Offsets = Annotated[
 Gains = Annotated[
     Mapping[int, float] | Literal["exponential"],
     Option(
-        "Gain of each level, or (2^l - 1) / 2^max_level.", least=0, most=1, form="level:gain,...", parse=_read_gains
+        "Gain of each level, or (2^l - 1) / 2^(highest level).",
+        least=0,
+        most=1,
+        form="level:gain,...",
+        parse=_read_gains,
     ),
 ]
 MaxLevel = Annotated[int, Option("Highest level, for exponential gains.", least=1, most=1000)]

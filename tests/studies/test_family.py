@@ -63,9 +63,10 @@ def test_stop_models_of_the_case() -> None:
     assert lead.estimate is not None
     assert lead.estimate < 0
     said = family.who_leads(scores.reset_index())
-    assert said.endswith(f"{org} is ahead with gain.")
+    assert said.endswith(f"{org} is ahead with “gain”.")
     even = scores.reset_index().assign(GFRC2=0.5)
-    assert family.who_leads(even) == "neither run is ahead with words, anywhere, nuggets, gain, geometric, turns."
+    said = "neither run is ahead with “words”, “anywhere”, “nuggets”, “gain”, “geometric”, “turns”."
+    assert family.who_leads(even) == said
     nobody = family.stop_model_scores(nuggets, sets, patience=20).set_index(["stop model", "run"]).loc["words"]
     assert nobody["leave at a nugget"].tolist() == nobody["GFRC2"].tolist() == [0, 0]
     assert nobody.filter(like="mean ").isna().all(axis=None)

@@ -52,7 +52,7 @@ def exact_match(
 
     Notes
     -----
-    thesis, section 5.3.3, Answer Correctness, with `normalised_answer` of SQuAD. Of citations within the answer the
+    thesis, section 5.3.3, Answer Correctness, with texts normalised as in SQuAD. Of citations within the answer the
     thesis says nothing; the evaluation it follows (Gao et al. 2023, ALCE) takes them out.
 
     Examples

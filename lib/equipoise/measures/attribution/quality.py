@@ -108,7 +108,7 @@ def score_answers(
 
     Notes
     -----
-    thesis, section 5.3.3. As scikit-learn's precision and recall over the documents, with ``zero_division=0``.
+    thesis, section 5.3.3. As scikit-learn's precision and recall over the documents, 0 where neither is defined.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from equipoise.options import Gains
 from equipoise.plots import look
 
 SETTINGS = ("patience", "gains", "target", "stop model")
-_FILE = "the file's"
+_FILE = "the paper's"
 
 
 def _targets(attribute: AttributeSet) -> dict[str, AttributeSet]:

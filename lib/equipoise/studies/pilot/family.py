@@ -244,7 +244,10 @@ def who_leads(scores: pd.DataFrame) -> str:
     wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2").loc[list(STOP_MODELS)]
     ahead = wide.idxmax(axis=1).where(np.ptp(wide, axis=1) > _CLOSE, "neither run")
     models = ahead.groupby(ahead, sort=False).groups
-    return "; ".join(f"{run} is ahead with {listed(names)}" for run, names in models.items()) + "."
+    return (
+        "; ".join(f"{run} is ahead with {listed([f'“{name}”' for name in names])}" for run, names in models.items())
+        + "."
+    )
 
 
 def served_in_words(scores: pd.DataFrame) -> str:

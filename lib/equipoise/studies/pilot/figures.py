@@ -108,10 +108,8 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     models = list(dict.fromkeys(clusters["stop model"]))
     for row, model in enumerate(models):
         part = clusters[clusters["stop model"] == model]
-        colour = look(row)["color"]
-        ax.scatter(
-            part["wc"], np.full(len(part), row), s=600 * part["probability"], color=(colour, 0.6), edgecolor=colour
-        )
+        disc: dict[str, Any] = {"color": (COLOURS[0], 0.6), "edgecolor": COLOURS[0]}
+        ax.scatter(part["wc"], np.full(len(part), row), s=600 * part["probability"], **disc)
         ax.plot(part["wc"], np.full(len(part), row), "|", color="#444444", markersize=5, markeredgewidth=0.8)
         score = scores[scores["stop model"] == model].iloc[0]
         for place, text in ((1.02, f"{1 - score['leave at a nugget']:.1%}"), (1.2, f"{score['GFRC2']:.4f}")):
