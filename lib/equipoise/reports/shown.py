@@ -122,6 +122,8 @@ def _whole(column: pd.Series) -> bool:
 
 
 def _cell(value: object, decimals: int | None, chance: bool) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
     number = as_number(value)
     if number is None or decimals is None or isinstance(value, (int, np.integer)):
         return raw(value)
