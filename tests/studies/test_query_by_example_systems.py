@@ -274,10 +274,10 @@ def test_figures_draw_what_they_are_given() -> None:
     means = means.assign(low=means["value"], high=means["value"])
     example_plots.interpolation_sweep(grid, means, best, names)
     for row, measure in enumerate(("AP", "nDCG")):
-        assert grid[row, 0].get_ylabel() == measure
         for column, task in enumerate("st"):
+            assert grid[column, row].get_title("left") == f"{task}: {measure}"
             for place in range(2):
-                curve, level = grid[row, column].lines[2 * place : 2 * place + 2]
+                curve, level = grid[column, row].lines[2 * place : 2 * place + 2]
                 first = row + 10 * column + 100 * place
                 assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5], task
                 assert set(level.get_ydata()) == {first + 0.5}

@@ -196,3 +196,11 @@ def test_sentences_are_made_from_the_numbers() -> None:
         "At chance level on Main: MultiWOZ: few-shot; SGD: hawkes x10, hawkes without up-sampling."
     )
     assert words.of_chance(set()) == "At chance level on Main: none."
+    lines = {"constant": (0.9, 0.1), "a, up-sampling x10": (0.8, 0.2), "b, w/o up-sampling": (0.6, 0.4)}
+    rows = [
+        ("SGD", run, "Acc", at, value) for run, ends in lines.items() for at, value in zip((0.1, 1), ends, strict=True)
+    ]
+    curves = pd.DataFrame(rows, columns=["collection", "run", "measure", "ratio", "value"])
+    assert words.of_ends(curves).endswith("and with no others: fine-tuned 0.70 and 0.30")
+    cut = curves.assign(run=curves["run"].replace({"constant": "b (usual)", "a, up-sampling x10": "b (chosen)"}))
+    assert words.of_ends(cut).endswith("at the usual threshold 0.90 and 0.10; at the chosen threshold 0.80 and 0.20")

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from equipoise.plots import COLOURS, MARKERS
+from equipoise.plots import COLOURS, GREY, look
 
 _RELEVANT, _OTHER = "#dbe9f6", "#f1f1f1"
 
@@ -29,24 +29,24 @@ def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
             face, edge = (_RELEVANT, COLOURS[0]) if row.relevant else (_OTHER, "#888888")
             place_of_box = (place + 0.06, -line - 0.8)
             ax.add_patch(FancyBboxPatch(place_of_box, 0.86, 0.62, boxstyle="round,pad=0.02", lw=1.2, fc=face, ec=edge))
-            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
-            ax.text(place + 0.49, -line - 0.4, f"Document [{row.document}]\nby {row.author}", **style)
-            tag = {"fc": COLOURS[4] if told else "white", "ec": "none", "pad": 2}
-            ax.text(place + 0.49, -line - 0.68, f"[{row.label}]" if told else "no label", bbox=tag, **style)
-        ax.text(-0.1, -line - 0.5, mode, ha="right", va="center", fontweight="bold")
-    ax.set_xlim(-1.6, shown.groupby("mode").size().max() + 0.05)
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
+            ax.text(place + 0.49, -line - 0.38, f"Document [{row.document}]\nby {row.author}", **style)
+            tag = {"fc": "#f5c45e" if told else "white", "ec": "none", "pad": 2}
+            ax.text(place + 0.49, -line - 0.7, f"[{row.label}]" if told else "no label", bbox=tag, **style)
+        ax.text(-0.1, -line - 0.5, mode.replace("/", "/\n"), ha="right", va="center", fontweight="bold")
+    ax.set_xlim(-1.1, shown.groupby("mode").size().max() + 0.05)
     ax.set_ylim(-len(modes) - 0.05, 0)
     ax.axis("off")
     return ax
 
 
-def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number: int, **style: Any) -> None:
+def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number: int) -> None:
     """Draw the values of a group at their places, with intervals along one axis, in its colour."""
     reach = np.abs(part[["low", "high"]].to_numpy().T - part["value"].to_numpy())
     x, y = (part["value"], places) if axis == "x" else (places, part["value"])
     errors = {"xerr": reach} if axis == "x" else {"yerr": reach}
-    told: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "label": str(part["group"].iloc[0])}
-    ax.errorbar(x, y, capsize=3, **errors, **told, **style)
+    told: dict[str, Any] = {"linestyle": "none", "label": str(part["group"].iloc[0]), **look(number)}
+    ax.errorbar(x, y, capsize=3, **errors, **told)
 
 
 def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
@@ -64,7 +64,7 @@ def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     ax.scatter(printed[:, 1], places, marker="|", s=120, color="#444444", label="mean of the printed scores")
     for number, group in enumerate(table["group"].drop_duplicates()):
         part = (table["group"] == group).to_numpy()
-        _with_intervals(ax, "x", places[part], table[part], number, fmt=MARKERS[number % len(MARKERS)])
+        _with_intervals(ax, "x", places[part], table[part], number)
     ax.set_yticks(places, table["name"])
     ax.set_ylim(-len(table) + 0.3, 0.7)
     ax.set_xlabel(label)
@@ -84,7 +84,7 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
     for number, group in enumerate(groups):
         part = table[table["group"] == group]
         places = part[x].to_numpy(dtype=np.float64) + step * (number - (len(groups) - 1) / 2)
-        _with_intervals(ax, "y", places, part, number, fmt=MARKERS[number % len(MARKERS)])
+        _with_intervals(ax, "y", places, part, number)
     ax.axhline(0, color="#444444", lw=1)
     ax.set_xticks(sorted(table[x].unique()))
     ax.set_ylabel(label)
@@ -92,13 +92,14 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
 
 
 def numbers_under(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
-    """Draw numbers as bars under each other (columns benchmark, model, source, total), a colour for each source."""
+    """Draw numbers as bars under each other (columns benchmark, model, source, total); printed ones are grey."""
     places = -np.arange(len(table), dtype=np.float64)
-    for number, source in enumerate(table["source"].drop_duplicates()):
+    for source in table["source"].drop_duplicates():
         part = (table["source"] == source).to_numpy()
-        ax.barh(places[part], table.loc[part, "total"], 0.7, color=COLOURS[number], label=source)
+        colour = GREY if source == "printed" else COLOURS[0]
+        ax.barh(places[part], table.loc[part, "total"], 0.7, color=colour, label=source)
     ax.set_yticks(places, table["model"] + ", " + table["benchmark"])
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
-    ax.legend()
+    ax.figure.legend(loc="outside upper right", ncols=2)
     return ax

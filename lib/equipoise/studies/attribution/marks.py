@@ -94,6 +94,7 @@ def verdicts(sample: int, alpha: float) -> pd.DataFrame:
 
 def counted(found: pd.DataFrame) -> pd.DataFrame:
     """Number of cells of each verdict."""
+    found = found.assign(artefact=found["artefact"].str.replace("thesis/table-", "Table "))
     groups = found.groupby(["artefact", "score", "marked", "significant"], sort=False)
     return groups.size().rename("cells").reset_index()
 

@@ -31,6 +31,10 @@ RENAMED = {
     "exact_match": "EM",
     "relevant_ac": "relevant AC",
     "nonrelevant_ac": "non-relevant AC",
+    "relevant_citations": "relevant citations",
+    "nonrelevant_citations": "non-relevant citations",
+    "cited_relevant": "relevant cited",
+    "cited": "total cited",
 }
 FEWEST = 5
 """Citations on either side that a mark of significance on confidences needs."""
@@ -43,7 +47,9 @@ def recorded_answers(study: Study, names: Sequence[str]) -> pd.DataFrame:
     """Scored answers of some records, with model, weights and the experiments that they are of."""
     paths = {name: recorded(study.answers(name), study.chapter) for name in names}
     weights = {name: " ".join(read_settings(path)["models"]) for name, path in paths.items()}
-    frames = [read_answers(path).assign(model=name, weights=weights[name]) for name, path in paths.items()]
+    frames = [
+        read_answers(path).assign(model=study.called(name), weights=weights[name]) for name, path in paths.items()
+    ]
     return score_answers(with_experiments(pd.concat(frames, ignore_index=True), study))
 
 
@@ -55,7 +61,7 @@ def models(study: Study) -> pd.DataFrame:
         (name, sha256[:16] + "…" if sha256 else "") for models in settings["models"] for name, sha256 in models.items()
     ]
     table = pd.DataFrame(weights, columns=["weights", "sha256"]).assign(program=settings["program"])
-    table.insert(0, "model", names)
+    table.insert(0, "model", study.who())
     return table.join(pd.DataFrame([*settings["sampling"]])[["temperature", "max_tokens", "seed"]])
 
 
@@ -84,7 +90,7 @@ def faults(scored: pd.DataFrame) -> pd.DataFrame:
 def noise(study: Study, scored: pd.DataFrame) -> pd.DataFrame:
     """How many answers of the first record stayed the same when their prompts were put once more, where they were."""
     again = recorded_answers(study, [study.repeated] if study.repeated else study.answered()[:1])
-    scored = scored[scored["model"] == study.answered()[0]]
+    scored = scored[scored["model"] == study.who()[0]]
     same = ["benchmark", "retriever", "labels", "k", "question", "mode", "relevant_author", "nonrelevant_author"]
     twice = again.merge(scored, on=same, suffixes=(" again", ""))
     compared = {"same words": "answer", "same precision": "precision", "same recall": "recall"}
@@ -298,4 +304,5 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
     """Examples of answers as a table shows them."""
     columns = ["text", "gold", "relevant", "model", "mode", "relevant_author", "nonrelevant_author"]
     shown = rows[[*columns, "answer", "precision", "recall"]]
+    shown = shown.rename(columns={"relevant": "relevant passage"} | RENAMED)
     return shown.map(lambda cell: "; ".join(map(str, cell)) if isinstance(cell, tuple) else cell)

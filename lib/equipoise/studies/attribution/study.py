@@ -118,7 +118,7 @@ class Asked:
     """A record of answers: which model is asked what.
 
     ``experiments``: by benchmark. ``questions``: of each; ``rewritten``: of them, with passages that a model rewrote,
-    without it as many.
+    without it as many. ``name``: what the report calls who answers, the record's own name by default.
     """
 
     sample: str
@@ -126,6 +126,7 @@ class Asked:
     experiments: dict[str, tuple[str, ...]]
     questions: int
     rewritten: int | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,8 @@ class Study(ChapterConfig):
             known = {*CELLS, *read_label_sets(self.labels, ["a name"])}
             if unknown := sorted({one for several in asked.experiments.values() for one in several} - known):
                 raise ValueError(f"{name}: no experiment {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+        if len({*map(self.called, self.records)}) < len(self.records):
+            raise ValueError("two records have one name")
         if min(self.documents, *self.cut_offs, *(asked.questions for asked in self.records.values())) < 1:
             raise ValueError("numbers of passages and of questions are at least 1")
 
@@ -219,11 +222,19 @@ class Study(ChapterConfig):
             if (name := stands_for(one)) in (names or (name,)):
                 place = f" in place of {name}" if one == "NQ-UTD" else ""
                 told.append(f"{of.about or benchmarks.BUILT_IN[one]}{place}")
-        return f"{'; '.join(told)}; recorded answers of {', '.join(self.answered())}"
+        return f"{'; '.join(told)}; recorded answers of {', '.join(self.who())}"
 
     def answered(self) -> list[str]:
         """The records but the repeated one."""
         return [name for name in self.records if name != self.repeated]
+
+    def called(self, record: str) -> str:
+        """What the report calls who answers in a record."""
+        return self.records[record].name or record
+
+    def who(self) -> list[str]:
+        """What the report calls `answered`."""
+        return [*map(self.called, self.answered())]
 
     # --- where it lies
 

@@ -20,7 +20,7 @@ _NEEDED = ("modes", "mixed", "names", "placebo", "retrievers", "documents")
 _SCORES = ["questions", "Precision", "Recall", "EM"]
 _PARTS = ["relevant mode", "non-relevant mode"]
 _INTERVALS = ["score", "changed", "Δ", "low", "high", "p (t-test)", "p (permutation)"]
-_CONFIDENCE = ["relevant AC", "non-relevant AC", "significant", "relevant_citations", "nonrelevant_citations", "p"]
+_CONFIDENCE = ["relevant AC", "non-relevant AC", "significant", "relevant citations", "non-relevant citations", "p"]
 _SOME_MODES = "modes with one label for all passages stand here only where they were recorded"
 _MARKS = "the marks of significance are not compared here; the table of marks says what the printed means allow"
 _LOST = (
@@ -48,7 +48,6 @@ def artefacts(study: Study, scored: pd.DataFrame, bias: pd.DataFrame, alpha: flo
     retrieved = retrieved.sort_values(["quantity", "score"], ascending=[False, True])
     cas, cab = (bias[bias["quantity"] == quantity] for quantity in ("CAS", "CAB"))
     modes, marked, by_parts = [*SETTING, "mode"], [*_SCORES, "better than both others in"], [*SETTING, *_PARTS]
-    counts = quality.rename(columns={"cited_relevant": "relevant cited", "cited": "total cited"})
     chosen: dict[str, tuple[pd.DataFrame, list[str], list[str], str, dict[str, Any]]] = {
         "5.1": (quality, modes, marked, "NQ", {"digits": 2}),
         "5.11": (quality, modes, marked, "MS MARCO", {"digits": 2}),
@@ -63,8 +62,8 @@ def artefacts(study: Study, scored: pd.DataFrame, bias: pd.DataFrame, alpha: flo
         "5.7": (with_names[with_names["quantity"] == "CAS"], SETTING, ["mode", *_INTERVALS], "", {"digits": 2}),
         "5.8": (with_names[with_names["quantity"] == "CAB"], SETTING, _INTERVALS, "", {"digits": 2}),
         "5.9": (retrieved, ["benchmark", "quantity", "model", "retriever"], _INTERVALS, "NQ", {"digits": 2}),
-        "5.12": (counts, modes, ["relevant cited", "total cited"], "NQ", {"digits": 3, "note": _NO_TOTAL}),
-        "5.13": (counts, modes, ["relevant cited", "total cited"], "MS MARCO", {"digits": 3, "note": _NO_TOTAL}),
+        "5.12": (quality, modes, ["relevant cited", "total cited"], "NQ", {"digits": 3, "note": _NO_TOTAL}),
+        "5.13": (quality, modes, ["relevant cited", "total cited"], "MS MARCO", {"digits": 3, "note": _NO_TOTAL}),
     }
     found = {}
     for number, (table, keys, columns, of, further) in chosen.items():
@@ -83,7 +82,7 @@ def _derived(study: Study, artefact: str) -> dict[str, Any] | None:
             "ours": derived_differences(artefact),
             "keys": SETTING,
             "basis": "derived",
-            "data": f"{parts}; for the replica's CAB the recorded answers of {', '.join(study.answered())}",
+            "data": f"{parts}; for the replica's CAB the recorded answers of {', '.join(study.who())}",
         }
     if artefact in ("thesis/table-5.12", "thesis/table-5.13"):
         return {
@@ -100,7 +99,7 @@ def own_tables(scored: pd.DataFrame, bias: pd.DataFrame, alpha: float) -> dict[s
     """What `Report.table` takes of the replica's tables that stand beside printed ones."""
     cab = bias[bias["quantity"] == "CAB"]
     quality = replica.quality_with_marks(of_experiment(scored, "modes"), alpha)
-    counts = quality[[*SETTING, "mode", "questions", "cited_relevant", "cited"]]
+    counts = quality[[*SETTING, "mode", "questions", "relevant cited", "total cited"]]
     found = {
         f"cab_{name}": {
             "ours": cab.loc[cab["experiment"] == name, [*SETTING, *_INTERVALS]],
@@ -116,6 +115,5 @@ def own_tables(scored: pd.DataFrame, bias: pd.DataFrame, alpha: float) -> dict[s
     moved = replica.sensitivity_to_labels(bias[bias["quantity"] == "CAS"])
     told = "CAS against Vanilla, with labels of authors and with labels that mean nothing; passages by people"
     found["cas_placebo"] = {"ours": moved, "caption": told, "digits": 1}
-    named = counts.rename(columns={"cited_relevant": "relevant cited", "cited": "total cited"})
-    found["cited"] = {"ours": named, "caption": "Citations of a recorded answer (Tables 5.12, 5.13)", "digits": 3}
+    found["cited"] = {"ours": counts, "caption": "Citations of a recorded answer (Tables 5.12, 5.13)", "digits": 3}
     return found

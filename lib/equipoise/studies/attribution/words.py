@@ -32,20 +32,20 @@ def _reading(found: Evidence, above: str, below: str, unclear: str) -> str:
 def answer(scored: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
     """What the recorded answers say of the notebook's question."""
     models = ", ".join(
-        dict.fromkeys(model.rpartition("/")[2] for model in above_chance(scored))
+        dict.fromkeys(model.partition(" (")[0] for model in above_chance(scored))
     )  # records of one model
     if not models:
         return [NOBODY]
     mixed, true, placebo, moves = (found[name] for name in ("5.5-human", "5.3-human", "placebo-cab", "placebo-cas"))
-    favours = _reading(mixed, "people are favoured", "language models are favoured", "neither is shown to be favoured")
-    move = _reading(moves, "more than", "less than", "not demonstrably more than")
+    sides = ("people are favoured", "language models are favoured", "neither is shown to be favoured")
+    move = _reading(moves, "move citations more", "move citations less", "are not shown to move citations more")
     means = [f"{one.printed:+.1f}" for one in (mixed, true) if one.printed is not None]
     printed = f" The thesis prints means of {' and '.join(means)} for its models." if means else ""
     return [
         f"Whether labels of authors bias citations was asked of {models}: CAB is {_points(mixed)} over {mixed.n or 0} "
-        f"questions whose passages have one author, and {_points(true)} over {true.n or 0} whose passages have two, "
-        f"so {favours}.{printed}",
-        f"Between labels that mean nothing CAB is {_points(placebo)}; labels of authors move citations {move} these do "
+        f"questions whose passages have one author ({_reading(mixed, *sides)}), and {_points(true)} over {true.n or 0} "
+        f"whose passages have two ({_reading(true, *sides)}).{printed}",
+        f"Between labels that mean nothing CAB is {_points(placebo)}; labels of authors {move} than these do "
         f"(difference of CAS: {_points(moves)}).",
     ]
 
@@ -78,12 +78,21 @@ def reach(table: pd.DataFrame) -> str:
     """What the least and the most questions of `replica.reach` can show, beside the largest printed CAB."""
     printed = [numbers(printed_table(f"thesis/table-{n}"), ["ΔRecall"])["ΔRecall"].max() for n in ("5.3", "5.5")]
     told = [
-        f"with {row['questions']:,.0f} questions it leaves zero {_from(row['least CAB (bootstrap)'])} by the bootstrap "
-        f"and {_from(row['least CAB (permutation)'])} by the permutation test, and one as large as printed is found in "
-        f"{row['printed CAB found, percent of runs']:.1f} % of runs"
+        f"with {row['questions']:,.0f} questions a CAB leaves zero {_from(row['least CAB (bootstrap)'])} by the "
+        f"bootstrap and {_from(row['least CAB (permutation)'])} by the permutation test, and one as large as printed "
+        f"is found in {row['printed CAB found, percent of runs']:.1f} % of runs"
         for _, row in table.iloc[[0, -1]].iterrows()
     ]
     return f"The largest printed CAB of recall is {max(printed):.1f} points; {'; '.join(told)}."
+
+
+def retrievers(study: Study) -> str:
+    """By what the passages are found beside the usual retriever."""
+    found = {name: None for of in study.benchmarks.values() for name in of.found_by}
+    usual, *others = found
+    if not others:
+        return f"Here all passages were found by {usual}."
+    return f"Here passages were found by {' and by '.join(others)}, where all other experiments have those of {usual}."
 
 
 def worked_examples(study: Study) -> str:
@@ -137,19 +146,19 @@ def lessons(found: Mapping[str, Evidence]) -> list[str]:
         "it is not shown that what labels say matters, beyond there being labels at all",
     )
     told = [
-        f"In the mixed mode CAB is {_points(mixed)}, so that {bias}; less that of labels that mean nothing it "
-        f"is {_points(placebo)}.",
+        f"In the mixed mode CAB is {_points(mixed)}: {bias}. With that of labels that mean nothing subtracted, it is "
+        f"{_points(placebo)}.",
         f"CAS with labels of authors less that with labels that mean nothing is {_points(moves)}: {move}.",
     ]
     more = _reading(sure, "are more probable", "are less probable", "are not shown to be more probable")
-    return [*told, f"The numbers of relevant passages {more} than those of others: {_points(sure)}."]
+    return [*told, f"Where a model cites, numbers of relevant passages {more} than others: {_points(sure)}."]
 
 
 def in_print(found: Mapping[str, Evidence]) -> str:
     """Which of the chapter's sentences its own numbers bear out."""
     known = stated("thesis")
     against = [
-        f"{known.loc[name, 'statement']} ({one.said}: {one.estimate:g})"
+        str(known.loc[name, "statement"])
         for name, one in found.items()
         if verdict(one, known.loc[name, "contradicted_if"]) == "contradicted"
     ]

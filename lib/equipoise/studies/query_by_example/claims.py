@@ -285,14 +285,14 @@ def of_prediction(predictions: pd.DataFrame) -> dict[str, Evidence]:
 
 def answer(study: Study, values: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
     """What the chapter's run says, in two or three sentences."""
-    mean = _wide(values).mean()[BM25_ROW]
-    said = [f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f} over all queries."]
+    mean = _wide(values)[BM25_ROW].groupby("query").mean().mean()
+    said = [f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f} over the query papers."]
     lead = found["2.1-competitive"]
     if lead.estimate is not None:
         small = ", whose encoders are small here" if study.stands_for == "replica" else ""
         said.append(
-            f"That is {_interval(lead)} from the mean of TILDE and TILDEv2 where they learned their task{small}, over "
-            f"{lead.n:,} papers."
+            f"Compared with the mean of TILDE and TILDEv2 where they learned their task{small}, that is "
+            f"{_interval(lead)}, over {lead.n:,} papers."
         )
     if "2.3-together" in found:
         said.append(

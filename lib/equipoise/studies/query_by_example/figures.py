@@ -42,27 +42,28 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         ("TILDEv2", "every token", "projection to a scalar, ReLU", "Weight of tokens of the document"),
     )
     for ax, (system, read, head, label) in zip(axes, parts, strict=True):
-        own = weights[weights["system"] == system].head(14)
-        ax.set(xlim=(0, 10), ylim=(0, 10), title=system)
+        own = weights[weights["system"] == system].head(12)
+        ax.set(xlim=(0, 10), ylim=(0, 10))
+        ax.set_title(system, loc="left")
         ax.axis("off")
         _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] t₁ … tₙ [SEP]", "#F4F4F4")
         _box(ax, 0.3, 1.9, 5.2, 1.1, "BERT encoder, once a document")
         _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head} on {read}")
-        _box(ax, 6.7, 0.2, 3.0, 1.0, "query q, of any length", "#F4F4F4")
-        _box(ax, 6.7, 1.9, 3.0, 1.1, "BERT tokeniser only")
+        _box(ax, 6.3, 0.2, 3.6, 1.0, "query q, of any length", "#F4F4F4")
+        _box(ax, 6.3, 1.9, 3.6, 1.1, "BERT tokeniser only")
         for x, low, high in ((2.9, 1.2, 1.9), (2.9, 3.0, 3.7), (2.9, 4.7, 5.2), (8.2, 1.2, 1.9), (8.2, 3.0, 5.2)):
             _arrow(ax, (x, low), (x, high))
-        ax.text(8.3, 4.1, "token counts\nlook weights up", fontsize=8, va="center")
-        inner = ax.inset_axes((0.06, 0.62, 0.92, 0.34))
+        ax.text(8.1, 4.1, "token counts\nlook weights up", fontsize=9, va="center", ha="right")
+        inner = ax.inset_axes((0.1, 0.62, 0.9, 0.34))
         colours = np.where(own["token"].isin(list(query)), COLOURS[1], COLOURS[0])
         inner.bar(np.arange(len(own)), own["weight"], color=colours, width=0.75)
-        inner.set_xticks(np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=7)
-        inner.tick_params(axis="y", labelsize=7)
-        inner.set_ylabel(label.replace(" of ", "\nof ", 1), fontsize=7)
+        inner.set_xticks(np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=9)
+        inner.tick_params(axis="y", labelsize=9)
+        inner.set_ylabel(label.replace(" of ", "\nof ", 1), fontsize=9)
         inner.grid(visible=False, axis="x")
         handles = [Patch(color=COLOURS[1]), Patch(color=COLOURS[0])]
         labels = ["in the query: counts", "not in the query"]
-        inner.legend(handles, labels, fontsize=7, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        inner.legend(handles, labels, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
 
 
 def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str], query: str) -> Axes:
@@ -78,16 +79,15 @@ def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str
     for (row, rank), grade in np.ndenumerate(grades):
         tile = Rectangle((rank + 0.54, row - 0.42), 0.92, 0.84, fc=GRADE_COLOURS[grade], ec="#888888", lw=0.5)
         ax.add_patch(tile)
-    _box(ax, -7.5, (rows - 1) / 2 - 0.8, 4.2, 1.6, f"query document q:\n{query}", "#F4F4F4")
-    for row in range(rows):
-        _arrow(ax, (-3.2, (rows - 1) / 2), (-2.4, row))
-        ax.text(-2.3, row, literal(systems[row]), va="center", fontsize=8)
-    ax.set(xlim=(-7.7, ranks + 1.5), ylim=(rows - 0.3, -0.7), xticks=[1, *range(5, ranks + 1, 5)], yticks=[])
-    ax.set_xlabel("Rank among the candidate documents", loc="right")
+    ax.set(xlim=(0.4, ranks + 0.6), ylim=(rows - 0.5, -0.6), xticks=[1, *range(5, ranks + 1, 5)])
+    ax.set_yticks(range(rows), map(literal, systems))
+    ax.tick_params(axis="y", length=0)
+    ax.set_title(f"Query: {query}", loc="left", fontsize=10)
+    ax.set_xlabel("Rank among the candidate documents")
     ax.grid(visible=False)
     ax.spines["left"].set_visible(False)
     handles = [Patch(fc=colour, ec="#888888") for colour in GRADE_COLOURS]
-    ax.legend(handles, [f"grade {grade}" for grade in range(4)], ncols=4, loc="lower center", bbox_to_anchor=(0.6, 1.0))
+    ax.figure.legend(handles, [f"grade {grade}" for grade in range(4)], ncols=4, loc="outside lower center")
     return ax
 
 
@@ -96,7 +96,7 @@ def interpolation_sweep(
 ) -> None:
     """Draw mean effectiveness over the interpolation weight with its interval, and the oracle's as a level.
 
-    ``axes`` (shaped (measures, tasks)): a row a measure, a column a task, both fusions over each other. ``means``:
+    ``axes`` (shaped (tasks, measures)): a row a task, a column a measure, both fusions over each other. ``means``:
     ``fusion, measure, task, alpha, value, low, high``. ``best``: ``fusion, measure, task, value`` of the oracle.
     ``names``: what the legend calls each fusion.
 
@@ -105,16 +105,14 @@ def interpolation_sweep(
     levels = best.set_index(["fusion", "measure", "task"])["value"]
     colours = dict(zip(names, COLOURS, strict=False))
     lines = dict(iter(means.groupby(["fusion", "measure", "task"])))
-    for row, measure in zip(axes, means["measure"].unique(), strict=True):
-        row[0].set_ylabel(measure)
-        for ax, task in zip(row, means["task"].unique(), strict=True):
+    for row, task in zip(axes, means["task"].unique(), strict=True):
+        for ax, measure in zip(row, means["measure"].unique(), strict=True):
+            ax.set_title(f"{task}: {measure}", loc="left", fontsize=10)
             for fusion, colour in colours.items():
                 line = lines[fusion, measure, task]
                 ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=colour)
                 ax.fill_between(line["alpha"], line["low"], line["high"], color=colour, alpha=0.12, lw=0)
                 ax.axhline(levels[fusion, measure, task], color=colour, ls="--")
-    for ax, task in zip(axes[0], means["task"].unique(), strict=True):
-        ax.set_title(task)
     for ax in axes[-1]:
         ax.set_xlabel("Weight of BM25, α")
     handles: list[Artist] = [Line2D([], [], color=colours[name], marker="o", markersize=3.5) for name in names]
@@ -124,6 +122,4 @@ def interpolation_sweep(
         Line2D([], [], color="#444444", ls="--"),
     ]
     labels = [*names.values(), "one α for all queries", "its 95 % interval", "the best α of each query"]
-    axes[0, 0].figure.legend(
-        handles, labels, ncols=len(labels), fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0)
-    )
+    axes[0, 0].figure.legend(handles, labels, ncols=2, loc="outside upper center")

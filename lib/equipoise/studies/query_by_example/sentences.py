@@ -61,7 +61,7 @@ def of_training(study: Study) -> list[str]:
         names = ", ".join(
             system.name for system in trained if tuple(stage.pairs for stage in system.training) == stages
         )
-        said.append(f"{names}: they learn {', then '.join(_LESSONS[pairs] for pairs in stages)}.")
+        said.append(f"{names} learn {', then '.join(_LESSONS[pairs] for pairs in stages)}.")
     if any(stage.pairs == "judgements" for system in trained for stage in system.training):
         said.append(
             f"{study.collection.trained_on:.0%} of each task's validation queries are trained on, and weights are "
@@ -73,11 +73,11 @@ def of_training(study: Study) -> list[str]:
     seeds = {len(study.seeds_of(name)) for name, system in study.systems.items() if system.training}
     if seeds - {1}:
         said.append(
-            "Values are means over seeds of training: "
-            + "; ".join(
-                f"{system.name} {len(study.seeds_of(name))}"
+            "Values are means over several trainings, each with a seed of its own: "
+            + ", ".join(
+                f"{count} of {system.name}"
                 for name, system in study.systems.items()
-                if system.training
+                if system.training and (count := len(study.seeds_of(name))) > 1
             )
             + "."
         )
@@ -111,20 +111,18 @@ def of_mixing(curves: pd.DataFrame, levels: pd.DataFrame) -> str:
 
 def of_limits(study: Study) -> list[str]:
     """What a reader may not conclude."""
-    recorded = "Recorded scores are made by: equipoise study query_by_example."
     if study.stands_for == "thesis":
-        return [recorded]
+        return ["The scores are of the models that the config names."]
     frozen = [system.name for system in study.systems.values() if system.encoder == "frozen"]
     learned = [system.name for system in study.systems.values() if system.kind in LEARNED]
     return [
         "A stand-in cannot show how good TILDE, TILDEv2 or a cross-encoder are with an encoder of BERT's size: "
-        f"{len(learned)} small rankers were trained for minutes, on a few hundred judged pairs.",
+        f"{len(learned)} small rankers were trained for minutes, on few judged papers.",
         *([f"The encoder of {' and '.join(frozen)} was left as it is: only the heads were trained."] if frozen else []),
-        "Texts of the candidates, though never of the queries, were part of training on halves of papers.",
-        "all-MiniLM's makers trained it on citations among much else, SPECTER's on citations alone; some may be "
-        "between these very papers.",
-        "That rankers learn from halves of papers, as long as their queries, and not from titles was chosen after "
-        "titles had been seen to do badly on these very queries, which leans in favour of TILDE and TILDEv2.",
+        "Texts of the candidates, though never of the queries, were part of the training on halves of papers.",
+        "The makers of all-MiniLM trained it on citations among much else, those of SPECTER on citations alone; some "
+        "may be between these very papers.",
+        "Rankers learn from halves of papers, which are as long as the queries, because titles had been seen to do "
+        "badly on these very queries; that choice favours TILDE and TILDEv2.",
         "CSFCube's candidates were pooled partly by matching terms, which may favour lexical rankers.",
-        recorded,
     ]

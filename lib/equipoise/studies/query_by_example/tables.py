@@ -112,7 +112,7 @@ def training_table(measured: Mapping[str, Any], study: Study) -> pd.DataFrame:
         if column.rpartition(".")[0] in study.systems
     ]
     table = pd.DataFrame(rows).groupby(["model", "learns from"], sort=False).mean().reset_index()
-    return table.dropna(axis=1, how="all")
+    return table.assign(steps=table["steps"].round()).dropna(axis=1, how="all")
 
 
 def trained(study: Study) -> list[str]:
@@ -194,8 +194,9 @@ def sweep_means(swept: pd.DataFrame, best: pd.DataFrame, resamples: int) -> tupl
 
 
 def fold_weights(tuned: pd.DataFrame) -> pd.DataFrame:
-    """The weight tuned for each fold."""
-    return tuned.groupby(["run", "measure", "task", "fold"], sort=False)["alpha"].first().reset_index()
+    """The weight tuned for each fold, a column for each task and fold."""
+    folds = tuned.assign(column=tuned["task"] + ", " + tuned["fold"].str.replace("fold", "fold "))
+    return folds.pivot_table("alpha", ["run", "measure"], "column", aggfunc="first", sort=False).reset_index()
 
 
 def pooled_statistics(best: pd.DataFrame) -> pd.DataFrame:
@@ -214,7 +215,10 @@ def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str], *, percent: boo
     long["column"] = long["task"] + " " + long["measure"]
     order = [f"{task} {measure}" for task in tasks for measure in ("MAP", "nDCG")]
     table = long.pivot_table(index=["fusion", "statistic"], columns="column", values="value", sort=False)[order]
-    return table.astype(float).reset_index()
+    table = table.astype(float).astype(object)
+    counts = table.index.get_level_values("statistic").str.startswith("queries")
+    table.loc[counts] = table.loc[counts].map(int)  # they stay whole numbers
+    return table.reset_index()
 
 
 def predicted_weights(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
@@ -68,5 +69,5 @@ def fairness_by_query(axes: Sequence[Axes], scores: pd.DataFrame, runs: Sequence
         ax.set_title(f"{label}: r of {min(r):.2f} to {max(r):.2f}", loc="left", fontsize=10)
     axes[0].set_ylabel(y)
     for cells in drawn:
-        cells.set_clim(1, max(float(one.get_array().max()) for one in drawn))
+        cells.set_clim(1, max(float(np.asarray(one.get_array()).max()) for one in drawn))
     axes[0].figure.colorbar(drawn[0], ax=list(axes), label="Lists in a cell, logarithmic")

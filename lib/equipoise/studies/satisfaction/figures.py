@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -17,46 +17,45 @@ from equipoise.studies.satisfaction.data import Collection
 from equipoise.studies.satisfaction.dialogues import utterances
 
 _NAMES = {"Acc": "Accuracy", "F1": "Macro F1", "sensitivity": "Sensitivity"}
-_DASHES = {"": "-", "x10": (0, (5, 1.5)), "x20": (0, (1.2, 1.2))}
+_DASHES = {"": "-", "x10": (0, (5, 1.5)), "x20": (0, (1.2, 1.2)), "(usual)": (0, (1.2, 1.2))}
+_ROLES = {"BERT": 0, "encoder": 0, "ASAP": 1, "hawkes": 1, "Zephyr": 2, "few-shot": 2, "MistralIF": 3}
+"""Colours of estimators; one that stands for another has its colour."""
+
 _SAME = 0.01
 """Lines nowhere farther apart are drawn as one."""
 
 
-def curve_panels(table: pd.DataFrame, measures: Sequence[str], *, height: float) -> Figure:
+def curve_panels(table: pd.DataFrame, measures: Sequence[str]) -> Figure:
     """Draw measures over the share of dissatisfied samples, with the estimators' names at the ends of their lines.
 
-    A row for each measure and a column for each collection (thesis Figures 3.4, 3.5): a colour for each family of
+    A panel for each measure and collection (thesis Figures 3.4, 3.5), one above the other: a colour for each family of
     estimators, dashes for up-sampling, a band for the interval. Estimators that say the same share one line. ``table``:
     columns collection, run, measure, ratio, value, low, high.
     """
-    names = table["collection"].unique()
-    figure, axes = plt.subplots(
-        len(measures), len(names), figsize=(11, height), sharex=True, sharey=True, squeeze=False
-    )
-    families = list(dict.fromkeys(_parts(run)[0] for run in table["run"] if run != "constant"))
-    for ax, (measure, name) in zip(axes.flat, product(measures, names), strict=True):
+    panels = [*product(measures, table["collection"].unique())]
+    figure, axes = plt.subplots(len(panels), 1, figsize=(6.5, 0.3 + 2.4 * len(panels)), sharex=True, squeeze=False)
+    others = dict.fromkeys(family for run in table["run"] if (family := _parts(run)[0]) not in _ROLES)
+    places = _ROLES | {family: number for number, family in enumerate(others, start=4)}
+    for ax, (measure, name) in zip(axes.flat, panels, strict=True):
         drawn = table[(table["collection"] == name) & (table["measure"] == measure)]
         lines = {str(run): part.sort_values("ratio") for run, part in drawn.groupby("run", sort=False)}
         ends = []
         for runs in _alike(lines):
-            line, style = lines[runs[0]], _style(runs, families)
+            line, style = lines[runs[0]], _style(runs, places)
             ax.plot(line["ratio"], line["value"], **style)
             ax.fill_between(line["ratio"], line["low"], line["high"], color=style["color"], alpha=0.1, linewidth=0)
             ends.append((float(line["value"].iloc[-1]), "\n= ".join(map(_short, runs)), style["color"]))
         _label(ax, ends)
-        ax.set(ylim=(-0.02, 1.02), xlim=(0, 1))
-        ax.set_title(name, loc="left")
-    for ax in axes[:, 0]:
-        ax.set_ylabel(_NAMES[measures[list(axes[:, 0]).index(ax)]])
-    for ax in axes[-1]:
-        ax.set_xlabel("Share of dissatisfied samples")
+        ax.set(ylim=(-0.02, 1.02), xlim=(0, 1), ylabel=_NAMES[measure])
+        ax.set_title(name, loc="left", fontsize=10)
+    axes[-1, 0].set_xlabel("Share of dissatisfied samples")
     return figure
 
 
 def _parts(run: str) -> tuple[str, str]:
-    """Family and up-sampling of an estimator, and what stands behind it in brackets."""
-    family, _, setup = run.partition(", ")
-    return family, next((times for times in ("x10", "x20") if times in setup), "")
+    """Family of an estimator, and its up-sampling or threshold."""
+    family = run.partition(", ")[0].partition(" (")[0]
+    return family, next((mark for mark in _DASHES if mark and mark in run), "")
 
 
 def _short(run: str) -> str:
@@ -67,11 +66,11 @@ def _short(run: str) -> str:
     return f"{family} {setup}".strip()
 
 
-def _style(runs: Sequence[str], families: Sequence[str]) -> dict[str, Any]:
+def _style(runs: Sequence[str], places: Mapping[str, int]) -> dict[str, Any]:
     if "constant" in runs:
         return {"color": "0.45", "linestyle": "-", "linewidth": 1.2}
     family, times = _parts(runs[0])
-    return {"color": COLOURS[families.index(family) % len(COLOURS)], "linestyle": _DASHES[times], "linewidth": 1.6}
+    return {"color": COLOURS[places[family] % len(COLOURS)], "linestyle": _DASHES[times], "linewidth": 1.6}
 
 
 def _alike(lines: dict[str, pd.DataFrame]) -> list[list[str]]:
@@ -89,7 +88,7 @@ def _alike(lines: dict[str, pd.DataFrame]) -> list[list[str]]:
     return groups
 
 
-def _label(ax: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.062) -> None:
+def _label(ax: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.085) -> None:
     """Write names to the right of the lines' ends, none over another."""
     order = sorted(ends)
     places = [value for value, _, _ in order]
@@ -108,7 +107,7 @@ def _label(ax: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.062)
             "annotation_clip": False,
         }
         line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
-        ax.annotate(text, **ends_at, va="center", fontsize=7.5, color=colour, arrowprops=line)
+        ax.annotate(text, **ends_at, va="center", fontsize=9, arrowprops=line)
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

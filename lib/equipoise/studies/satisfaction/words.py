@@ -56,8 +56,9 @@ def of_written(study: Study) -> list[str]:
     table = written_labels(study)
     readers = {1: "one reader", 2: "two annotators, and a third where they differ"}
     way = "an endpoint" if study.writer.endpoint else "its chat template"
+    writer = study.writer.model.removesuffix(".gguf")
     return [
-        f"Given this prompt through {way}, {study.writer.model} wrote {table['written'].sum():,} responses; of "
+        f"Given the prompt of Figure 3.6 through {way}, {writer} wrote {table['written'].sum():,} responses; of "
         f"{table['labelled'].sum():,} read by {readers[study.writer.readers]}, {table['turned'].sum():,} do what was "
         f"asked and {table['coherent'].sum():,} fit the dialogue.",
         "They make up the test set CF." if study.counterfactuals == "written" else "They are in no test set.",
@@ -97,9 +98,26 @@ def of_one_label(tested: pd.DataFrame) -> str:
     return f"Few-shot estimators that give every sample the same label, and are left out: {same or 'none'}."
 
 
+def of_ends(curves: pd.DataFrame) -> str:
+    """Mean accuracy of kinds of estimators at both ends of the curves; at both thresholds where there are two."""
+    own = curves[curves["measure"] == "Acc"].sort_values("ratio").groupby(["collection", "run"])["value"]
+    ends = pd.DataFrame({"first": own.first(), "last": own.last()})
+    kinds = {"fine-tuned": fine_tuned(ends.index), "few-shot": few_shot(ends.index)}
+    if any("(chosen)" in run for _, run in ends.index):
+        kinds = {f"at the {cut} threshold": [run for run in ends.index if cut in run[1]] for cut in ("usual", "chosen")}
+    told = [
+        f"{kind} {ends.loc[runs, 'first'].mean():.2f} and {ends.loc[runs, 'last'].mean():.2f}"
+        for kind, runs in kinds.items()
+        if runs
+    ]
+    return f"Mean accuracy with as many dissatisfied samples as Main holds, and with no others: {'; '.join(told)}"
+
+
 def of_undecided(recorded: pd.DataFrame) -> str:
     """How many answers of few-shot estimators held no label."""
     none = int((recorded.loc[recorded["setup"] == "Few-shot", "dissatisfaction"] == 0.5).sum())
+    if not none:
+        return "Every answer of a few-shot estimator held a label."
     return f"{none:,} answers of few-shot estimators held no label, and count as dissatisfied at the threshold of 0.5."
 
 
@@ -109,8 +127,8 @@ def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collect
     wide = theirs.value.columns
     keep = [_percent(theirs.mean(runs)) for runs in (fine_tuned(wide), few_shot(wide))]
     tuned = _percent(ours.mean(fine_tuned(ours.value, left_out=left_out)))
-    each = [f"{_percent(ours.mean([run]))} on {run[0]}" for run in few_shot(ours.value)]
-    few = f"keeps {' and '.join(each)}" if each else "gives every sample one and the same label, and is not compared"
+    each = [f"{_percent(ours.mean([run]))} on {run[0]}" for run in few_shot(ours.value) if run not in left_out]
+    few = f"keeps {' and '.join(each)}" if each else "is at chance level or gives every sample one label"
     doubt = (
         "The replica's intervals hold the doubt about swapped responses: of {read} read, {no} do not turn the user's "
         "mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
