@@ -15,6 +15,7 @@ from equipoise.studies.satisfaction import claims, derived, words
 from equipoise.studies.satisfaction.data import COLLECTIONS
 from equipoise.studies.satisfaction.estimates import Ends, Rates, certain, drawn_samples, index_ends
 from equipoise.studies.satisfaction.readings import reading_shares
+from equipoise.studies.satisfaction.tables import labels_by_chance, without
 
 BEHIND = derived.counts_behind()
 PRINTED = drawn_samples(BEHIND, np.random.default_rng(1), 400)
@@ -204,3 +205,23 @@ def test_sentences_are_made_from_the_numbers() -> None:
     assert words.of_ends(curves).endswith("and with no others: fine-tuned 0.70 and 0.30")
     cut = curves.assign(run=curves["run"].replace({"constant": "b (usual)", "a, up-sampling x10": "b (chosen)"}))
     assert words.of_ends(cut).endswith("at the usual threshold 0.90 and 0.10; at the chosen threshold 0.80 and 0.20")
+
+
+def test_few_shot_estimators_whose_labels_may_be_chance_are_left_out() -> None:
+    """Sensitivity less false alarms of 12 dialogues: 1, 0 with one label, and 1/12 with one label but for one sample."""
+    wrong = np.tile([True, False], 12)
+    said = {"few-shot right": wrong, "few-shot same": np.ones(24, dtype=bool), "few-shot nearly": np.arange(24) != 1}
+    said["encoder"] = said["few-shot same"]  # a trained one stays
+    rows = [
+        ("SGD", run, world, f"{place // 2}:{place % 2}", wrong[place], labels[place])
+        for run, labels in said.items()
+        for world in ("Main", "swapped")
+        for place in range(24)
+    ]
+    tested = pd.DataFrame(rows, columns=["collection", "run", "world", "sample", "dissatisfied", "predicted"])
+    found = labels_by_chance(tested, np.random.default_rng(0), 500)
+    assert found == {("SGD", "few-shot same"), ("SGD", "few-shot nearly")}
+    assert set(without(tested, found)["run"]) == {"few-shot right", "encoder"}
+    assert labels_by_chance(tested[tested["run"] == "encoder"], np.random.default_rng(0), 5) == set()
+    said_so = words.of_labels_by_chance(tested, found)
+    assert said_so.endswith("few-shot nearly on SGD (95.8% of Main); few-shot same on SGD (100.0% of Main).")

@@ -21,8 +21,7 @@ from equipoise.studies.satisfaction.redrawn import label_rates
 
 _LABELS = ("satisfied", "dissatisfied")
 NONE_LEFT = (
-    "no estimator of a kind is left to compare: those at chance level, and few-shot ones that give every sample the "
-    "same label, are left out"
+    "no estimator of a kind is left to compare: those at chance level, few-shot ones by their labels too, are left out"
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import get_args
 
 import numpy as np
@@ -15,7 +15,7 @@ from equipoise.studies.satisfaction.accuracy import COUNTS, SCORES, balanced_thr
 from equipoise.studies.satisfaction.agreement import shared_context_jaccard
 from equipoise.studies.satisfaction.data import COLLECTIONS, Collection, load_relabelled
 from equipoise.studies.satisfaction.dialogues import Ties, label_of, without_dissenters
-from equipoise.studies.satisfaction.redrawn import interval, shared
+from equipoise.studies.satisfaction.redrawn import interval, label_rates, shared
 from equipoise.studies.satisfaction.robustness import robustness_table
 from equipoise.studies.satisfaction.study import Study
 from equipoise.studies.satisfaction.systems import constant
@@ -168,10 +168,18 @@ def estimates(held: Mapping[str, Collection], recorded: pd.DataFrame, threshold:
     return table.assign(predicted=table["dissatisfaction"] >= threshold)
 
 
-def of_two_labels(tested: pd.DataFrame) -> pd.DataFrame:
-    """Predictions without those of few-shot estimators that give every sample of a collection the same label."""
-    labels = tested.groupby(RUN)["predicted"].transform("nunique")
-    return tested[(labels > 1) | ~tested["run"].str.contains("ew-shot")]
+def labels_by_chance(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> set[tuple[str, str]]:
+    """Few-shot estimators whose labels may be chance on Main: the interval of Youden's J holds 0, as with one label."""
+    own = tested[tested["run"].str.contains("ew-shot") & (tested["world"] == "Main")]
+    if own.empty:
+        return set()
+    found = interval(label_rates(own, rng, resamples).T.groupby(level=RUN).sum(min_count=2).T - 1)
+    return set(found.index[~(found["low"] > 0)])
+
+
+def without(tested: pd.DataFrame, runs: Set[tuple[str, str]]) -> pd.DataFrame:
+    """Predictions of all estimators but some."""
+    return tested[~pd.MultiIndex.from_frame(tested[RUN]).isin(list(runs))] if runs else tested
 
 
 def estimate_counts(table: pd.DataFrame) -> pd.DataFrame:

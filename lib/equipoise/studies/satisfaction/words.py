@@ -91,11 +91,14 @@ def of_constant(counted: pd.DataFrame) -> str:
     return f"Estimators that call no sample of either set dissatisfied, as the constant one: {same or 'none'}."
 
 
-def of_one_label(tested: pd.DataFrame) -> str:
-    """Which few-shot estimators give every sample the same label."""
-    own = tested[tested["run"].str.contains("ew-shot")].groupby(["collection", "run"])["predicted"]
-    same = by_collection(run for run, part in own if len(set(part)) == 1)
-    return f"Few-shot estimators that give every sample the same label, and are left out: {same or 'none'}."
+def of_labels_by_chance(tested: pd.DataFrame, left_out: Collection[Run]) -> str:
+    """Which few-shot estimators are left out for their labels, and how often they say dissatisfied."""
+    said = tested[tested["world"] == "Main"].groupby(["collection", "run"])["predicted"].mean()
+    told = "; ".join(f"{run} on {name} ({said[name, run]:.1%} of Main)" for name, run in sorted(left_out))
+    return (
+        "Few-shot estimators that say dissatisfied no more surely of dissatisfied samples than of others, and are left "
+        f"out, with how often they say so: {told or 'none'}."
+    )
 
 
 def of_ends(curves: pd.DataFrame) -> str:
@@ -128,7 +131,11 @@ def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collect
     keep = [_percent(theirs.mean(runs)) for runs in (fine_tuned(wide), few_shot(wide))]
     tuned = _percent(ours.mean(fine_tuned(ours.value, left_out=left_out)))
     each = [f"{_percent(ours.mean([run]))} on {run[0]}" for run in few_shot(ours.value) if run not in left_out]
-    few = f"keeps {' and '.join(each)}" if each else "is at chance level or gives every sample one label"
+    few = (
+        f"keeps {' and '.join(each)}"
+        if each
+        else "is at chance level, by its scores or by its labels, and is not compared"
+    )
     doubt = (
         "The replica's intervals hold the doubt about swapped responses: of {read} read, {no} do not turn the user's "
         "mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
