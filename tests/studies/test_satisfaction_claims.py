@@ -208,10 +208,11 @@ def test_sentences_are_made_from_the_numbers() -> None:
 
 
 def test_few_shot_estimators_whose_labels_may_be_chance_are_left_out() -> None:
-    """Sensitivity less false alarms of 12 dialogues: 1, 0 with one label, and 1/12 with one label but for one sample."""
+    """Sensitivity less false alarms of 12 dialogues: 1, 0 with one label, and 1/12 with one but for one sample."""
     wrong = np.tile([True, False], 12)
-    said = {"few-shot right": wrong, "few-shot same": np.ones(24, dtype=bool), "few-shot nearly": np.arange(24) != 1}
-    said["encoder"] = said["few-shot same"]  # a trained one stays
+    same = np.ones(24, dtype=bool)
+    nearly = np.arange(24) != 1
+    said = {"few-shot right": wrong, "few-shot same": same, "few-shot nearly": nearly, "encoder": same}
     rows = [
         ("SGD", run, world, f"{place // 2}:{place % 2}", wrong[place], labels[place])
         for run, labels in said.items()
