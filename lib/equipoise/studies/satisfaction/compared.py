@@ -24,7 +24,7 @@ def agreement(study: Study, rng: np.random.Generator, resamples: int) -> dict[st
     return {
         "ours": tables.relabelled_agreement(rng, resamples),
         "basis": "replica",
-        "data": "dialogue-level ratings by people and by a language model (item use_relabel)",
+        "data": "dialogue-level ratings by people and by a language model",
         "note": "people against a model on whole dialogues, not two people on counterfactuals",
         "digits": 2,
     }
@@ -65,7 +65,7 @@ def scores(study: Study, replica: pd.DataFrame, behind: pd.DataFrame) -> dict[st
             "basis": "derived",
             "data": "counts recovered from the printed rows of Main and CF; Mixed is their sum",
             "note": "Main and CF are what the counts were recovered from; bold type and underlining, the best and the "
-            "second best, are left out; the replica stands in satisfaction_replica",
+            "second best, are left out; the notebook has the replica in a table of its own",
         }
     names = {name: one.printed or name for name, one in study.estimators.items()}
     table = replica[replica["run"] != "constant"]
@@ -86,8 +86,8 @@ def shared(study: Study, every: pd.DataFrame, replica: pd.DataFrame) -> dict[str
             "ours": every,
             "basis": "replica",
             "data": "recorded predictions of small models",
-            "note": "every estimator on the contexts that all of them labelled; what the printed scores allow of the "
-            "printed indices in jaccard_bounds",
+            "note": "every estimator on the contexts that all of them labelled; another table has what the "
+            "printed scores allow of the printed indices",
         }
     main = replica[(replica["world"] == "Main") & (replica["run"] != "constant")]
     best = main.assign(name=main["run"].str.partition(", ")[0])

@@ -1,0 +1,58 @@
+"""Guards what readers read: no identifier of a program stands as a word in prose, tables or figures of a report."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from equipoise import project
+from equipoise.site.pages import pages
+
+SILENT = {"code", "pre", "math", "script", "style"}
+IDENTIFIER = re.compile(r"(?<![\w./#-])(?:[A-Za-z]\w*_\w+|[a-z]{2,}[A-Z]\w*)(?![\w/])")
+NAMES = {"anCB", "ir_measures", "ir_datasets", "trec_eval", "uniCOIL"}
+"""Names of programs and systems, which are written so by those who made them."""
+
+
+class Words(HTMLParser):
+    """Gathers the text of a page that is no code and no formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open, self.text = 0, list[str]()
+
+    def handle_starttag(self, tag: str, _: object) -> None:
+        self.open += tag in SILENT
+        self.text.append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open -= tag in SILENT
+
+    def handle_data(self, data: str) -> None:
+        self.text += [] if self.open else [data]
+
+
+def identifiers(text: str) -> set[str]:
+    return set(IDENTIFIER.findall(re.sub(r"https?://\S+|equipoise study \w+", "", text))) - NAMES
+
+
+def test_no_identifier_is_a_word_of_a_page() -> None:
+    found = {}
+    for name, content in pages().items():
+        page = Words()
+        page.feed(content.decode() if name.endswith(".html") else "")
+        found[name] = identifiers("".join(page.text))
+    assert not {name: words for name, words in found.items() if words}
+
+
+def test_no_identifier_is_a_word_of_a_figure() -> None:
+    found = {}
+    for path in (project.root() / "reports").glob("*/figures/*.svg"):
+        labels = re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))  # as Matplotlib writes them
+        found[path.stem] = identifiers(" ".join(label for label in labels if "$" not in label))
+    assert not {name: words for name, words in found.items() if words}
+
+
+def test_identifiers_are_found_and_names_and_addresses_are_not() -> None:
+    found = "relevant_citations, omega_squared and topK by TExFAIR and nDCG of https://x.org/Alan_Turing in ir_measures"
+    assert identifiers(found) == {"relevant_citations", "omega_squared", "topK"}
