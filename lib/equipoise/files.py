@@ -267,7 +267,7 @@ def _read_csv(path: str | Path, text: str | None = None) -> Source:
     header = next(_records(text))[1]
     if len(header) > _MOST_COLUMNS:
         raise refused(path, f"{len(header)} columns", f"at most {_MOST_COLUMNS}", 1)
-    content, ragged = text.encode(), list[Any]()
+    content, ragged = (text if "\n" in text else f"{text}\n").encode(), list[Any]()  # Arrow wants the end of a header
 
     def skip(row: Any) -> Literal["skip"]:
         ragged.append(row)

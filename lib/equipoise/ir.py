@@ -28,6 +28,7 @@ from ir_measures import measures, providers
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import Seen, first, judge
 from equipoise.declare import choices_of, options_of
 from equipoise.divergences import DIVERGENCES
 from equipoise.loaders.documents import stream_documents
@@ -170,7 +171,15 @@ class _AWRF(_Fairness):
                 f"AWRF looks at one attribute set: AWRF(groups={names[0]!r}), or one of {', '.join(names)}"
             )
         attribute, table = _members(names[0], run, qrels)
-        pairs = run[["topic", "document"]].merge(table, how="left", on=["topic", "document"])
+        divergence = DIVERGENCES.get(self["distance"])
+        if divergence is not None and divergence.ordinal and attribute.kind == "nominal":
+            raise ValueError(f"{self['distance']} would hang on the order of nominal groups; take l1, jsd or nvd")
+        pairs = run[["topic", "document", "rank"]].merge(table, how="left", on=["topic", "document"])
+        shown = pairs[pairs["rank"] <= self["cutoff"]]
+        without = shown.loc[shown[attribute.groups[0]].isna(), "document"]
+        counts = len(shown) - len(without), len(shown)
+        known = first(_groups[names[0]][1]["document"])
+        judge([Seen("the run", "ranked documents", f"a membership in {names[0]}", *counts, first(without), known)])
         absent = 1 / len(attribute.groups) if self["unrepresented"] == "uniform" else 0.0
         members = np.vstack([pairs[list(attribute.groups)].fillna(absent).to_numpy(), np.zeros(len(attribute.groups))])
         places = run.assign(row=np.arange(len(run))).pivot(index="topic", columns="rank", values="row")  # noqa: PD010

@@ -43,8 +43,8 @@ def _taken(table: pd.DataFrame, wanted: Iterable[str]) -> dict[str, str]:
 
 
 def _ids(values: pd.Series, what: str, column: str) -> pd.Series:
-    if values.isna().any():
-        raise refused(what, f"no {column} in {values.isna().sum()} rows", "an id in each")
+    if (without := values.isna() | (values == "")).any():
+        raise refused(what, f"no {column} in {without.sum()} rows", f"a {column} in each")
     return values if pd.api.types.is_string_dtype(values) else values.astype("str")
 
 

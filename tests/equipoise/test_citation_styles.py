@@ -118,6 +118,9 @@ def test_auto_takes_what_most_answers_have_and_counts_the_others() -> None:
     table.loc[:29, "answer"] = "Wales [1], which has (1) sheep and (2) rain."
     with pytest.warns(Note, match="read as bracket in 30 of 60 answers"):
         style_of([style_counts(table, "auto")], "auto")
+    table["answer"] = ["Wales 【1†source】."] * 35 + ["The array x[1]."] * 25
+    with pytest.warns(Note, match=r"read as lenticular in 35 of 60 answers \(there are also bracket in 25\)"):
+        style_of([style_counts(table, "auto")], "auto")
     with pytest.raises(ValueError, match="none of the 60 answers has a citation that can be read as auto"):
         score_attribution(table.assign(answer="In Wales."))
 

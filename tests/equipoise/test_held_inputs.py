@@ -205,6 +205,8 @@ def scored(tmp_path: Path, **files: str) -> Result:
         ("groups", "0001,f", "0001,F", "groups that differ in capitals only, F, f, m"),
         ("groups", ",", ";", "found 'document;group', wanted a header such as document,group with commas"),
         ("groups", ",", "\t", "wanted a header such as document,group with commas"),
+        ("groups", "0001,f", "0001", "line 3: found 1 fields, wanted 2, as in the header"),
+        ("groups", "0001,f", ",f", "found no document in 1 rows, wanted a document in each"),
         ("qrels", " 2\n", " 0\n", ""),
     ],
 )

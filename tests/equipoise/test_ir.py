@@ -13,8 +13,10 @@ import pytest
 
 from equipoise import ir
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import Unseen
 from equipoise.measures.gfr import gfr_table
 from equipoise.measures.ranking_bias import awrf
+from equipoise.problems import InputError
 
 QRELS = {"t1": {"d1": 2, "d2": 0, "d3": 1}, "t2": {"d2": 1}, "t3": {"d1": 1}}
 RUN = {"t1": {"d2": 3.0, "d1": 2.0, "d4": 1.0}, "t2": {"d3": 2.0, "d2": 2.0}, "unjudged": {"d1": 1.0}}
@@ -112,3 +114,21 @@ def test_what_was_not_named_is_said() -> None:
         by_topic(ir.NFaiRR)
     with pytest.raises(AssertionError, match="invalid param distance"):
         by_topic(ir.AWRF(distance="far"))
+
+
+def test_a_fairness_of_nothing_is_refused_and_of_little_is_warned_of() -> None:
+    """Each document in no group is the uniform distribution, which an AWRF of 0 would call perfectly fair."""
+    ir.groups("SIZE", PAGES.assign(docno=["x1", "x2", "x3"]))
+    with pytest.raises(InputError, match=r"in SIZE for none of 5 ranked documents, such as d2.*other has x1"):
+        by_topic(ir.AWRF @ 3)
+    ir.groups("SIZE", PAGES.assign(docno=["d1", "x2", "x3"]))
+    with pytest.warns(Unseen, match=r"only a membership in SIZE for 1 of 5 ranked documents \(20%\)"):
+        by_topic(ir.AWRF @ 3)
+
+
+def test_an_order_that_groups_do_not_have_is_not_measured() -> None:
+    assert by_topic(ir.AWRF(distance="nmd") @ 1)["t1"] == pytest.approx(0.25 - 0.25)
+    ir.groups("KIND", PAGES)
+    for wanted in ("AWRF(groups='KIND',distance='rnod')@3", "GFR(groups='KIND',nominal='rnod')@3"):
+        with pytest.raises(ValueError, match=r"rnod would hang on the order of nominal groups; take (l1, )?jsd or nvd"):
+            by_topic(ir_measures.parse_measure(wanted))

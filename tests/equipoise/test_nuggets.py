@@ -117,6 +117,7 @@ def test_lines_are_right_behind_a_field_with_a_line_break(tmp_path: Path) -> Non
         (b"", None, "an empty file"),
         (b"  \n\n", None, "an empty file"),
         (HEADER.encode(), None, "a header without rows"),
+        (HEADER.strip().encode(), None, "a header without rows"),
         (HEADER.encode() + b"a,T,1,3,4,2,0 1 0,1 0\na\xff,T,1,8,9,2,0 1 0,1 0\n", 3, "not UTF-8"),
         (HEADER.replace("topic", "run").encode() + b"a,T,1,3,4,2,0 1 0,1 0\n", 1, "twice"),
         (b"PAR1 but nothing else", None, "Parquet"),

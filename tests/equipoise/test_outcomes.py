@@ -145,3 +145,23 @@ def test_the_command_writes_all_three(tmp_path: Path, monkeypatch: pytest.Monkey
     ].to_numpy().tolist() == [[1, 0, 1, 0, 0]]
     alone = CliRunner().invoke(main, ["score", "outcomes", "record.jsonl", "--known", "known.csv"])
     assert (alone.exit_code, "give both" in alone.output) == (2, True)
+
+
+def test_what_a_record_and_a_list_do_not_have_is_told_and_nothing_at_all_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    both = {**good_files.RECORD[0], "topics": [{"topic": "T1", "kind": "T"}, {"topic": "T2", "kind": "T"}]}
+    (tmp_path / "a.jsonl").write_text(good_files.lines(both, *good_files.RECORD[1:]))
+    (tmp_path / "known.csv").write_text("topic,name,url\nT1,Looper,\n")
+    words = ["score", "outcomes", "a.jsonl", "--known", "known.csv", "--names", "names.csv"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "seen: every turn for 1 of 2 conversations of the trials (50%); not for T2 in trial 1" in done.stderr
+    assert "seen: a name in the list for 1 of 1 topics" in done.stderr
+    (tmp_path / "known.csv").write_text("topic,name,url\nX1,Looper,\n")
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert "found a name in the list for none of 1 topics, such as T1, wanted the same ids on both sides; the" in (
+        done.stderr
+    )

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from equipoise.cli import main
+from equipoise.coverage import Unseen
 from equipoise.declare import choices_of
 from equipoise.loaders import registry
 from equipoise.loaders.topics import read_topics
@@ -158,6 +159,36 @@ def test_judged_utterances_and_the_first_are_kept() -> None:
     assert (said.exit_code, "no utterance of the topics has a judgement" in said.output) == (2, True)
 
 
+@pytest.mark.usefixtures("here")
+def test_scripts_that_allow_no_other_order_are_told_and_not_scored() -> None:
+    lines = Path("topics.tsv").read_text().splitlines(keepends=True)
+    Path("topics.tsv").write_text("".join([*lines[:3], lines[-1]]))
+    Path("classes.csv").write_text("query,class\n1_1,SE\n1_2,FT\n1_3,PT\n3_1,SE\n")
+    said = run("permute", "--topics", "topics.tsv", "--classes", "classes.csv", "-o", "out")
+    assert (said.exit_code, "note: no valid order beside the script, of any" in said.output) == (0, True)
+    Path("a.run").write_text("1-0_1 Q0 d 1 1 mine\n")
+    Path("qrels").write_text("1_1 0 d 1\n")
+    said = run("score", "orders", "out", "--run", "a.run", "--qrels", "qrels", "-o", "scores")
+    assert (said.exit_code, "out: found no valid order beside the script, of any" in said.output) == (2, True)
+
+
+@pytest.mark.usefixtures("here")
+def test_runs_are_called_by_their_tags_and_what_is_judged_of_them_is_said() -> None:
+    run("permute", "--topics", "topics.tsv", "--classes", "classes.csv", "-o", "out")
+    names = [json.loads(line)["id"] for line in Path("out/inputs.jsonl").read_text().splitlines()]
+    Path("a.run").write_text("".join(f"{name} Q0 d{number % 2} 1 1 mine\n" for number, name in enumerate(names)))
+    queries = [line.partition("\t")[0] for line in Path("topics.tsv").read_text().splitlines()]
+    words = ["score", "orders", "out", "--run", "a.run", "--qrels", "qrels", "-o"]
+    for document in "dx":
+        Path("qrels").write_text("".join(f"{query} 0 {document}1 1\n" for query in queries))
+        said = run(*words, document)
+        assert (said.exit_code, f"seen: a ranking for {len(names)} of {len(names)} inputs" in said.output) == (
+            (0, True) if document == "d" else (2, True)
+        )
+    assert "run mine: found a judgement for none of" in said.output
+    assert set(pd.read_csv("d/scores.csv")["run"]) == {"mine"}
+
+
 def test_what_depended_on_one_that_is_left_out_depends_on_what_that_needs() -> None:
     needs = pd.DataFrame({"query": ["d", "c", "b", "e"], "depends_on": ["c", "b", "a", "d"]})
     assert without_others(needs, ["a", "b", "d", "e"]).to_numpy().tolist() == [["b", "a"], ["d", "b"], ["e", "d"]]
@@ -175,6 +206,7 @@ TOPIC_OF = pd.Series({"1_1": "1", "1_2": "1", "2_1": "2"})
         ("query,class\n1_1,SE\n1_2,XX\n2_1,SE\n", "labels, line 3, column class: found 'XX', wanted one of SE, FT, PT"),
         ("query,class\n1_1,SE\n1_1,FT\n1_2,FT\n2_1,SE\n", "labels, line 3, column query: found 1_1 again"),
         ("query,class\n1_1,SE\n1_2,FT\n\n2_1,SE\n9_9,SE\n", "labels, line 6, column query: found '9_9', wanted the id"),
+        ("query,class\n1_1,FT\n1_2,FT\n2_1,SE\n", "labels, line 2, column class: found 'FT', wanted SE, self-expl"),
         ("query,class\n1_1,SE\n", "labels: found no class for 1_2, 2_1, wanted one for every utterance"),
         ("query,label\n1_1,SE\n", "labels, line 1, column class: found no such column"),
         (
@@ -193,7 +225,9 @@ def test_labels_that_do_not_fit_are_refused_by_line(text: str, said: str, tmp_pa
     path.write_text(text)
     depends = "depends_on" in text
     with pytest.raises(InputError) as caught:
-        read_dependencies(path, TOPIC_OF) if depends else read_classes(path, TOPIC_OF.index, TOPIC_OF.index)
+        read_dependencies(path, TOPIC_OF) if depends else read_classes(
+            path, TOPIC_OF.index, TOPIC_OF.index, ["1_1", "2_1"]
+        )
     assert said in str(caught.value).replace(f"{tmp_path}/", "")
 
 
@@ -376,8 +410,13 @@ def test_an_input_is_scored_as_a_ranking_of_its_utterance() -> None:
     with pytest.warns(Note, match=f"mine has no ranking for 1 of {len(inputs)} inputs, which score 0"):
         found = scored.score_inputs(short, inputs, qrels)
     assert found.iloc[2] == 0
-    with pytest.raises(ValueError, match="mine ranks for none of the inputs, such as 1-0_1; its topics are 1_1"):
+    none = rf"run mine: found a ranking for none of {len(inputs)} inputs, such as 1-0_1, .*the other has 1_1"
+    with pytest.raises(InputError, match=none):
         scored.score_inputs(ranked.assign(topic="1_1"), inputs, qrels)
+    with pytest.raises(InputError, match=r"run mine: found a judgement for none of \d+ ranked documents, such as d"):
+        scored.score_inputs(ranked, inputs, qrels.assign(document="x" + qrels["document"]))
+    with pytest.warns(Unseen, match=r"run mine: only a judgement for \d+ of \d+ ranked documents"):
+        scored.score_inputs(ranked, inputs, qrels[qrels["document"] == "d0"])
     with pytest.raises(ValueError, match="ir_measures knows no measure 'nDGC'"):
         scored.score_inputs(ranked, inputs, qrels, measure="nDGC")
 

@@ -274,7 +274,17 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "documents").rename(tmp_path / "documents.jsonl")
     bias = called("score", "ranking-bias", "--run", "run", "--documents", "documents.jsonl", "--terms", "terms")
     assert bias.exit_code == 0, bias.output
-    assert called("score", "gfrc2", "NUGGETS", "--attributes", "attributes").exit_code == 0
+    for words in (
+        "score gfrc2 NUGGETS --attributes attributes",
+        "nuggets FILES --attributes attributes --labels labels",
+        "transcripts messages.jsonl -o transcripts",
+        "score outcomes RECORDS --known known --names names",
+        "permute --topics topics --classes classes -o permuted",
+        "permute --topics topics --dependencies dependencies -o others",
+    ):
+        (tmp_path / "messages.jsonl").write_text("\n".join(shared.SAMPLES["FILES"]))
+        done = called(*words.split())
+        assert done.exit_code == 0, (words, done.output)
 
 
 RUNS = ["--run", "run", "--qrels", "qrels", "--membership", "G=groups.csv"]

@@ -157,3 +157,14 @@ def test_a_bad_tree_names_the_line() -> None:
     assert said.exit_code == 2
     for told in ("line 2, column words: found 'x'", "line 3, column probability", "line 3, column words"):
         assert told in said.output
+
+
+def test_the_worst_topic_is_none_of_the_means_and_whatever_was_seen() -> None:
+    """What `score gfr` writes: a mean with an empty topic, and a share seen that differs from topic to topic."""
+    rows = [("q1", 0.9, 0.5), ("q2", 0.2, 1.0), ("", 0.55, 0.75)]
+    table = pd.DataFrame(rows, columns=["topic", "value", "seen"]).assign(run="a", measure="ERR", low=0.1, high=0.9)
+    found = worst_cases(table, "topic", worst=0.5)
+    assert set(found["cases"]) == {2}
+    assert by_case(found) == pytest.approx({"mean": 0.55, "worst": 0.2, "worst 0.5": 0.2})
+    with pytest.raises(ValueError, match="means only"):
+        worst_cases(table[table["topic"] == ""], "topic")

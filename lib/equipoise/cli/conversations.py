@@ -88,7 +88,7 @@ def harvest(
     "transcripts",
     cls=DeclaredCommand,
     declared=[Declared("equipoise.loaders.fairweb_conversations.read_fairweb")],
-    epilog=samples("FILES"),
+    epilog=samples("FILES", "FILES of FairWeb"),
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
@@ -117,7 +117,7 @@ def write_transcripts(
 @click.command(
     cls=DeclaredCommand,
     declared=[Declared("equipoise.loaders.annotation_exports.read_export")],
-    epilog=samples("FILES, annotated", "--attributes"),
+    epilog=samples("FILES, annotated", "--attributes", "--labels"),
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")

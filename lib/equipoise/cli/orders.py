@@ -12,13 +12,14 @@ import click
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import FOLDER, refuse_outputs
 from equipoise.cli.score import score
-from equipoise.cli.shared import FILE
+from equipoise.cli.shared import FILE, samples, tells_what_was_seen
 
 PERMUTED = "equipoise.orders.permuted"
 CAPTIONS = {
     "figure-1": "Mean over the systems, for the orders of each conversation; diamonds: the script",
     "figure-2": "Percentage of the orders of a conversation on which the row's system beats the column's",
 }
+SCRIPTS_ALONE = "no valid order beside the script, of any conversation"
 PANELS = 40  # conversations of Figure 2, drawn at random where there are more
 
 
@@ -32,7 +33,11 @@ def _kept(utterances: Any, qrels: Any) -> Any:
     return utterances[judged | (~utterances.duplicated("topic") & utterances["topic"].isin(topics))]
 
 
-@click.command(cls=DeclaredCommand, declared=[Declared(f"{PERMUTED}.permute")])
+@click.command(
+    cls=DeclaredCommand,
+    declared=[Declared(f"{PERMUTED}.permute")],
+    epilog=samples("--topics of a track", "--classes", "--dependencies", "--qrels of utterances"),
+)
 @click.option("--topics", required=True, type=FILE, help="CAsT or iKAT JSON, or lines of id, tab and utterance.")
 @click.option("--classes", type=FILE, help="Class of every utterance, CSV: query,class.  [proposed by a rule]")
 @click.option("--dependencies", type=FILE, help="What each utterance needs before it, CSV: query,depends_on.")
@@ -68,7 +73,8 @@ def permute(topics: Path, classes: Any, dependencies: Any, qrels: Any, output: P
         if classes is None:
             given = labels.propose_classes(found.utterances)
         else:
-            given = labels.read_classes(classes, found.utterances["query"].tolist(), kept["query"].tolist())
+            firsts = kept.loc[~kept.duplicated("topic"), "query"]
+            given = labels.read_classes(classes, found.utterances["query"].tolist(), kept["query"].tolist(), firsts)
         used = kept[["query", "text"]].merge(given[["query", "class", "by"]], on="query")
         made = conversations(kept.merge(used[["query", "class"]], on="query"))
         if proposals := int((used["by"] == labels.RULE).sum()):
@@ -79,6 +85,8 @@ def permute(topics: Path, classes: Any, dependencies: Any, qrels: Any, output: P
     orders, whole = sum(map(len, plan.orders.values())), sum(one.size for one in plan.orders.values())
     told = f"{inputs} inputs to run, in place of {whole}" if plan.context == "history" else f"{inputs} inputs to run"
     click.echo(f"{len(made)} conversations, {len(kept)} utterances, {orders} orders: {told}", err=True)
+    if orders == len(made):
+        click.echo(f"note: {SCRIPTS_ALONE}", err=True)
     shown = partial(tqdm, unit="conversation", file=sys.stderr, disable=None)
     permuted.write_permuted(output, plan, found, used, progress=shown)
 
@@ -105,12 +113,17 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
         plt.close(figure)
 
 
-@score.command("orders", cls=DeclaredCommand, declared=[Declared("equipoise.orders.scored.score_inputs")])
+@score.command(
+    "orders",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.orders.scored.score_inputs")],
+    epilog=samples("--run over inputs", "--qrels of utterances"),
+)
 @click.argument("folder", type=FILE)
 @click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run over the inputs; repeatable.")
 @click.option("--qrels", required=True, type=FILE, help="Judgements of the utterances, TREC.")
 @click.option("-o", "--output", required=True, type=FILE, help="Folder to make.")
-def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, measure: str) -> None:
+def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: Any) -> None:
     """Tables 2 to 5 and Figures 1 and 2 of the permutations study, for runs over what `permute` wrote to FOLDER.
 
     Beside the orders that were drawn, Tables 2 and 3 have all valid ones: exactly where a system sees no more than the
@@ -120,29 +133,30 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, measure: st
     import pandas as pd
     from tqdm import tqdm
 
+    from equipoise.loaders.held_files import run_names
     from equipoise.loaders.trec import read_qrels, read_run
     from equipoise.orders import permuted, scored
-    from equipoise.problems import together
+    from equipoise.problems import InputError, Problem, together
     from equipoise.writing import new_folder, write_csv
 
-    reads: list[Any] = [partial(permuted.read_permuted, folder), partial(read_qrels, qrels)]
-    plan, judgements = together(reads)
+    reads: list[Any] = [partial(permuted.read_permuted, folder), partial(read_qrels, qrels), partial(run_names, runs)]
+    plan, judgements, names = together(reads)
+    if all(len(orders) < 2 for orders in plan.orders.values()):
+        raise InputError([Problem(str(folder), None, None, SCRIPTS_ALONE, "another order of one at least: permute")])
     judgements = judgements.rename(columns={"topic": "query", "level": "grade"})
-    inputs = scored.judged_inputs(plan, judgements)
 
-    def of(path: Path) -> tuple[str, Any]:
-        run = read_run(path)
-        return run["run"].iloc[0], scored.score_inputs(run, inputs, judgements, measure=measure)
+    def of(path: Path, name: str) -> Any:
+        return scored.score_inputs(read_run(path, name), inputs, judgements, **options)
 
-    shown = tqdm(runs, unit="run", file=sys.stderr, disable=None)
-    values = dict(together(partial(of, path) for path in shown))
-    if len(values) < len(runs):
-        raise click.BadParameter("two runs have the same file name; they could not be told apart in the output")
-    made = scored.tables(scored.scored_conversations(plan, inputs, pd.DataFrame(values)), list(values))
+    shown = tqdm(zip(runs, names, strict=True), total=len(names), unit="run", file=sys.stderr, disable=None)
+    with tells_what_was_seen(options["least_seen"]):
+        inputs = scored.judged_inputs(plan, judgements)
+        values = pd.concat(together(partial(of, *one) for one in shown), axis=1, keys=names)
+    made = scored.tables(scored.scored_conversations(plan, inputs, values), names)
     with new_folder(output) as target:
         for name, table in made.items():
             write_csv(table, target / f"{name}.csv")
-        _write_figures(made, measure, target)
+        _write_figures(made, options["measure"], target)
     for row in made["table-2"].to_dict("records"):
         ends = "" if row["how"] == "exact" else f"{row['low']:.4f} to {row['high']:.4f}, "
         told = f"script {row['original']:.4f}, mean of all orders {row['mean of all']:.4f}"

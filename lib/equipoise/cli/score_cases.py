@@ -10,7 +10,7 @@ import click
 from equipoise.cli.declared import Declared, DeclaredCommand
 from equipoise.cli.outputs import SCORES, refuse_outputs, table
 from equipoise.cli.score import score
-from equipoise.cli.shared import FILE, samples, takes_output, write
+from equipoise.cli.shared import FILE, samples, takes_output, tells_what_was_seen, write
 
 GFRC2 = "equipoise.measures.gfrc2.gfrc2"
 GFRC = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
@@ -65,12 +65,14 @@ def score_tree(
     intent of --intent is scored, and all of them together.
     """
     refuse_outputs({"-o": (output, SCORES), "--paths": (paths, SCORES)}, [tree, nuggets, attributes], force=force)
+    import warnings
     from functools import partial
 
     import pandas as pd
 
     from equipoise.attributes import read_attributes
     from equipoise.cli.shared import named
+    from equipoise.coverage import Unseen
     from equipoise.files import parse_number
     from equipoise.loaders.trees import read_tree, read_tree_nuggets
     from equipoise.measures.gfrc import gfrc
@@ -87,6 +89,11 @@ def score_tree(
     shared = {name: value for name, value in options.items() if name in GFRC}
     sets = read_attributes(attributes)
     rounds, found = together([partial(read_tree, tree), partial(read_tree_nuggets, nuggets, sets)])
+    relevant = found[found["level"] > 0]
+    useful = len(relevant[["run", "topic", "node"]].drop_duplicates())
+    click.echo(f"seen: {len(relevant):,} relevant nuggets in {useful:,} of {len(rounds):,} rounds", err=True)
+    if relevant.empty:
+        warnings.warn("no relevant nugget anywhere: nobody is served in any conversation", Unseen, stacklevel=2)
 
     def scores(table: Any, groups: Any) -> Any:
         both = [gfrc2(table, groups, **options)]
@@ -100,6 +107,7 @@ def score_tree(
     "outcomes",
     cls=DeclaredCommand,
     declared=[Declared("equipoise.measures.outcomes.outcome_intervals")],
+    epilog=samples("RECORDS", "--known"),
 )
 @click.argument("records", nargs=-1, required=True, type=FILE)
 @click.option("--tests", type=FILE, help="CSV file for paired tests between systems, or rounds where there is one.")
@@ -123,10 +131,11 @@ def score_outcomes(
 
     if (known is None) != (names is None):
         raise click.UsageError("--known says what there is, --names where to write what is not: give both")
-    turns = pd.concat(together(partial(read_harvest, file) for file in records), ignore_index=True)
-    tables = {output: outcomes.outcome_intervals(turns, **options)}
-    if tests is not None:
-        tables[tests] = outcomes.outcome_tests(turns, between="system" if len(records) > 1 else "round")
-    if known is not None:
-        tables[names] = outcomes.count_names(turns, read_columns(known, ["topic", "name", "url"]))
+    with tells_what_was_seen(0.5):
+        turns = pd.concat(together(partial(read_harvest, file) for file in records), ignore_index=True)
+        tables = {output: outcomes.outcome_intervals(turns, **options)}
+        if tests is not None:
+            tables[tests] = outcomes.outcome_tests(turns, between="system" if len(records) > 1 else "round")
+        if known is not None:
+            tables[names] = outcomes.count_names(turns, read_columns(known, ["topic", "name", "url"]))
     write(tables)

@@ -106,4 +106,6 @@ def read_groups(
             raise refused(path, shown(first), wanted)
         attribute = attribute or AttributeSet(name, kind, _numbered(count), np.ones(max(count, 0)))
         return read_memberships(path, attribute), attribute
-    return tidy_memberships(read_source(path).columns, name, attribute, str(path))
+    source = read_source(path)
+    source.problems.refuse()
+    return tidy_memberships(source.columns, name, attribute, str(path))

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.conversations.records import parse_lines
+from equipoise.coverage import Seen, judge
 from equipoise.loaders.transcripts import Line, Transcript, run_of, transcript
 from equipoise.problems import Problems, refused, shown
 
@@ -58,22 +59,27 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
 
     ``run`` is the system's name, by default that of the file without its ending; trial 2 of ``qwen`` is the run
     ``qwen-2``. A turn that ended its conversation is followed by others with outcome ``-`` and empty texts.
-    Conversations that are not complete are left out.
+    Conversations that are not complete are left out, and counted.
     """
     settings, turns = parse_record(path)
     held = {(turn["trial"], turn["topic"], turn["turn"]): turn for turn in turns}
-    rows: list[list[Any]] = []
-    for trial in sorted({turn["trial"] for turn in turns}):
+    rows, lacking = list[list[Any]](), list[str]()
+    trials = sorted({turn["trial"] for turn in turns})
+    for trial in trials:
         for topic in settings["topics"]:
             said = [held.get((trial, topic["topic"], number + 1)) for number in range(settings["rounds"])]
             asked = [turn for turn in takewhile(bool, said) if turn]
             if not asked or (len(asked) < len(said) and not asked[-1]["breakdown"]):
+                lacking.append(f"{topic['topic']} in trial {trial}")
                 continue
             about = [f"{run_of(path) if run is None else run}-{trial}", topic.get("kind", ""), topic["topic"]]
             for number, turn in enumerate(said, start=1):
                 rows.append([*about, number, *((turn or _NOT_HELD)[field] for field in _NOT_HELD)])
     if not rows:
         raise refused(path, "no complete conversation", "harvest again to complete it")
+    held_all = len(trials) * len(settings["topics"])
+    complete = held_all - len(lacking), held_all
+    judge([Seen(str(path), "conversations of the trials", "every turn", *complete, tuple(lacking[:3]))])
     table = pd.DataFrame(rows, columns=["run", "type", "topic", "turn", *_NOT_HELD])
     return table.astype({column: "str" for column in table.columns if column != "turn"})
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats
+from equipoise.coverage import Seen, first, judge
 from equipoise.options import Resamples, Seed
 from equipoise.problems import need_columns
 from equipoise.statistics import compare_pairs, resampled
@@ -121,6 +122,10 @@ def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     need_columns(turns, ["run", "topic", "system"])
     need_columns(known, ["topic", "name", "url"])
     listed = {str(topic): part for topic, part in known.groupby("topic", sort=False)}
+    asked = pd.Series(turns["topic"].astype("str").unique(), dtype="str")
+    without = asked[~asked.isin(list(listed))]
+    names = "topics", "a name in the list", len(asked) - len(without), len(asked)
+    judge([Seen("the conversations", *names, first(without), tuple(listed)[:3], asked=False)])
     cut = turns["finish"] == "length" if "finish" in turns else pd.Series(data=False, index=turns.index)
     whole = turns["system"].mask(cut, turns["system"].str.replace(r"[^\n]*\Z", "", regex=True))
     rows = []

@@ -11,7 +11,7 @@ from equipoise.declare import measure
 from equipoise.problems import need_columns
 from equipoise.statistics import finite
 
-_WEIGHT = "probability"
+_WEIGHT, _ABOUT = "probability", ["seen", "low", "high"]  # what says something of a score, and tells none apart
 
 
 def tail_means(values: Floats, weights: Floats, first: Integers, worst: float) -> Floats:
@@ -45,6 +45,7 @@ def worst_cases(
         A row per case and score, with the columns measure, value and ``over``, and any others that tell scores apart
         (run, topic, attribute). A column probability weighs the cases; without one all weigh the same. Where ``over``
         is trial and no such column is there, runs are taken to be called ``system-trial``, as a harvest names them.
+        Means, whose topic is empty, are no cases of ``topic``; columns seen, low and high are left out.
 
     Returns
     -------
@@ -71,12 +72,14 @@ def worst_cases(
     2   a       R  worst 0.5      4   0.15
     """
     need_columns(scores, ["measure", "value"])
-    table = scores.reset_index(drop=True)
+    table = scores.drop(columns=_ABOUT, errors="ignore").reset_index(drop=True)
     if over == "trial" and over not in table and "run" in table:
         table[["run", over]] = table["run"].astype("str").str.extract(r"^(.*)-(\d+)$").fillna("")
         if (unnamed := table[over] == "").any():
             raise ValueError(f"run {scores['run'].to_numpy()[unnamed][0]!r} names no trial, as in system-2")
     need_columns(table, [over])
+    if over == "topic" and (table := table[table[over].fillna("") != ""].reset_index(drop=True)).empty:
+        raise ValueError("means only, and no score of a topic")
     keys = [name for name in table if name not in (over, "value", _WEIGHT)]
     if (twice := table.duplicated([*keys, over])).any():
         raise ValueError(f"{over} {table.loc[twice, over].iloc[0]} of a score comes twice; what else tells them apart?")

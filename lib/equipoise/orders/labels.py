@@ -7,7 +7,7 @@ the class is; one of dependencies has query and depends_on, a line for each depe
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -61,15 +61,19 @@ def _checked(path: str | Path, columns: list[str], optional: list[str], known: C
     return source
 
 
-def read_classes(path: str | Path, known: Collection[str], needed: Collection[str]) -> pd.DataFrame:
+def read_classes(
+    path: str | Path, known: Collection[str], needed: Collection[str], firsts: Iterable[str] = ()
+) -> pd.DataFrame:
     """Read the class of every utterance: columns query, class, by ("" where the file does not say).
 
-    ``known``: queries that the file may name. ``needed``: those that it must.
+    ``known``: queries that the file may name. ``needed``: those that it must. ``firsts``: those that must be SE.
     """
     source = _checked(path, ["query", "class"], ["text", "by"], known)
     table = source.columns
     wrong = table.index[~table["class"].isin(CLASSES)]
     source.report(wrong, "class", cells(table["class"]), f"one of {', '.join(CLASSES)}")
+    late = table.index[table["query"].isin(list(firsts)) & table["class"].isin(["FT", "PT"])]
+    source.report(late, "class", cells(table["class"]), "SE, self-explanatory: it is the first of its topic")
     repeated = table.index[table.duplicated("query")]
     source.report(repeated, "query", lambda row: f"{table['query'][row]} again", "each utterance once")
     there = set(table["query"])

@@ -23,10 +23,11 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Booleans, Floats
+from equipoise.coverage import Seen, first, judge
 from equipoise.declare import checked
 from equipoise.measures.effectiveness import parsed_measure
 from equipoise.measures.orders import SCRIPT, preference
-from equipoise.options import RankingMeasure
+from equipoise.options import LeastSeen, RankingMeasure
 from equipoise.orders.conversations import Conversation
 from equipoise.orders.effects import conversation_spread, largest_differences, performance
 from equipoise.orders.permuted import Inputs, Permuted
@@ -54,9 +55,26 @@ def judged_inputs(permuted: Permuted, qrels: pd.DataFrame) -> pd.DataFrame:
     return judged
 
 
+def _seen(name: str, run: pd.DataFrame, ids: pd.DataFrame, ranked: pd.DataFrame, qrels: pd.DataFrame) -> list[Seen]:
+    """Of how many inputs there is a ranking, and of how many of its documents a judgement."""
+    pairs = (pd.MultiIndex.from_frame(table[["query", "document"]]) for table in (ranked, qrels))
+    unjudged = ranked.loc[~next(pairs).isin(next(pairs)), "document"]
+    unranked, others = ids.loc[~ids["id"].isin(ranked["id"]), "id"], run.loc[~run["topic"].isin(ids["id"]), "topic"]
+    counts = [(len(every) - len(without), len(every)) for every, without in ((ids, unranked), (ranked, unjudged))]
+    return [
+        Seen(f"run {name}", "inputs", "a ranking", *counts[0], first(unranked), first(others)),
+        Seen(f"run {name}", "ranked documents", "a judgement", *counts[1], first(unjudged), first(qrels["document"])),
+    ]
+
+
 @checked
 def score_inputs(
-    run: pd.DataFrame, inputs: pd.DataFrame, qrels: pd.DataFrame, *, measure: RankingMeasure = "nDCG@3"
+    run: pd.DataFrame,
+    inputs: pd.DataFrame,
+    qrels: pd.DataFrame,
+    *,
+    measure: RankingMeasure = "nDCG@3",
+    least_seen: LeastSeen = 0.5,
 ) -> pd.Series:
     """Score of each input by its id; 0 where the run has no ranking for it, which is noted.
 
@@ -66,11 +84,9 @@ def score_inputs(
     scored, name = parsed_measure(measure), run["run"].iloc[0]
     ids = inputs.assign(number=inputs.groupby("query").cumcount())[["query", "id", "number"]]
     ranked = run.merge(ids, left_on="topic", right_on="id").astype({"score": np.float32})
-    if ranked.empty:
-        found = listed(run["topic"].unique(), most=3)
-        raise ValueError(f"{name} ranks for none of the inputs, such as {ids['id'][0]}; its topics are {found}")
     ranked = ranked.sort_values(["score", "document"], ascending=False)
     ranked = ranked.groupby("id", sort=False).head(scored.params.get("cutoff", len(ranked)))
+    judge(_seen(name, run, ids, ranked, qrels), least_seen)
     ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
     fields = {"query": "query_id", "document": "doc_id", "grade": "relevance"}
     ranked = ranked.rename(columns=fields)

@@ -49,6 +49,7 @@ STYLES = {
     "paren": re.compile(rf"[(（]{_LIST}[)）]"),
 }
 """Each style and its marks, of which a group holds the numbers; the least mistakable first."""
+_MISTAKABLE = ("superscript", "paren")
 
 _NUMBER = re.compile(r"[0-9]++(?:\s*+[-–—]\s*+[0-9]++)?+")
 _PLAIN = str.maketrans("[]", "()")
@@ -130,12 +131,12 @@ def style_counts(answers: pd.DataFrame, style: str) -> Counts:
 def style_of(parts: Sequence[Counts], style: str) -> str:
     """The style that answers are to be read in, from the counts of each part of them; says so, and of how many.
 
-    ``auto`` is the first of `STYLES` that is read in at least half as many answers as the one that is read in most.
+    ``auto`` is the style that is read in most answers; what else can be a power or an enumeration counts half.
     Answers of which not one has a citation that can be read are refused.
     """
     whole, citing = sum(one.whole for one in parts), sum((one.citing for one in parts), Counter[str]())
     names = list(parts[0].unread)
-    chosen = next(name for name in names if 2 * citing[name] >= max(citing.values(), default=0))
+    chosen = max(names, key=lambda name: citing[name] if name in _MISTAKABLE else 2 * citing[name])
     if not (read := sum(one.readable[chosen] for one in parts)):
         found = f"none of the {whole} answers has a citation that can be read as {style}"
         raise ValueError(f"{found}; wanted one of the styles {', '.join(STYLES)}, or a regular expression")
