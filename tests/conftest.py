@@ -10,6 +10,7 @@ from hypothesis import settings
 
 import small_repository
 from chat_server import Behaviour, Server
+from chromium import PROGRAM, Browser
 from equipoise import project
 
 mpl.use("Agg")
@@ -64,3 +65,12 @@ def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("equipoise.reports.build._papermill", small_repository.pretend)
     small_repository.script(root)
     return root
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One headless Chromium for every page, without network."""
+    if PROGRAM is None:
+        pytest.skip("no Chromium on this machine: the pages are not opened in a browser")
+    with Browser(PROGRAM, tmp_path_factory.mktemp("profile")) as running:
+        yield running

@@ -91,7 +91,7 @@ def test_constraints_pin_every_requirement() -> None:
 
 
 FLOORS = [
-    ["arrays", "problems", "project", "answer_modes", "plain_yaml", "declare", "locks"],
+    ["arrays", "problems", "project", "answer_modes", "plain_yaml", "declare"],
     ["files", "writing", "divergences", "coverage"],
     ["attributes", "options", "statistics", "mean_intervals"],
     ["nuggets", "tidy"],

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -29,7 +30,10 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Floats
 from equipoise.declare import measure
 
-FAMILY = "Divergences between distributions over groups"
+_divergence = partial(
+    measure, family="Divergences between distributions over groups", range="0 to 1", sources=("sakai2021",)
+)
+_lower = partial(_divergence, ideal="0", direction="lower is better")
 
 
 def _pair(achieved: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
@@ -57,7 +61,7 @@ def _relative_entropy(p: Floats, middle: Floats) -> Floats:
     return total
 
 
-@measure("JSD", family=FAMILY, range="0 to 1 (bits)", ideal="0", direction="lower is better", sources=("sakai2021",))
+@_lower("JSD", range="0 to 1 (bits)")
 def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Jensen-Shannon divergence with logarithms to base 2, for nominal groups.
 
@@ -95,7 +99,7 @@ def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded((_relative_entropy(p, middle) + _relative_entropy(q, middle)) / (2 * np.log(2)))
 
 
-@measure("NVD", family=FAMILY, range="0 to 1", ideal="0", direction="lower is better", sources=("sakai2021",))
+@_lower("NVD")
 def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Normalised variational distance: half the L1 distance, for nominal groups.
 
@@ -129,7 +133,7 @@ def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded(np.abs(p - q).sum(axis=-1) / 2)
 
 
-@measure("NMD", family=FAMILY, range="0 to 1", ideal="0", direction="lower is better", sources=("sakai2021",))
+@_lower("NMD")
 def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Normalised match distance (earth mover's distance along the groups), for ordinal groups.
 
@@ -164,7 +168,7 @@ def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded(apart.sum(axis=-1) / apart.shape[-1])
 
 
-@measure("RNOD", family=FAMILY, range="0 to 1", ideal="0", direction="lower is better", sources=("sakai2021",))
+@_lower("RNOD")
 def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Root normalised order-aware divergence, for ordinal groups.
 
@@ -231,10 +235,8 @@ DIVERGENCES: Mapping[str, Divergence] = MappingProxyType(
 """Every divergence by its lower-case name, with the kind of groups it is for."""
 
 
-@measure(
+@_divergence(
     "DistrSim",
-    family=FAMILY,
-    range="0 to 1",
     ideal="1",
     direction="higher is better",
     sources=("gfrc", "gfrc2"),

@@ -203,6 +203,18 @@ def json_value(text: str | bytes) -> Any:
     return value
 
 
+def read_json(path: str | Path, kind: type, wanted: str, text: str | None = None) -> Any:
+    """The JSON value of a file, of this kind and no empty list; ``text`` is that of a file that has been read."""
+    text = read_text(path) if text is None else text
+    try:
+        value = json_value(text)
+    except ValueError as error:
+        raise refused(path, str(error), wanted) from None
+    if not isinstance(value, kind) or value == []:
+        raise refused(path, shown(value), wanted)
+    return value
+
+
 @dataclass
 class Source:
     """Columns as they stand in a file, each once, and the way from a row number to a line.
@@ -234,7 +246,10 @@ class Source:
             self.problems.add(self.name, line, column, found if isinstance(found, str) else found(row), wanted)
 
     def check_header(self, required: Sequence[str], optional: Sequence[str] = (), known: str = "") -> None:
-        """Collect the columns that lack, and note those that are not read; ``known`` is said behind what is wanted."""
+        """Refuse a file that lacks columns, and note those that are not read.
+
+        ``known`` is said behind what is wanted; with it, what is wrong is only collected.
+        """
         names = list(map(str, self.columns.columns))
         missing = [name for name in required if name not in names]
         if missing:
@@ -242,6 +257,8 @@ class Source:
             self.problems.add(self.name, self._header, ", ".join(missing), found, "the column" + known)
         if not missing and (others := [name for name in names if name not in (*required, *optional)]):
             warnings.warn(f"not read: column {listed(others)}; known are {listed((*required, *optional))}", Note, 2)
+        if not known:
+            self.problems.refuse()
 
 
 def cells(column: pd.Series) -> Callable[[int], str]:
@@ -356,15 +373,14 @@ def read_columns(path: str | Path, columns: Sequence[str]) -> pd.DataFrame:
     """A CSV file with exactly the named columns, put into their order, every field as text."""
     source = _read_csv(path)
     source.check_header(columns)
-    source.problems.refuse()
     return source.columns[list(columns)]
 
 
-def read_yaml(path: str | Path) -> Any:
-    """Content of a YAML file, in which every scalar is text."""
+def read_yaml(path: str | Path, loader: type[plain_yaml.Words] = plain_yaml.Words) -> Any:
+    """Content of a YAML file, in which every scalar is text unless the loader has it otherwise."""
     text = read_text(path)
     try:
-        return plain_yaml.load(text, plain_yaml.Words)
+        return plain_yaml.load(text, loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise refused(path, error.problem or "no YAML", "YAML", line) from None

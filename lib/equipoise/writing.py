@@ -43,15 +43,15 @@ def write_csv(
     tidy.to_csv(path, index=False, header=header, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")
 
 
-def lock(descriptor: int) -> bool | None:
+def lock(descriptor: int, *, wait: bool = False) -> bool | None:
     """Lock an open file or folder until it is closed or this process dies, if no other process has locked it.
 
-    Returns whether that was so, or None where files cannot be locked.
+    ``wait``: until none has. Returns whether it is locked, or None where files cannot be.
     """
     try:
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except (ModuleNotFoundError, OSError):  # Windows, or a file system without locks

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -19,18 +17,10 @@ from sklearn.metrics import precision_score, recall_score
 
 from equipoise.answer_modes import MODES
 from equipoise.measures.attribution import bias_table, score_answers
+from timed import best_of
 
 QUESTIONS, SHOWN, RESAMPLES = 500, 10, 999
 AUTHORS = [("Human", "LLM"), ("LLM", "Human")]
-
-
-def best_of(work: Callable[[], Any], rounds: int = 3) -> float:
-    took = []
-    for _ in range(rounds):
-        begun = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - begun)
-    return min(took)
 
 
 def recording(models: int) -> pd.DataFrame:

@@ -7,8 +7,6 @@ is the ratio, which is printed. The assertions ask for a modest factor, far belo
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,18 +18,9 @@ from statsmodels.stats.anova import anova_lm
 
 from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.variance import anova
+from timed import best_of
 
 TWELVE = ["SE", "FT", "FT", "SE", "PT", "PT", "FT", "SE", "PT", "FT", "SE", "PT"]  # 10,080 valid orders
-
-
-def best_of(function: Callable[[], Any], times: int = 3) -> float:
-    """Shortest wall-clock time of a few calls, in seconds."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        function()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
 
 
 def shuffled_blocks(structure: ClassStructure, size: int) -> list[list[int]]:

@@ -22,6 +22,7 @@ from equipoise.studies.query_by_example.tilde import (
     token_counts,
 )
 from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
+from small_berts import small_bert
 
 VOCABULARY, DOCUMENTS, QUERIES, LENGTH = 30_522, 1_000, 34, 200
 
@@ -114,17 +115,10 @@ def test_sweep_over_the_weight(benchmark: Any) -> None:
 
 def test_documents_encoded_a_second(benchmark: Any, tmp_path: Path) -> None:
     """A BERT of SPLADE-tiny's shape with random weights: its speed is that of the real one."""
-    torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[models]'")
-    transformers = pytest.importorskip("transformers", reason="the encoders need transformers")
-    tokenizers = pytest.importorskip("tokenizers", reason="the encoders need tokenizers")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(str, range(4, VOCABULARY))]
+    small_bert(tmp_path, pieces, hidden_size=128, num_hidden_layers=2, intermediate_size=512)
     from equipoise.studies.query_by_example import neural
 
-    torch.manual_seed(0)
-    shape = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512}
-    transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=VOCABULARY, **shape)).save_pretrained(tmp_path)
-    words = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3}
-    model = tokenizers.models.WordPiece(words, unk_token="[UNK]")  # noqa: S106
-    tokenizers.Tokenizer(model).save(str(tmp_path / "tokenizer.json"))
     checkpoint = neural.load_checkpoint(tmp_path)
     rng = np.random.default_rng(4)
     documents = [rng.integers(4, VOCABULARY, size=LENGTH) for _ in range(32)]

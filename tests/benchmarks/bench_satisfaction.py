@@ -5,8 +5,6 @@ Each pair runs in one session on one machine; what counts is the ratio.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,18 +13,10 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from equipoise.studies.satisfaction.accuracy import SCORES, binary_scores
 from equipoise.studies.satisfaction.robustness import robustness_curve
+from timed import best_of
 
 CORRECT, SIZE = np.array([789, 19, 14]), np.array([811, 40, 524])
 RATIOS = np.arange(1, 21) * 0.05
-
-
-def best_of(work: Callable[[], Any], rounds: int = 3) -> float:
-    took = []
-    for _ in range(rounds):
-        begun = time.perf_counter()
-        work()
-        took.append(time.perf_counter() - begun)
-    return min(took)
 
 
 def drawn(draws: int) -> np.ndarray:

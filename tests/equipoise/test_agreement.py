@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
+from commands import called
 from equipoise.attributes import AttributeSet
-from equipoise.cli import main
 from equipoise.measures.agreement import (
     _Both,
     annotator_agreement,
@@ -254,16 +253,16 @@ def test_the_command_writes_agreement_and_unmatched_nuggets(tmp_path: Path, monk
     Path("a.csv").write_text(head + "r,t,1,2,3,2,1 0\nr,t,1,6,8,3,0 1\n")
     Path("b.csv").write_text(head + "r,t,1,2,3,2,0 1\nr,t,1,10,10,1,0 1\n")
     words = ["agreement", "a.csv", "b.csv", "--attributes", "sets.yaml"]
-    refused = CliRunner().invoke(main, words)
+    refused = called(*words)
     assert refused.exit_code == 2
     assert "no gain for level 3" in refused.stderr
     words += ["--gains", "exponential", "--max-level", "3", "--draws", "99"]
-    result = CliRunner().invoke(main, [*words, "--unmatched", "u.csv"])
+    result = called(*words, "--unmatched", "u.csv")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[0] == "run,topic,attribute,measure,value,low,high,first,second,units"
     assert ",,,matched,1,,,,,3" in result.stdout
     assert "\nr,t,,GFRC2," in result.stdout
     unmatched = "annotator,run,topic,turn,start,end,level,entity\nfirst,r,t,1,6,8,3,\nsecond,r,t,1,10,10,1,\n"
     assert Path("u.csv").read_text() == unmatched
-    assert CliRunner().invoke(main, words).stdout == result.stdout
-    assert "which is read" in CliRunner().invoke(main, [*words, "--unmatched", "a.csv", "--force"]).stderr
+    assert called(*words).stdout == result.stdout
+    assert "which is read" in called(*words, "--unmatched", "a.csv", "--force").stderr

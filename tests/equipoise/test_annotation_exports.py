@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commands import called
 from equipoise.attributes import AttributeSet
-from equipoise.cli import main
 from equipoise.loaders.annotation_exports import read_export
 from equipoise.loaders.transcripts import nugget_frame, parse_transcripts
 from equipoise.nuggets import nugget_table
@@ -318,10 +317,6 @@ def test_answers_annotated_one_by_one_are_one_conversation(tmp_path: Path) -> No
 
 
 # --- the command --------------------------------------------------------------------------------------------------
-
-
-def called(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
 
 
 def test_from_an_export_to_gfrc2_in_two_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from scipy import stats
 
-from equipoise.cli import main
+from commands import called
 from equipoise.measures.attribution import score_attribution, verdicts
 
 pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.problems.Note")
@@ -72,7 +71,7 @@ def test_the_command_ends_in_the_sentences_and_draws_them(tmp_path: Path) -> Non
     path, figure, output = tmp_path / "answers.jsonl", tmp_path / "cab.svg", tmp_path / "scores.csv"
     table = answers([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17])
     path.write_text("".join(json.dumps(row) + "\n" for row in table.to_dict("records")))
-    run = CliRunner().invoke(main, ["score", "attribution", str(path), "-o", str(output), "--figure", str(figure)])
+    run = called("score", "attribution", str(path), "-o", str(output), "--figure", str(figure))
     assert run.exit_code == 0, run.output
     expected = verdicts(score_attribution(table))
     assert run.stderr.splitlines()[-2:] == expected
@@ -80,4 +79,4 @@ def test_the_command_ends_in_the_sentences_and_draws_them(tmp_path: Path) -> Non
     assert "<!-- CAB-precision, n = 20 -->" in figure.read_text()
     scores = pd.read_csv(output)
     assert scores.loc[scores["measure"].str.startswith("CAB"), "p_t"].notna().all()
-    assert CliRunner().invoke(main, ["score", "attribution", str(path), "--figure", str(path)]).exit_code == 2
+    assert called("score", "attribution", str(path), "--figure", str(path)).exit_code == 2

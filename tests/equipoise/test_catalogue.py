@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import called
 from equipoise import catalogue, declare, divergences, project
-from equipoise.cli import main
 from equipoise.measures import gfrc, rank_overlap, ranking_bias
 
 MEASURES = catalogue.MEASURES
@@ -84,7 +83,7 @@ def test_nugget_weights_keep_their_range(end: list[int], patience: int) -> None:
 
 
 def test_the_command_prints_the_same() -> None:
-    told = CliRunner().invoke(main, ["measures", "rnod", "TExFAIR"])
+    told = called("measures", "rnod", "TExFAIR")
     assert told.exit_code == 0
     for name in ("RNOD", "TExFAIR"):
         measure = BY_NAME[name]
@@ -93,10 +92,10 @@ def test_the_command_prints_the_same() -> None:
     assert "@inproceedings{sakai2021," in told.output
     assert "short = 'length'  (length, cutoff)" in told.output
     assert "GFRC2" not in told.output
-    wrong = CliRunner().invoke(main, ["measures", "nothing"])
+    wrong = called("measures", "nothing")
     assert wrong.exit_code == 2
     assert "no measure nothing; there are JSD" in wrong.output
-    assert len(CliRunner().invoke(main, ["measures"]).output.split("\n  range ")) == len(MEASURES) + 1
+    assert len(called("measures").output.split("\n  range ")) == len(MEASURES) + 1
 
 
 def test_every_upstream_item_is_described() -> None:

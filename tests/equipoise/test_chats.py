@@ -9,9 +9,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
-from equipoise.cli import main
+from commands import called
 from equipoise.loaders.chats import KNOWN, read_chats
 from equipoise.loaders.transcripts import format_transcripts, parse_transcripts, turn_frame
 from equipoise.problems import InputError, Note
@@ -173,10 +172,6 @@ def test_the_samples_of_the_collections(words: list[str], conversations: int, op
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
-
-
-def called(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
 
 
 @pytest.mark.parametrize(

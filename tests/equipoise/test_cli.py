@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
+from commands import called as run
 from equipoise import project
-from equipoise.cli import main
 from equipoise.reports.printed import printed_table
 
 DATA = project.root() / "data"
@@ -17,10 +16,6 @@ RESEARCHERS = [
     "--attributes",
     str(DATA / "attributes" / "fairweb_researchers.yaml"),
 ]
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 def table(path: Path) -> pd.DataFrame:

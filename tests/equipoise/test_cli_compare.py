@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
-from click.testing import CliRunner, Result
 
-from equipoise.cli import main
+from commands import called
 from equipoise.loaders.scores import read_scores
 from equipoise.problems import InputError
 from equipoise.statistics import compare_systems, correlations, leaderboard, topic_set_size
@@ -28,10 +27,6 @@ RUNS = {
     for seed, name in enumerate(("alpha", "beta", "gamma"))
 }
 MEASURES = [ir_measures.nDCG, ir_measures.P @ 5]
-
-
-def called(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def of_ir_measures(run: str, measures: Any = MEASURES, means: bool = True) -> str:

@@ -11,11 +11,10 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
+from commands import called as run
 from equipoise import project, scaffold
 from equipoise.attributes import read_attributes
-from equipoise.cli import main
 from equipoise.loaders.transcripts import read_transcripts
 from equipoise.loaders.trec import read_run
 from equipoise.problems import InputError
@@ -36,10 +35,6 @@ def files(tmp_path: Path) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     return tmp_path
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def gfr_arguments(folder: Path, *more: str | Path) -> list[str | Path]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from chromium import PROGRAM, Browser, Page
+from chromium import Browser, Page
 from equipoise import project
 from equipoise.site import explore
 
@@ -33,14 +32,6 @@ def wanted(topic: str, **chosen: int) -> list[list[str]]:
         table = table[table[column] == report(topic)[column].unique()[place]]
     assert len(table) == 2
     return [[f"{value:.6f}" for value in table[name]] for name in names]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if PROGRAM is None:
-        pytest.skip("no Chromium on this machine: the page is not driven in a browser")
-    with Browser(PROGRAM, tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 def shown(page: Page, topic: str) -> Any:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import fault_server
 from chat_server import Behaviour, Server, dies, fails, halves, says, send, stalls, tears, trickles
+from commands import called
 from equipoise.cli import main
 from equipoise.conversations.endpoint import Endpoint, Sampling, connect
 from equipoise.conversations.harvest import HarvestError, Protocol, Topic, harvest, judge_answer, read_topics
@@ -456,5 +457,5 @@ def test_the_command_hands_its_options_on(tmp_path: Path, serve: Callable[..., S
     settings, turns = parse_record(record)
     assert settings["sampling"] | {"temperature": 1.0, "system": "[brief]", "top_p": 0.95} == settings["sampling"]
     assert (settings["note"], len(turns)) == ("sha: 12", 2)
-    refused = CliRunner().invoke(main, [*common, "--tries", "0"])
+    refused = called(*common, "--tries", "0")
     assert (refused.exit_code, "tries" in refused.output) == (2, True)

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chat_server import Behaviour, Server, says
+from commands import called
 from equipoise.cli import main
 from equipoise.conversations import records
 from equipoise.conversations.endpoint import Endpoint
@@ -99,13 +100,11 @@ def test_transcripts_are_not_written_over_by_the_command_of_that_name_either(pla
     assert place.harvest("--trials", "1").exit_code == 0
     place.transcript.write_text(place.transcript.read_text().replace("Tenet", "Tenet!"))
     mine = place.transcript.read_bytes()
-    said = CliRunner().invoke(main, ["transcripts", str(place.record), "-o", str(place.transcript), "--force"])
+    said = called("transcripts", str(place.record), "-o", str(place.transcript), "--force")
     assert (said.exit_code, place.transcript.read_bytes()) == (0, mine)
     assert "0 conversations written to" in said.output
     (place.transcript.parent / "s.jsonl").write_bytes(place.record.read_bytes())
-    said = CliRunner().invoke(
-        main, ["transcripts", str(place.transcript.parent / "s.jsonl"), "-o", str(place.transcript)]
-    )
+    said = called("transcripts", str(place.transcript.parent / "s.jsonl"), "-o", str(place.transcript))
     assert "2 conversations written to" in said.output
     assert place.transcript.read_bytes().startswith(mine)
 
@@ -127,7 +126,7 @@ def test_one_run_twice_is_refused_and_nothing_is_written(place: Place, tmp_path:
     (tmp_path / "more" / "r.jsonl").write_bytes(place.record.read_bytes())
     for second in (place.record, tmp_path / "more" / "r.jsonl"):
         target = tmp_path / "both.txt"
-        said = CliRunner().invoke(main, ["transcripts", str(place.record), str(second), "-o", str(target)])
+        said = called("transcripts", str(place.record), str(second), "-o", str(target))
         assert (said.exit_code, "topic 'T1' of run 'r-1' is here twice" in said.output) == (2, True)
         assert not target.exists()
 
@@ -141,7 +140,7 @@ def test_a_record_of_any_name_makes_a_transcript_that_is_read_back(place: Place,
         if Path(file).suffix != ".jsonl":
             (tmp_path / name).rename(place.record)
             continue  # a name without ending is no record's
-        assert CliRunner().invoke(main, ["transcripts", file, "-o", str(target)]).exit_code == 0
+        assert called("transcripts", file, "-o", str(target)).exit_code == 0
         assert [one.topic for one in read_transcripts(target, {})] == ["T1", "T2"]
         target.unlink()
         (tmp_path / name).rename(place.record)
@@ -230,9 +229,9 @@ def test_nul_characters_come_through_to_the_nuggets(tmp_path: Path, serve: Calla
     )
     (tmp_path / "sets.yaml").write_text(SETS)
     sets = ["--attributes", str(tmp_path / "sets.yaml")]
-    made = CliRunner().invoke(main, ["nuggets", str(place.transcript), *sets, "-o", str(tmp_path / "n.csv")])
+    made = called("nuggets", str(place.transcript), *sets, "-o", str(tmp_path / "n.csv"))
     assert made.exit_code == 0, made.output
-    scored = CliRunner().invoke(main, ["score", "gfrc", str(tmp_path / "n.csv"), *sets])
+    scored = called("score", "gfrc", str(tmp_path / "n.csv"), *sets)
     assert scored.exit_code == 0, scored.output
 
 

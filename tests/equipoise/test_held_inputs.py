@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from commands import called
 from equipoise import parquet_folders, project
 from equipoise.attributes import read_attributes
-from equipoise.cli import main
 from equipoise.files import head, is_parquet, read_text
 from equipoise.loaders.answers import read_answers
 from equipoise.loaders.rag_answers import read_answer_files
@@ -31,10 +31,6 @@ RUN = "".join(f"{q:03d} Q0 {d:04d} {rank} {9 - rank} mine\n" for q in (1, 2) for
 QRELS = "".join(f"{q:03d} 0 {d:04d} {d % 3}\n" for q in (1, 2) for d in range(10))
 GROUPS = "document,group\n" + "".join(f"{d:04d},{'f' if d % 2 else 'm'}\n" for d in range(10))
 TEXTS = "".join(json.dumps({"id": f"{d:04d}", "contents": "She left, he stayed."}) + "\n" for d in range(10))
-
-
-def called(*words: str) -> Result:
-    return CliRunner().invoke(main, [*words])
 
 
 def piped(path: Path, content: bytes) -> Path:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import called
 from equipoise import plots, project
 from equipoise.cli import main
 from equipoise.problems import InputError, Problem, plain
@@ -67,7 +68,7 @@ def test_a_terminal_shows_scores_escaped_and_a_pipe_has_them_as_they_are(
     monkeypatch.chdir(tmp_path)
     Path("nuggets.csv").write_text(TEXTS["nuggets.csv"].replace("\na,", "\n\x1b[31ma,"))
     words = ["score", "gfrc", "nuggets.csv", "--attributes", "sets.yaml"]
-    assert "\n\x1b[31ma,T1" in CliRunner().invoke(main, words).stdout
+    assert "\n\x1b[31ma,T1" in called(*words).stdout
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
     shown_there = CliRunner().invoke(main, words, color=True).stdout
     assert "\n\\x1b[31ma,T1" in shown_there

@@ -66,7 +66,7 @@ def test_a_full_disk_leaves_every_report_as_it_was(pages: int, full: list[tuple[
 
 def test_a_read_only_disk_is_told_in_a_sentence(tmp_path: Path) -> None:
     ((said, wrong),) = told(tmp_path, "read-only", *mounted(tmp_path))
-    assert said == "cannot finish: reports/.equipoise/lock: Read-only file system; every report is whole, old or new"
+    assert said == "cannot finish: reports/.equipoise/made: Read-only file system; every report is whole, old or new"
     assert wrong == []
 
 

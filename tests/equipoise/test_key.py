@@ -11,12 +11,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chat_server import Behaviour, Server, send
-from equipoise.cli import main
+from commands import called
 from equipoise.conversations.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
 from equipoise.conversations.harvest import Topic, harvest
 from equipoise.conversations.keys import kept_out, tells
@@ -124,7 +123,7 @@ def test_no_form_of_the_key_is_recorded_or_printed(
     common = ["harvest", "--topics", str(topics), "--endpoint", server.url, "--model", "m", "--key-variable", "MY_KEY"]
     common += ["-o", str(record), "--transcripts", str(transcript), "--tries", "1", "--trials", "9"]
     for _ in range(9):
-        said = CliRunner().invoke(main, common)
+        said = called(*common)
         assert_without_key(said.output + record.read_text())
     assert len(server.requests) >= 30
     for text in (transcript.read_text() if transcript.exists() else "", *map(str, tmp_path.iterdir())):
@@ -214,7 +213,7 @@ def test_a_key_among_the_settings_is_refused(option: str, tmp_path: Path, monkey
     given |= {"-o": str(tmp_path / "r.jsonl")}
     if option != "--topics":
         given[option] = f"http://127.0.0.1:9/{KEY}" if option == "--endpoint" else f"a {KEY}"
-    said = CliRunner().invoke(main, ["harvest", *(word for pair in given.items() for word in pair)])
+    said = called("harvest", *(word for pair in given.items() for word in pair))
     assert (said.exit_code, "would be recorded" in said.output) == (2, True)
     assert_without_key(said.output)
     assert not (tmp_path / "r.jsonl").exists()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import good_files
+from commands import called
 from equipoise.cli import main
 from equipoise.measures.outcomes import count_names, outcome_intervals, outcome_scores, outcome_tests
 
@@ -143,7 +144,7 @@ def test_the_command_writes_all_three(tmp_path: Path, monkeypatch: pytest.Monkey
     assert pd.read_csv("names.csv")[
         ["named", "unlisted", "addresses", "unlisted_addresses", "wrong"]
     ].to_numpy().tolist() == [[1, 0, 1, 0, 0]]
-    alone = CliRunner().invoke(main, ["score", "outcomes", "record.jsonl", "--known", "known.csv"])
+    alone = called("score", "outcomes", "record.jsonl", "--known", "known.csv")
     assert (alone.exit_code, "give both" in alone.output) == (2, True)
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
+from commands import called as run
 from equipoise import project
-from equipoise.cli import main
 
 COMMANDS: dict[str, tuple[list[str], list[str], list[str]]] = {  # what is called, what is read, what is written
     name: (called.split(), read.split(), written.split())
@@ -81,10 +80,6 @@ def protected(name: str) -> str:
     Path(name).write_text("measure,value\n")
     Path(name).chmod(0o444)
     return name
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def held(folder: Path) -> dict[str, bytes]:

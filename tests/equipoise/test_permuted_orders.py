@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
-from equipoise.cli import main
+from commands import called as run
 from equipoise.coverage import Unseen
 from equipoise.declare import choices_of
 from equipoise.loaders import registry
@@ -82,10 +81,6 @@ def test_a_few_orders_of_a_system_with_a_short_memory_need_every_pair() -> None:
 
 
 # --- the folder ---------------------------------------------------------------------------------------------------
-
-
-def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 @pytest.fixture

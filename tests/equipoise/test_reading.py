@@ -10,21 +10,13 @@ from typing import Any
 
 import pytest
 
-from chromium import PROGRAM, Browser, Page
+from chromium import Browser, Page
 from equipoise import project
 
 SITE = project.root() / "reports" / "site"
 LOOKS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]
 IN_SIGHT = """(() => { const box = document.querySelector(%s).getBoundingClientRect();
   return box.height > 0 && box.top < innerHeight && box.bottom > 0; })()"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if PROGRAM is None:
-        pytest.skip("no Chromium on this machine: the site is not read in a browser")
-    with Browser(PROGRAM, tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.fixture(params=LOOKS, ids=lambda look: f"{look[0]}-{look[1]}")

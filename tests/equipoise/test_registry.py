@@ -10,10 +10,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from commands import called
 from equipoise import project
-from equipoise.cli import main
 from equipoise.loaders import registry
 
 CONTENT = b"upstream bytes\n"
@@ -116,11 +115,10 @@ def test_a_download_is_bounded_by_the_registry(places: tuple[Path, Path], server
     assert list(places[0].iterdir()) == []
 
 
-def test_what_a_killed_download_has_left_is_taken_over(places: tuple[Path, Path], server: str) -> None:
+def test_what_a_killed_download_has_left_is_removed(places: tuple[Path, Path], server: str) -> None:
     registry.entries().loc[0, "url"] = server
     places[0].mkdir(parents=True)
-    for ending in ("part", "lock"):
-        (places[0] / f".b.txt.{ending}").write_bytes(b"left by a process that died, and longer than the file")
+    (places[0] / ".b.txt-0.equipoise-part").write_bytes(b"left by a process that died, and longer than the file")
     assert registry.fetch("item", "a/b.txt").read_bytes() == CONTENT
     assert [path.name for path in places[0].iterdir()] == ["b.txt"]
 
@@ -150,7 +148,7 @@ def test_one_bad_file_does_not_stop_the_others(
     cache = places[0].parent
     cache.mkdir()
     (cache / "damaged").write_bytes(b"something else")
-    fetched = CliRunner().invoke(main, ["data", "fetch"])
+    fetched = called("data", "fetch")
     assert fetched.exit_code == 1
     lines = [line for line in fetched.stderr.splitlines() if line.startswith("item/")]
     assert [line.split()[0].rstrip(":") for line in lines] == [

@@ -15,13 +15,12 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chromium import PROGRAM, Browser
+from chromium import Browser
+from commands import called
 from equipoise import catalogue, project
-from equipoise.cli import main
 from equipoise.reports import ledger, printed
 from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
 from equipoise.reports.report import Report
@@ -279,15 +278,6 @@ def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
 # --- in a browser -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One headless Chromium for every page, without network."""
-    if PROGRAM is None:
-        pytest.skip("no Chromium on this machine: the pages are not opened in a browser")
-    with Browser(PROGRAM, tmp_path_factory.mktemp("profile")) as running:
-        yield running
-
-
 def test_the_browser_reports_what_a_page_asks_for_and_says(browser: Browser, tmp_path: Path) -> None:
     """So that silence below means something."""
     loud = tmp_path / "loud.html"
@@ -442,11 +432,11 @@ def test_the_command_serves_until_interrupted(monkeypatch: pytest.MonkeyPatch, p
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    taken = CliRunner().invoke(main, ["site", "--serve", "--port", str(port)])
+    taken = called("site", "--serve", "--port", str(port))
     assert taken.exit_code == 2
     assert f"cannot serve on port {port}" in taken.output
     monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", interrupted)
-    served = CliRunner().invoke(main, ["site", "--serve"])
+    served = called("site", "--serve")
     assert served.exit_code == 0
     assert re.match(r"http://127\.0\.0\.1:\d+/site/index\.html ", served.output)
 
@@ -459,7 +449,7 @@ def test_outside_a_clone_one_sentence_says_so(
     monkeypatch.setattr(project, "__file__", str(tmp_path / "lib" / "equipoise" / "project.py"))
     project.root.cache_clear()
     try:
-        said = CliRunner().invoke(main, command)
+        said = called(*command)
     finally:
         project.root.cache_clear()
     assert said.exit_code == 2
@@ -470,14 +460,14 @@ def test_outside_a_clone_one_sentence_says_so(
 def test_the_command_makes_the_site_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {path.relative_to(SITE).as_posix(): path.read_bytes() for path in SITE.rglob("*") if path.is_file()}
     monkeypatch.setattr(site, "pages", lambda: there)
-    made = CliRunner().invoke(main, ["site"])
+    made = called("site")
     assert (made.exit_code, made.output) == (0, "reports/site is up to date.\n")
 
 
 def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
     monkeypatch.setattr("os.execv", lambda _, command: started.append(command))
-    assert CliRunner().invoke(main, ["lab", "--", "--no-browser"]).exit_code == 0
+    assert called("lab", "--", "--no-browser").exit_code == 0
     where = [f"--ServerApp.root_dir={project.root()}", "--LabApp.default_url=/lab/tree/notebooks"]
     assert started[0][1:] == ["-m", "jupyterlab", *where, "--no-browser"]
 

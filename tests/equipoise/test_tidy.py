@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
-from click.testing import CliRunner, Result
 
 import equipoise
+from commands import called
 from equipoise.cli import main, shared
 from equipoise.loaders.held_files import read_groups, read_judgements, run_names
 from equipoise.problems import InputError, Note
@@ -247,10 +247,6 @@ def test_judgements_may_be_named(tmp_path: Path) -> None:
 
 
 # --- commands -----------------------------------------------------------------------------------------------------
-
-
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import good_files
-from equipoise.cli import main
+from commands import called
 from equipoise.measures.worst_cases import worst_cases
 
 
@@ -88,7 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str) -> pd.DataFrame:
-    said = CliRunner().invoke(main, [*words, "-o", "out.csv"])
+    said = called(*words, "-o", "out.csv")
     assert said.exit_code == 0, said.output
     return pd.read_csv("out.csv", keep_default_na=False)
 
@@ -146,14 +145,14 @@ def test_intents_take_their_own_branches_and_nuggets(folder: Path) -> None:
         (["new"], "NAME=VALUE"),
         (["new=x", "old=1"], "NAME=SHARE"),
     ):
-        said = CliRunner().invoke(main, [*tree, *(word for share in shares for word in ("--intent", share))])
+        said = called(*tree, *(word for share in shares for word in ("--intent", share)))
         assert (said.exit_code, complaint in said.output) == (2, True), said.output
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_bad_tree_names_the_line() -> None:
     Path("tree.csv").write_text("run,topic,node,parent,probability,words\na,T1,1,,1,x\na,T1,2,1,-1,3.5\n")
-    said = CliRunner().invoke(main, ["score", "tree", "tree.csv", "node_nuggets.csv", "--attributes", "sets.yaml"])
+    said = called("score", "tree", "tree.csv", "node_nuggets.csv", "--attributes", "sets.yaml")
     assert said.exit_code == 2
     for told in ("line 2, column words: found 'x'", "line 3, column probability", "line 3, column words"):
         assert told in said.output

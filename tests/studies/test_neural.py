@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[models]'")
-transformers = pytest.importorskip(
-    "transformers", reason="the encoders need transformers: pip install 'equipoise[models]'"
-)
-tokenizers = pytest.importorskip("tokenizers", reason="the encoders need tokenizers: pip install 'equipoise[models]'")
 
 from equipoise.studies.query_by_example import neural, tilde, training  # noqa: E402
+from small_berts import small_bert  # noqa: E402
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cats", "dogs", "chase", "sleep", "birds", "sing", "##s", "a", "b"]
 TEXTS = ["cats chase birds", "dogs sleep", "birds sing", "cats sleep a b", "dogs chase cats", "a b sing"]
@@ -25,15 +22,7 @@ TEXTS = ["cats chase birds", "dogs sleep", "birds sing", "cats sleep a b", "dogs
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint in the published layout: configuration, safetensors, tokeniser."""
     path = tmp_path_factory.mktemp("checkpoint")
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-    )
-    transformers.BertForMaskedLM(config).save_pretrained(path)
-    model = tokenizers.models.WordPiece({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]")  # noqa: S106
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.save(str(path / "tokenizer.json"))
+    small_bert(path, WORDS)
     return path
 
 

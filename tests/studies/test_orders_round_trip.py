@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from equipoise.cli import main
+from commands import called
 from equipoise.measures.orders import preference
 from equipoise.orders.conversations import conversations, sampled_orders
 from equipoise.orders.effects import conversation_spread, largest_differences, performance
@@ -80,12 +79,12 @@ def test_runs_of_the_study_s_systems_give_the_study_s_tables(
     lay(tmp_path, experiment)
     words = ["permute", "--topics", "topics.json", "--classes", "classes.csv", "--qrels", "qrels"]
     drawn = ["--context", context, "--orders", str(DRAWN), "--seed", str(SEED), "-o", "permuted"]
-    said = CliRunner().invoke(main, [*words, *drawn])
+    said = called(*words, *drawn)
     assert said.exit_code == 0, said.output
     for system in systems:
         rank(experiment, system, tmp_path / "permuted" / "inputs.jsonl", tmp_path / system)
     runs = [word for system in systems for word in ("--run", system)]
-    said = CliRunner().invoke(main, ["score", "orders", "permuted", *runs, "--qrels", "qrels", "-o", "out"])
+    said = called("score", "orders", "permuted", *runs, "--qrels", "qrels", "-o", "out")
     assert said.exit_code == 0, said.output
 
     orders = sampled_orders(experiment.conversations, DRAWN, SEED)

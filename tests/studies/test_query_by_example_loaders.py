@@ -119,7 +119,7 @@ def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
         (lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(), "adju.txt: found no such"),
         (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2]"), "paper 4: 0 in the text, nan in JSON"),
         (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2, 7]"), "paper 4: 0 in the text, 7 in JSON"),
-        (_change("test-pid2anns-csfcube-background.json", "{", "["), "json, line 1: .* wanted a JSON object"),
+        (_change("test-pid2anns-csfcube-background.json", "{", "["), "json: found no JSON .* wanted a JSON object"),
         (lambda folder: (folder / "test-pid2anns-csfcube-method.json").unlink(), "method.json: found no such"),
     ],
 )
@@ -198,7 +198,10 @@ def test_scidocs_in_its_published_format(scidocs: Path) -> None:
             ),
             "wanted a JSON object",
         ),
-        (lambda folder: (folder / "paper_metadata_view_cite_read.json").write_text("[]"), "found a JSON list"),
+        (
+            lambda folder: (folder / "paper_metadata_view_cite_read.json").write_text("[]"),
+            r"found '\[\]', wanted a JSON object",
+        ),
         (lambda folder: (folder / "cite" / "test.qrel").unlink(), "a readable file"),
     ],
 )

@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner
 
+from commands import called
 from equipoise import project
-from equipoise.cli import main
 from equipoise.loaders import registry
 from equipoise.problems import InputError
 from equipoise.reports import build
@@ -26,6 +25,7 @@ from equipoise.studies.query_by_example.data import text_of
 from equipoise.studies.query_by_example.study import Study
 from equipoise.studies.query_by_example.systems import lexical_scores
 from equipoise.systems.tokenisation import ANALYSERS
+from small_berts import small_bert
 
 THESIS = yaml.safe_load((project.root() / "data" / "studies" / "query_by_example" / "thesis.yaml").read_text())
 TASKS = ("coview", "coread", "cocite", "cite")
@@ -111,7 +111,7 @@ def config_in(tmp_path: Path) -> Callable[..., Path]:
 def run(config: Path, *options: str) -> tuple[int, str]:
     folder = config.parent
     command = ["study", "query_by_example", "--config", str(config), "--work", str(folder / "work"), *options]
-    result = CliRunner().invoke(main, command, catch_exceptions=False)
+    result = called(*command, catch_exceptions=False)
     return result.exit_code, result.output
 
 
@@ -233,20 +233,11 @@ def test_weights_that_are_none_are_refused(config_in: Callable[..., Path], conte
 
 
 def checkpoint_in(folder: Path, projection: bool = False) -> None:
-    """A BERT of one layer, drawn at random, in the published layout."""
-    torch = pytest.importorskip("torch", reason="rankers need PyTorch: pip install 'equipoise[models]'")
-    transformers = pytest.importorskip("transformers", reason="rankers need transformers")
-    tokenizers = pytest.importorskip("tokenizers", reason="rankers need tokenizers")
+    """A small BERT, with the projection of TILDEv2 where it is asked for."""
+    small_bert(folder, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "extra", "##s"])
+    import torch
     from safetensors.torch import load_file, save_file
 
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "extra", "##s"]
-    torch.manual_seed(0)
-    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=len(pieces), **size)).save_pretrained(folder)
-    model = tokenizers.models.WordPiece({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]")  # noqa: S106
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.save(str(folder / "tokenizer.json"))
     if projection:
         tensors = load_file(folder / "model.safetensors")
         tensors |= {"tok_proj.weight": torch.ones(1, 16), "tok_proj.bias": torch.ones(1)}

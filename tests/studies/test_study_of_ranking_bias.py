@@ -10,10 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner
 
+from commands import called
 from equipoise import project
-from equipoise.cli import main
 from equipoise.loaders import registry
 from equipoise.problems import InputError
 from equipoise.reports import build
@@ -86,7 +85,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., t
     def run(*options: str, **changes: Any) -> tuple[Path, str]:
         config = config_in(tmp_path, **changes)
         command = ["study", "ranking_bias", "--config", str(config), "--work", str(tmp_path / "work"), *options]
-        result = CliRunner().invoke(main, command, catch_exceptions=False)
+        result = called(*command, catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return config, result.output
 
@@ -137,9 +136,7 @@ def test_a_record_of_other_files_is_neither_taken_nor_written_over(
         if "\t" in text
         else text.replace(" 100 ", " 101 ", 1).replace(" 99 x", " 99.5 x", 1)
     )
-    result = CliRunner().invoke(
-        main, ["study", "ranking_bias", "--config", str(config), "--work", str(tmp_path / "work")]
-    )
+    result = called("study", "ranking_bias", "--config", str(config), "--work", str(tmp_path / "work"))
     assert result.exit_code == 2, result.output
     assert "files" in result.output
     assert kept == {path.name: path.read_bytes() for path in (tmp_path / "recorded").iterdir()}
@@ -165,7 +162,7 @@ def test_a_record_of_other_settings_is_refused_and_they_are_named(
 ) -> None:
     recorded()
     config = config_in(tmp_path, **changes)
-    result = CliRunner().invoke(main, ["study", "ranking_bias", "--config", str(config), "--dry-run"])
+    result = called("study", "ranking_bias", "--config", str(config), "--dry-run")
     assert result.exit_code == 2, result.output
     assert said in result.output
 
@@ -185,8 +182,8 @@ def test_weights_that_are_not_those_of_the_record_are_refused(
     asked = {"kind": "dense", "about": "x", "model": "small"}
     config = config_in(tmp_path, rankers=RANKERS | {"dense": asked})
     command = ["study", "ranking_bias", "--config", str(config), "--dry-run"]
-    assert CliRunner().invoke(main, command).exit_code == 0  # without weights at hand there is nothing to compare
-    result = CliRunner().invoke(main, [*command, "--models", str(tmp_path / "models")])
+    assert called(*command).exit_code == 0  # without weights at hand there is nothing to compare
+    result = called(*command, "--models", str(tmp_path / "models"))
     assert result.exit_code == 2
     assert "column models: small: found" in result.output
 
@@ -211,7 +208,7 @@ def test_a_ranker_is_added_to_a_record_and_the_others_stay(
 
 def test_what_the_thesis_asks_and_is_not_there_is_named(tmp_path: Path, recorded: Callable[..., Any]) -> None:
     recorded("--dry-run", rankers=THESIS["rankers"])
-    result = CliRunner().invoke(main, ["study", "ranking_bias", "--config", str(tmp_path / "config.yaml")])
+    result = called("study", "ranking_bias", "--config", str(tmp_path / "config.yaml"))
     assert result.exit_code == 2
     assert "unicoil.trec" in result.output
     assert not (tmp_path / "recorded").exists()

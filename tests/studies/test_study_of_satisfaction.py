@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 from sklearn.metrics import cohen_kappa_score
 
 from chat_server import Server, says
+from commands import called
 from equipoise import project
-from equipoise.cli import main
 from equipoise.loaders import registry
 from equipoise.problems import InputError
 from equipoise.reports import build
@@ -111,7 +111,7 @@ def command(tmp_path: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch) -
     def run(*options: str, **changes: Any) -> Result:
         config = config_in(tmp_path, endpoint.url, **changes)
         arguments = ["study", "satisfaction", "--config", str(config), "--work", str(tmp_path / "work"), *options]
-        return CliRunner().invoke(main, arguments, catch_exceptions=False)
+        return called(*arguments, catch_exceptions=False)
 
     return run
 

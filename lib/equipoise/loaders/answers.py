@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,6 @@ from equipoise.loaders.objects import Item, read_items
 from equipoise.nuggets import LARGEST_INTEGER
 from equipoise.problems import Problems
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _AUTHORS = ("relevant_author", "nonrelevant_author")
 _HOW = ("finish", "seconds", "prompt_tokens", "completion_tokens")
 
@@ -67,8 +65,6 @@ def _need(sound: bool, value: object, wanted: str) -> None:
 
 def _text(value: Any) -> str:
     _need(type(value) is str, value, "a text")
-    if _SURROGATE.search(value):
-        raise _UnwantedError(f"half a surrogate pair in {_shown(value)}", "a text that UTF-8 can write")
     return str(value)
 
 

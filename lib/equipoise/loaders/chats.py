@@ -20,11 +20,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from equipoise.loaders.objects import Item, is_messages, read_objects, recognise
-from equipoise.loaders.transcripts import Line, Transcript, is_word, run_of, transcript
+from equipoise.loaders.transcripts import Line, Transcript, is_word, lines_of, run_of, transcript
 from equipoise.problems import Note, Problems, listed, shown
 
 SPEAKERS: Mapping[str, str] = (
@@ -66,14 +67,10 @@ def word_of(value: object) -> str:
     return "".join(letter if is_word(letter) else "_" for letter in str(value).strip())
 
 
-def _lines(text: str) -> list[Line]:
-    return [Line(line.strip()) for line in text.split("\n") if line.strip()]
-
-
 def turns_of(run: str, topic: str, said: Iterable[tuple[str, str]]) -> Transcript:
     """A conversation from who says what; what one side says in a row is one turn."""
     turns = [
-        (side, [line for _, text in part for line in _lines(text)]) for side, part in groupby(said, lambda one: one[0])
+        (side, [line for _, text in part for line in lines_of(text)]) for side, part in groupby(said, itemgetter(0))
     ]
     first = [("user", list[Line]())] if turns and turns[0][0] == "system" else []
     return transcript(run, topic, (("", lines) for _, lines in (*first, *turns)))

@@ -43,6 +43,11 @@ def _other_sum(numbers: list[float]) -> str:
     return f"probabilities that sum to {sum(numbers):.6g}" if abs(sum(numbers) - 1) > _TOLERANCE else ""
 
 
+def numbered_groups(count: int) -> tuple[str, ...]:
+    """Names of groups that have none."""
+    return tuple(f"group {number}" for number in range(1, count + 1))
+
+
 def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
     """Read a target distribution: one number a line, in the order of the groups.
 
@@ -58,8 +63,7 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
             problems.add(path, int(line), None, shown(" ".join(columns.as_py())), "one number")
     problems.refuse()
     try:
-        groups = tuple(f"group {number}" for number in range(1, len(numbers) + 1))
-        return AttributeSet(name, kind, groups, np.array(numbers))
+        return AttributeSet(name, kind, numbered_groups(len(numbers)), np.array(numbers))
     except ValueError as error:
         found = str(error).removeprefix(f"attribute set {name}: ")
         raise refused(path, found, "non-negative numbers for two groups or more") from None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from equipoise.files import json_value, read_text
+from equipoise.files import read_json, read_text
 from equipoise.problems import Problems, refused, shown
 
 QUERY_LABELS = {"n": "non-gendered", "f": "female", "m": "male", "o": "other or several genders"}
@@ -71,12 +71,7 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
 
     Returns columns ``male, female`` in file order.
     """
-    try:
-        content = json_value(read_text(path))
-    except ValueError as error:
-        raise refused(path, str(error), "a JSON list of pairs") from None
-    if not isinstance(content, list) or not content:
-        raise refused(path, shown(content), "a list of pairs with at least one")
+    content = read_json(path, list, "a JSON list of pairs with at least one")
     problems = Problems()
     seen: dict[str, int] = {}
     for number, pair in enumerate(content, start=1):

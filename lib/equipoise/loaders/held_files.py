@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.files import head, is_parquet, read_columns, read_source, unpacked_name
+from equipoise.files import head, is_parquet, read_columns, read_source
 from equipoise.loaders.documents import data_set
-from equipoise.loaders.fairweb import read_memberships, read_target
-from equipoise.loaders.trec import read_qrels, read_run
+from equipoise.loaders.fairweb import numbered_groups, read_memberships, read_target
+from equipoise.loaders.trec import file_name, read_qrels, read_run
 from equipoise.options import read_pairs
 from equipoise.problems import Note, Problems, listed, refused, shown, together
 from equipoise.tidy import tidy_memberships, tidy_qrels
@@ -38,7 +37,7 @@ def run_names(paths: Sequence[Path]) -> list[str]:
     shared = {tag for tag, count in Counter(tags).items() if count > 1 and tag}
     if shared:
         warnings.warn(f"several runs have the tag {listed(sorted(shared))}: they are called by their files", Note, 2)
-    files = [re.sub(r"\.parquet\Z", "", unpacked_name(path), flags=re.IGNORECASE) for path in paths]
+    files = list(map(file_name, paths))
     names = [tag if tag and tag not in shared else file for tag, file in zip(tags, files, strict=True)]
     if again := [name for name, count in Counter(names).items() if count > 1]:
         found = f"runs called {listed(again)}, by tag and by the same file name, twice"
@@ -66,10 +65,6 @@ def read_judgements(source: str | Path) -> pd.DataFrame:
     if Path(source).exists() or Path(source).suffix:
         return read_qrels(source)
     return tidy_qrels(data_set(str(source), "qrels").qrels_iter())
-
-
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"group {number}" for number in range(1, count + 1))
 
 
 def read_groups(
@@ -104,7 +99,7 @@ def read_groups(
                 "a header such as document,group with commas, or lines of topic, document and shares between blanks"
             )
             raise refused(path, shown(first), wanted)
-        attribute = attribute or AttributeSet(name, kind, _numbered(count), np.ones(max(count, 0)))
+        attribute = attribute or AttributeSet(name, kind, numbered_groups(count), np.ones(max(count, 0)))
         return read_memberships(path, attribute), attribute
     source = read_source(path)
     source.problems.refuse()

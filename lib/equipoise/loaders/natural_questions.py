@@ -10,27 +10,12 @@ Liu, N. F. et al. (2024): Lost in the Middle: How Language Models Use Long Conte
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from equipoise.files import read_text
-from equipoise.problems import Problems
-
-
-def _row(content: Any) -> tuple[str, tuple[str, ...], str, str] | None:
-    """Question, answers, title and text of a line; None where it is something else."""
-    match content:
-        case {
-            "question": str(text),
-            "answers": [_, *_] as answers,
-            "ctxs": [{"title": str(title), "text": str(passage)}],
-        }:
-            sound = text.strip() and all(isinstance(answer, str) for answer in answers)
-            return (text, tuple(answers), title, passage) if sound else None
-    return None
+from equipoise.loaders.objects import read_items
+from equipoise.problems import Problems, shown
 
 
 def read_questions(path: str | Path) -> pd.DataFrame:
@@ -39,21 +24,18 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     Columns query, text, answers, title, passage, in file order; ``query`` is the number of the line, from ``nq-0001``,
     ``answers`` a tuple of str.
     """
-    problems, rows = Problems(), []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            found = _row(json.loads(line))
-        except (ValueError, RecursionError):
-            found = None
-        if found is None:
-            wanted = "an object with question, answers (texts, at least one) and ctxs, one passage with title and text"
-            problems.add(path, number, None, "another line", wanted)
-        else:
-            rows.append((f"nq-{number:04d}", *found))
-    if not rows and not problems:
-        problems.add(path, None, None, "an empty file", "one JSON object a line")
+    items, rows = read_items(path, problems := Problems()), []
+    for item in items:
+        match item.content:
+            case {
+                "question": str(text),
+                "answers": [_, *_] as answers,
+                "ctxs": [{"title": str(title), "text": str(passage)}],
+            } if text.strip() and all(isinstance(answer, str) for answer in answers):
+                rows.append((f"nq-{item.line or item.number:04d}", text, tuple(answers), title, passage))
+            case found:
+                wanted = "question, answers (texts, at least one) and ctxs, one passage with title and text"
+                item.wrong(problems, "", shown(found), f"an object with {wanted}")
     problems.refuse()
     table = pd.DataFrame(rows, columns=["query", "text", "answers", "title", "passage"])
     return table.astype(dict.fromkeys(["query", "text", "title", "passage"], "str"))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from equipoise.conversations.records import parse_lines
 from equipoise.coverage import Seen, judge
-from equipoise.loaders.transcripts import Line, Transcript, run_of, transcript
+from equipoise.loaders.transcripts import Transcript, lines_of, run_of, transcript
 from equipoise.problems import Problems, refused, shown
 
 _NAMES = ("trial", "topic", "turn", "user", "system", "outcome", "breakdown", "finish")
@@ -89,10 +89,6 @@ def harvest_transcripts(turns: pd.DataFrame) -> list[Transcript]:
     made = []
     for (run, topic), rows in turns[turns["outcome"] != "-"].groupby(["run", "topic"], sort=False):
         said = zip(*(rows[name] for name in ("user", "system", "outcome")), strict=True)
-        both = (turn for user, system, mark in said for turn in (("", _lines(user)), (mark, _lines(system))))
+        both = (turn for user, system, mark in said for turn in (("", lines_of(user)), (mark, lines_of(system))))
         made.append(transcript(str(run), str(topic), both))
     return made
-
-
-def _lines(text: str) -> list[Line]:
-    return [Line(line.strip()) for line in text.split("\n") if line.strip()]

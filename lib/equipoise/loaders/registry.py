@@ -14,7 +14,7 @@ from typing import BinaryIO
 import pandas as pd
 
 from equipoise import project
-from equipoise.locks import locked
+from equipoise.writing import staging, sweep
 
 MIRROR_VARIABLE = "EQUIPOISE_MIRROR"
 CACHE_VARIABLE = "EQUIPOISE_CACHE"
@@ -96,20 +96,15 @@ def _download(entry: pd.Series, target: Path) -> None:
     registered = f"{entry['bytes']} bytes with sha256 {entry['sha256']}"
     wrong = ValueError(f"{entry['item']}/{entry['path']}: {entry['url']} gives another file than wanted: {registered}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")  # of one name: what a killed process has left is taken over
-    with locked(target.with_name(f".{target.name}.lock")):
-        if target.is_file():
-            return  # another process has fetched it meanwhile
-        try:
-            with part.open("wb") as file, ExitStack() as stack:
-                hooks = {"response": lambda answer, **_: stack.enter_context(answer)}  # which pooch leaves open
-                downloader = pooch.HTTPDownloader(timeout=20, hooks=hooks)  # seconds
-                downloader(entry["url"], _Bounded(file, int(entry["bytes"]), wrong), None)
-            if project.sha256(part) != entry["sha256"]:
-                raise wrong
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+    sweep(target.parent)
+    with staging(target) as part:
+        with part.open("wb") as file, ExitStack() as stack:
+            hooks = {"response": lambda answer, **_: stack.enter_context(answer)}  # which pooch leaves open
+            downloader = pooch.HTTPDownloader(timeout=20, hooks=hooks)  # seconds
+            downloader(entry["url"], _Bounded(file, int(entry["bytes"]), wrong), None)
+        if project.sha256(part) != entry["sha256"]:
+            raise wrong
+        part.replace(target)
 
 
 def fetch(item: str, path: str) -> Path:

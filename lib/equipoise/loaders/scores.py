@@ -51,7 +51,6 @@ def _with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFra
     names = {old: new for old, new in _OTHER_NAMES.items() if new not in source.columns.columns}
     source.columns = source.columns.rename(columns=names)
     source.check_header(["topic", "measure", "value"], [*source.columns.columns])
-    source.problems.refuse()
     table = source.columns.reindex(columns=_COLUMNS)
     table = table.assign(line=np.arange(len(table)) + (1 if source.text is None else 2))
     if "run" not in source.columns:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.files import json_value, read_text
-from equipoise.problems import Problems, refused, shown
+from equipoise.files import read_json, read_text
+from equipoise.problems import Problems, shown
 
 _KEYS = {"turn": ("number", "raw_utterance"), "turns": ("turn_id", "utterance")}
 _ID = re.compile(r"(\S+)_([^\s_]+)")
@@ -54,7 +54,7 @@ def _whole(value: object) -> bool:
     return type(value) is int or (isinstance(value, str) and re.fullmatch(r"\S+", value) is not None)
 
 
-def _json_rows(path: str | Path, content: object, problems: Problems) -> list[tuple[Any, ...]]:
+def _json_rows(path: str | Path, content: list[Any], problems: Problems) -> list[tuple[Any, ...]]:
     rows = []
 
     def field(owner: object, key: str, where: str) -> Any:
@@ -66,7 +66,7 @@ def _json_rows(path: str | Path, content: object, problems: Problems) -> list[tu
         problems.add(path, None, f"{where}, {key}", found, "a text" if text else "a number, or a text without blanks")
         return None
 
-    for place, topic in enumerate(content if isinstance(content, list) else [], 1):
+    for place, topic in enumerate(content, 1):
         number = field(topic, "number", f"topic at place {place}")
         key = next((key for key in _KEYS if isinstance(topic, dict) and isinstance(topic.get(key), list)), None)
         if key is None:
@@ -101,13 +101,7 @@ def read_topics(path: str | Path) -> Topics:
     text, problems = read_text(path), Problems()
     is_json = text.lstrip().startswith(("[", "{"))
     if is_json:
-        try:
-            content = json_value(text)
-        except ValueError as error:
-            raise refused(path, str(error), "a JSON list of topics") from None
-        if not isinstance(content, list) or not content:
-            raise refused(path, shown(content), "a JSON list of topics")
-        rows = _json_rows(path, content, problems)
+        rows = _json_rows(path, read_json(path, list, "a JSON list of topics", text), problems)
     else:
         rows = _line_rows(path, text, problems)
     table = pd.DataFrame(rows, columns=["place", "query", "topic", "text", "source"])

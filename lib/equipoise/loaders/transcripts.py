@@ -95,6 +95,11 @@ class Line:
         return sum(map(len, self.text.split()[-last if last else 0 :]))
 
 
+def lines_of(text: str) -> list[Line]:
+    """The lines of a text that hold something, without annotations."""
+    return [Line(line.strip()) for line in text.split("\n") if line.strip()]
+
+
 @dataclass(frozen=True)
 class Turn:
     """A turn of a conversation; the system's has the number of the user's that it answers.

@@ -111,7 +111,8 @@ def _parquet_run(file: Path) -> pd.DataFrame:
     return _sound(table, file, problems)
 
 
-def _name(file: Path) -> str:
+def file_name(file: Path) -> str:
+    """The name of a run's file without .gz and .parquet."""
     return re.sub(r"\.parquet\Z", "", unpacked_name(file), flags=re.IGNORECASE)
 
 
@@ -121,7 +122,7 @@ def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
     ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``. The tag in the last
     column is not used, for files of different runs often share it. ``rank`` is the stated one.
     """
-    file, called = Path(path), _name(Path(path)) if name is None else name
+    file, called = Path(path), file_name(Path(path)) if name is None else name
     table = _parquet_run(file) if is_parquet(file) else _text_run(read_bytes(file), file)
     table.insert(0, "run", as_strings(called, len(table)))
     return table
@@ -140,7 +141,7 @@ def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
     problems = Problems()
     tables: dict[str, pd.DataFrame] = {}
     for path in paths:
-        name = _name(Path(path))
+        name = file_name(Path(path))
         if name in tables:
             problems.add(path, None, None, f"a second run called {name}", "files of different names")
             continue

@@ -19,7 +19,6 @@ _NUGGET = ("run", "topic", "node", "start", "end", "level")
 def _checked(source: Source, required: Iterable[str], optional: Iterable[str], numbers: Mapping[str, float]) -> Source:
     """A table with these columns, of which those of ``numbers`` are numbers from the least one on."""
     source.check_header(list(required), list(optional))
-    source.problems.refuse()
     for name, least in numbers.items():
         values = np.full(len(source.columns), np.nan)
         for row, text in enumerate(source.columns[name].astype("str")):

@@ -10,6 +10,7 @@ permutations, section 4.3.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -23,7 +24,7 @@ from equipoise.problems import need_columns
 SCRIPT = 0  # number of the order of the script among the permutations of a conversation
 
 _EQUAL = 1e-12  # scores that differ by no more are equal: the rest is rounding
-_FAMILY = "Protocol and order of conversations"
+_measure = partial(measure, family="Protocol and order of conversations", sources=("permutations",))
 
 
 def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
@@ -48,7 +49,7 @@ def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
     return wide
 
 
-@measure("Preference", family=_FAMILY, range="0 to 1", ideal="none", direction="neither", sources=("permutations",))
+@_measure("Preference", range="0 to 1", ideal="none", direction="neither")
 def preference(scores: pd.DataFrame) -> pd.DataFrame:
     r"""How often one system beats another over the permutations of each conversation.
 
@@ -97,14 +98,7 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
     return table.assign(permutations=np.repeat(sizes, len(one)))
 
 
-@measure(
-    "Stability of a ranking",
-    family=_FAMILY,
-    range="-1 to 1",
-    ideal="1",
-    direction="higher is better",
-    sources=("permutations",),
-)
+@_measure("Stability of a ranking", range="-1 to 1", ideal="1", direction="higher is better")
 def ranking_stability(
     scores: pd.DataFrame,
     sizes: PermutationNumbers,

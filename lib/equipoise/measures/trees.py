@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers
 from equipoise.attributes import AttributeSet
-from equipoise.declare import checked, measure
+from equipoise.declare import checked
+from equipoise.measures.gfrc import declared
 from equipoise.nuggets import NuggetTable, nugget_table
 from equipoise.options import AskingOn
 from equipoise.problems import listed, need_columns, refuse_twice
@@ -30,6 +31,7 @@ _TREE = ["run", "topic"]
 _ROUND = [*_TREE, "turn"]
 _NODE = [*_TREE, "node"]
 _ROUNDING = 1e-9
+_ITS = "that of the measure"
 
 
 def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tuple[Floats, Integers, Integers]:
@@ -222,13 +224,8 @@ def tree_scores(
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-@measure(
-    "Expectation over a conversation tree",
-    family="Conversations: GFRC and GFRC2",
-    range="that of the measure",
-    ideal="that of the measure",
-    direction="neither",
-    sources=("gfrc", "gfrc2"),
+@declared(
+    "Expectation over a conversation tree", range=_ITS, ideal=_ITS, direction="neither", sources=("gfrc", "gfrc2")
 )
 def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFrame:
     r"""Expectation of scores over the paths of each tree.

@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from equipoise.declare import checked, choices_of
-from equipoise.files import cells, json_value, read_source, read_text
+from equipoise.files import cells, read_json, read_source
 from equipoise.loaders.topics import Topics
 from equipoise.measures.orders import SCRIPT
 from equipoise.options import Context, DrawnOrders, Seed
@@ -164,12 +164,7 @@ def _orders_table(one: Conversation, orders: Orders, inputs: Inputs) -> pd.DataF
 
 
 def _read_context(path: Path) -> Context:
-    text = read_text(path)
-    try:
-        content = json_value(text)
-    except ValueError as error:
-        raise refused(path, str(error), "JSON") from None
-    context = content.get("context") if isinstance(content, dict) else None
+    context = read_json(path, dict, "a JSON object").get("context")
     if context not in choices_of(Context):
         raise refused(path, f"the context {shown(context)}", f"one of {', '.join(choices_of(Context))}")
     found: Context = context
@@ -180,7 +175,6 @@ def _read_orders(path: Path) -> pd.DataFrame:
     """Columns topic, permutation, position (both from 0), query, id; every order of a topic has the same queries."""
     source = read_source(path)
     source.check_header(["topic", "permutation", "position", "query", "id"])
-    source.problems.refuse()
     table = source.columns.astype("str")
     for column in ("permutation", "position"):
         wrong = table.index[~table[column].str.fullmatch("[0-9]{1,7}")]

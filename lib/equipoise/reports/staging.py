@@ -12,11 +12,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from equipoise import project
-from equipoise.locks import locked
+from equipoise.writing import lock
 
 
 def _folder() -> Path:
@@ -47,12 +47,15 @@ def staging() -> Iterator[Path]:
     work = _folder()
     try:
         work.mkdir(parents=True, exist_ok=True)
-        with locked(work / "lock", lambda: print("waiting for another build to end", file=sys.stderr, flush=True)):
+        with ExitStack() as stack:
+            stack.callback(os.close, held := os.open(work, os.O_RDONLY))
+            if lock(held) is False:
+                print("waiting for another build to end", file=sys.stderr, flush=True)
+                lock(held, wait=True)
             _tidy()
-            try:
-                yield Path(tempfile.mkdtemp(dir=work))
-            finally:
-                _tidy()
+            stack.callback(_tidy)
+            (made := work / "made").mkdir()
+            yield made
     except OSError as error:
         where = Path(error.filename or work.parent)
         named = where.relative_to(project.root()) if where.is_relative_to(project.root()) else where
@@ -67,7 +70,7 @@ def _tidy() -> None:
         if not (target := _folder().parent / old.relative_to(aside)).exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             old.rename(target)
-    left = [path for path in _folder().iterdir() if path.name not in ("lock", "aside")]
+    left = [path for path in _folder().iterdir() if path.name != "aside"]
     scratch = Path(tempfile.gettempdir()).glob(scratch_prefix().rsplit("-", 2)[0] + "-*-*")
     for path in [*left, *filter(_is_dead, scratch)]:
         shutil.rmtree(path, ignore_errors=True)

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-import yaml
-
 from equipoise import plain_yaml, project
-from equipoise.files import read_text
+from equipoise.files import read_yaml
 from equipoise.problems import InputError, Problem, Problems, refused, shown
 from equipoise.reports.report import Basis
 
@@ -41,15 +39,8 @@ def read_config(path: Path, kind: type[Config]) -> Config:
     A file that is named (a field of type Path) lies beside the config unless its path is absolute, or among the
     repository's data if it begins with ``data/``. Raises InputError with every problem.
     """
-    try:
-        content = plain_yaml.load(read_text(path), plain_yaml.Values)
-    except yaml.MarkedYAMLError as error:
-        line = None if error.problem_mark is None else error.problem_mark.line + 1
-        raise refused(path, str(error.problem), "YAML", line) from None
-    except yaml.YAMLError as error:
-        raise refused(path, str(error), "YAML") from None
     reader = _Reader(path)
-    read = reader.value(content, kind, "")
+    read = reader.value(read_yaml(path, plain_yaml.Values), kind, "")
     reader.problems.refuse()
     project.noted(path)
     return typing.cast(Config, read)

@@ -6,6 +6,7 @@ settings lie in a JSON file: `state`, `replace_rows`. Whoever goes on with other
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -40,6 +41,11 @@ def settings_of(
     weights = {name: one if isinstance(one, str) else project.sha256(one) for name, one in (models or {}).items()}
     versions = {name: version(name) for name in packages}
     return {"seed": seed, "models": weights, "versions": versions, "inputs": files, **further}
+
+
+def digest(text: str) -> str:
+    """What a record keeps of a text, so that it is not replayed for another."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 # --- weights ------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from equipoise.answer_modes import mode_name
 from equipoise.arrays import Floats, Integers, starts
-from equipoise.declare import checked, measure
-from equipoise.measures.attribution.correctness import CHAPTER_5, FAMILY
+from equipoise.declare import checked
+from equipoise.measures.attribution.correctness import declared
 from equipoise.options import Authors, Favoured, Level, Resamples, Seed
 from equipoise.problems import listed, need_columns
 from equipoise.statistics.intervals import bootstrap_intervals
@@ -37,7 +37,7 @@ def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     return a, b
 
 
-@measure("CAS", family=FAMILY, range="0 to 1", ideal="0", direction="lower is better", sources=CHAPTER_5)
+@declared("CAS", range="0 to 1", ideal="0", direction="lower is better")
 def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
     r"""Counterfactually-estimated attribution sensitivity: how far naming the authors moves a score.
 
@@ -74,7 +74,7 @@ def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
     return mean
 
 
-@measure("CAB", family=FAMILY, range="-1 to 1", ideal="0", direction="neither", sources=CHAPTER_5)
+@declared("CAB", range="-1 to 1", ideal="0", direction="neither")
 def cab(
     informed: ArrayLike,
     cf_informed: ArrayLike,

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from equipoise.declare import measure
-from equipoise.measures.attribution.correctness import CHAPTER_5, FAMILY
+from equipoise.measures.attribution.correctness import declared
 from equipoise.measures.attribution.quality import absent, document_keys, end_to_end, shown_and_relevant
 from equipoise.problems import need_columns
 
@@ -40,7 +39,7 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     return found[(numbers >= 1) & (numbers <= documents[rows])].reset_index(drop=True)
 
 
-@measure("AC", family=FAMILY, range="0 to 1", ideal="none", direction="neither", sources=CHAPTER_5)
+@declared("AC", range="0 to 1", ideal="none", direction="neither")
 def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     r"""Attribution confidence: mean probability of the citations of relevant and of non-relevant documents.
 

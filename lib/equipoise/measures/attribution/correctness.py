@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
+from functools import partial
 
 from equipoise.declare import measure
 from equipoise.measures.attribution.brackets import without_citations
 from equipoise.options import CitationMarks, Match
 
-FAMILY = "Answers: attribution to their sources"
 CHAPTER_5 = ("thesis-ch5", "thesis")
-WITH_SQUAD = (*CHAPTER_5, "rajpurkar2016")
+declared = partial(measure, family="Answers: attribution to their sources", sources=CHAPTER_5)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -25,7 +25,7 @@ def normalised_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
-@measure("Exact match", family=FAMILY, range="0 or 1", ideal="1", direction="higher is better", sources=WITH_SQUAD)
+@declared("Exact match", range="0 or 1", ideal="1", direction="higher is better", sources=(*CHAPTER_5, "rajpurkar2016"))
 def exact_match(
     answer: str, gold: Sequence[str], *, match: Match = "substring", citation_marks: CitationMarks = "removed"
 ) -> bool:

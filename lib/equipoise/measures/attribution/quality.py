@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Booleans, Integers
-from equipoise.declare import measure
 from equipoise.measures.attribution.brackets import LARGEST_NUMBER, citations
-from equipoise.measures.attribution.correctness import CHAPTER_5, FAMILY, exact_match
+from equipoise.measures.attribution.correctness import declared, exact_match
 from equipoise.options import CitationMarks, Match, OutOfRange
 from equipoise.problems import need_columns
 
@@ -64,14 +63,7 @@ def shown_and_relevant(answers: pd.DataFrame) -> tuple[Integers, Integers, Integ
     return documents, keys, sizes
 
 
-@measure(
-    "Precision and recall of attribution",
-    family=FAMILY,
-    range="0 to 1",
-    ideal="1",
-    direction="higher is better",
-    sources=CHAPTER_5,
-)
+@declared("Precision and recall of attribution", range="0 to 1", ideal="1", direction="higher is better")
 def score_answers(
     answers: pd.DataFrame,
     *,

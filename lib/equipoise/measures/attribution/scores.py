@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise import options as opt
 from equipoise.answer_modes import in_order
 from equipoise.coverage import Seen, first, judge
 from equipoise.declare import checked
@@ -14,17 +15,6 @@ from equipoise.measures.attribution.bias import AUTHORS_OF, bias_table, each_ans
 from equipoise.measures.attribution.citation_styles import in_brackets, style_counts, style_of
 from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
 from equipoise.measures.attribution.quality import MEANS, TOTALS, score_answers
-from equipoise.options import (
-    CitationMarks,
-    CitationStyle,
-    Favoured,
-    LeastSeen,
-    Level,
-    Match,
-    OutOfRange,
-    Resamples,
-    Seed,
-)
 from equipoise.problems import need_columns
 from equipoise.statistics.intervals import bootstrap_intervals
 
@@ -41,15 +31,15 @@ def score_attribution(
     by: Sequence[str] = (),
     *,
     run: str = "",
-    citation_style: CitationStyle = "auto",
-    favoured: Favoured = "Human",
-    out_of_range: OutOfRange = "ignored",
-    match: Match = "substring",
-    citation_marks: CitationMarks = "removed",
-    level: Level = 0.95,
-    resamples: Resamples = 9999,
-    seed: Seed = 0,
-    least_seen: LeastSeen = 0.5,
+    citation_style: opt.CitationStyle = "auto",
+    favoured: opt.Favoured = "Human",
+    out_of_range: opt.OutOfRange = "ignored",
+    match: opt.Match = "substring",
+    citation_marks: opt.CitationMarks = "removed",
+    level: opt.Level = 0.95,
+    resamples: opt.Resamples = 9999,
+    seed: opt.Seed = 0,
+    least_seen: opt.LeastSeen = 0.5,
 ) -> pd.DataFrame:
     r"""Everything about a table of answers: quality of each mode, CAS, CAB and attribution confidence, one row each.
 
@@ -110,11 +100,11 @@ def attribution_rows(
     by: Sequence[str],
     *,
     run: str,
-    favoured: Favoured,
-    level: Level,
-    resamples: Resamples,
-    seed: Seed,
-    least_seen: LeastSeen,
+    favoured: opt.Favoured,
+    level: opt.Level,
+    resamples: opt.Resamples,
+    seed: opt.Seed,
+    least_seen: opt.LeastSeen,
 ) -> pd.DataFrame:
     """The table of `score_attribution` from those of `scored_answers`, one for each part of the answers."""
     scored, *cited = (pd.concat(same, ignore_index=True) for same in _columns(parts) if same)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
-from equipoise.files import json_value, read_text
 from equipoise.loaders import cocktail, registry
 from equipoise.loaders.natural_questions import read_questions
+from equipoise.loaders.objects import read_items
 from equipoise.problems import Problems, shown
+from equipoise.studies.recording import digest
 
 BUILT_IN = {"NQ": "nqoracle", "NQ-UTD": "NQ-UTD of cocktail"}
 """Benchmarks that are at hand, and where they come from."""
@@ -109,7 +108,7 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
         given[retriever] = {}
         for question, text, gold, listed in _read_lists(path, FORMS[form]):
             texts.setdefault(question, (text, gold))
-            ids = [hashlib.sha256(passage.encode()).hexdigest()[:16] for passage, _ in listed[:depth]]
+            ids = [digest(passage) for passage, _ in listed[:depth]]
             marks = [relevant for _, relevant in listed[:depth]]
             if len(set(ids)) == depth and sum(marks) == 1:
                 passages |= dict(zip(ids, (passage for passage, _ in listed), strict=False))
@@ -125,15 +124,13 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
 
 def _read_lists(path: Path, form: Form) -> list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]:
     """Id, question, answers, and passages with their relevance, of each line."""
-    problems, found = Problems(), list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]()
+    found = list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]()
     wanted = (
         f"{form.question} (a text), {form.answers} (texts), {form.passages} (each with {form.text}, {form.relevant})"
     )
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
+    for item in read_items(path, problems := Problems()):
+        entry = item.content
         try:
-            entry: Any = json_value(line.encode())
             passages = [
                 (_text(". ".join(filter(None, [one.get("title"), one[form.text]]))), one[form.relevant])
                 for one in entry[form.passages]
@@ -141,15 +138,13 @@ def _read_lists(path: Path, form: Form) -> list[tuple[str, str, tuple[str, ...],
             gold = tuple(_text(answer) for answer in entry[form.answers])
             if not gold or any(relevant not in (0, 1) for _, relevant in passages):
                 raise ValueError("no answer, or a relevance that is neither yes nor no")
-            key = str(entry.get("id", entry.get("query_id", number)))
+            key = str(entry.get("id", entry.get("query_id", item.line or item.number)))
             found.append((key, _text(entry[form.question]), gold, [(text, bool(mark)) for text, mark in passages]))
-        except (AttributeError, KeyError, TypeError, ValueError, json.JSONDecodeError) as error:
-            problems.add(path, number, None, shown(f"{type(error).__name__}: {error}"), wanted)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            item.wrong(problems, "", shown(f"{type(error).__name__}: {error}"), wanted)
     keys = [key for key, *_ in found]
     if len(set(keys)) < len(keys):
         problems.add(path, None, "id", "two lines of one id", "each question once")
-    if not found and not problems:
-        problems.add(path, None, None, "no question", wanted)
     problems.refuse()
     return found
 

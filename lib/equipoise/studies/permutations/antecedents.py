@@ -8,14 +8,14 @@ model, and lie in ``data/outputs/permutations``, as places in the utterances.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from equipoise.studies.recording import read
+from equipoise.problems import listed
+from equipoise.studies.recording import digest, read
 
 # below data/: for each utterance the places of its phrases, with their heads, and of its pronouns
 RECORD = ("outputs", "permutations", "noun_phrases.jsonl")
@@ -23,11 +23,6 @@ KIND, KEY = "utterance", ("query",)
 FIELDS: Mapping[str, type] = {"query": str, "text": str, "phrases": list, "pronouns": list}
 
 _THIRD_PERSON = frozenset({"it", "its", "they", "them", "their", "theirs", "he", "him", "his", "she", "her", "hers"})
-
-
-def digest(text: str) -> str:
-    """What a record keeps of a text, so that it is not replayed for another."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def antecedent(text: str, line: Mapping[str, Any]) -> tuple[str, bool]:
@@ -44,7 +39,7 @@ def read_antecedents(path: Path, utterances: pd.DataFrame) -> pd.DataFrame:
     known = {line["query"]: line for line in read(path, KIND, FIELDS, KEY)[1]}
     pairs = list(zip(utterances["query"], utterances["text"], strict=True))
     if absent := [query for query, text in pairs if known.get(query, {}).get("text") != digest(text)]:
-        names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+        names = listed(absent, 5)
         recorder = "python -m equipoise.studies.permutations.record phrases records them (it needs spaCy)"
         raise ValueError(f"{path} has no noun phrases of the text of {names}: {recorder}")
     found = [antecedent(text, known[query]) for query, text in pairs]

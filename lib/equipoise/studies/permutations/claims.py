@@ -24,16 +24,19 @@ _EQUAL = 1e-12
 _NOTHING_DRAWN = "it follows from printed numbers, and nothing was sampled"
 
 
-def _over_conversations(
-    said: str, values: Floats, statistic: Callable[[Floats], float] = float, printed: float | None = None
-) -> Evidence:
-    """A statistic of the means over conversations, the first axis of the values."""
+def interval(values: Floats, statistic: Callable[[Floats], float] = float) -> tuple[float, float, float]:
+    """A statistic of the means over conversations, the first axis of the values, and the ends of its interval."""
 
     def of_those(places: Integers) -> float:
         return float(statistic(values[places].mean(axis=0)))
 
-    found = resampled(of_those, len(values), np.random.default_rng(_SEED), resamples=_RESAMPLES)
-    return Evidence(said, *found, n=len(values), printed=printed)
+    return resampled(of_those, len(values), np.random.default_rng(_SEED), resamples=_RESAMPLES)
+
+
+def _over_conversations(
+    said: str, values: Floats, statistic: Callable[[Floats], float] = float, printed: float | None = None
+) -> Evidence:
+    return Evidence(said, *interval(values, statistic), n=len(values), printed=printed)
 
 
 def _printed(table: pd.DataFrame, column: str) -> pd.Series:

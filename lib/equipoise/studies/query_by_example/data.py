@@ -17,13 +17,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 
-from equipoise.files import read_text
-from equipoise.problems import need_columns, refuse_twice, refused
+from equipoise.problems import need_columns, refuse_twice
 
 Choice = TypeVar("Choice")
 
@@ -81,19 +79,6 @@ def text_of(papers: pd.DataFrame) -> pd.Series:
     """
     text = papers["title"] + " " + papers["abstract"]
     return text.str.strip().set_axis(pd.Index(papers["document"], name="document")).rename("text")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file."""
-    line = None
-    try:
-        content = json.loads(read_text(path))
-        if isinstance(content, dict):
-            return content
-        found = f"a JSON {type(content).__name__}"
-    except json.JSONDecodeError as error:
-        found, line = error.msg, error.lineno
-    raise refused(path, found, "a JSON object", line)
 
 
 def chosen(choices: Mapping[str, Choice], word: str, what: str) -> Choice:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from equipoise.files import read_json
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Problems
-from equipoise.studies.query_by_example.data import QueryByExample, read_json
+from equipoise.studies.query_by_example.data import QueryByExample
 
 TASKS = ("coview", "coread", "cocite", "cite")
 """The four tasks, in the order of the thesis's tables."""
@@ -45,7 +46,7 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
         found = f"query {row.query} among validation and test queries"
         problems.add(folder / row.task, None, None, found, "each query in one of the two")
     metadata = folder / "paper_metadata_view_cite_read.json"
-    records, named = read_json(metadata), sorted(set(judged["query"]) | set(judged["document"]))
+    records, named = read_json(metadata, dict, "a JSON object"), sorted(set(judged["query"]) | set(judged["document"]))
     for document in named:
         record = records.get(document)
         if not isinstance(record, dict) or not isinstance(record.get("title"), str):

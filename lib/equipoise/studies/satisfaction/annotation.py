@@ -76,7 +76,6 @@ class Annotations:
             return pd.DataFrame({"item": pd.Series(dtype="str")} | {name: pd.Series(dtype=bool) for name in ASKED})
         source = read_source(project.noted(path))
         source.check_header(["item", *ASKED], ["context", "response", "question"])
-        source.problems.refuse()
         table = source.columns[["item", *ASKED]].astype("str")
         for name in ASKED:
             told = cells(table[name])

@@ -125,6 +125,10 @@ def turn_samples(
                 turn, context = asked[place], (tuple(users[:place]), tuple(systems[:place]))
                 about = acts[asked[place - 1]], service_of(acts[:turn], texts[:turn], words)
                 rows.append((f"{name}:{lines[turn]}", name, *context, *about, ratings[turn]))
+    return _labelled(rows)
+
+
+def _labelled(rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=["sample", "dialogue", "users", "systems", "act", "service", "ratings"])
     table["rating"] = label_of(table.pop("ratings").tolist())
     return table.assign(dissatisfied=table["rating"] < 3)
@@ -143,9 +147,7 @@ def dialogue_samples(dialogues: pd.DataFrame) -> pd.DataFrame:
         systems = tuple(" ".join(texts[turn + 1 : end]) for turn, end in pairwise(asked))
         last = part.iloc[-1]
         rows.append((f"{name}:{last['line']}", name, users, systems, "", "", last["ratings"]))
-    table = pd.DataFrame(rows, columns=["sample", "dialogue", "users", "systems", "act", "service", "ratings"])
-    table["rating"] = label_of(table.pop("ratings").tolist())
-    return table.assign(dissatisfied=table["rating"] < 3)
+    return _labelled(rows)
 
 
 def utterances(users: Sequence[str], systems: Sequence[str]) -> list[tuple[str, str]]:
