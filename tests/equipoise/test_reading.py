@@ -98,7 +98,8 @@ def test_a_reader_finds_the_code_of_a_figure(first_page: Page) -> None:
 # --- every page ---------------------------------------------------------------------------------------------------
 
 NAMES = sorted(path.stem for path in SITE.glob("*.html"))
-CUT = """[...document.querySelectorAll('.scroll, figure > a')].filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+CUT = """[...document.querySelectorAll('.scroll, figure > a')]
+  .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
   .filter(e => !getComputedStyle(e).backgroundImage.includes('gradient') || (e.tabIndex < 0 && innerWidth > 640))
   .map(e => e.ariaLabel)"""
 BLANK = """[...document.querySelectorAll('td, th')].map(e => e.getBoundingClientRect()).filter(b => b.width > 0)
