@@ -250,7 +250,7 @@ def test_a_variant_is_held_against_no_paper(tmp_path: Path, monkeypatch: pytest.
     assert "printed" not in shown
     judged = report.claim("gfrc2/copwa-outperforms", Evidence("a difference", -0.1, reason="nothing is sampled"))
     assert "not judged" in judged.formats["text/html"]
-    assert "| gfrc2/table-3 | variant |" in report.finish().formats["text/markdown"]
+    assert "| gfrc2, Table 3 | variant |" in report.finish().formats["text/markdown"]
     assert json.loads((tmp_path / "manifest.json").read_text())["artefacts"][0]["claims"] == []
 
 
