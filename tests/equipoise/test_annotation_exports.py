@@ -130,6 +130,18 @@ def test_every_export_gives_the_same_nuggets(tool: str, tmp_path: Path) -> None:
     assert len(nugget_table(frame, ONE)) == 3
 
 
+def test_two_regions_of_one_place_are_one_nugget_unless_they_quote_something_else(tmp_path: Path) -> None:
+    """A text selected twice, as who has no choices for a region does it; beside a letter that UTF-16 counts twice."""
+    text = TEXT.replace("Here:", "Here \U0001f3ac:")
+    twice = [*region(text, KATWE, "L2", name="x"), *region(text, KATWE, "large", name="y")]
+    found = fields(read_export(written(tmp_path, [task(twice, text)]), ONE))
+    assert found == [["1", "12", "14", "2", "1 0"], ["2", "", "", "0", ""]]
+    twice[1]["value"]["text"] = "Queen of Cats"
+    path = written(tmp_path, [task(twice, text)])
+    with pytest.raises(InputError, match=r"'Queen of Cats': found where the text has 'Queen of Katwe', wanted a span"):
+        read_export(path, ONE)
+
+
 def test_positions_are_those_of_the_annotated_transcript(tmp_path: Path) -> None:
     """The transcript counts the words of its lines by itself."""
     lines = "##### T1 mine\n### U1\nA film about chess?\n### S1\nHere: Searching for Bobby Fischer (1993),\n"

@@ -343,7 +343,8 @@ def test_topic_set_size_takes_the_variance_within_systems() -> None:
     paired = topic_set_size(scores, difference=0.5, within_systems="two-way", systems=2, resamples=199).iloc[0]
     assert paired["variance"] == pytest.approx(residual_variance(wide.to_numpy()))
     assert paired["needed"] == topics_needed(2, residual_variance(wide.to_numpy()), 0.5)
-    still = topic_set_size(tidy(np.ones((4, 3))), resamples=99).iloc[0]
+    with pytest.warns(Note, match="a variance of 0 says nothing"):
+        still = topic_set_size(tidy(np.ones((4, 3))), resamples=99).iloc[0]
     assert (still["variance"], still["needed"], still["power_now"]) == (0, 2, 1)
 
 
@@ -351,3 +352,13 @@ def test_units_to_decide_shrink_the_interval_to_the_gap() -> None:
     needed = units_to_decide(60, -0.05, 0.13, 0.05)
     error = 0.18 / 2 / stats.norm.ppf(0.975) * np.sqrt(60 / needed)
     assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.005)
+
+
+def test_scores_that_are_all_alike_say_nothing_and_that_is_said() -> None:
+    means = {"a": 1.0, "b": 2.0, "c": 4.0}
+    rows = [(r, t, m, v if m == "P" else 0.5) for r, v in means.items() for t in "12" for m in ("P", "flat")]
+    table = pd.DataFrame(rows, columns=["run", "topic", "measure", "value"])
+    with pytest.warns(Note, match="flat puts the runs in no order"):
+        assert np.isnan(correlations(table, resamples=9)["tau"].iloc[0])
+    with pytest.raises(ValueError, match="two systems and two units are wanted, found 1 and 2 for P"):
+        discriminative_power(table[table["run"] == "a"], ["P"], resamples=9)

@@ -51,10 +51,10 @@ def test_the_commands_of_the_guide_lead_from_topics_to_table_2(tmp_path: Path) -
     judged = [f"{query} 0 d{number % 5} {1 + number % 3}\n" for number, query in enumerate(queries)]
     (tmp_path / "qrels.txt").write_text("".join(judged))
     table = follow(tmp_path)
-    assert table.index.tolist() == ["rewrite.run", "raw.run"]
+    assert table.index.tolist() == ["rewrite", "raw"]
     assert set(table["how"]) == {"exact"}
-    assert table.loc["raw.run", "minimum of all"] == pytest.approx(table.loc["raw.run", "original"])
-    assert table.loc["rewrite.run", "minimum of all"] < table.loc["rewrite.run", "maximum of all"]
+    assert table.loc["raw", "minimum of all"] == pytest.approx(table.loc["raw", "original"])
+    assert table.loc["rewrite", "minimum of all"] < table.loc["rewrite", "maximum of all"]
 
 
 def test_the_numbers_of_the_guide_are_those_of_cast_2019(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_numbers_of_the_guide_are_those_of_cast_2019(tmp_path: Path) -> None
     shutil.copy(qrels, tmp_path / "qrels.txt")
     classes[["query", "class"]].to_csv(tmp_path / "classes.csv", index=False)
     passages[["document", "text"]].to_csv(tmp_path / "passages.tsv", sep="\t", header=False, index=False, quoting=3)
-    row = follow(tmp_path).loc["rewrite.run"]
+    row = follow(tmp_path).loc["rewrite"]
     inputs = len((tmp_path / "permuted" / "inputs.jsonl").read_text().splitlines())
     orders = pd.read_csv(tmp_path / "permuted" / "orders.csv").drop_duplicates(["topic", "permutation"])
     script, mean, low, high = (

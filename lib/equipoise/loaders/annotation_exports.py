@@ -158,7 +158,8 @@ class _Reader:
                 continue
             wrong = f"span {shown(span.start)[1:-1]}-{shown(span.end)[1:-1]}{quoted}"
             if (at := _found(where, span, reading)) is None or span.part != span.last:
-                stands = where[span.start : span.end] if type(span.start) is type(span.end) is int else ""
+                stood = _found(where, Span(None, None, span.start, span.end), reading)
+                stands = where[slice(*stood)] if stood else ""
                 said = "more than one turn" if span.part != span.last else f"where the text has {shown(stands)}"
                 item.wrong(self.problems, wrong, said, "a span of one turn whose text is what it quotes")
                 continue
@@ -198,13 +199,14 @@ class _Reader:
         """How a task's places are counted: as said, or so that every quote is found; as the tools do, if both do."""
         if self.offsets != "auto" or all(max(text, default="") <= "\uffff" for text, _ in spans):
             return "characters" if self.offsets == "auto" else self.offsets
-        fits = [way for way in ("characters", "utf-16") if all(_found(text, span, way) for text, span in spans)]
+        ways = "characters", "utf-16"
+        places = {way: [_found(text, span, way) for text, span in spans] for way in ways}
+        fits = [way for way in ways if all(places[way])]
         exact = [way for way in fits if all(_quoted(text, span, way) for text, span in spans)]
-        places = {way: [_found(text, span, way) for text, span in spans] for way in fits}
         if len(fits) == 2 and places["characters"] != places["utf-16"] and not exact:
             found = "letters beyond 16 bits (such as emoji) and no quoted text that tells how they count"
             item.wrong(self.problems, "", found, "--offsets utf-16 (as doccano and Label Studio count), or characters")
-        return (exact or fits or ["characters"])[-1]
+        return (exact or fits or sorted(ways, key=lambda way: sum(map(bool, places[way]))))[-1]
 
     def rows(self, units: str) -> list[dict[str, str]]:
         """Rows of a nugget table, positions counted in the whole conversation."""

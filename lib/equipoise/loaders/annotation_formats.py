@@ -36,9 +36,9 @@ _CHOSEN = ("labels", "paragraphlabels", "hypertextlabels", "choices", "taxonomy"
 
 
 def _studio_regions(results: Iterable[Any]) -> list[Span]:
-    """Regions of an annotation of Label Studio, each with all that has its id."""
-    regions: dict[object, Span] = {}
-    for number, one in enumerate(results):
+    """Regions of an annotation of Label Studio, each with all that is said of its place."""
+    regions: dict[str, Span] = {}
+    for one in results:
         value = one.get("value", one) if isinstance(one, dict) else {}
         if not isinstance(value, dict) or "start" not in value:
             continue
@@ -46,9 +46,12 @@ def _studio_regions(results: Iterable[Any]) -> list[Span]:
         if "startOffset" in value:  # of paragraphs, whose numbers may be text
             first, last = (int(one) if one.isdecimal() else -1 for one in (str(value["start"]), str(value.get("end"))))
             span = Span(first, last, value["startOffset"], value.get("endOffset"))
-        span = regions.setdefault(one.get("id", number), span)
-        text = value.get("text")
-        span.quote = text if isinstance(text, str) and one.get("type") != "textarea" else span.quote
+        text, place = value.get("text"), str((span.part, span.last, span.start, span.end))
+        quote = text if isinstance(text, str) and one.get("type") != "textarea" else None
+        if quote and place in regions and regions[place].quote not in (None, quote):
+            place += quote  # of which one cannot be true
+        span = regions.setdefault(place, span)
+        span.quote = span.quote or quote
         control = str(one.get("from_name", ""))
         found = [given for key in _CHOSEN for given in _values(value.get(key))]
         found += _values(text) if isinstance(text, list) or one.get("type") == "textarea" else []
@@ -86,7 +89,7 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
             for one in (value if isinstance(value, list) else ())
             if isinstance(one, dict) and {"start", "end"} <= one.keys() and set(_CHOSEN) & one.keys()
         ]
-        return {str(content.get("annotator", "")): _merged_regions(results)}
+        return {str(content.get("annotator", "")): _studio_regions(results)}
     found: dict[str, list[Span]] = {}
     for one in content.get("annotations") or ():
         if isinstance(one, dict) and not one.get("was_cancelled"):
@@ -94,11 +97,6 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
             name = str(who.get("email", who.get("id", "")) if isinstance(who, dict) else who)
             found[f"{name} again" if name in found else name] = _studio_regions(one.get("result") or ())
     return found
-
-
-def _merged_regions(results: list[dict[str, Any]]) -> list[Span]:
-    places = ("start", "end", "startOffset", "endOffset")
-    return _studio_regions([one | {"id": tuple(one.get(key) for key in places)} for one in results])
 
 
 def _is_doccano(content: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Floats, ratio
 from equipoise.declare import checked
 from equipoise.options import Level, Resamples, Seed, Unpaired
+from equipoise.problems import Note, listed
 from equipoise.statistics.leaderboards import scores_of
 from equipoise.statistics.pairs import compare_pairs, topic_by_run
 
@@ -92,6 +94,8 @@ def correlations(
     topics, drawn = len(wide), np.random.default_rng(seed)
     shares = drawn.multinomial(topics, np.full(topics, 1 / topics), size=resamples) / topics
     means, again = values.mean(axis=0), np.tensordot(shares, values, axes=1)
+    if tied := [name for name, mean in zip(parts, means, strict=True) if len(np.unique(mean)) == 1]:
+        warnings.warn(f"{listed(tied)} puts the runs in no order, for their means are all equal: no tau", Note, 3)
     rows = []
     for one, other in combinations(range(len(parts)), 2):
         tau, spread = float(kendall(means[one], means[other])), kendall(again[:, one], again[:, other])

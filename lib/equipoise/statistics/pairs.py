@@ -92,8 +92,8 @@ def topic_by_run(
         wide = wide[~lacking.any(axis=1)]
         warnings.warn(f"{said}; compared over the {len(wide)} {unit}s that all have", Note, stacklevel=2)
     if wide.shape[1] < 2 or len(wide) < 2:
-        found = f"{wide.shape[1]} and {len(wide)}"
-        raise ValueError(f"at least two systems and two units are wanted, found {found}")
+        of = f" for {listed(scores['measure'].unique(), 1)}" if "measure" in scores else ""
+        raise ValueError(f"at least two systems and two units are wanted, found {wide.shape[1]} and {len(wide)}{of}")
     return wide
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import partial
 
@@ -13,6 +14,7 @@ from scipy import stats
 from equipoise.arrays import Floats, Integers
 from equipoise.declare import checked
 from equipoise.options import Difference, Level, Power, Resamples, Seed, Systems, Unpaired, WithinSystems
+from equipoise.problems import Note
 from equipoise.statistics.agreement_of_measures import scores_by_measure
 from equipoise.statistics.intervals import resampled
 from equipoise.statistics.pairs import residual_variance, topic_by_run
@@ -101,6 +103,8 @@ def topic_set_size(
 
         found = resampled(variance, topics, np.random.default_rng(seed), resamples=resamples)
         needed = [topics_needed(m, one, difference, level=level, power=power) for one in found]
+        if not found[0]:
+            warnings.warn(f"no two topics of a run differ in {name}: a variance of 0 says nothing of others", Note, 3)
         now = power_of_anova(topics, m, found[0], difference, level=level) if found[0] else 1.0
         rows.append((name, m, topics, *found, difference, power, level, *needed, float(now)))
     columns = ["measure", "systems", "topics", "variance", "low", "high", "difference", "power", "level"]
