@@ -90,17 +90,17 @@ def test_changes_are_those_of_the_table_of_biases(experiment: str, scored: pd.Da
 
 
 def test_the_largest_record_of_a_model_speaks_for_it(scored: pd.DataFrame) -> None:
-    small = scored[scored["model"] == "qwen-1.5b"]
+    small = scored[scored["model"] == "Qwen 1.5B"]
     few = small[small["question"].isin(small["question"].unique()[:4])].assign(model="few")
     found = findings.changes(findings.by_label(pd.concat([few, small], ignore_index=True)))
-    assert set(found["model"]) == {"qwen-1.5b"}
+    assert set(found["model"]) == {"Qwen 1.5B"}
     vanilla = small[small["mode"] == "Vanilla"].assign(model="vanilla")  # without labels there is nothing to compare
     more = pd.concat([vanilla, vanilla.assign(question=vanilla["question"] + " again")], ignore_index=True)
     found = findings.changes(findings.by_label(pd.concat([more, small], ignore_index=True)))
-    assert set(found["model"]) == {"qwen-1.5b"}
+    assert set(found["model"]) == {"Qwen 1.5B"}
     other = few.assign(weights="other.gguf")
     found = findings.changes(findings.by_label(pd.concat([other, small], ignore_index=True)))
-    assert set(found["model"]) == {"qwen-1.5b", "few"}
+    assert set(found["model"]) == {"Qwen 1.5B", "few"}
 
 
 def test_chance_is_the_recall_of_random_citations() -> None:
@@ -125,7 +125,7 @@ def test_printed_means_are_of_the_same_settings(scored: pd.DataFrame, found: dic
 
 def test_the_placebo_is_compared_question_by_question(scored: pd.DataFrame, found: dict[str, Evidence]) -> None:
     people = scored[(scored["relevant_author"] == "Human") & (scored["nonrelevant_author"] == "Human")]
-    people = people[(people["k"] == 5) & (people["retriever"] == "BM25") & (people["model"] == "qwen-1.5b")]
+    people = people[(people["k"] == 5) & (people["retriever"] == "BM25") & (people["model"] == "Qwen 1.5B")]
     score = people.set_index(["labels", "mode", "benchmark", "question"])[["precision", "recall"]].T.to_dict("list")
     swaps = ("Informed/CF-informed", "CF-informed/Informed")
     moved, favoured = {}, {}
@@ -142,7 +142,7 @@ def test_the_placebo_is_compared_question_by_question(scored: pd.DataFrame, foun
 
 
 def test_confidence_is_pooled_over_citations(scored: pd.DataFrame, found: dict[str, Evidence]) -> None:
-    kept = of_experiment(scored[scored["model"] == "qwen-1.5b"], "modes", "mixed")
+    kept = of_experiment(scored[scored["model"] == "Qwen 1.5B"], "modes", "mixed")
     sides: dict[bool, list[float]] = {True: [], False: []}
     for row in kept.itertuples():
         for one in row.citations:
@@ -244,10 +244,10 @@ def test_words_follow_the_interval(
         assert said in words.answer(scored, other)[0]
         sure = other | {"5.6-confident": Evidence("p", (low + high) / 2, low, high, n=8)}
         assert ("are more probable" in words.lessons(sure)[-1]) == (low > 0)
-    weak = scored[scored["model"] == "qwen-0.5b"]
+    weak = scored[scored["model"] == "Qwen 0.5B"]
     assert words.answer(weak, findings.evidence(weak)) == words.lessons(findings.evidence(weak)) == [words.NOBODY]
-    assert "qwen-0.5b" in words.left_out(scored)
-    assert "none is left out" in words.left_out(scored[scored["model"] == "qwen-1.5b"])
+    assert "Qwen 0.5B" in words.left_out(scored)
+    assert "none is left out" in words.left_out(scored[scored["model"] == "Qwen 1.5B"])
     wider = {name: replace(one, printed=None) for name, one in found.items()}
     assert "four times in five" in words.undecided(found)
     assert "four times in five" not in words.undecided(wider)

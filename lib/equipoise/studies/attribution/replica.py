@@ -304,5 +304,5 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
     """Examples of answers as a table shows them."""
     columns = ["text", "gold", "relevant", "model", "mode", "relevant_author", "nonrelevant_author"]
     shown = rows[[*columns, "answer", "precision", "recall"]]
-    shown = shown.rename(columns={"relevant": "relevant passage"} | RENAMED)
+    shown = shown.rename(columns={"text": "question", "relevant": "relevant passage"} | RENAMED)
     return shown.map(lambda cell: "; ".join(map(str, cell)) if isinstance(cell, tuple) else cell)

@@ -109,7 +109,9 @@ def worked_examples(study: Study) -> str:
 def pool_of_names(study: Study) -> str:
     """The names that stand for people."""
     names = study.label_sets()["names"].groups["Human"]
-    return f"The pool of names, made by {study.names_by or study.writer}, has {len(names)} of them: {', '.join(names)}."
+    model = study.names_by or study.writer
+    who = next((study.called(one) for one, asked in study.records.items() if asked.model == model), model)
+    return f"The pool of names, made by {who}, has {len(names)} of them: {', '.join(names)}."
 
 
 def title_of_intervals(table: pd.DataFrame, of: str) -> str:

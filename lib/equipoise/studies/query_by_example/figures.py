@@ -51,10 +51,10 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head} on {read}")
         _box(ax, 6.3, 0.2, 3.6, 1.0, "query q, of any length", "#F4F4F4")
         _box(ax, 6.3, 1.9, 3.6, 1.1, "BERT tokeniser only")
-        for x, low, high in ((2.9, 1.2, 1.9), (2.9, 3.0, 3.7), (2.9, 4.7, 5.2), (8.2, 1.2, 1.9), (8.2, 3.0, 5.2)):
+        for x, low, high in ((2.9, 1.2, 1.9), (2.9, 3.0, 3.7), (2.9, 4.7, 5.1), (8.2, 1.2, 1.9), (8.2, 3.0, 5.1)):
             _arrow(ax, (x, low), (x, high))
-        ax.text(8.1, 4.1, "token counts\nlook weights up", fontsize=9, va="center", ha="right")
-        inner = ax.inset_axes((0.1, 0.62, 0.9, 0.34))
+        ax.text(8.1, 3.9, "token counts\nlook weights up", fontsize=9, va="center", ha="right")
+        inner = ax.inset_axes((0.1, 0.7, 0.9, 0.28))
         colours = np.where(own["token"].isin(list(query)), COLOURS[1], COLOURS[0])
         inner.bar(np.arange(len(own)), own["weight"], color=colours, width=0.75)
         inner.set_xticks(np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=9)
