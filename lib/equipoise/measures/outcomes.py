@@ -124,8 +124,8 @@ def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     listed = {str(topic): part for topic, part in known.groupby("topic", sort=False)}
     asked = pd.Series(turns["topic"].astype("str").unique(), dtype="str")
     without = asked[~asked.isin(list(listed))]
-    shares = "topics", "a name in the list", len(asked) - len(without), len(asked)
-    judge([Seen("the conversations", *shares, first(without), tuple(listed)[:3], asked=False)])
+    share = "topics", "a name in the list", len(asked) - len(without), len(asked)
+    judge([Seen("the conversations", *share, first(without), tuple(listed)[:3], asked=False)])
     cut = turns["finish"] == "length" if "finish" in turns else pd.Series(data=False, index=turns.index)
     whole = turns["system"].mask(cut, turns["system"].str.replace(r"[^\n]*\Z", "", regex=True))
     rows = []
