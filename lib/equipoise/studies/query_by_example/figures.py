@@ -59,7 +59,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         inner.bar(np.arange(len(own)), own["weight"], color=colours, width=0.75)
         inner.set_xticks(np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=9)
         inner.tick_params(axis="y", labelsize=9)
-        inner.set_ylabel(label.replace(" of ", "\nof ", 1), fontsize=9)
+        inner.set_ylabel(label.replace(" of ", "\nof "), fontsize=9)
         inner.grid(visible=False, axis="x")
         handles = [Patch(color=COLOURS[1]), Patch(color=COLOURS[0])]
         labels = ["in the query: counts", "not in the query"]
