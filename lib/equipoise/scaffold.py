@@ -119,11 +119,11 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
 
 
 def check_topic(name: str, folder: Path) -> list[float]:
-    """Run a notebook into a folder instead of ``reports/``; return the column ``value`` of its table ``scores``."""
+    """Run a notebook into a folder instead of ``reports/``; return what its table ``scores`` holds."""
     notebook = find_notebooks([name])[name]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         failed, message = pool.submit(execute, str(notebook.path), {}, str(folder)).result()
     table = folder / "tables" / "scores.csv"
     if failed or not table.is_file():
         raise ValueError(message or f"{name} has no table named scores")
-    return [float(value) for value in pd.read_csv(table)["value"]]
+    return pd.read_csv(table, index_col="score").to_numpy(dtype="float64").ravel().tolist()
