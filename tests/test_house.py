@@ -191,8 +191,8 @@ LARGEST_FILE = 400
 # Outside studies. Verdicts (300), refusals and safe writing (850): issues 14 and 15. Orders (1,000, of which 600 came
 # from a study), formats and annotators (1,500), what was seen and the front door (700), comparisons and ir_measures
 # (1,000), Arrow (500), the family of GFR, worst cases and outcomes (850): issues 16, 19 and 20.
-LIBRARY_CODE = 14_050
-ALL_CODE = 26_050  # notebooks count too, so that nothing is won by moving a line from a study into one, or back
+LIBRARY_CODE = 14_200
+ALL_CODE = 26_250  # notebooks count too, so that nothing is won by moving a line from a study into one, or back
 DOCSTRINGS_PER_CODE = 0.55
 
 

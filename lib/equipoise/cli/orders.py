@@ -136,13 +136,13 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
     from equipoise.loaders.held_files import run_names
     from equipoise.loaders.trec import read_qrels, read_run
     from equipoise.orders import permuted, scored
-    from equipoise.problems import InputError, Problem, together
+    from equipoise.problems import refused, together
     from equipoise.writing import new_folder, write_csv
 
     reads: list[Any] = [partial(permuted.read_permuted, folder), partial(read_qrels, qrels), partial(run_names, runs)]
     plan, judgements, names = together(reads)
     if all(len(orders) < 2 for orders in plan.orders.values()):
-        raise InputError([Problem(str(folder), None, None, SCRIPTS_ALONE, "another order of one at least: permute")])
+        raise refused(folder, SCRIPTS_ALONE, "another order of one at least: permute")
     judgements = judgements.rename(columns={"topic": "query", "level": "grade"})
 
     def of(path: Path, name: str) -> Any:
