@@ -15,6 +15,7 @@ from equipoise.measures import ranking_bias as bias
 from equipoise.reports.claims import Evidence
 from equipoise.studies.ranking_bias import claims, sentences, tables, ties
 from equipoise.studies.ranking_bias.data import BiasCollection
+from equipoise.studies.ranking_bias.study import Study
 
 FOLDER = project.root() / "data" / "published" / "thesis"
 GROUPS = bias.TermGroups.from_pairs([("he", "m"), ("she", "f")])
@@ -243,3 +244,11 @@ def test_only_rows_that_ties_move_are_shown() -> None:
     ranges = pd.DataFrame({"run": ["a", "b"], "least": [0.1, 0.2], "greatest": [0.1, 0.3]})
     assert ties.moved(ranges)["run"].tolist() == ["b"]
     assert ties.moved(ranges.assign(greatest=ranges["least"]))["run"].tolist() == ["a"]
+
+
+def test_rankers_stand_in_the_order_of_the_config_the_baseline_first() -> None:
+    study = Study.read("replica")
+    runs = study.runs()
+    for _, part in runs.groupby(["queries", "world"]):
+        assert part["run"].drop_duplicates().tolist() == [study.called(key) for key in study.rankers]
+    assert study.called(study.baseline) == runs["run"].iloc[0]

@@ -179,11 +179,12 @@ class Study(ChapterConfig):
         return read_settings(self.file(label, "settings.json"))
 
     def runs(self) -> pd.DataFrame:
-        """Recorded runs on every query set, which column ``queries`` names."""
+        """Recorded runs on every query set, which column ``queries`` names, the rankers in the config's order."""
         frames = {label: data.read_recorded_runs(self.file(label, "runs.tsv.gz")) for label in self.query_sets}
         runs = pd.concat(frames, names=["queries"]).reset_index("queries")
-        runs = runs[runs["run"].isin(self.rankers)].reset_index(drop=True)
-        return runs.assign(run=runs["run"].map(self.called))
+        place = {key: number for number, key in enumerate(self.rankers)}
+        runs = runs[runs["run"].isin(place)].sort_values("run", key=lambda keys: keys.map(place), kind="stable")
+        return runs.assign(run=runs["run"].map(self.called)).reset_index(drop=True)
 
 
 def _read_queries(path: Path) -> pd.DataFrame:
