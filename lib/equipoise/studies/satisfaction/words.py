@@ -56,7 +56,7 @@ def of_written(study: Study) -> list[str]:
     table = written_labels(study)
     readers = {1: "one reader", 2: "two annotators, and a third where they differ"}
     way = "an endpoint" if study.writer.endpoint else "its chat template"
-    writer = study.writer.model.removesuffix(".gguf")
+    writer = study.writer.about or study.writer.model
     return [
         f"Given the prompt of Figure 3.6 through {way}, {writer} wrote {table['written'].sum():,} responses; of "
         f"{table['labelled'].sum():,} read by {readers[study.writer.readers]}, {table['turned'].sum():,} do what was "
