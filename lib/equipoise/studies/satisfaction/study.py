@@ -64,9 +64,9 @@ class Writer:
     """A language model that writes last responses of opposite outcome.
 
     ``model``: a GGUF file or folder of a checkpoint, below the folder of models, or what ``endpoint`` calls it;
-    ``about``: what the report calls it. ``prompt``: a text with ``{Input Dialogue}``. ``size``: test samples of each collection; 0 for all. ``tokens``: most
-    of a response. ``annotations``: folder of what people are asked about them, and answered; ``readers``: two
-    annotators and a third who settles, or one reader.
+    ``about``: what the report calls it. ``prompt``: a text with ``{Input Dialogue}``. ``size``: test samples of each
+    collection; 0 for all. ``tokens``: most of a response. ``annotations``: folder of what people are asked about them,
+    and answered; ``readers``: two annotators and a third who settles, or one reader.
     """
 
     model: str
