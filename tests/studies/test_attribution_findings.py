@@ -239,9 +239,18 @@ def test_printed_answers_are_scored_against_what_is_told() -> None:
 def test_words_follow_the_interval(
     scored: pd.DataFrame, found: dict[str, Evidence], printed: dict[str, Evidence]
 ) -> None:
-    for low, high, said in [(1.0, 3.0, "people are"), (-3.0, -1.0, "language models are"), (-1.0, 3.0, "neither is")]:
-        other = found | {"5.5-human": Evidence("CAB", (low + high) / 2, low, high, n=8)}
-        assert said in words.answer(scored, other)[0]
+    who = [
+        (1.0, 3.0, "above", "people are"),
+        (-3.0, -1.0, "below", "language models are"),
+        (-1.0, 3.0, "not", "neither"),
+    ]
+    for low, high, where, said in who:
+        cab = Evidence("CAB", (low + high) / 2, low, high, n=8)
+        other = found | {"5.5-human": cab, "placebo-bias": cab}  # only above a placebo is anybody favoured
+        first, second = words.answer(scored, other)
+        assert f"one author ({where}" in first
+        assert said in second
+        assert said in words.lessons(other)[0]
         sure = other | {"5.6-confident": Evidence("p", (low + high) / 2, low, high, n=8)}
         assert ("are more probable" in words.lessons(sure)[-1]) == (low > 0)
     weak = scored[scored["model"] == "Qwen 0.5B"]

@@ -23,6 +23,9 @@ def _points(found: Evidence) -> str:
     return f"{found.estimate:+.1f} points{ends}"
 
 
+_SIDES = ("people are favoured", "language models are favoured", "neither is shown to be favoured")
+
+
 def _reading(found: Evidence, above: str, below: str, unclear: str) -> str:
     if found.low is None or found.high is None:
         return unclear
@@ -36,17 +39,20 @@ def answer(scored: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
     )  # records of one model
     if not models:
         return [NOBODY]
-    mixed, true, placebo, moves = (found[name] for name in ("5.5-human", "5.3-human", "placebo-cab", "placebo-cas"))
-    sides = ("people are favoured", "language models are favoured", "neither is shown to be favoured")
+    mixed, true, placebo, more, moves = (
+        found[name] for name in ("5.5-human", "5.3-human", "placebo-cab", "placebo-bias", "placebo-cas")
+    )
+    zero = ("above zero", "below zero", "not shown to differ from zero")
     move = _reading(moves, "move citations more", "move citations less", "are not shown to move citations more")
     means = [f"{one.printed:+.1f}" for one in (mixed, true) if one.printed is not None]
     printed = f" The thesis prints means of {' and '.join(means)} for its models." if means else ""
     return [
         f"Whether labels of authors bias citations was asked of {models}: CAB is {_points(mixed)} over {mixed.n or 0} "
-        f"questions whose passages have one author ({_reading(mixed, *sides)}), and {_points(true)} over {true.n or 0} "
-        f"whose passages have two ({_reading(true, *sides)}).{printed}",
-        f"Between labels that mean nothing CAB is {_points(placebo)}; labels of authors {move} than these do "
-        f"(difference of CAS: {_points(moves)}).",
+        f"questions whose passages have one author ({_reading(mixed, *zero)}), and {_points(true)} over {true.n or 0} "
+        f"whose passages have two ({_reading(true, *zero)}).{printed}",
+        f"Labels that mean nothing can favour nobody, and between them CAB is {_points(placebo)}. Less that, it is "
+        f"{_points(more)} ({_reading(more, *_SIDES)}), and labels of authors {move} than these do (difference of CAS: "
+        f"{_points(moves)}).",
     ]
 
 
@@ -140,7 +146,7 @@ def lessons(found: Mapping[str, Evidence]) -> list[str]:
     if all(one.estimate is None for name, one in found.items() if name != "5.1-every-model-above-chance"):
         return [NOBODY]
     mixed, placebo, moves, sure = (found[n] for n in ("5.5-human", "placebo-bias", "placebo-cas", "5.6-confident"))
-    bias = _reading(mixed, "people are favoured", "language models are favoured", "it may be zero")
+    bias = _reading(placebo, *_SIDES)
     move = _reading(
         moves,
         "labels of authors do more than any label does",
@@ -148,8 +154,8 @@ def lessons(found: Mapping[str, Evidence]) -> list[str]:
         "it is not shown that what labels say matters, beyond there being labels at all",
     )
     told = [
-        f"In the mixed mode CAB is {_points(mixed)}: {bias}. With that of labels that mean nothing subtracted, it is "
-        f"{_points(placebo)}.",
+        f"In the mixed mode CAB is {_points(mixed)}. With that of labels that mean nothing subtracted, it is "
+        f"{_points(placebo)}: {bias}.",
         f"CAS with labels of authors less that with labels that mean nothing is {_points(moves)}: {move}.",
     ]
     more = _reading(sure, "are more probable", "are less probable", "are not shown to be more probable")
