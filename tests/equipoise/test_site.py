@@ -272,7 +272,7 @@ def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
         assert measure.example
         assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace("&#34;", '"')
         assert [option.name for option in measure.options if not measure.told(option)] == []
-    assert "max_ted, the largest TED" in page
+    assert "the largest TED that any list can have" in page
 
 
 # --- in a browser -------------------------------------------------------------------------------------------------
