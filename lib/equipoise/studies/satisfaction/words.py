@@ -96,8 +96,8 @@ def of_labels_by_chance(tested: pd.DataFrame, left_out: Collection[Run]) -> str:
     said = tested[tested["world"] == "Main"].groupby(["collection", "run"])["predicted"].mean()
     told = "; ".join(f"{run} on {name} ({said[name, run]:.1%} of Main)" for name, run in sorted(left_out))
     return (
-        "Few-shot estimators that say dissatisfied no more surely of dissatisfied samples than of others, and are left "
-        f"out, with how often they say so: {told or 'none'}."
+        "Few-shot estimators that are not shown to say dissatisfied more often of dissatisfied samples than of others, "
+        f"and are left out, with how often they say so: {told or 'none'}."
     )
 
 
