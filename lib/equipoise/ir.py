@@ -173,7 +173,7 @@ class _AWRF(_Fairness):
         attribute, table = _members(names[0], run, qrels)
         divergence = DIVERGENCES.get(self["distance"])
         if divergence is not None and divergence.ordinal and attribute.kind == "nominal":
-            raise ValueError(f"{self['distance']} would hang on the order of nominal groups; take l1, jsd or nvd")
+            raise ValueError(f"{self['distance']} would depend on the order of nominal groups; take l1, jsd or nvd")
         pairs = run[["topic", "document", "rank"]].merge(table, how="left", on=["topic", "document"])
         shown = pairs[pairs["rank"] <= self["cutoff"]]
         without = shown.loc[shown[attribute.groups[0]].isna(), "document"]

@@ -104,7 +104,7 @@ Ordinal = Annotated[
     Option("Divergence for ordinal groups; jsd and nvd are blind to their order."),
 ]
 Nominal = Annotated[
-    Literal["jsd", "nvd"], Option("Divergence for nominal groups, which have no order that one could hang on.")
+    Literal["jsd", "nvd"], Option("Divergence for nominal groups, which have no order that one could depend on.")
 ]
 Duplicates = Annotated[
     Literal["nonrelevant", "relevant"],

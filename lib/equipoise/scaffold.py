@@ -2,7 +2,7 @@
 
 A notebook can be copied if it has a parameter ``topic`` and takes its data files from parameters: those whose default
 is the path of a file below ``data/``. The copy has files of its own, filled with the example to begin with, a test, and
-a report that no artefact of a paper hangs on; it builds at once.
+a report that no artefact of a paper depends on; it builds at once.
 """
 
 from __future__ import annotations

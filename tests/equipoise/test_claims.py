@@ -28,12 +28,15 @@ def interval(low: float, high: float, **more: Any) -> Evidence:
         (0.1, 0.3, "<= 0", "holds"),
         (0.0, 0.3, "<= 0", "undecided"),
         (-0.1, 0.3, "<= 0", "undecided"),
-        (-0.3, 0.0, "<= 0", "contradicted"),
+        (-0.3, 0.0, "<= 0", "undecided"),
+        (-0.3, -0.04, "<= 0", "undecided"),
+        (-0.3, -0.05, "<= 0", "contradicted"),
         (0.0, 0.3, "< 0", "holds"),
         (-0.3, 0.0, "< 0", "undecided"),
         (-0.3, -0.1, "< 0", "contradicted"),
         (1.0, 2.0, "> 2", "holds"),
-        (2.0, 3.0, ">= 2", "contradicted"),
+        (2.1, 3.0, ">= 2", "undecided"),
+        (2.2, 3.0, ">= 2", "contradicted"),
         (-0.5, 0.5, "outside [-1, 1]", "holds"),
         (-0.5, 1.5, "outside [-1, 1]", "undecided"),
         (-2.0, 2.0, "outside [-1, 1]", "undecided"),
@@ -143,10 +146,13 @@ def test_every_committed_verdict_follows_from_its_numbers(row: dict[str, Any]) -
         ">=": lambda x: x >= edges[0],
         "outside": lambda x: not edges[0] <= x <= edges[1],
     }
-    both = [contradicts[sign](end) for end in ends]
-    across = sign == "outside" and ends[0] < edges[0] and ends[1] > edges[1]
-    printed = row["printed"] != "" and ends[0] <= float(row["printed"]) <= ends[1]
-    expected = "holds" if not any(both) else "contradicted" if all(both) and not across and not printed else "undecided"
+    estimate, wider = float(row["estimate"]), stats.norm.ppf(0.995) / stats.norm.ppf(0.975)
+    wide = [estimate + wider * (end - estimate) for end in ends]
+    against = all(contradicts[sign](end) for end in wide)
+    across = sign == "outside" and wide[0] < edges[0] and wide[1] > edges[1]
+    printed = row["printed"] != "" and wide[0] <= float(row["printed"]) <= wide[1]
+    holds = not any(contradicts[sign](end) for end in ends)
+    expected = "holds" if holds else "contradicted" if against and not across and not printed else "undecided"
     assert row["verdict"] == expected
     assert row["n_needed"] == "" or row["verdict"] == "undecided"
 

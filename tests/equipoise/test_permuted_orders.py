@@ -182,6 +182,8 @@ def test_runs_are_called_by_their_tags_and_what_is_judged_of_them_is_said() -> N
         )
     assert "run mine: found a judgement for none of" in said.output
     assert set(pd.read_csv("d/scores.csv")["run"]) == {"mine"}
+    seen = pd.read_csv("d/seen.csv", index_col="needed")
+    assert seen.loc["a ranking", ["place", "found", "whole", "share"]].tolist() == ["run mine", *2 * [len(names)], 1]
 
 
 def test_what_depended_on_one_that_is_left_out_depends_on_what_that_needs() -> None:

@@ -111,7 +111,7 @@ TREE = pd.DataFrame(
         (TREE.assign(probability=[1.0, 0.5, -0.5]), "between 0 and 1"),
         (TREE.assign(parent=["", "1", "z"]), "no node is the parent of"),
         (TREE.assign(parent=["", "b", "a"]), "sum to 0.5|circle"),
-        (TREE.assign(parent=["", "b", "a"], probability=1.0), "2 nodes hang on each other in a circle"),
+        (TREE.assign(parent=["", "b", "a"], probability=1.0), "2 nodes follow each other in a circle"),
         (TREE.assign(parent=["", "1", ""], probability=1.0), "one first round"),
         (TREE.assign(parent=["a", "1", "1"]), "one first round"),
         (TREE.assign(node=["1", "a", "a"]), "twice"),

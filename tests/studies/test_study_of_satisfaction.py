@@ -280,6 +280,17 @@ def test_weights_that_lack_or_are_empty_are_named(tmp_path: Path, command: Calla
         (tmp_path / "models" / "x.gguf").touch()
 
 
+def test_more_than_the_data_hold_is_refused_before_anything_is_recorded(
+    tmp_path: Path, command: Callable[..., Result]
+) -> None:
+    few_shot = SMALL["estimators"]["few-shot"] | {"dialogues": 1000}
+    result = command(estimators=SMALL["estimators"] | {"few-shot": few_shot}, writer=SMALL["writer"] | {"size": 500})
+    assert result.exit_code == 2
+    for said in ("wanted 500 test samples of MultiWOZ; there are", "wanted 1,000 test dialogues of SGD; there are"):
+        assert said in " ".join(result.output.split())
+    assert not (tmp_path / "recorded").exists()
+
+
 def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     thesis, replica = Study.read("thesis"), Study.read("replica")
     assert (thesis.basis, replica.basis) == ("recomputed", "replica")

@@ -149,10 +149,12 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
         return scored.score_inputs(read_run(path, name), inputs, judgements, **options)
 
     shown = tqdm(zip(runs, names, strict=True), total=len(names), unit="run", file=sys.stderr, disable=None)
-    with tells_what_was_seen(options["least_seen"]):
+    with tells_what_was_seen(options["least_seen"]) as seen:
         inputs = scored.judged_inputs(plan, judgements)
         values = pd.concat(together(partial(of, *one) for one in shown), axis=1, keys=names)
     made = scored.tables(scored.scored_conversations(plan, inputs, values), names)
+    shares = ["place", "items", "needed", "found", "whole", "share"]
+    made["seen"] = pd.DataFrame([{name: getattr(one, name) for name in shares} for one in seen])
     with new_folder(output) as target:
         for name, table in made.items():
             write_csv(table, target / f"{name}.csv")

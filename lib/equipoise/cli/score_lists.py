@@ -99,7 +99,7 @@ def score_ranking_bias(
 
 
 def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
-    """Score one run, and what was seen of it; a run is a task, so that its scores hang on nothing else."""
+    """Score one run, and what was seen of it; a run is a task, so that its scores depend on nothing else."""
     from equipoise.coverage import gathered
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table

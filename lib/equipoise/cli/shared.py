@@ -71,6 +71,7 @@ SAMPLES = {
         '"breakdown": false, "finish": "stop"}',
     ),
     "--known": ("topic,name,url", "T1,Tenet,https://www.imdb.com/title/tt6723592/"),
+    "--config, the rest as in data/studies/CHAPTER": ("stands_for: replica", "record: my_record"),
     "--topics": ("topic,type,request,format,site", "T1,movies,Please list films about chess.,title,imdb.com"),
 }
 """Two lines of every format that a command reads, by the option or argument that takes it."""
@@ -110,13 +111,13 @@ def write(tables: Mapping[Path | None, Any]) -> None:
 
 
 @contextmanager
-def tells_what_was_seen(least: float) -> Iterator[None]:
+def tells_what_was_seen(least: float) -> Iterator[list[Any]]:
     """Say on standard error what the measures within saw, and judge it."""
     from equipoise import coverage
     from equipoise.problems import plain
 
     with coverage.gathered() as seen:
-        yield
+        yield seen
     for line in coverage.summaries(seen):
         click.echo(f"seen: {plain(line)}", err=True)
     coverage.judge(seen, least)

@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
+from equipoise.cli.shared import samples
+
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(epilog=samples("--config, the rest as in data/studies/CHAPTER"))
 @click.argument("chapter", type=click.Choice(["query_by_example", "satisfaction", "ranking_bias", "attribution"]))
 @click.option("--config", default="replica", help="A name in data/studies/CHAPTER, or a YAML file.")
 @click.option("--models", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of checkpoints.")

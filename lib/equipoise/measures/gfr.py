@@ -97,10 +97,13 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
     """
     members = np.asarray(memberships, dtype=np.float64)
     if represented is None:
-        return np.cumsum(members, axis=-2) / np.arange(1, members.shape[-2] + 1)[:, np.newaxis]
+        so_far = np.cumsum(members, axis=-2)
+        so_far /= np.arange(1, members.shape[-2] + 1)[:, np.newaxis]
+        return so_far
     counts = np.broadcast_to(np.asarray(represented, dtype=np.bool_), members.shape[:-1])[..., None]
-    so_far = np.cumsum(counts, axis=-2)
-    return ratio(np.cumsum(np.where(counts, members, 0.0), axis=-2), so_far, 1.0 / members.shape[-1])
+    return ratio(
+        np.cumsum(np.where(counts, members, 0.0), axis=-2), np.cumsum(counts, axis=-2), 1.0 / members.shape[-1]
+    )
 
 
 def _similarities(leaving: Booleans, achieved: Floats, target: ArrayLike, divergence: str) -> Floats:
@@ -230,7 +233,7 @@ def _experiences(
     if lacking := {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}:
         raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
     if ordered := [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]:
-        raise ValueError(f"{', '.join(ordered)} would hang on the order of nominal groups; take jsd or nvd")
+        raise ValueError(f"{', '.join(ordered)} would depend on the order of nominal groups; take jsd or nvd")
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
     had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
     covered = {"": lists.judged}

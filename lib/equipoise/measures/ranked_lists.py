@@ -67,19 +67,18 @@ class RankedLists:
         place = np.full(len(self.topics), -1)
         place[topics] = np.arange(len(topics))
         shape = (len(self.runs), len(topics), self.gains.shape[-1])
-        members, represented = np.full((*shape, len(groups)), 1.0 / len(groups)), np.zeros(shape, dtype=np.bool_)
         asked = self.rows if named.all() else self.rows[named[self.rows["topic"]]]
         if by_topic:
             found = _row_of(table, self.topics, self.documents, asked["number"])
         else:
             found = pd.Index(table["document"]).get_indexer(self.documents)[asked["number"] % len(self.documents)]
-        known = np.flatnonzero(found >= 0)
-        run, topic, rank = (asked[name].to_numpy()[known] for name in ("run", "topic", "rank"))
-        cell = (run * len(topics) + place[topic]) * shape[-1] + rank
-        members.reshape(-1, len(groups))[cell] = table[groups].to_numpy(dtype=np.float64)[found[known]]
-        represented.reshape(-1)[cell] = True
+        run, topic, rank = (asked[name].to_numpy() for name in ("run", "topic", "rank"))
+        row = np.full(shape, -1)
+        row.reshape(-1)[(run * len(topics) + place[topic]) * shape[-1] + rank] = found
+        nobody = np.full((1, len(groups)), 1.0 / len(groups))  # where there is none, the last
+        members = np.concatenate([table[groups].to_numpy(dtype=np.float64), nobody]).take(row, axis=0)
         whole = self.runs, len(self.topics), self.documents, asked
-        return topics, members, represented, _coverage(f"a membership in {name}", *whole, found >= 0, table["document"])
+        return topics, members, row >= 0, _coverage(f"a membership in {name}", *whole, found >= 0, table["document"])
 
 
 def _coverage(
@@ -97,7 +96,7 @@ def _coverage(
     ends = np.searchsorted(run[without], np.arange(len(runs) + 1))
 
     def lacking(one: int) -> Any:
-        return documents[number[without[ends[one] : ends[one + 1]]] % len(documents)]
+        return documents[number[without[ends[one] : ends[one + 1]][:1000]] % len(documents)]
 
     cell = run * topics + rows["topic"].to_numpy()
     some, every = (
@@ -111,8 +110,12 @@ def _row_of(table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any]
     """Row of the table that has each number of topic and document, -1 where none has."""
     topic, document = places(table["topic"], topics), places(table["document"], documents)
     known = np.flatnonzero((topic >= 0) & (document >= 0))
-    at = pd.Index(topic[known] * len(documents) + document[known]).get_indexer(pd.Index(numbers))
-    return np.append(known, -1)[at].astype(np.int64)
+    own, size = topic[known] * len(documents) + document[known], len(topics) * len(documents)
+    if size > 4 * len(numbers):
+        return np.append(known, -1)[pd.Index(own).get_indexer(pd.Index(numbers))].astype(np.int64)
+    row = np.full(size, -1)  # a table of all of them is small
+    row[own] = known
+    return row[numbers]
 
 
 def _tell_order(rank: NDArray[Any], lists: Integers, cutoff: int) -> None:
@@ -154,35 +157,36 @@ def lay_out(
         raise ValueError(f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(of_level)}")
     topics = pd.Index(sorted(qrels["topic"].unique().tolist()))
     topic = topics.get_indexer(own_topics)[own_topic]
-    kept = topic >= 0
-    present = np.zeros((len(names), len(topics)), dtype=np.bool_)
-    present[run[kept], topic[kept]] = True
-    row = np.flatnonzero(kept)
+    row = np.flatnonzero(topic >= 0)
     if order == "rank":
         row = row[np.argsort(runs["rank"].to_numpy()[row], kind="stable")]
     rank, cut = np.zeros(0, dtype=np.int64), order != "score" and unjudged != "removed"
     if cut:  # nobody reads the rest
         at, rank = _in_lists(run[row] * len(topics) + topic[row], cutoff)
         row = row[at]
-    document, documents = numbered(runs["document"].iloc[row])
-    number = topic[row] * len(documents) + document
+    every = np.array_equal(row, np.arange(len(runs)))  # to take all of the texts would make each anew
+    document, documents = numbered(runs["document"] if every else runs["document"].iloc[row])
+    run, topic = run[row], topic[row]
+    number = topic * len(documents) + document
+    present = np.zeros((len(names), len(topics)), dtype=np.bool_)
+    present[run, topic] = True
     if order == "score":
         best = np.lexsort((-documents.argsort().argsort()[document], -runs["score"].to_numpy()[row]))
-        row, number = row[best], number[best]
+        run, topic, number = run[best], topic[best], number[best]
 
     def first_ranks() -> pd.DataFrame:
-        at, first = (slice(None), rank) if cut else _in_lists(run[row] * len(topics) + topic[row], cutoff)
-        columns = {"run": run[row[at]], "topic": topic[row[at]], "rank": first, "number": number[at]}
+        at, first = (slice(None), rank) if cut else _in_lists(run * len(topics) + topic, cutoff)
+        columns = {"run": run[at], "topic": topic[at], "rank": first, "number": number[at]}
         return pd.DataFrame(columns, copy=False)
 
     rows = first_ranks()
     if order == "file" and "rank" in runs.columns:
-        _tell_order(runs["rank"].to_numpy()[row], run[row] * len(topics) + topic[row], cutoff)
+        _tell_order(runs["rank"].to_numpy()[row], run * len(topics) + topic, cutoff)
     judgement = _row_of(qrels, topics, documents, rows["number"])
     judged = _coverage("a judgement", names, len(topics), documents, rows, judgement >= 0, qrels["document"])
     if unjudged == "removed":
         those = _row_of(qrels, topics, documents, number) >= 0
-        row, number = row[those], number[those]
+        run, topic, number = run[those], topic[those], number[those]
         rows = first_ranks()
         judgement = _row_of(qrels, topics, documents, rows["number"])
     rows["gain"] = np.append(qrels["level"].map(of_level).to_numpy(dtype=np.float64), of_level[0])[judgement]

@@ -50,7 +50,7 @@ def reach(parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike) -> tup
         number += 1
         rounds[at] = number
     if lost := np.count_nonzero(rounds == 0):
-        raise ValueError(f"{lost} nodes hang on each other in a circle, not on a root")
+        raise ValueError(f"{lost} nodes follow each other in a circle, and no root")
     return probability, before, rounds
 
 

@@ -25,7 +25,7 @@ KINDS = {
 }
 VERDICTS = {
     "holds": "the interval allows nothing that would contradict it",
-    "contradicted": "the interval allows only what contradicts it",
+    "contradicted": "the interval, widened to 99 %, allows only what contradicts it",
     "undecided": "the interval allows both",
     "not testable": "what it speaks of is not in the data at hand",
 }
@@ -35,6 +35,7 @@ COLUMNS = [
     *("paper", "artefact", "claim", "kind", "quote", "place", "verdict", "estimate", "low", "high", "contradicted_if"),
     *("n", "n_needed", "data", "notebook", "printed", "evidence", "reason", "name"),
 ]
+_WIDER = 2.576 / 1.96  # from 95 to 99 %, where errors are normal
 _SIGNS = {"<": "below", "<=": "at or below", ">": "above", ">=": "at or above"}
 _NUMBER = r"([+-]?\d+(?:\.\d+)?)"
 
@@ -94,7 +95,8 @@ class Allowed:
 def verdict(evidence: Evidence, contradicted_if: str) -> str:
     """What evidence says of a claim, one of `VERDICTS`.
 
-    An interval that holds the printed value never contradicts.
+    To contradict takes more than to hold: ends of 99 % are beyond the edge, and do not have the printed value between
+    them.
     """
     if evidence.estimate is None:
         return "not testable"
@@ -102,6 +104,7 @@ def verdict(evidence: Evidence, contradicted_if: str) -> str:
     allowed = Allowed.parse(contradicted_if)
     if low in allowed and high in allowed:
         return "holds"
+    low, high = (evidence.estimate + _WIDER * (end - evidence.estimate) for end in (low, high))
     apart = high < allowed.low or low > allowed.high or (allowed.open and (high == allowed.low or low == allowed.high))
     printed = evidence.printed is not None and low <= evidence.printed <= high
     return "contradicted" if apart and not printed else "undecided"

@@ -26,9 +26,10 @@ def config_path(study: str, name: str) -> Path:
     """Where a config lies: a YAML file, or one of the repository by its name."""
     if name.endswith((".yaml", ".yml")):
         return Path(name)
-    path = project.root() / "data" / "studies" / study / f"{name}.yaml"
+    folder = project.root() / "data" / "studies" / study
+    path = folder / f"{name}.yaml"
     if not path.is_file():
-        there = ", ".join(sorted(one.stem for one in path.parent.glob("*.yaml")))
+        there = ", ".join(sorted(one.stem for one in folder.glob("*.yaml")))
         raise refused(name, "no config of that name", f"{there}, or a file that ends in .yaml")
     return path
 

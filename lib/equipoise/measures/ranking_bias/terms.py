@@ -113,10 +113,20 @@ class _Vocabulary:
         self.held, bounds = text_bytes(terms)
         self.begin, self.size = bounds[:-1], np.diff(bounds)
         self.words = words_at(self.held, self.begin, self.size)
+        self.likely = np.zeros(1 << 16, dtype=bool)
+        self.likely[self._kinds(self.held, self.begin, self.size)] = True
         self.first = np.full(1 << 16, -1, dtype=np.int32)
         self.next = np.full(len(terms), -1, dtype=np.int32)
         for term, slot in enumerate(self._slots(self.words).tolist()):
             self.next[term], self.first[slot] = self.first[slot], term
+
+    @staticmethod
+    def _kinds(held: NDArray[np.uint8], begin: Integers, size: Integers) -> NDArray[np.uint16]:
+        """The first byte and the size of each word, up to 255, in one number: most words are like no term in these."""
+        kinds = np.minimum(size, 255).astype(np.uint16)
+        kinds <<= np.uint16(8)
+        kinds |= held[begin]
+        return kinds
 
     @staticmethod
     def _slots(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -126,6 +136,8 @@ class _Vocabulary:
 
     def find(self, held: NDArray[np.uint8], begin: Integers, size: Integers) -> tuple[Integers, Integers]:
         """Places and terms of the words (of bytes, as of `text_bytes`) that are terms."""
+        whole = np.flatnonzero(self.likely[self._kinds(held, begin, size)])
+        begin, size = begin[whole], size[whole]
         words = words_at(held, begin, size)
         term = self.first[self._slots(words)]
         at = np.flatnonzero(term >= 0)
@@ -142,7 +154,7 @@ class _Vocabulary:
             terms.append(term[same].astype(np.int64))
             at, term = at[~same], self.next[term[~same]]
             at, term = at[term >= 0], term[term >= 0]
-        return np.concatenate(places), np.concatenate(terms)
+        return whole[np.concatenate(places)], np.concatenate(terms)
 
 
 def _plain(texts: Any, tokens: str) -> Any:

@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.random import Generator
-from tqdm import tqdm
 
 from equipoise.arrays import Integers
 from equipoise.studies.query_by_example import neural
-from equipoise.studies.query_by_example.data import chosen as pick
 from equipoise.studies.query_by_example.neural import Checkpoint, Projection, States, Texts
 from equipoise.systems.encoders import Floats32
+from equipoise.systems.training import descend
 
 
 def batches(rows: int, batch: int, epochs: int, rng: Generator) -> list[Integers]:
@@ -37,7 +36,7 @@ def batches(rows: int, batch: int, epochs: int, rng: Generator) -> list[Integers
     return [order[start : start + batch] for order in orders for start in range(0, max(rows - batch + 1, 1), batch)]
 
 
-def descend(
+def _descend(
     modules: Sequence[torch.nn.Module],
     rows: int,
     loss_of: Callable[[Integers], torch.Tensor],
@@ -46,36 +45,13 @@ def descend(
     *,
     epochs: int,
     batch: int,
-    rate: float,
-    optimiser: str = "adamw",
+    **how: Any,
 ) -> list[float]:
-    """Minimise with Adam or AdamW: linear warm-up over a tenth of the steps, then linear decay; gradients clipped at 1.
-
-    ``loss_of``: the loss of the pairs with these row numbers, of ``rows`` in all.
-    """
-    plan = batches(rows, batch, epochs, rng)
-    trained = torch.nn.ModuleList(modules)
-    made = {
-        "adam": lambda: torch.optim.Adam(trained.parameters(), lr=rate),
-        "adamw": lambda: torch.optim.AdamW(trained.parameters(), lr=rate, weight_decay=0.01),
-    }
-    descent = pick(made, optimiser, "optimiser")()
-    warm = max(1, len(plan) // 10)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        descent, lambda step: min((step + 1) / warm, max(0.0, (len(plan) - step) / max(1, len(plan) - warm)))
-    )
-    trained.train()
-    history: list[float] = []
-    for chosen in tqdm(plan, desc=what, disable=None):
-        loss = loss_of(chosen)
-        descent.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained.parameters(), 1.0)
-        descent.step()
-        schedule.step()
-        history.append(float(loss.detach()))
+    """Minimise ``loss_of``, the loss of the pairs with these row numbers, of ``rows`` in all, with dropout."""
+    trained = torch.nn.ModuleList(modules).train()
+    losses = descend(modules, batches(rows, batch, epochs, rng), loss_of, what, **how)
     trained.eval()
-    return history
+    return losses
 
 
 def calibrate_head(checkpoint: Checkpoint, vectors: Floats32, *texts: Texts, fresh: float | None = None) -> None:
@@ -132,7 +108,7 @@ def train_tilde(
         asked, told = [queries[row] for row in rows], [documents[row] for row in rows]
         return (half(told, asked) + half(asked, told)) / 2
 
-    return descend([model], len(queries), loss_of, rng, "TILDE", **schedule)
+    return _descend([model], len(queries), loss_of, rng, "TILDE", **schedule)
 
 
 def train_head(
@@ -148,7 +124,7 @@ def train_head(
     def loss_of(rows: Integers) -> torch.Tensor:
         return _set_loss(head(torch.from_numpy(vectors[rows]).to(checkpoint.device)), [targets[row] for row in rows])
 
-    return descend([head], len(vectors), loss_of, rng, "TILDE's head", **schedule)
+    return _descend([head], len(vectors), loss_of, rng, "TILDE's head", **schedule)
 
 
 @dataclass(frozen=True)
@@ -194,7 +170,7 @@ def train_tildev2(model: Projection, pairs: Pairs, rng: Generator, **schedule: A
         weights = neural.term_weight(model, model.states(inputs)) * inputs["attention_mask"].to(model.device)
         return _contrast([pairs.queries[row] for row in rows], inputs["input_ids"], weights)
 
-    return descend([model.bert, model.projection], len(pairs.queries), loss_of, rng, "TILDEv2", **schedule)
+    return _descend([model.bert, model.projection], len(pairs.queries), loss_of, rng, "TILDEv2", **schedule)
 
 
 def train_projection(model: Projection, pairs: Pairs, states: States, rng: Generator, **schedule: Any) -> list[float]:
@@ -214,7 +190,7 @@ def train_projection(model: Projection, pairs: Pairs, states: States, rng: Gener
         weights = neural.term_weight(model, torch.from_numpy(hidden).to(model.device))
         return _contrast([pairs.queries[row] for row in rows], torch.from_numpy(tokens), weights)
 
-    return descend([model.projection], len(pairs.queries), loss_of, rng, "TILDEv2's projection", **schedule)
+    return _descend([model.projection], len(pairs.queries), loss_of, rng, "TILDEv2's projection", **schedule)
 
 
 def train_cross_encoder(model: Projection, pairs: Pairs, rng: Generator, **schedule: Any) -> list[float]:
@@ -231,4 +207,4 @@ def train_cross_encoder(model: Projection, pairs: Pairs, rng: Generator, **sched
         own, other = neural.relevance(model, neural.padded(model.tokenizer, asked, told)).chunk(2)
         return -torch.nn.functional.logsigmoid(own - other).mean()
 
-    return descend([model.bert, model.projection], len(pairs.queries), loss_of, rng, "cross-encoder", **schedule)
+    return _descend([model.bert, model.projection], len(pairs.queries), loss_of, rng, "cross-encoder", **schedule)

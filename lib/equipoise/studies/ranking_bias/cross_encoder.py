@@ -30,12 +30,13 @@ from equipoise.studies.ranking_bias.data import BiasCollection
 from equipoise.studies.ranking_bias.study import Ranker, Training
 from equipoise.systems import models_package, rankers
 from equipoise.systems.encoders import Floats32, Model, load_model
+from equipoise.systems.training import descend
 from equipoise.writing import new_folder, write_files
 
 BLOCK = 100
 """Queries whose pairs are scored between two times that something is kept."""
 
-_SCALE, _BATCH, _WARM = 20.0, 32, 0.1
+_SCALE, _BATCH = 20.0, 32
 
 
 def halves(queries: int, seed: int) -> Integers:
@@ -116,8 +117,6 @@ def train(base: Path, ranker: Ranker, given: Examples, into: Path) -> None:
     r"""Fine-tune an encoder to score a query's own document above one that BM25 finds for it, and keep it in a folder.
 
     .. math:: L = -\frac1B \sum_b \log \sigma \bigl( s(q_b, d_b) - s(q_b, d_b^-) \bigr)
-
-    AdamW with linear warm-up over a tenth of the steps, then linear decay; gradients are clipped at 1.
     """
     torch, told = models_package("torch"), _told(ranker)
     torch.manual_seed(told.seed)
@@ -125,25 +124,17 @@ def train(base: Path, ranker: Ranker, given: Examples, into: Path) -> None:
     rows = np.arange(len(given.queries))
     orders = np.concatenate([rng.permutation(rows) for _ in range(told.epochs)])
     batches = [orders[start : start + told.batch] for start in range(0, len(orders), told.batch)]
-    optimiser = torch.optim.AdamW(model.network.parameters(), lr=told.rate, weight_decay=0.01)
-    warm = max(1, round(_WARM * len(batches)))
-    pace = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min((step + 1) / warm, (len(batches) - step) / max(1, len(batches) - warm))
-    )
-    model.network.train()
-    losses = []
-    for batch in tqdm(batches, desc=into.name, mininterval=10):
+
+    def loss_of(batch: Integers) -> Any:
         wrong = [rng.choice(given.others[row]) for row in batch]
         asked = [given.queries[row] for row in batch] * 2
         shown = [given.documents[place] for place in (*given.own[batch], *wrong)]
         right, other = relevance(model, asked, shown, ranker.length, ranker.precision).chunk(2)
-        loss = torch.nn.functional.softplus(other - right).mean()
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.network.parameters(), 1.0)
-        optimiser.step()
-        pace.step()
-        losses.append(float(loss.detach()))
+        return torch.nn.functional.softplus(other - right).mean()
+
+    model.network.train()
+    warm = round(0.1 * len(batches))
+    losses = descend([model.network], batches, loss_of, into.name, rate=told.rate, warm=warm)
     with new_folder(into) as made:
         model.network.save_pretrained(made)
         model.tokenizer.save_pretrained(made)

@@ -1,4 +1,4 @@
-"""How far the fairness of ranked lists hangs on the order of documents that a ranker scores alike."""
+"""How far the fairness of ranked lists depends on the order of documents that a ranker scores alike."""
 
 from __future__ import annotations
 

@@ -120,9 +120,8 @@ def confirmed_more(rng: np.random.Generator, resamples: int) -> Evidence:
 
 def written_more(study: Study) -> Evidence:
     """Table 3.4: of what a model wrote, more of the dissatisfying responses do what was asked for."""
-    said = (
-        "share of written responses that turn the user to dissatisfied less that to satisfied, as labelled by readers"
-    )
+    who = study.writer.who if study.writer else "nobody"
+    said = f"share of written responses that turn the user to dissatisfied less that to satisfied, by labels of {who}"
     counts = written_labels(study).groupby("asked for")[["turned", "labelled"]].sum()
     if len(counts) < 2 or not counts["labelled"].all():
         return Evidence(said, reason="nothing that was written has been labelled")

@@ -75,8 +75,9 @@ class _Recorder:
         wanted, writer = self._to_write(part), self.study.writer
         done = wanted["sample"].isin(self._written(part.name)["sample"]).sum()
         unit, run = f"responses ({_words(wanted)} to read)", partial(self._write, part)
-        lacks = self._lacks(writer.model, writer.endpoint) if writer else ()
-        return Step(f"written, {part.name}", unit, len(wanted), int(done), run, None, lacks)
+        size, model, endpoint = (writer.size, writer.model, writer.endpoint) if writer else (0, "", "")
+        lacks = _short(size, len(wanted), f"test samples of {part.name}") + self._lacks(model, endpoint)
+        return Step(f"written, {part.name}", unit, max(size, len(wanted)), int(done), run, None, lacks)
 
     def _to_write(self, part: Collection) -> pd.DataFrame:
         size = self.study.writer.size if self.study.writer else 0
@@ -134,7 +135,9 @@ class _Recorder:
             raise
 
     def _labelling(self, name: str, one: Estimator, part: Collection, setup: str) -> Step:
-        known, lacks = f"{name}, {part.name}, {setup}", self._lacks(one.model, one.endpoint)
+        there = part.part("test")["sample"].str.partition(":")[0].nunique()
+        short = _short(one.dialogues, there, f"test dialogues of {part.name}")
+        known, lacks = f"{name}, {part.name}, {setup}", short + self._lacks(one.model, one.endpoint)
         run = partial(self._label, name, one, part.name, setup)
         if self._held is None:
             size = len(part.part("valid")) + len(part.part("test"))
@@ -143,7 +146,7 @@ class _Recorder:
         done = len(wanted) - len(self._missing(name, one, wanted, setup))
         pace = measured.get(f"seconds a sample of {part.name}, {setup}")
         unit = f"samples ({_words(wanted)} to read)" if one.kind == "few-shot" else "samples"
-        return Step(known, unit, len(wanted), done, run, pace, lacks)
+        return Step(known, unit, None if short else len(wanted), done, run, pace, lacks)
 
     def _wanted(self, one: Estimator, name: str) -> pd.DataFrame:
         """The samples that an estimator is to label."""
@@ -248,6 +251,7 @@ class _Recorder:
             "batch": how.batch,
             "length": how.length,
             "rate": how.rate,
+            "precision": how.precision,
             "seed": SEED,
             "device": one.device,
         }
@@ -266,6 +270,11 @@ def example_dialogues(held: Collection) -> list[str]:
     pools = short[short["rating"] >= 4], short[short["rating"] < 3]
     drawn = [pool.iloc[rng.integers(len(pool))] for pool in pools]
     return [dialogue_text(row["users"], row["systems"]) for row in drawn]
+
+
+def _short(asked: int, there: int, what: str) -> tuple[str, ...]:
+    """What lacks where the config asks for more than there is."""
+    return (f"{asked:,} {what}; there are {there:,}",) if asked > there else ()
 
 
 def _words(samples: pd.DataFrame) -> str:

@@ -17,6 +17,7 @@ from equipoise.studies.satisfaction import data
 from equipoise.studies.satisfaction.annotation import Annotations
 from equipoise.studies.satisfaction.data import Collection, Level
 from equipoise.studies.satisfaction.prompts import INPUT, read_prompt
+from equipoise.systems.encoders import Precision
 from equipoise.systems.language_models import Device
 
 NOTEBOOK = "thesis_ch3_satisfaction"
@@ -66,7 +67,7 @@ class Writer:
     ``model``: a GGUF file or folder of a checkpoint, below the folder of models, or what ``endpoint`` calls it;
     ``about``: what the report calls it. ``prompt``: a text with ``{Input Dialogue}``. ``size``: test samples of each
     collection; 0 for all. ``tokens``: most of a response. ``annotations``: folder of what people are asked about them,
-    and answered; ``readers``: two annotators and a third who settles, or one reader.
+    and answered; ``readers``: two annotators and a third who settles, or one reader; ``who``: what these are.
     """
 
     model: str
@@ -78,6 +79,7 @@ class Writer:
     tokens: int = 100
     annotations: Path | None = None
     readers: int = 2
+    who: str = "people"
 
     def __post_init__(self) -> None:
         if self.readers not in (1, 2):
@@ -89,7 +91,8 @@ class Training:
     """How an encoder is fine-tuned, or a Hawkes process fitted.
 
     ``epochs``: passes over the training samples, up-sampled ones included; or else ``steps``. ``length``: tokens kept,
-    from the end. ``width``: dimensions of an exchange. ``penalty``: of the squared weights.
+    from the end. ``precision``: of an encoder's states. ``width``: dimensions of an exchange. ``penalty``: of the
+    squared weights.
     """
 
     epochs: int = 0
@@ -97,6 +100,7 @@ class Training:
     batch: int = 32
     length: int = 512
     rate: float = 2e-5
+    precision: Precision = "float32"
     width: int = 128
     penalty: float = 1e-4
 

@@ -22,8 +22,9 @@ from tqdm import tqdm
 
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.systems import models_package
-from equipoise.systems.encoders import load_model, token_states
+from equipoise.systems.encoders import Precision, load_model, token_states
 from equipoise.systems.language_models import Device
+from equipoise.systems.training import descend
 
 
 def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
@@ -66,6 +67,7 @@ def fine_tune_encoder(
     batch: int = 32,
     length: int = 64,
     rate: float = 5e-4,
+    precision: Precision = "float32",
     seed: int = 0,
     checkpoint: Path | None = None,
     device: Device = "cpu",
@@ -74,55 +76,38 @@ def fine_tune_encoder(
 
     ``folder``: of the base model. ``texts``: Training texts; of a long one the end counts. ``dissatisfied``: Their
     labels. ``wanted``: Texts to label. ``times``: Up-sampling of dissatisfied samples. ``steps``, ``batch``: Steps
-    of AdamW and samples in each: the same number whatever the up-sampling. ``length``: Tokens kept, from the end.
-    ``rate``: Highest learning rate, reached after a tenth of the steps and falling to 0. ``seed``: of the head and
-    of the order of the samples. ``checkpoint``: File to resume from, saved every 100 steps. Returns: Shaped (wanted,):
-    probability of dissatisfaction.
+    of AdamW and samples in each. ``length``: Tokens kept, from the end. ``rate``, ``checkpoint``: see
+    `equipoise.systems.training.descend`. ``precision``: of the states. ``seed``: of the head and of the
+    order of the samples. Returns: Shaped (wanted,): probability of dissatisfaction.
 
-    thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy. Repeats on one machine. A
-    checkpoint is read as tensors only, never unpickled.
+    thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy. Without dropout, as small
+    models underfit as they are. Repeats on one machine.
     """
     model = load_model(folder)
     torch = models_package("torch")
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    # in evaluation mode, without dropout: so small a model underfits as it is, and a resumed run repeats exactly
     network, tokenizer = model.network.to(device), model.tokenizer
+    network.set_attn_implementation("eager")  # whose gradients take half the time on a processor
     tokenizer.truncation_side = "left"
     head = torch.nn.Linear(network.config.hidden_size, 2).to(device)
-    parameters = [*network.parameters(), *head.parameters()]
-    optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.01)
-    held = {"network": network, "head": head, "optimiser": optimiser}
     order = np.resize(up_sampled(dissatisfied, times, np.random.default_rng(seed)), (steps, batch))
     labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64), device=device)
-    saved = (
-        torch.load(checkpoint, weights_only=True, map_location=device)
-        if checkpoint and checkpoint.is_file()
-        else {"step": 0}
-    )
-    for name in held.keys() & saved.keys():
-        held[name].load_state_dict(saved[name])
 
     def logits(part: Sequence[str]) -> Any:
         coded = tokenizer(list(part), padding=True, truncation=True, max_length=length, return_tensors="pt").to(device)
-        return head(network(**coded).last_hidden_state[:, 0])
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+            states = network(**coded).last_hidden_state
+        return head(states[:, 0].float())
 
-    for step in tqdm(range(saved["step"], steps), desc=f"fine-tuning x{times}", mininterval=10):
-        warm = max(1, steps // 10)
-        optimiser.param_groups[0]["lr"] = rate * min((step + 1) / warm, (steps - step) / (steps - warm))
-        loss = torch.nn.functional.cross_entropy(logits([texts[row] for row in order[step]]), labels[order[step]])
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimiser.step()
-        if checkpoint and ((step + 1) % 100 == 0 or step + 1 == steps):
-            state = {name: part.state_dict() for name, part in held.items()}
-            torch.save(state | {"step": step + 1}, checkpoint.with_suffix(".part"))
-            checkpoint.with_suffix(".part").replace(checkpoint)
+    def loss_of(rows: Integers) -> Any:
+        return torch.nn.functional.cross_entropy(logits([texts[row] for row in rows]), labels[rows])
+
+    descend([network, head], list(order), loss_of, f"fine-tuning x{times}", rate=rate, checkpoint=checkpoint)
     found = np.empty(len(wanted))
     by_length = np.argsort([len(text) for text in wanted], kind="stable")
     with torch.inference_mode():
-        for begin in range(0, len(wanted), 64):
+        for begin in tqdm(range(0, len(wanted), 64), desc=f"labelling x{times}", mininterval=10):
             part = by_length[begin : begin + 64]
             found[part] = torch.softmax(logits([wanted[row] for row in part]), dim=1)[:, 1].cpu().numpy()
     return found

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from equipoise.measures.agreement import cohen_kappa
 from equipoise.studies.satisfaction.claims import Run, by_collection, few_shot, fine_tuned
 from equipoise.studies.satisfaction.data import COLLECTIONS
 from equipoise.studies.satisfaction.estimates import Ends, Rates
@@ -49,18 +50,29 @@ def of_sources(study: Study) -> str:
     )
 
 
+def _agreed(study: Study, name: str) -> str:
+    """How far the annotators of a collection agree on what was written, and with its raters on what was there."""
+    asked = study.annotations(study.plain[name])
+    fits, satisfied = asked.agreement().values()
+    there = asked.settled[~asked.settled["written"]]
+    rated = cohen_kappa(there["satisfied"], ~there["dissatisfied"])
+    told = f"On {name} the two agree for {fits:.0f}% of these responses on whether they fit, and on satisfaction with a"
+    return f"{told} kappa of {satisfied:.2f}; with the ratings of the responses that were there, theirs is {rated:.2f}."
+
+
 def of_written(study: Study) -> list[str]:
     """Who wrote last responses, how many, and who read them."""
     if study.writer is None or study.writer.annotations is None:
         return ["The study has no last responses written."]
     table = written_labels(study)
-    readers = {1: "one reader", 2: "two annotators, and a third where they differ"}
+    readers = {1: "one reader", 2: "two annotators, and a third where they differ"}[study.writer.readers]
     way = "an endpoint" if study.writer.endpoint else "its chat template"
     writer = study.writer.about or study.writer.model
     return [
         f"Given the prompt of Figure 3.6 through {way}, {writer} wrote {table['written'].sum():,} responses; of "
-        f"{table['labelled'].sum():,} read by {readers[study.writer.readers]}, {table['turned'].sum():,} do what was "
+        f"{table['labelled'].sum():,} read by {readers} ({study.writer.who}), {table['turned'].sum():,} do what was "
         f"asked and {table['coherent'].sum():,} fit the dialogue.",
+        *(_agreed(study, name) for name in COLLECTIONS if study.writer.readers == 2),
         "They make up the test set CF." if study.counterfactuals == "written" else "They are in no test set.",
     ]
 
