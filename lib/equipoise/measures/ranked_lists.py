@@ -147,8 +147,6 @@ def lay_out(
     """Lay runs (columns run, topic, document, rank, score) and qrels (topic, document, level) out in arrays."""
     run, names = numbered(runs["run"])
     own_topic, own_topics = numbered(runs["topic"])
-    if not each_once(pd.Series(run), pd.Series(own_topic), runs["document"]):
-        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
     if qrels.empty:
         raise ValueError("the qrels judge no document")
     refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
@@ -166,8 +164,13 @@ def lay_out(
         row = row[at]
     every = np.array_equal(row, np.arange(len(runs)))  # to take all of the texts would make each anew
     document, documents = numbered(runs["document"] if every else runs["document"].iloc[row])
+    listed, cells = run, len(names) * len(topics) * len(documents)
     run, topic = run[row], topic[row]
     number = topic * len(documents) + document
+    dense = every and cells <= 4 * len(row)  # so that each document of each list can be counted
+    once = dense and np.bincount(run * len(topics) * len(documents) + number, minlength=1).max() < 2
+    if not once and not each_once(pd.Series(listed), pd.Series(own_topic), runs["document"]):
+        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
     present = np.zeros((len(names), len(topics)), dtype=np.bool_)
     present[run, topic] = True
     if order == "score":

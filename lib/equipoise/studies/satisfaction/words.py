@@ -57,7 +57,8 @@ def _agreed(study: Study, name: str) -> str:
     there = asked.settled[~asked.settled["written"]]
     rated = cohen_kappa(there["satisfied"], ~there["dissatisfied"])
     told = f"On {name} the two agree for {fits:.0f}% of these responses on whether they fit, and on satisfaction with a"
-    return f"{told} kappa of {satisfied:.2f}; with the ratings of the responses that were there, theirs is {rated:.2f}."
+    own = "on the responses that were there, their labels and the ratings of the data have one of"
+    return f"{told} kappa of {satisfied:.2f} (0 is chance, 1 complete); {own} {rated:.2f}."
 
 
 def of_written(study: Study) -> list[str]:
