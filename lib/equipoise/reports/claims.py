@@ -26,7 +26,7 @@ KINDS = {
 VERDICTS = {
     "holds": "the interval allows nothing that would contradict it",
     "contradicted": "the interval, widened to 99 %, allows only what contradicts it",
-    "undecided": "the interval allows both",
+    "undecided": "the interval, or the wider one, allows both",
     "not testable": "what it speaks of is not in the data at hand",
 }
 STATED = ["claim", "artefact", "kind", "statement", "quote", "place", "contradicted_if"]
