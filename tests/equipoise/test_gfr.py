@@ -200,7 +200,10 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ({"absent": "nan"}, "absent is .*; wanted one of"),
         ({"similarities": {"ordinal": ("euclid",)}}, "similarities is .*euclid.*; wanted"),
         ({"similarities": {"nominal": ("jsd",)}}, "no divergence is given for ordinal"),
-        ({"similarities": {"nominal": ("nmd",), "ordinal": ("nmd",)}}, "nmd would depend on the order of nominal groups"),
+        (
+            {"similarities": {"nominal": ("nmd",), "ordinal": ("nmd",)}},
+            "nmd would depend on the order of nominal groups",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], complaint: str) -> None:

@@ -130,5 +130,7 @@ def test_an_order_that_groups_do_not_have_is_not_measured() -> None:
     assert by_topic(ir.AWRF(distance="nmd") @ 1)["t1"] == pytest.approx(0.25 - 0.25)
     ir.groups("KIND", PAGES)
     for wanted in ("AWRF(groups='KIND',distance='rnod')@3", "GFR(groups='KIND',nominal='rnod')@3"):
-        with pytest.raises(ValueError, match=r"rnod would depend on the order of nominal groups; take (l1, )?jsd or nvd"):
+        with pytest.raises(
+            ValueError, match=r"rnod would depend on the order of nominal groups; take (l1, )?jsd or nvd"
+        ):
             by_topic(ir_measures.parse_measure(wanted))

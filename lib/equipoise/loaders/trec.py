@@ -76,7 +76,9 @@ def _quick_run(content: bytes) -> pd.DataFrame | None:
     rank, score = table["rank"], quick_numbers(table["score"])
     if score is None or not pc.all(pc.ascii_is_decimal(rank)).as_py() or pc.max(pc.binary_length(rank)).as_py() > 9:
         return None
-    return quick_frame(table, ["topic", "document"], rank=pc.cast(rank, pa.int64()).to_numpy(), score=score)
+    numbers = {"rank": pc.cast(rank, pa.int64()).to_numpy(), "score": score}
+    table, rank = table.select(["topic", "document"]), None  # the other texts are let go: they take as much again
+    return quick_frame(table, ["topic", "document"], **numbers)
 
 
 def _text_run(content: bytes, file: Path) -> pd.DataFrame:
