@@ -134,7 +134,7 @@ def test_studies_import_the_library_and_never_each_other() -> None:
                 continue
             where = f"{path.relative_to(LIBRARY)} imports {name}"
             assert own[0] == "studies", where
-            assert parts[1] in (own[1], "recording", "config"), where
+            assert parts[1] in (own[1], "recording", "config", "training"), where
             assert parts[-1] != "record" or own[-1] == "record.py", f"{where}, a recorder"
 
 
@@ -192,7 +192,7 @@ LARGEST_FILE = 400
 # from a study), formats and annotators (1,500), what was seen and the front door (700), comparisons and ir_measures
 # (1,000), Arrow (500), the family of GFR, worst cases and outcomes (850): issues 16, 19 and 20.
 LIBRARY_CODE = 14_200
-ALL_CODE = 26_250  # notebooks count too, so that nothing is won by moving a line from a study into one, or back
+ALL_CODE = 26_270  # notebooks count too, so that nothing is won by moving a line from a study into one, or back
 DOCSTRINGS_PER_CODE = 0.55
 
 

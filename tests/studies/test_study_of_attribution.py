@@ -48,7 +48,9 @@ def lists(form: str, retriever: int) -> list[dict[str, Any]]:
         few = passages[: DEPTH - 1] if number > QUESTIONS else passages  # too few
         key = {"query_id": number} if form == "ms-marco-qa" else {"id": f"q{number}"}
         names = ("query", "answers", "passages") if form == "ms-marco-qa" else ("question", "answers", "passages")
-        line = key | dict(zip(names, (f"what is lake {number} called", [f"Ura{number}"], few), strict=True))
+        line: dict[str, Any] = key | dict(
+            zip(names, (f"what is lake {number} called", [f"Ura{number}"], few), strict=True)
+        )
         found.append({("ctxs" if form == "dpr" and name == "passages" else name): one for name, one in line.items()})
     return found
 

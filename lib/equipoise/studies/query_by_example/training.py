@@ -26,8 +26,8 @@ from numpy.random import Generator
 from equipoise.arrays import Integers
 from equipoise.studies.query_by_example import neural
 from equipoise.studies.query_by_example.neural import Checkpoint, Projection, States, Texts
+from equipoise.studies.training import descend
 from equipoise.systems.encoders import Floats32
-from equipoise.systems.training import descend
 
 
 def batches(rows: int, batch: int, epochs: int, rng: Generator) -> list[Integers]:

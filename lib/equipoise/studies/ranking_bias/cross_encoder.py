@@ -28,9 +28,9 @@ from tqdm import tqdm
 from equipoise.arrays import Floats, Integers
 from equipoise.studies.ranking_bias.data import BiasCollection
 from equipoise.studies.ranking_bias.study import Ranker, Training
+from equipoise.studies.training import descend
 from equipoise.systems import models_package, rankers
 from equipoise.systems.encoders import Floats32, Model, load_model
-from equipoise.systems.training import descend
 from equipoise.writing import new_folder, write_files
 
 BLOCK = 100

@@ -97,10 +97,8 @@ class _Recorder:
         writer, path, wanted = self.study.writer, self.study.record / "written.csv", self._to_write(part)
         if writer is None:
             return
-        prompt, left = (
-            read_prompt(writer.prompt, [INPUT]),
-            wanted[~wanted["sample"].isin(self._written(part.name)["sample"])],
-        )
+        prompt = read_prompt(writer.prompt, [INPUT])
+        left = wanted[~wanted["sample"].isin(self._written(part.name)["sample"])]
         settings = settings_of(
             seed=SEED,
             models=self._models(writer.model, writer.endpoint),
@@ -233,30 +231,19 @@ class _Recorder:
         folder = (self.models or Path()) / one.model
         if one.kind == "hawkes":
             features = state_features(folder, how.length) if one.model else None
-            found: dict[str, Any] = {
-                "width": how.width,
-                "steps": steps,
-                "rate": how.rate,
-                "penalty": how.penalty,
-                "seed": SEED,
-            }
-            return fit_hawkes(train, times=times, features=features, **found).probability(samples)
+            found: dict[str, Any] = {"width": how.width, "rate": how.rate, "penalty": how.penalty}
+            fitted = fit_hawkes(train, times=times, features=features, steps=steps, seed=SEED, **found)
+            return fitted.probability(samples)
         self.work.mkdir(parents=True, exist_ok=True)
         shown = one.exchanges or None
         texts, wanted = (
             [dialogue_text(row.users, row.systems, shown) for row in some.itertuples()] for some in (train, samples)
         )
         kept = self.work / f"{name}-{part.name}-{setup.replace(' ', '-').replace('/', '')}.pt"
-        settings: dict[str, Any] = {
-            "batch": how.batch,
-            "length": how.length,
-            "rate": how.rate,
-            "precision": how.precision,
-            "seed": SEED,
-            "device": one.device,
-        }
+        settings: dict[str, Any] = {"batch": how.batch, "length": how.length, "rate": how.rate, "device": one.device}
+        settings |= {"times": times, "steps": steps, "precision": how.precision, "seed": SEED}
         labels = train["dissatisfied"].tolist()
-        return fine_tune_encoder(folder, texts, labels, wanted, times=times, steps=steps, checkpoint=kept, **settings)
+        return fine_tune_encoder(folder, texts, labels, wanted, checkpoint=kept, **settings)
 
 
 def example_dialogues(held: Collection) -> list[str]:

@@ -21,10 +21,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from tqdm import tqdm
 
 from equipoise.arrays import Booleans, Floats, Integers
+from equipoise.studies.training import descend
 from equipoise.systems import models_package
 from equipoise.systems.encoders import Precision, load_model, token_states
 from equipoise.systems.language_models import Device
-from equipoise.systems.training import descend
 
 
 def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
@@ -77,7 +77,7 @@ def fine_tune_encoder(
     ``folder``: of the base model. ``texts``: Training texts; of a long one the end counts. ``dissatisfied``: Their
     labels. ``wanted``: Texts to label. ``times``: Up-sampling of dissatisfied samples. ``steps``, ``batch``: Steps
     of AdamW and samples in each. ``length``: Tokens kept, from the end. ``rate``, ``checkpoint``: see
-    `equipoise.systems.training.descend`. ``precision``: of the states. ``seed``: of the head and of the
+    `equipoise.studies.training.descend`. ``precision``: of the states. ``seed``: of the head and of the
     order of the samples. Returns: Shaped (wanted,): probability of dissatisfaction.
 
     thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy. Without dropout, as small

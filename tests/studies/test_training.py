@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'equipoise[models]'")
 
-from equipoise.systems.training import descend  # noqa: E402
+from equipoise.studies.training import descend  # noqa: E402
 
 RATE, ROWS = 0.05, np.arange(48).reshape(12, 4) % 16
 
@@ -68,7 +68,12 @@ def test_what_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     network, loss_of = setting()
     torch.manual_seed(99)
     taken: list[Any] = []
-    again = descend([network], plan, lambda rows: taken.append(1) or loss_of(rows), "t", rate=RATE, checkpoint=kept)
+
+    def counted(rows: Any) -> Any:
+        taken.append(rows)
+        return loss_of(rows)
+
+    again = descend([network], plan, counted, "t", rate=RATE, checkpoint=kept)
     assert len(taken) == 50
     assert again == whole
     assert all(torch.equal(one, other) for one, other in zip(last, network.parameters(), strict=True))
