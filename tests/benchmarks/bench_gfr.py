@@ -82,7 +82,7 @@ def plain_loop(collection: dict[str, Any], topics: int) -> dict[tuple[str, str],
 
 
 def test_gfr_plain_loop(benchmark: Any, collection: dict[str, Any]) -> None:
-    scores = benchmark.pedantic(plain_loop, (collection, LOOPED), rounds=3)
+    scores = benchmark.pedantic(plain_loop, (collection, LOOPED), rounds=8)
     took["loop"] = benchmark.stats["min"] / (RUNS * LOOPED)
     assert len(scores) == RUNS * LOOPED
 
@@ -91,7 +91,7 @@ def test_gfr_vectorised(benchmark: Any, collection: dict[str, Any]) -> None:
     table = benchmark.pedantic(
         gfr_table,
         kwargs={**collection, "cutoff": DOCUMENTS, "similarities": {"ordinal": ("rnod",)}, "least_seen": 0},
-        rounds=3,
+        rounds=8,
     )
     took["vectorised"] = benchmark.stats["min"] / (RUNS * TOPICS)
     ours = table.set_index(["run", "topic", "measure"])["value"]
