@@ -73,7 +73,7 @@ def of_written(study: Study) -> list[str]:
         f"Given the prompt of Figure 3.6 through {way}, {writer} wrote {table['written'].sum():,} responses; of "
         f"{table['labelled'].sum():,} read by {readers} ({study.writer.who}), {table['turned'].sum():,} do what was "
         f"asked and {table['coherent'].sum():,} fit the dialogue.",
-        *(_agreed(study, name) for name in COLLECTIONS if study.writer.readers == 2),
+        *(_agreed(study, name) for name in COLLECTIONS if study.writer.readers == 2 and table["labelled"].all()),
         "They make up the test set CF." if study.counterfactuals == "written" else "They are in no test set.",
     ]
 
