@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner, Result
 
-from equipoise.cli import main
+from equipoise_cli import main
 
 
 def called(*words: object, **how: bool) -> Result:

@@ -11,7 +11,7 @@ from hypothesis import settings
 import small_repository
 from chat_server import Behaviour, Server
 from chromium import PROGRAM, Browser
-from equipoise import project
+from equipoise_compendium import project
 
 mpl.use("Agg")
 # the same examples at every run: a test that passes here passes on the next machine
@@ -62,7 +62,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Replace running a notebook by reading its last cell: JSON with what the run would have left."""
-    monkeypatch.setattr("equipoise.reports.build._papermill", small_repository.pretend)
+    monkeypatch.setattr("equipoise_compendium.build._papermill", small_repository.pretend)
     small_repository.script(root)
     return root
 

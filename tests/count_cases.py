@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 import pytest
 
-from equipoise import project
+from equipoise_compendium import project
 
 PATH = project.root() / "data" / "reliability.csv"
 

@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from equipoise import project
-from equipoise.reports import build, staging
-from equipoise.site import pages
+from equipoise_compendium import build, project, staging
+from equipoise_compendium.site import pages
 from small_repository import digest, make, pretend, put
 
 STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir"}

@@ -16,15 +16,14 @@ from typing import Any
 
 import pandas as pd
 
-import equipoise.cli.outputs
-import equipoise.measures.gfrc2
-import equipoise.parquet_folders  # noqa: F401
-from equipoise import project
-from equipoise.cli import main
-from equipoise.conversations import harvest as harvesting
-from equipoise.conversations.endpoint import Endpoint
-from equipoise.loaders.recorded_conversations import harvest_transcripts, read_harvest
+import equipoise_cli.outputs
+import equipoise_cli.parquet_folders  # noqa: F401
 from equipoise.loaders.transcripts import format_transcripts
+from equipoise_cli import harvest as harvesting
+from equipoise_cli import main
+from equipoise_compendium import project
+from equipoise_studies.recorded_conversations import harvest_transcripts, read_harvest
+from equipoise_studies.systems.endpoint import Endpoint
 
 KILLED = -9
 DATA = project.root() / "data"

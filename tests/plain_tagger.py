@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from equipoise.studies.ranking_bias.substitution import Token
+from equipoise_studies.ranking_bias.substitution import Token
 
 
 def plain_tagger(texts: Iterable[str]) -> Iterator[list[Token]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import nbformat
 
-from equipoise import project
+from equipoise_compendium import project
 
 PARAMETERS = """\
 size: int = 3  # how many rows
@@ -22,7 +22,7 @@ label: str = "a"  # a word
 BODY = """\
 from typing import Literal
 import pandas as pd
-from equipoise.reports.report import Report
+from equipoise_compendium.report import Report
 """
 TABLE = """\
 report = Report("example")

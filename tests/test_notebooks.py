@@ -8,9 +8,8 @@ import pytest
 from pytest_notebook.nb_regression import NBRegressionFixture
 
 import reading
-from equipoise import project
-from equipoise.reports import notebooks, provenance
-from equipoise.reports.provenance import REPORT_FOLDER_VARIABLE
+from equipoise_compendium import notebooks, project, provenance
+from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 
 NOTEBOOKS = notebooks.find_notebooks()
 

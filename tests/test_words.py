@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from equipoise import project
-from equipoise.site.pages import pages
+from equipoise_compendium import project
+from equipoise_compendium.site.pages import pages
 
 SILENT = {"code", "pre", "math", "script", "style"}
 IDENTIFIER = re.compile(r"(?<![\w./#-])(?:[A-Za-z]\w*_\w+|[a-z]{2,}[A-Z]\w*)(?![\w/])")

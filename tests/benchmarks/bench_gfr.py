@@ -21,7 +21,7 @@ import pytest
 from equipoise.attributes import AttributeSet
 from equipoise.divergences import rnod
 from equipoise.measures.gfr import gfr_table
-from equipoise.parquet_folders import cluster, score_parts
+from equipoise_cli.parquet_folders import cluster, score_parts
 
 TOPICS, DOCUMENTS, RUNS, LOOPED = 1000, 100, 20, 20
 SIZE = AttributeSet("SIZE", "ordinal", ("1", "2", "3", "4"), np.ones(4))

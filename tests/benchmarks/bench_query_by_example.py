@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.studies.query_by_example.interpolation import ALPHAS, interpolate, z_scale
-from equipoise.studies.query_by_example.tilde import (
+from equipoise_studies.query_by_example.interpolation import ALPHAS, interpolate, z_scale
+from equipoise_studies.query_by_example.tilde import (
     matched_term_scores,
     term_weights,
     tilde_query_likelihood,
     token_counts,
 )
-from equipoise.systems.lexical import Collection, bm25, jelinek_mercer
+from equipoise_studies.systems.lexical import Collection, bm25, jelinek_mercer
 from small_berts import small_bert
 
 VOCABULARY, DOCUMENTS, QUERIES, LENGTH = 30_522, 1_000, 34, 200
@@ -117,7 +117,7 @@ def test_documents_encoded_a_second(benchmark: Any, tmp_path: Path) -> None:
     """A BERT of SPLADE-tiny's shape with random weights: its speed is that of the real one."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(str, range(4, VOCABULARY))]
     small_bert(tmp_path, pieces, hidden_size=128, num_hidden_layers=2, intermediate_size=512)
-    from equipoise.studies.query_by_example import neural
+    from equipoise_studies.query_by_example import neural
 
     checkpoint = neural.load_checkpoint(tmp_path)
     rng = np.random.default_rng(4)

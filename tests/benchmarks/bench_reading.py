@@ -92,7 +92,7 @@ def child(*command: object) -> tuple[float, str]:
 def equipoise(*arguments: object) -> tuple[float, float]:
     """Seconds of the processor, and largest size in MB, of a command; NaN where Linux does not tell it."""
     code = (
-        "from pathlib import Path\nfrom equipoise.cli import main\nmain(standalone_mode=False)\n"
+        "from pathlib import Path\nfrom equipoise_cli import main\nmain(standalone_mode=False)\n"
         "print(Path('/proc/self/status').read_text())"  # what getrusage tells counts what started the process, too
     )
     taken, told = child(sys.executable, "-c", code, *arguments)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
-from equipoise.studies.satisfaction.accuracy import SCORES, binary_scores
-from equipoise.studies.satisfaction.robustness import robustness_curve
+from equipoise_studies.satisfaction.accuracy import SCORES, binary_scores
+from equipoise_studies.satisfaction.robustness import robustness_curve
 from timed import best_of
 
 CORRECT, SIZE = np.array([789, 19, 14]), np.array([811, 40, 524])

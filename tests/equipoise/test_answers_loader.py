@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.answer_modes import MODES
-from equipoise.cli import main
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import score_attribution
 from equipoise.problems import InputError
+from equipoise_cli import main
 
 ROW = {
     "question": "q1",

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import called
-from equipoise import catalogue, declare, divergences, project
+from equipoise import catalogue, declare, divergences
 from equipoise.measures import gfrc, rank_overlap, ranking_bias
+from equipoise_compendium import project
 
 MEASURES = catalogue.MEASURES
 BY_NAME = {measure.name: measure for measure in MEASURES}

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from equipoise.cli import main
-from equipoise.loaders.rag_answers import read_answer_files
 from equipoise.measures.attribution import score_attribution
 from equipoise.measures.attribution.citation_styles import STYLES, in_brackets, style_counts, style_of
 from equipoise.problems import InputError, Note
+from equipoise_cli import main
+from equipoise_cli.loaders.rag_answers import read_answer_files
 
 UP = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 WRITTEN: dict[str, Callable[[str], str]] = {

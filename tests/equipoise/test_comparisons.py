@@ -12,7 +12,6 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.power import FTestAnovaPower
 
-from equipoise import project
 from equipoise.problems import Note
 from equipoise.statistics import (
     compare_pairs,
@@ -28,6 +27,7 @@ from equipoise.statistics import (
 )
 from equipoise.statistics.agreement_of_measures import kendall, top_weighted_tau
 from equipoise.statistics.pairs import largest_differences, residual_variance
+from equipoise_compendium import project
 from random_scores import random_scores
 
 REFERENCES = project.root() / "tests" / "references"

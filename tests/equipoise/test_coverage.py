@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from equipoise.cli import main
 from equipoise.coverage import Seen, Unseen, gathered, judge, summaries
 from equipoise.measures.attribution import score_attribution
 from equipoise.measures.gfr import gfr_table
 from equipoise.measures.ranking_bias import score_ranking_bias
 from equipoise.problems import InputError
+from equipoise_cli import main
 
 RUN = "".join(f"t{topic} Q0 d{n} {n} {9 - n} bm25\n" for topic in (1, 2) for n in range(1, 6))
 TEXTS = {"d1": '"He," said he.', "d2": "Rain, and rain.", "d3": "Her book.", "d4": "She left.", "d5": "Snow."}

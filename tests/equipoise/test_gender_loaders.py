@@ -13,11 +13,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from equipoise.loaders import cocktail, documents, gender_terms, registry
+from equipoise.loaders import documents, gender_terms
 from equipoise.measures.ranking_bias import TermGroups, count_terms
 from equipoise.problems import InputError
-from equipoise.studies.ranking_bias import data as bias_collections
-from equipoise.studies.ranking_bias import grepbiasir
+from equipoise_compendium import registry
+from equipoise_studies.collections import cocktail
+from equipoise_studies.ranking_bias import data as bias_collections
+from equipoise_studies.ranking_bias import grepbiasir
 
 
 def upstream(item: str, path: str) -> Path:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from chat_server import Behaviour, Server, send
 from commands import called
-from equipoise.conversations.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
-from equipoise.conversations.harvest import Topic, harvest
-from equipoise.conversations.keys import kept_out, tells
-from equipoise.loaders.recorded_conversations import parse_record
+from equipoise_cli.harvest import Topic, harvest
+from equipoise_studies.recorded_conversations import parse_record
+from equipoise_studies.systems.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
+from equipoise_studies.systems.keys import kept_out, tells
 
 KEY = "sk-Proj/4bQz_9Lm+Xw2Rk7TfVh8Yc3Nd6Gj1Pa5Se0U"
 PART = 12  # letters and digits of a key that may never be seen in a row

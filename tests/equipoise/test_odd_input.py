@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from equipoise import options
-from equipoise.cli import main
-from equipoise.conversations.harvest import read_topics
 from equipoise.declare import from_text
 from equipoise.problems import Note
+from equipoise_cli import main
+from equipoise_cli.harvest import read_topics
 from good_files import ANSWER, COMMANDS, FILES, READ, RUN, TEXTS, frame, lay, lines, parquet
 
 

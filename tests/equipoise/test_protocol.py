@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise import project
-from equipoise.conversations.harvest import judge_answer
-from equipoise.loaders.recorded_conversations import parse_record, read_harvest
 from equipoise.measures.protocol import shares
-from equipoise.studies.pilot.tables import (
+from equipoise_cli.harvest import judge_answer
+from equipoise_compendium import project
+from equipoise_studies.pilot.tables import (
     changed_topics,
     failures_after_useful,
     failures_in_sequence,
@@ -25,6 +24,7 @@ from equipoise.studies.pilot.tables import (
     statistics_of_counts,
     worst_of_trials,
 )
+from equipoise_studies.recorded_conversations import parse_record, read_harvest
 
 
 def outcomes(cells: dict[str, list[str]]) -> pd.DataFrame:

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.attributes import AttributeSet
-from equipoise.loaders import registry
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run, read_runs
 from equipoise.measures.gfr import gfr_table
 from equipoise.problems import InputError
-from equipoise.studies.pilot.data import Pack, read_pack
+from equipoise_compendium import registry
+from equipoise_studies.pilot.data import Pack, read_pack
 
 RUN = "M002 Q0 d1 1 12.5 bm25\nM002 Q0 d2 2 1e-3 bm25\nM003 Q0 d1 1 -4 bm25\n"
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chromium import Browser, Page
-from equipoise import project
+from equipoise_compendium import project
 
 SITE = project.root() / "reports" / "site"
 LOOKS = [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")]

@@ -16,10 +16,10 @@ import pytrec_eval
 
 import equipoise
 from commands import called
-from equipoise.cli import main, shared
-from equipoise.loaders.held_files import read_groups, read_judgements, run_names
 from equipoise.problems import InputError, Note
 from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs
+from equipoise_cli import main, shared
+from equipoise_cli.loaders.held_files import read_groups, read_judgements, run_names
 
 door: Any = equipoise  # its names come when they are first used
 RUN = {"q1": {"d1": 1.5, "d2": 3.0, "d3": 1.5}, "q2": {"d2": 0.5, "d4": 0.25}}

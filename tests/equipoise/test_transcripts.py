@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise import project
 from equipoise.attributes import AttributeSet, attribute_sets, read_attributes
-from equipoise.loaders.fairweb_conversations import parse_fairweb, read_fairweb
 from equipoise.loaders.transcripts import (
     Annotation,
     Line,
@@ -29,6 +27,8 @@ from equipoise.loaders.transcripts import (
 )
 from equipoise.nuggets import nugget_table, read_nuggets
 from equipoise.problems import InputError
+from equipoise_cli.loaders.fairweb_conversations import parse_fairweb, read_fairweb
+from equipoise_compendium import project
 
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
 TEXT = """##### T1

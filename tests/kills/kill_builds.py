@@ -40,7 +40,7 @@ class Clone:
 
 
 def start(root: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "equipoise.cli", "build", "--jobs", "2"]
+    command = [sys.executable, "-m", "equipoise_cli", "build", "--jobs", "2"]
     with (root / "said").open("wb") as said:
         return subprocess.Popen(command, cwd=root, env=environment, stdout=said, stderr=said, start_new_session=True)  # noqa: S603
 

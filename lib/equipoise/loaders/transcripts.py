@@ -42,10 +42,9 @@ import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.declare import checked
-from equipoise.files import decoded, parse_number, read_bytes, read_text, stem
+from equipoise.files import parse_number, read_text, stem
 from equipoise.options import Units
 from equipoise.problems import Problems, shown
-from equipoise.writing import write_files
 
 _NOTE = re.compile(
     r"""(\#L) ([0-9]{1,3}) \b .*
@@ -311,27 +310,6 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
                     parts += [f"#ENTITY: {note.entity}\n"] if note.entity else []
                     parts += [f"#WORDS: {note.words}\n"] if note.words != 1 else []
     return "".join(parts)
-
-
-def add_transcripts(path: Path, transcripts: Iterable[Transcript], *, force: bool = False) -> tuple[int, int]:
-    """Write the conversations that a file lacks behind those that it has, which stay as they are, edited or not.
-
-    Returns how many were written, and how many were there. Only by ``force`` is a file that holds no transcripts begun
-    anew.
-    """
-    every = list(transcripts)
-    whole = format_transcripts(every)
-    old = read_bytes(path) if path.exists() else b""
-    if not is_transcript(old):
-        if old and not force:
-            raise ValueError(f"{path} holds no transcripts: name another file")
-        write_files({path: whole})
-        return len(every), 0
-    there = {tuple(words[1:3]) for line in decoded(old, path).split("\n") if (words := line.split())[:1] == ["#####"]}
-    added = [made for made in every if (made.topic, made.run) not in there]
-    if added:
-        write_files({path: old + b"\n" * (not old.endswith(b"\n")) + format_transcripts(added).encode()})
-    return len(added), len(every) - len(added)
 
 
 @checked

@@ -226,11 +226,10 @@ def gfrc(
 
     Examples
     --------
-    >>> from equipoise import project
     >>> from equipoise.attributes import read_attributes
     >>> from equipoise.nuggets import read_nuggets
-    >>> sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
-    >>> movies = read_nuggets(project.data("conversations", "M002.csv"), sets)
+    >>> sets = read_attributes("data/attributes/fairweb_movies.yaml")
+    >>> movies = read_nuggets("data/conversations/M002.csv", sets)
     >>> gfrc(movies, sets).round(4).head(5)
           run topic attribute measure   value
     0  bing-1  M002                 R  0.0143

@@ -150,11 +150,10 @@ def gfrc2(
 
     Examples
     --------
-    >>> from equipoise import project
     >>> from equipoise.attributes import read_attributes
     >>> from equipoise.nuggets import read_nuggets
-    >>> sets = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
-    >>> gfrc2(read_nuggets(project.data("conversations", "R112.csv"), sets), sets).round(6).head(4)
+    >>> sets = read_attributes("data/attributes/fairweb_researchers.yaml")
+    >>> gfrc2(read_nuggets("data/conversations/R112.csv", sets), sets).round(6).head(4)
                     run topic attribute measure     value
     0  COPWA-CS-QD-MN-2  R112              EGNP  0.001728
     1  COPWA-CS-QD-MN-2  R112   PRONOUN     EGF  0.003875

@@ -1,1 +1,0 @@
-"""Holding conversations with a chat system, and the records of them."""

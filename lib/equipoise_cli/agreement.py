@@ -1,0 +1,49 @@
+"""The command that compares two annotators."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.outputs import NUGGETS, SCORES, refuse_outputs
+from equipoise_cli.shared import FILE, samples, takes_output, write
+
+
+@click.command(
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise.measures.agreement.annotator_agreement")],
+    epilog=samples("NUGGETS", "--attributes"),
+)
+@click.argument("first", type=FILE)
+@click.argument("second", type=FILE)
+@click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
+@click.option("--unmatched", type=FILE, help="Also write the nuggets that one annotator alone has found.")
+@takes_output
+def agreement(
+    first: Path, second: Path, attributes: Path, unmatched: Any, output: Any, force: bool, **options: Any
+) -> None:
+    """Agreement of two annotators, whose nugget tables are FIRST and SECOND, and what it leaves of each score.
+
+    Alpha and kappa of levels and groups of the nuggets that both have found, how many only one has, and, for every
+    conversation, R, GF, GFRC, EGNP, EGF and GFRC2 by each annotator with the interval over both of them.
+    """
+    outputs = {"-o": (output, SCORES), "--unmatched": (unmatched, NUGGETS)}
+    refuse_outputs(outputs, [first, second, attributes], force=force)
+    from equipoise.attributes import read_attributes
+    from equipoise.measures.agreement import annotator_agreement, unmatched_nuggets
+    from equipoise.nuggets import read_nuggets
+    from equipoise.problems import Note, together
+
+    sets = read_attributes(attributes)
+    tables = together(partial(read_nuggets, file, sets) for file in (first, second))
+    found = {output: annotator_agreement(*tables, sets, **options)}
+    if unmatched is not None:
+        with warnings.catch_warnings():  # said above
+            warnings.simplefilter("ignore", Note)
+            found[unmatched] = unmatched_nuggets(*tables)
+    write(found)

@@ -1,0 +1,189 @@
+"""Commands for conversations of one's own: hold them, write them down, make their nuggets, start a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.outputs import ANY, NUGGETS, TRANSCRIPT, refuse_outputs
+from equipoise_cli.shared import FILE, FORCE, samples, takes_output, write
+
+ENDPOINT = ("key_variable", "timeout", "tries", "pause")
+ASKED = "equipoise_studies.systems.endpoint"
+FORMS = ["fairweb", "harvest", "openai", "sharegpt", "wildchat", "mtrag", "ikat", "ikat-run"]
+
+
+def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
+    """Add conversations to a file of transcripts, and say so."""
+    from equipoise_cli.transcript_files import add_transcripts
+
+    added, there = add_transcripts(path, conversations, force=force)
+    kept = f"; {there} were there, and are left as they are" if there else ""
+    click.echo(f"{added} conversations written to {path}{kept}", err=True)
+
+
+@click.command(
+    cls=DeclaredCommand,
+    declared=[
+        Declared("equipoise_cli.harvest.harvest"),
+        Declared(f"{ASKED}.Sampling"),
+        Declared(f"{ASKED}.Endpoint", only=ENDPOINT),
+    ],
+    epilog=samples("--topics"),
+)
+@click.option("--topics", required=True, type=FILE, help="CSV: topic,type,request,format,site.")
+@click.option("--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint.")
+@click.option("--model", required=True, help="Name of the model.")
+@click.option("-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines.")
+@click.option("--transcripts", type=FILE, help="Also write transcripts to annotate, behind those that are there.")
+@FORCE
+def harvest(
+    topics: Path,
+    endpoint: str,
+    model: str,
+    output: Path,
+    transcripts: Any,
+    force: bool,
+    trials: int,
+    rounds: int,
+    session: Any,
+    parallel: int,
+    note: str,
+    **given: Any,
+) -> None:
+    """Hold conversations about TOPICS with a chat system, by the two-round protocol or in more rounds; record them.
+
+    Run it again with the same record to go on after an interruption. A file that is no record of the same settings is
+    never written over, nor is a transcript that is there: conversations that it lacks are added at its end.
+    """
+    refuse_outputs({"-o": (output, ANY), "--transcripts": (transcripts, TRANSCRIPT)}, [topics], force=force)
+    from tqdm import tqdm
+
+    from equipoise_cli import harvest as harvesting
+    from equipoise_studies.recorded_conversations import harvest_transcripts, read_harvest
+    from equipoise_studies.systems.endpoint import Endpoint, Sampling
+
+    server = Endpoint(endpoint, model, **{name: given.pop(name) for name in ENDPOINT})
+    shown = partial(tqdm, unit="session", file=sys.stderr)
+    settings: dict[str, Any] = {"trials": trials, "rounds": rounds, "session": session, "parallel": parallel}
+    settings |= {"sampling": Sampling(**given), "note": note, "progress": shown}
+    try:
+        asked = harvesting.harvest(harvesting.read_topics(topics), server, output, **settings)
+    except harvesting.HarvestError as error:
+        raise click.ClickException(str(error)) from None
+    turns = read_harvest(output)
+    if transcripts is not None:
+        _add(transcripts, harvest_transcripts(turns), force)
+    click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
+
+
+@click.command(
+    "transcripts",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise_cli.loaders.fairweb_conversations.read_fairweb")],
+    epilog=samples("FILES", "FILES of FairWeb"),
+)
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
+@click.option("--from", "form", type=click.Choice(["auto", *FORMS]), default="auto", help="Format of the files.")
+@click.option("--topics", type=FILE, help="Topics with the user's utterances, for an iKAT run.")
+@click.option("--run", "name", help="What the run is called.  [as the file says, or by its name]")
+@FORCE
+def write_transcripts(
+    files: tuple[Path, ...], form: str, topics: Any, name: Any, marks: Any, output: Path, force: bool
+) -> None:
+    """Write conversations in FILES as transcripts to annotate.
+
+    FILES are of OpenAI messages, ShareGPT, WildChat, MTRAG or TREC iKAT (JSON, JSON Lines, Parquet), FairWeb
+    conversation runs, or harvest records (.jsonl). Transcripts that are there are left as they are: conversations that
+    they lack are added behind them.
+    """
+    refuse_outputs({"-o": (output, TRANSCRIPT)}, [*files, topics], force=force)
+    from equipoise.problems import together
+    from equipoise_cli.loaders.any_conversations import read_conversations
+
+    read = partial(read_conversations, form=form, topics=topics, run=name, marks=marks)
+    found = list(chain(*together(partial(read, file) for file in files)))
+    _add(output, found, force)
+
+
+@click.command(
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise_cli.loaders.annotation_exports.read_export")],
+    epilog=samples("FILES, annotated", "--attributes", "--labels"),
+)
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
+@click.option(
+    "--from",
+    "form",
+    type=click.Choice(["auto", "transcript", "label-studio", "doccano"]),
+    default="auto",
+    help="Format of the files.",
+)
+@click.option("--labels", type=FILE, help="What labels of an export mean; CSV: label,level,entity and the sets.")
+@click.option("--annotator", help="Whose annotations of an export, where several have annotated.")
+@takes_output
+def nuggets(
+    files: tuple[Path, ...],
+    attributes: Path,
+    form: str,
+    labels: Any,
+    annotator: Any,
+    output: Any,
+    force: bool,
+    units: Any,
+    offsets: Any,
+) -> None:
+    """Make the nugget table of annotated FILES, positions counted from the text.
+
+    FILES are transcripts, or exports of Label Studio (JSON, JSON_MIN) or doccano (JSON Lines). In an export a label
+    says the level (L2), a group (large, or SIZE=large), or both (L2|large); --labels says it of other labels.
+    """
+    refuse_outputs({"-o": (output, NUGGETS)}, [*files, attributes, labels], force=force)
+    import pandas as pd
+
+    from equipoise.attributes import read_attributes
+    from equipoise.loaders.transcripts import nugget_frame, read_transcripts
+    from equipoise.nuggets import nugget_table
+    from equipoise.problems import together
+    from equipoise_cli.loaders.annotation_exports import is_export, read_export
+    from equipoise_cli.loaders.annotation_labels import read_labels
+
+    sets = read_attributes(attributes)
+    meanings = None if labels is None else read_labels(labels, sets)
+
+    def read(file: Path) -> Any:
+        if form == "transcript" or (form == "auto" and not is_export(file)):
+            return nugget_frame(read_transcripts(file, sets), sets, units=units)
+        return read_export(file, sets, form, labels=meanings, annotator=annotator, units=units, offsets=offsets)
+
+    frame = pd.concat(together(partial(read, file) for file in files), ignore_index=True)
+    frame = frame.fillna("")
+    nugget_table(frame, sets, name=", ".join(map(str, files)))  # refuses a conversation that is in two files
+    write({output: frame})
+
+
+@click.command()
+@click.argument("name")
+@click.option("--from", "source", default="own_conversation", help="Notebook to begin from.")
+@click.option("--topic", required=True, help="Id of the topic, one word.")
+def new(name: str, source: str, topic: str) -> None:
+    """Start a notebook NAME for a topic of your own: data files to fill in, a notebook, a test."""
+    from equipoise_compendium import project, scaffold
+
+    made = scaffold.new_topic(name, Path(source).stem if source.endswith(".ipynb") else source, topic)
+    click.echo("Fill in, keeping the form of what is there:")
+    for path in made.data:
+        click.echo(f"  {path.relative_to(project.root())}")
+    click.echo(f"Then: equipoise build {name}, and pytest {made.test.relative_to(project.root())}")
+
+
+COMMANDS = (harvest, write_transcripts, nuggets, new)

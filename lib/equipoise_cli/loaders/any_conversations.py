@@ -1,0 +1,34 @@
+"""Conversations of a file in any format that is known: which one it is, its first letters and its name tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from equipoise.files import BOM, head, unpacked_name
+from equipoise.loaders.transcripts import Transcript
+from equipoise_cli.loaders.chats import read_chats
+from equipoise_cli.loaders.fairweb_conversations import read_fairweb
+from equipoise_studies.recorded_conversations import harvest_transcripts, read_harvest
+
+
+def _form(path: Path) -> str:
+    """fairweb, harvest, or auto: JSON of others."""
+    start = head(path, 2**20).removeprefix(BOM).lstrip()
+    if b'"record": "settings"' in start.partition(b"\n")[0] or start.startswith(b'{"record"'):
+        return "harvest"
+    if start.startswith((b"{", b"[", b"PAR1")):
+        return "auto"
+    return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
+
+
+def read_conversations(
+    path: Path, form: str = "auto", *, marks: Any, run: str | None = None, topics: Any = None
+) -> list[Transcript]:
+    """Transcripts from a file; ``form`` and the others as in the readers of each format."""
+    form = _form(path) if form == "auto" else form
+    if form == "harvest":
+        return harvest_transcripts(read_harvest(path, run))
+    if form == "fairweb":
+        return read_fairweb(path, run, marks=marks)
+    return read_chats(path, form, topics=topics, run=run)

@@ -1,0 +1,141 @@
+"""Commands that score what could have gone otherwise: conversations that branch, and the worst of many cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.outputs import SCORES, refuse_outputs, table
+from equipoise_cli.score import score
+from equipoise_cli.shared import FILE, samples, takes_output, tells_what_was_seen, write
+
+GFRC2 = "equipoise.measures.gfrc2.gfrc2"
+GFRC = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
+"""What both measures of a path take."""
+INTERVALS = table("table of intervals", ("measure", "value", "low", "high"))
+TESTS = table("table of tests", ("a", "b", "p"))
+NAMES = table("table of names", ("named", "unlisted"))
+WORST = "equipoise.measures.worst_cases.worst_cases"
+
+
+@score.command("worst", cls=DeclaredCommand, declared=[Declared(WORST)], epilog=samples("SCORES"))
+@click.argument("scores", type=FILE)
+@takes_output
+def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
+    """Mean, worst and CVaR of every score in SCORES, a tidy CSV or Parquet file with a row for each case."""
+    refuse_outputs({"-o": (output, SCORES)}, [scores], force=force)
+    from equipoise.measures.worst_cases import worst_cases
+    from equipoise_cli.loaders.trees import read_scores
+
+    write({output: worst_cases(read_scores(scores), **options)})
+
+
+@score.command(
+    "tree",
+    cls=DeclaredCommand,
+    declared=[Declared(GFRC2, without=("by_group",)), Declared(WORST, only=("worst", "worse"))],
+    epilog=samples("TREE", "NUGGETS of a tree", "--attributes"),
+)
+@click.argument("tree", type=FILE)
+@click.argument("nuggets", type=FILE)
+@click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
+@click.option("--compare", is_flag=True, help="Add R, GF and GFRC of the paths, with the same options.")
+@click.option("--intent", "intents", multiple=True, metavar="NAME=SHARE", help="Share of an intent; repeatable.")
+@click.option("--paths", type=FILE, help="CSV file for the scores of every path, with its probability.")
+@takes_output
+def score_tree(
+    tree: Path,
+    nuggets: Path,
+    attributes: Path,
+    compare: bool,
+    intents: Any,
+    paths: Any,
+    output: Any,
+    force: bool,
+    **options: Any,
+) -> None:
+    """GFRC2 of conversations that branch: what users can expect, the worst path, and the mean of the worst ones.
+
+    TREE has the columns run, topic, node, parent (empty for the first round), probability (of taking the node, given
+    its parent) and words; NUGGETS has run, topic, node, start, end (words of the node, from 1), level, a column for
+    each attribute set and perhaps entity. A column intent in either keeps a row to those who come with it; then every
+    intent of --intent is scored, and all of them together.
+    """
+    refuse_outputs({"-o": (output, SCORES), "--paths": (paths, SCORES)}, [tree, nuggets, attributes], force=force)
+    import warnings
+    from functools import partial
+
+    import pandas as pd
+
+    from equipoise.attributes import read_attributes
+    from equipoise.coverage import Unseen
+    from equipoise.files import parse_number
+    from equipoise.measures.gfrc import gfrc
+    from equipoise.measures.gfrc2 import gfrc2
+    from equipoise.measures.trees import tree_scores
+    from equipoise.measures.worst_cases import worst_cases
+    from equipoise.problems import together
+    from equipoise_cli.loaders.trees import read_tree, read_tree_nuggets
+    from equipoise_cli.shared import named
+
+    try:
+        shares = {name: parse_number(text) for name, text in named(intents, "--intent").items()}
+    except ValueError as error:
+        raise click.BadParameter(f"--intent is written NAME=SHARE: {error}") from None
+    cases = {name: options.pop(name) for name in ("worst", "worse")}
+    shared = {name: value for name, value in options.items() if name in GFRC}
+    sets = read_attributes(attributes)
+    rounds, found = together([partial(read_tree, tree), partial(read_tree_nuggets, nuggets, sets)])
+    relevant = found[found["level"] > 0]
+    useful = len(relevant[["run", "topic", "node"]].drop_duplicates())
+    click.echo(f"seen: {len(relevant):,} relevant nuggets in {useful:,} of {len(rounds):,} rounds", err=True)
+    if relevant.empty:
+        warnings.warn("no relevant nugget anywhere: nobody is served in any conversation", Unseen, stacklevel=2)
+
+    def scores(table: Any, groups: Any) -> Any:
+        both = [gfrc2(table, groups, **options)]
+        return pd.concat([*both, gfrc(table, groups, **shared)] if compare else both, ignore_index=True)
+
+    scored = tree_scores(rounds, found, sets, scores, shares)
+    write({output: worst_cases(scored, "path", **cases)} | ({paths: scored} if paths is not None else {}))
+
+
+@score.command(
+    "outcomes",
+    cls=DeclaredCommand,
+    declared=[Declared("equipoise_studies.pilot.outcomes.outcome_intervals")],
+    epilog=samples("RECORDS", "--known"),
+)
+@click.argument("records", nargs=-1, required=True, type=FILE)
+@click.option("--tests", type=FILE, help="CSV file for paired tests between systems, or rounds where there is one.")
+@click.option("--known", type=FILE, help="CSV of what there is: topic,name,url (url may be empty).")
+@click.option("--names", type=FILE, help="CSV file for the names and addresses that --known does not bear out.")
+@takes_output
+def score_outcomes(
+    records: tuple[Path, ...], tests: Any, known: Any, names: Any, output: Any, force: bool, **options: Any
+) -> None:
+    """Useful turns and recovery of harvested RECORDS (.jsonl), each a system, with intervals over the topics."""
+    outputs = {"-o": (output, INTERVALS), "--tests": (tests, TESTS), "--names": (names, NAMES)}
+    refuse_outputs(outputs, [*records, known], force=force)
+    from functools import partial
+
+    import pandas as pd
+
+    from equipoise.files import read_columns
+    from equipoise.problems import together
+    from equipoise_studies.pilot import outcomes
+    from equipoise_studies.recorded_conversations import read_harvest
+
+    if (known is None) != (names is None):
+        raise click.UsageError("--known says what there is, --names where to write what is not: give both")
+    with tells_what_was_seen(0.5):
+        turns = pd.concat(together(partial(read_harvest, file) for file in records), ignore_index=True)
+        tables = {output: outcomes.outcome_intervals(turns, **options)}
+        if tests is not None:
+            tables[tests] = outcomes.outcome_tests(turns, between="system" if len(records) > 1 else "round")
+        if known is not None:
+            tables[names] = outcomes.count_names(turns, read_columns(known, ["topic", "name", "url"]))
+    write(tables)

@@ -1,0 +1,249 @@
+"""Commands that score ranked lists and answers."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import click
+
+from equipoise.problems import plain
+from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.outputs import DRAWING, SCORES, refuse_outputs
+from equipoise_cli.score import score
+from equipoise_cli.shared import (
+    CLUSTER,
+    FILE,
+    INTERVALS,
+    MEANS,
+    ends_of_means,
+    named,
+    samples,
+    takes_output,
+    tells_what_was_seen,
+    write,
+)
+from equipoise_cli.tables import axes, check_figure, drawn
+
+BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
+GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
+
+
+@score.command(
+    "ranking-bias",
+    cls=DeclaredCommand,
+    declared=[
+        Declared(f"{BIAS}.score_ranking_bias", without=("background", "undefined"), flags={"cutoffs": "--cutoff"}),
+        Declared(f"{BIAS}.count_terms"),
+        Declared(MEANS),
+    ],
+    epilog=samples("--run", "--documents", "--terms"),
+)
+@INTERVALS
+@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it.")
+@click.option(
+    "--documents",
+    required=True,
+    help="The collection: .jsonl of id and text, lines of id, tab and text, a folder of such, or an ir_datasets name.",
+)
+@click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
+@click.option(
+    "--background",
+    default="collection",
+    help="Background set of NFaiRR: a run, the whole collection, or own, the documents of each list itself.",
+)
+@takes_output
+@CLUSTER
+def score_ranking_bias(
+    runs: Any,
+    documents: str,
+    terms: Path,
+    background: str,
+    output: Any,
+    force: bool,
+    cluster: Any,
+    tokens: Any,
+    **options: Any,
+) -> None:
+    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic, and their means with an empty topic."""
+    refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
+    import pandas as pd
+
+    from equipoise.loaders.gender_terms import read_terms
+    from equipoise.loaders.trec import read_run, run_files
+    from equipoise.measures import ranking_bias
+    from equipoise.problems import Note, listed, together
+    from equipoise_cli.loaders.held_files import read_named_runs
+    from equipoise_cli.parquet_folders import cluster as connect
+    from equipoise_cli.parquet_folders import count_parts
+
+    whole = background in ("collection", "own")
+    reads: list[Any] = [
+        partial(read_terms, terms),
+        partial(read_named_runs, [file for run in runs for file in run_files(run)]),
+    ]
+    pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
+    groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
+    if groups.shared:
+        warnings.warn(f"{listed(groups.shared)} in more than one group of {terms}: counted for each", Note, 1)
+    held = None if background == "collection" else pd.concat([table["document"] for table in (lists, *rest)]).unique()
+    with connect(cluster) as executor:
+        counts = count_parts(documents, groups.terms, tokens, held, executor)
+    options["background"] = background if whole else rest[0]
+    with_ends = ends_of_means(options)
+    with tells_what_was_seen(options["least_seen"]):
+        table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
+    write({output: with_ends(table)})
+
+
+def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
+    """Score one run, and what was seen of it; a run is a task, so that its scores depend on nothing else."""
+    from equipoise.coverage import gathered
+    from equipoise.loaders.trec import read_run
+    from equipoise.measures.gfr import gfr_table
+
+    with gathered() as seen:
+        return gfr_table(read_run(run, name), **arguments), seen
+
+
+@score.command(
+    "gfr",
+    cls=DeclaredCommand,
+    declared=[GFR, Declared(MEANS)],
+    epilog=samples(
+        "--run", "--qrels", "--membership NAME=", "--membership, by shares", "--target NAME=", "--attributes"
+    ),
+)
+@INTERVALS
+@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of runs; repeatable.")
+@click.option("--qrels", required=True, type=FILE, help="Judgements, a TREC or NTCIR file or a name of ir_datasets.")
+@click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME=FILE|group:number,...",
+    help="Target distribution, a file or numbers; repeatable.  [uniform]",
+)
+@click.option(
+    "--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.  [nominal]"
+)
+@click.option("--attributes", type=FILE, help="Attribute sets, a YAML file, instead of --target and --kind.")
+@takes_output
+@CLUSTER
+def score_gfr(
+    runs: Any,
+    qrels: Path,
+    memberships: Any,
+    targets: Any,
+    kinds: Any,
+    attributes: Any,
+    output: Any,
+    force: bool,
+    cluster: Any,
+    **options: Any,
+) -> None:
+    """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
+    members, aims, sorts = named(memberships, "--membership"), named(targets, "--target"), named(kinds, "--kind")
+    refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values(), attributes], force=force)
+    import pandas as pd
+
+    from equipoise.attributes import read_attributes
+    from equipoise.coverage import judge
+    from equipoise.loaders.trec import run_files
+    from equipoise.problems import together
+    from equipoise_cli.loaders.held_files import read_groups, read_judgements, run_names
+    from equipoise_cli.parquet_folders import cluster as connect
+    from equipoise_cli.parquet_folders import run_each
+
+    if alone := sorted((set(aims) | set(sorts)) - set(members)):
+        raise click.UsageError(f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}")
+    if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
+        raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
+    kind_of = cast("dict[str, Literal['nominal', 'ordinal']]", sorts)
+    files = [file for run in runs for file in run_files(run)]
+    sets = read_attributes(attributes) if attributes else {}
+    reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
+    for name, path in members.items():
+        reads.append(partial(read_groups, path, name, kind_of.get(name, "nominal"), aims.get(name, ""), sets))
+    names, options["qrels"], *groups = together(reads)
+    options["attributes"] = {attribute.name: attribute for _, attribute in groups}
+    options["memberships"] = {attribute.name: table for table, attribute in groups}
+    for attribute in options["attributes"].values():
+        click.echo(plain(f"seen: {attribute}"), err=True)
+    with_ends = ends_of_means(options)
+    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
+        tasks = [(file, name, options) for file, name in zip(files, names, strict=True)]
+        scored = run_each(_score_run, tasks, executor, "run")
+        judge(one for _, seen in scored for one in seen)
+    write({output: with_ends(pd.concat([table for table, _ in scored], ignore_index=True))})
+
+
+@score.command(
+    "attribution",
+    cls=DeclaredCommand,
+    declared=[
+        Declared(f"{ATTRIBUTION}.score_attribution", flags={"citation_style": "--citations"}),
+        Declared(f"{ATTRIBUTION}.verdicts", only=("difference",)),
+    ],
+    epilog=samples("FILE"),
+)
+@click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
+@click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
+@click.option("--qrels", type=FILE, help="Which documents are relevant, for files of TREC and ALCE.")
+@click.option("--authors", nargs=2, default=("", ""), metavar="RELEVANT OTHER", help="Authors, for such files.")
+@click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
+@takes_output
+@CLUSTER
+def score_attribution(
+    answers: tuple[str, ...],
+    qrels: Any,
+    authors: Any,
+    output: Any,
+    force: bool,
+    figure: Any,
+    cluster: Any,
+    difference: float,
+    **options: Any,
+) -> None:
+    """Precision and recall of the citations in answers, and how they change with the authors named.
+
+    A file may be a folder of files, which are read one by one. A line of a .jsonl file holds question, mode (Vanilla,
+    Informed, CF-informed, or two of them as X/Y), relevant_author, nonrelevant_author, answer, relevant (document
+    numbers), and optionally documents (how many were shown), gold (answers), citations ([{"document": 2,
+    "probability": 0.9}]), and further keys. Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of
+    one MODE each (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
+    Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard error, say of each
+    CAB whether its interval decides it, and else how many questions would.
+    """
+    check_figure(figure)
+    from equipoise_cli.loaders.rag_answers import paths, read_answer_files, run_name
+
+    refuse_outputs({"-o": (output, SCORES), "--figure": (figure, DRAWING)}, [*paths(answers), qrels], force=force)
+    from equipoise.measures import attribution
+    from equipoise.measures.attribution.scores import EACH, attribution_rows
+    from equipoise_cli import parquet_folders
+    from equipoise_cli.parquet_folders import cluster as connect
+
+    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
+        if executor is None and not any(Path(path).is_dir() for path in paths(answers)):
+            table = read_answer_files(answers, qrels, authors)
+            scores = attribution.score_attribution(table, run=run_name(answers), **options)
+        else:
+            style, each = options["citation_style"], {name: options[name] for name in EACH}
+            parts = parquet_folders.score_answers(answers, qrels, authors, options["by"], style, each, executor)
+            rest = {name: value for name, value in options.items() if name not in (*EACH, "citation_style")}
+            scores = attribution_rows(parts, run=run_name(answers), **rest)
+    told = {"by": options["by"], "favoured": options["favoured"], "level": options["level"]}
+    figures = {}
+    if figure is not None:
+        from equipoise_compendium.plots.comparisons import attribution_bias
+
+        rows = attribution.bias_rows(scores, options["by"])
+        _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
+        figures[figure] = drawn(attribution_bias(ax, rows, options["favoured"], difference), figure, "CAB")
+    write({output: scores, **figures})
+    for sentence in attribution.verdicts(scores, difference=difference, **told):
+        click.echo(plain(sentence), err=True)

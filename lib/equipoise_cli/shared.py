@@ -1,0 +1,141 @@
+"""What commands share: files in and out, ``NAME=VALUE`` options, and an end with status 1."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class _File(click.Path):
+    """A path; a dash is the standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert("/dev/stdin" if value == "-" else value, param, ctx)
+
+
+FILE = _File(path_type=Path)
+FORCE = click.option("--force", is_flag=True, help="Write over a file even if it holds something else.")
+INTERVALS = click.option("--intervals", is_flag=True, help="Add means over topics with bootstrap intervals.")
+MEANS = "equipoise_cli.mean_intervals.with_mean_intervals"
+CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786.")
+
+
+SAMPLES = {
+    "--run": ("q1 Q0 d7 1 12.5 bm25", "q1 Q0 d2 2 11.9 bm25"),
+    "--ids": ("document,counterfactual", "d7,d7-cf"),
+    "--qrels": ("q1 0 d7 2", "q1 0 d2 0"),
+    "--membership NAME=": ("document,group", "d7,female"),
+    "--membership, by shares": ("q1 d7 0.25 0.75", "q1 d2 1 0"),
+    "--target NAME=": ("0.5", "0.5"),
+    "--documents": ('{"id": "d7", "text": "She left."}', '{"id": "d2", "text": "Rain, and rain."}'),
+    "--terms": ("term,group", "she,female"),
+    "--attributes": (
+        "SIZE: {kind: ordinal, groups: [small, large], target: uniform}",
+        "KIND: {kind: nominal, groups: [x, y], target: [2, 1]}",
+    ),
+    "NUGGETS": ("run,topic,turn,start,end,level,SIZE,KIND", "bing,T1,1,33,35,2,0 1,1/2 1/2"),
+    "FILE": (
+        '{"question": "q1", "mode": "Informed", "relevant_author": "Human", "nonrelevant_author": "LLM",',
+        ' "answer": "In Wales [2].", "relevant": [2]}',
+    ),
+    "FILES, annotated": (
+        *("##### T1 bing", "### U1", "Please list films.", "### S1 o"),
+        *("Tenet (2020): https://www.imdb.com/title/tt6723592/", "#L2", "#SIZE: (0,1)", "#KIND: (1,0)"),
+    ),
+    "FILES": (
+        '{"messages": [{"role": "user", "content": "Films?"}, {"role": "assistant", "content": "Tenet"}]}',
+        '{"messages": [{"role": "user", "content": "Books?"}, {"role": "assistant", "content": "Emma"}]}',
+    ),
+    "FILES of FairWeb": ("<R112>", "U:Please list films.", "S:Tenet https://www.imdb.com/title/tt6723592/", "</R112>"),
+    "SCORES": ("run,topic,attribute,measure,value", "bm25,q1,,ERR,0.75"),
+    "TREE": ("run,topic,node,parent,probability,words", "bing,T1,n1,,1,120"),
+    "NUGGETS of a tree": ("run,topic,node,start,end,level,SIZE", "bing,T1,n1,33,35,2,0 1"),
+    "--labels": ("label,level,SIZE", "a big film,2,large"),
+    "--run over inputs": ("31-0_1 Q0 d7 1 12.5 bm25", "31-0_2 Q0 d2 1 11.9 bm25"),
+    "--qrels of utterances": ("31_1 0 d7 2", "31_2 0 d2 0"),
+    "--topics of a track": (
+        '[{"number": 31, "turn": [{"number": 1, "raw_utterance": "What is throat cancer?"},',
+        ' {"number": 2, "raw_utterance": "Is it treatable?"}, {"number": 3, "raw_utterance": "And lung cancer?"}]}]',
+    ),
+    "--classes": ("query,class", "31_1,SE", "31_2,FT", "31_3,SE"),
+    "--dependencies": ("query,depends_on", "31_2,31_1"),
+    "RECORDS": (
+        '{"record": "settings", "rounds": 1, "topics": [{"topic": "T1", "kind": "movies"}]}',
+        '{"record": "turn", "trial": 1, "topic": "T1", "turn": 1, "user": "Films?", "system": "Tenet", "outcome": "o", '
+        '"breakdown": false, "finish": "stop"}',
+    ),
+    "--known": ("topic,name,url", "T1,Tenet,https://www.imdb.com/title/tt6723592/"),
+    "--config, the rest as in data/studies/CHAPTER": ("stands_for: replica", "record: my_record"),
+    "--topics": ("topic,type,request,format,site", "T1,movies,Please list films about chess.,title,imdb.com"),
+}
+"""Two lines of every format that a command reads, by the option or argument that takes it."""
+
+
+def samples(*names: str) -> str:
+    """The end of a command's help: two lines of each format it reads."""
+    return "\n\n".join(f"\b\n{name}:\n  " + "\n  ".join(SAMPLES[name]) for name in names)
+
+
+def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Take a file to write a table to; an existing file of another kind is written over only by ``--force``."""
+    told = "CSV or .parquet file to write.  [standard output]"
+    return click.option("-o", "--output", type=FILE, help=told)(FORCE(command))
+
+
+def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
+    """What adds the intervals of means to a table of scores, if they are asked for; takes its options out."""
+    chosen = {name: options.pop(name) for name in ("level", "resamples", "seed")}
+    if not options.pop("intervals"):
+        return lambda scores: scores
+    from equipoise_cli.mean_intervals import with_mean_intervals
+
+    return lambda scores: with_mean_intervals(scores, **chosen)
+
+
+def write(tables: Mapping[Path | None, Any]) -> None:
+    """Write every table or figure to its file, all or none, and the one without a file to the standard output."""
+    from equipoise.problems import plain
+    from equipoise_compendium.writing import write_csv, write_files
+
+    write_files({path: table for path, table in tables.items() if path is not None})
+    if None in tables:
+        text = io.StringIO()
+        write_csv(tables[None], text)
+        sys.stdout.write(plain(text.getvalue()) if sys.stdout.isatty() else text.getvalue())
+
+
+@contextmanager
+def tells_what_was_seen(least: float) -> Iterator[list[Any]]:
+    """Say on standard error what the measures within saw, and judge it."""
+    from equipoise import coverage
+    from equipoise.problems import plain
+
+    with coverage.gathered() as seen:
+        yield seen
+    for line in coverage.summaries(seen):
+        click.echo(f"seen: {plain(line)}", err=True)
+    coverage.judge(seen, least)
+
+
+def named(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Read the values of an option that is written ``NAME=VALUE``."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or name.strip() in found:
+            raise click.BadParameter(f"{option} is written NAME=VALUE, each name once; found {text!r}")
+        found[name.strip()] = "/dev/stdin" if value == "-" else value
+    return found
+
+
+def fail(faults: Iterable[str]) -> None:
+    """Tell the faults and end with status 1, if there are any."""
+    if lines := list(faults):
+        click.echo("\n".join(lines), err=True)
+        sys.exit(1)

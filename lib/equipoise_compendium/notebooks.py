@@ -1,0 +1,254 @@
+"""Notebooks: their parameters, and executed ones without what changes from run to run."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import io
+import json
+import re
+import tokenize
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import nbformat
+
+from equipoise import options
+from equipoise.declare import fit, from_text, option_of
+from equipoise.problems import brief
+from equipoise_compendium import project
+from equipoise_compendium.provenance import shape
+
+Profile = Literal["full", "smoke"]
+_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
+
+
+def _type(annotation: ast.expr) -> Any:
+    """The type that an annotation writes."""
+    match annotation:
+        case ast.Constant(value=None):
+            return type(None)
+        case ast.Name(id=name) if name in _TYPES:
+            return _TYPES[name]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _type(left) | _type(right)
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=words):
+            return Literal[ast.literal_eval(words)]
+        case ast.Subscript(value=ast.Name(id=("list" | "dict") as name), slice=inner):
+            return _TYPES[name][tuple(map(_type, inner.elts if isinstance(inner, ast.Tuple) else [inner]))]
+    raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a notebook; ``type`` is its annotation, such as ``int`` or ``Literal['rnod', 'nmd']``."""
+
+    name: str
+    type: str
+    default: Any
+    help: str
+
+    @property
+    def option(self) -> Any:
+        """The declared option of measures that has the parameter's name, where the default is one of its values."""
+        declared = options.by_name().get(self.name)
+        try:
+            fit(self.default, declared, self.name)
+        except ValueError:
+            return None
+        return declared
+
+    def parse(self, text: str) -> Any:
+        """Value from text as typed on a command line (YAML), of the parameter's type and within its option's bounds."""
+        wanted = self.type
+        try:
+            value = from_text(text, _type(ast.parse(self.type, mode="eval").body), self.name)
+            wanted = f"{wanted} {getattr(option_of(self.option), 'bounds', '')}".strip()
+            fit(value, self.option, self.name)
+        except ValueError:
+            told = f" ({self.help})" if self.help else ""
+            raise ValueError(f"{self.name} is {brief(text)}; wanted {wanted}{told}") from None
+        if (
+            isinstance(value, str)
+            and isinstance(self.default, str)
+            and (project.root() / "data" / self.default).is_file()
+        ):
+            try:
+                project.data_path(value)
+            except FileNotFoundError as error:
+                raise ValueError(f"{self.name}: {error}") from None
+        return value
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A notebook of the compendium."""
+
+    path: Path
+    content: nbformat.NotebookNode = field(repr=False, compare=False)
+
+    @classmethod
+    def read(cls, path: Path) -> Notebook:
+        """Read a notebook file; a ValueError with its name says why one cannot be used."""
+        name = f"{path.parent.name}/{path.name}"
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = json.loads(text)
+            nbformat.validate(content, version=4)
+            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is nothing to write
+            book = cls(path, nbformat.v4.reads(text))
+            _ = book.digest
+        except OSError as error:
+            raise ValueError(f"{name} cannot be read: {error.strerror}") from None
+        except Exception as error:  # noqa: BLE001 - the schema's checker, too, raises what it likes on odd content
+            line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+            raise ValueError(f"{name}{line} is no notebook of format 4, whole (half-saved?)") from None
+        book.values({}, "smoke")
+        return book
+
+    @property
+    def name(self) -> str:
+        """File name without ending."""
+        return self.path.stem
+
+    @property
+    def title(self) -> str:
+        """Its first heading."""
+        prose = [cell.source for cell in self.content.cells if cell.cell_type == "markdown"]
+        heading = re.search(r"^#+(.*)", "\n".join(prose), re.MULTILINE)
+        return heading[1].strip() if heading else self.name
+
+    @property
+    def defaults(self) -> str:
+        """Whose the defaults of its parameters are: "paper" where its metadata ``equipoise.defaults`` say so."""
+        return str(self.content.metadata.get("equipoise", {}).get("defaults", "default"))
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """Parameters by name, from the cell tagged ``parameters``: ``name: type = default  # help``."""
+        found: dict[str, Parameter] = {}
+        for cell in self.content.cells:
+            if "parameters" not in cell.metadata.get("tags", []):
+                continue
+            try:
+                tokens = list(tokenize.generate_tokens(io.StringIO(cell.source).readline))
+                statements = ast.parse(cell.source).body
+            except (SyntaxError, tokenize.TokenError):
+                raise ValueError(f"{self.name}: the cell tagged parameters is no Python") from None
+            comments = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+            for statement in statements:
+                match statement:
+                    case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value):
+                        written = ast.unparse(annotation)
+                    case _:
+                        line = statement.lineno
+                        raise ValueError(f"{self.name}: a parameter is written as name: type = value, line {line}")
+                try:
+                    default = fit(ast.literal_eval(value), _type(annotation), name)
+                except (ValueError, TypeError):
+                    raise ValueError(f"{self.name}: {name} is not written as {written} with a plain value") from None
+                found[name] = Parameter(name, written, default, comments.get(statement.end_lineno or 0, ""))
+        return found
+
+    def values(self, given: Mapping[str, str], profile: Profile = "full") -> dict[str, Any]:
+        """Parameters that differ from their defaults: those given, as typed, and those of the smoke profile.
+
+        The latter stand in the notebook's metadata ``equipoise.smoke``.
+        """
+        known = self.parameters
+        own = self.content.metadata.get("equipoise")
+        smoke = own.get("smoke", {}) if profile == "smoke" and isinstance(own, dict) else {}
+        if not isinstance(smoke, dict) or not set(smoke) <= set(known):
+            raise ValueError(f"{self.name}: its smoke profile names no values of its parameters")
+        values = dict(smoke)
+        for name, text in given.items():
+            if name not in known:
+                there = ", ".join(f"{p.name} ({p.type})" for p in known.values()) or "none"
+                raise ValueError(f"{self.name} has no parameter {name!r}; it has {there}")
+            values[name] = known[name].parse(text)
+        return {name: value for name, value in values.items() if value != known[name].default}
+
+    @property
+    def digest(self) -> str:
+        """Sha256 of what its code does and what its text says."""
+        cells = [
+            [cell.cell_type, _does(cell.source) if cell.cell_type == "code" else cell.source, cell.metadata.get("tags")]
+            for cell in self.content.cells
+        ]
+        return hashlib.sha256(repr(cells).encode()).hexdigest()
+
+
+def _does(code: str) -> Any:
+    """What a cell does, without comments; text that stands alone is kept, as it may be what the cell shows."""
+    try:
+        return [shape(statement) for statement in ast.parse(code).body]
+    except SyntaxError:  # with magics it is no Python
+        return code
+
+
+def find_notebooks(names: Collection[str] = (), faults: dict[str, str] | None = None) -> dict[str, Notebook]:
+    """Notebooks of the repository by name: those of these names, by default all.
+
+    What is wrong with one that cannot be used is put into ``faults``, by name; without them it is an error.
+    """
+    paths = {path.stem: path for path in sorted((project.root() / "notebooks").glob("*.ipynb"))}
+    unknown = [name for name in names if name not in paths]
+    if unknown:
+        raise ValueError(f"no notebook {', '.join(unknown)}; there are {', '.join(paths)}")
+    found = {}
+    for name in names or paths:
+        try:
+            found[name] = Notebook.read(paths[name])
+        except ValueError as error:
+            if faults is None:
+                raise
+            faults[name] = str(error)
+    return found
+
+
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+_VOLATILE = re.compile(r"\b(0x)[0-9a-f]{6,16}\b|/tmp/ipykernel_\d+/\d+\.py")
+
+
+def _steady(value: Any) -> Any:
+    if isinstance(value, str):
+        return _VOLATILE.sub(lambda found: "0x0" if found[1] else "<cell>", value)
+    if isinstance(value, list):
+        return [_steady(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _steady(item) for key, item in value.items()}
+    return value
+
+
+def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy of an executed notebook without what changes from run to run: times, ids, addresses, progress bars."""
+    steady = copy.deepcopy(notebook)
+    steady.metadata = nbformat.from_dict(_METADATA)
+    for index, cell in enumerate(steady.cells):
+        cell.id = f"cell-{index:02d}"
+        tags = [tag for tag in cell.metadata.get("tags", []) if not tag.startswith("papermill")]
+        folded = {"jupyter": cell.metadata["jupyter"]} if "jupyter" in cell.metadata else {}
+        cell.metadata = nbformat.from_dict(folded | ({"tags": tags} if tags else {}))
+        if cell.cell_type != "code":
+            continue
+        outputs: list[Any] = []
+        for output in cell.outputs:
+            if output.output_type == "stream" and output.name == "stderr":
+                continue
+            if outputs and output.output_type == "stream" and outputs[-1].output_type == "stream":
+                outputs[-1].text += output.text
+            else:
+                outputs.append(output)
+        cell.outputs = [nbformat.from_dict(_steady(output)) for output in outputs]
+    return steady
+
+
+def post_process(notebook: nbformat.NotebookNode, resources: Any) -> tuple[nbformat.NotebookNode, Any]:
+    """Normalise a notebook that pytest-notebook has executed, as the build does."""
+    return normalise(notebook), resources

@@ -1,0 +1,179 @@
+"""What the papers print, cell by cell, and our tables beside it, at the printed precision."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+
+from equipoise.files import read_columns
+from equipoise.problems import need_columns
+from equipoise_compendium import project
+from equipoise_compendium.writing import CSV_DIGITS
+
+PRINTED_FRACTION = re.compile(r"\d+/\d+")
+_PRINTED_NUMBER = re.compile(r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)")
+
+
+# --- what is printed ----------------------------------------------------------------------------------------------
+
+
+def artefacts() -> pd.DataFrame:
+    """All tables and figures of the four papers, indexed by name, such as ``gfrc/table-1``.
+
+    Returns a table with the columns paper, artefact, kind, title, place, absent_because.
+    """
+    columns = ["paper", "artefact", "kind", "title", "place", "absent_because"]
+    # not noted as used: the list says nothing about what a report holds
+    table = read_columns(project.root() / "data" / "published" / "artefacts.csv", columns)
+    return table.set_index(table["paper"] + "/" + table["artefact"])
+
+
+def printed_table(artefact: str) -> pd.DataFrame:
+    """A table as the paper prints it, every cell as text; ``artefact`` is such as ``gfrc/table-1``."""
+    path = project.data("published", *f"{artefact}.csv".split("/"))
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A printed cell: its number, half a unit of its last place and its decimals; text has no number."""
+
+    number: float | None = None
+    half_unit: float = 0.0
+    decimals: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Printed:
+        """Read a cell."""
+        bare = text.strip().replace("−", "-")
+        if PRINTED_FRACTION.fullmatch(bare):
+            return cls(float(Fraction(bare)))
+        match = _PRINTED_NUMBER.fullmatch(bare)
+        if match is None or not re.search(r"\d", match["number"]):
+            return cls()
+        digits = match["number"].replace(",", "")
+        decimals = len(digits.partition(".")[2])
+        # a whole number is taken at its word: 1 beside 0.6 is no rounding of 0.6
+        return cls(float(digits), 0.5 * 10.0**-decimals if decimals else 0.0, decimals)
+
+    def agrees(self, ours: object, text: str, tolerance: float = 0.0) -> bool:
+        """Whether a value of ours is this number at its precision and within a tolerance, or else this text."""
+        if self.number is None:
+            return isinstance(ours, str) and ours.strip() == text.strip()
+        value = as_number(ours)
+        within = self.half_unit + tolerance + 1e-9 * max(1.0, abs(self.number))
+        return value is not None and abs(value - self.number) <= within
+
+
+def as_number(value: object) -> float | None:
+    """A number as a float; None for anything else, NaN and truth values too."""
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        return None if np.isnan(float(value)) else float(value)
+    return None
+
+
+def raw(value: object) -> str:
+    """A cell of ours as plain text, at the digits that CSV files keep."""
+    number = as_number(value)
+    if number is not None:
+        return CSV_DIGITS % (number + 0.0)
+    return "" if value is None or value is pd.NA or isinstance(value, float) else str(value)  # such a float is NaN
+
+
+# --- comparison ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A cell that is not what the paper prints.
+
+    ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty where there is no value;
+    ``reason`` is that of the paper's ``explanations.csv``, empty where nobody has given one.
+    """
+
+    row: str
+    column: str
+    printed: str
+    ours: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our table beside a printed one: the rows and columns of the printed table, in its order.
+
+    Both are indexed by the labels of the rows. ``cells`` counts the printed cells that were compared, and ``largest``
+    is the largest absolute difference between a printed and a computed number, None where no number was compared.
+    """
+
+    against: str
+    ours: pd.DataFrame
+    printed: pd.DataFrame
+    cells: int
+    differences: tuple[Difference, ...]
+    largest: float | None
+
+
+def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """A table indexed by the values of its key columns, joined by spaces, or by numbers where there are no keys."""
+    rows = table[list(keys)].itertuples(index=False)
+    return table.set_axis(
+        pd.Index([" ".join(map(raw, row)) if keys else str(number) for number, row in enumerate(rows)])
+    )
+
+
+def compare(
+    ours: pd.DataFrame,
+    against: str,
+    keys: Sequence[str],
+    columns: Sequence[str] | None = None,
+    where: Mapping[str, str] | None = None,
+    tolerance: float | Mapping[str, float] = 0.0,
+) -> Comparison:
+    """Hold a table against a printed one, cell by cell, at the printed precision.
+
+    A number agrees if it lies within half a unit of the last printed place; a whole number or a fraction agrees only
+    with the same number; marks of significance behind a number are not compared; other text must be the same. Cells
+    that the paper leaves empty are not compared.
+
+    ``ours`` has at least the columns and rows of the printed table ``against``, such as ``gfrc/table-1``; ``keys``
+    identify a row in both. ``columns`` are the printed columns, and ``where`` says by a column's text which are the
+    printed rows, to compare where the others cannot be computed or are what ours was computed from. ``tolerance`` is
+    added to the precision of a printed number; one for each column, or the same for all.
+    """
+    printed = printed_table(against)
+    for column, text in (where or {}).items():
+        printed = printed[printed[column] == text]
+    if printed.empty:
+        raise ValueError(f"{against} prints no row where {where}")
+    if columns is not None:
+        printed = printed[[*keys, *columns]]
+    need_columns(ours, printed.columns)
+    printed, ours = _labelled(printed, keys), _labelled(ours, keys)
+    if not (printed.index.is_unique and ours.index.is_unique):
+        raise ValueError(f"{against}: the keys {', '.join(keys)} do not identify a row")
+    absent = printed.index.difference(ours.index, sort=False)
+    if len(absent):
+        raise ValueError(f"{against}: our table has no row {'; '.join(absent)}")
+    ours = ours.loc[printed.index, printed.columns]
+    paper = against.partition("/")[0]
+    known = read_columns(project.data("published", paper, "explanations.csv"), ["artefact", "row", "column", "reason"])
+    reasons = known[known["artefact"] == against].set_index(["row", "column"])["reason"].to_dict()
+    cells, largest, differences = 0, None, []
+    for column in printed.columns.drop(list(keys)):
+        allowed = tolerance.get(column, 0.0) if isinstance(tolerance, Mapping) else tolerance
+        for label, text, value in zip(printed.index, printed[column], ours[column], strict=True):
+            if text.strip() in ("", "-", "–", "—"):
+                continue
+            cells += 1
+            parsed, number = Printed.parse(text), as_number(value)
+            if parsed.number is not None and number is not None:
+                largest = max(largest or 0.0, abs(number - parsed.number))
+            if not parsed.agrees(value, text, allowed):
+                differences.append(Difference(label, column, text, raw(value), reasons.get((label, column), "")))
+    return Comparison(against, ours, printed, cells, tuple(differences), largest)

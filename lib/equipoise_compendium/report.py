@@ -1,0 +1,279 @@
+"""The report of a notebook: tables and figures saved, held against the printed ones, and summed up in a manifest.
+
+A notebook opens one `Report`, gives it each table and figure under the artefact's name (``gfrc/table-1``) or a name
+of its own, and ends with `Report.finish`. What the paper prints lies in ``data/published``; cells are compared at the
+printed precision, and every cell that differs needs a reason in ``data/published/<paper>/explanations.csv``. Code, not
+the author, decides the status of an artefact and the verdict on a claim. A variant, made with other parameters than the
+paper's, is held against no paper: it stands beside the report made with the paper's.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from equipoise.problems import plain
+from equipoise_compendium import plots, project
+from equipoise_compendium.claims import VERDICTS, Evidence, judged
+from equipoise_compendium.ledger import counted
+from equipoise_compendium.printed import Comparison, artefacts, compare
+from equipoise_compendium.provenance import (
+    REPORT_FOLDER_VARIABLE,
+    VARIANT_VARIABLE,
+    direct_requirements,
+    loaded_modules,
+    loaded_versions,
+    write_manifest,
+)
+from equipoise_compendium.shown import (
+    Shown,
+    difference_lines,
+    markdown_cell,
+    show_answer,
+    show_claim,
+    show_summary,
+    show_table,
+    show_variant,
+    show_words,
+)
+from equipoise_compendium.writing import write_csv
+
+Basis = Literal["recomputed", "derived", "replica"]
+"""What an artefact was made from: the study's data, other printed numbers, other data."""
+
+
+def _slug(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?", name):
+        raise ValueError(f"{name!r} is no name for a table or figure: letters, digits, '.', '_', '-', at most one '/'")
+    return name.replace("/", "-")
+
+
+class Report:
+    """The tables and figures of one notebook, saved and compared as they are made.
+
+    Under `equipoise build` it writes where the build says. In a notebook run by hand it writes to
+    ``reports/variants/by-hand/<notebook>``, and so never over the committed report. ``notebook`` is its name, without
+    ending. ``compared``: whether it is compared with what is printed though its parameters are not the usual ones.
+    """
+
+    def __init__(self, notebook: str, *, compared: bool = False) -> None:
+        self.notebook = notebook
+        given = os.environ.get(REPORT_FOLDER_VARIABLE)
+        self.folder = Path(given or project.root() / "reports" / "variants" / "by-hand" / _slug(notebook))
+        if not given:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._variant = "" if compared else os.environ.get(VARIANT_VARIABLE, "")
+        self._answer: list[str] = []
+        self._known = artefacts()
+        self._records: dict[str, dict[str, Any]] = {}
+        plots.use_style()
+
+    def table(
+        self,
+        name: str,
+        ours: pd.DataFrame,
+        keys: Sequence[str] = (),
+        *,
+        caption: str = "",
+        against: str | None = None,
+        columns: Sequence[str] | None = None,
+        where: Mapping[str, str] | None = None,
+        basis: Basis = "recomputed",
+        data: str = "",
+        note: str = "",
+        digits: int = 4,
+        tolerance: float | Mapping[str, float] = 0.0,
+    ) -> Shown:
+        """Save a table, and hold it against the printed one where it is a paper's; both are shown side by side.
+
+        ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of ``ours`` is saved as
+        CSV; shown are the rows and columns that the paper prints. ``keys`` are the columns that identify a row,
+        ``caption`` is by default the artefact's title, and ``against`` its own printed table. ``columns`` are the
+        printed ones to compare, and ``where`` chooses the printed rows by a column's text, where the others cannot be
+        computed or are what ours was computed from. ``data`` says in words for the ledger what it was made from,
+        ``note`` what else its reader should know. ``digits`` are the decimals to show where no printed precision is
+        known. ``tolerance`` is how much farther from the printed number than its precision a cell may lie.
+        """
+        if against is None and name in self._known.index and basis != "replica":
+            against = name
+        comparison = (
+            None if against is None or self._variant else compare(ours, against, keys, columns, where, tolerance)
+        )
+        if self._variant:
+            shown = show_variant(self._title(name, caption), ours, self._published(name), self._variant, digits)
+        else:
+            shown = show_table(self._title(name, caption), ours, comparison, digits)
+        files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
+        (self.folder / "tables").mkdir(exist_ok=True)
+        write_csv(ours, self.folder / files[0], for_spreadsheets=True)
+        (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
+        self._record(name, basis, data, note, files, comparison)
+        return shown
+
+    def figure(
+        self,
+        name: str,
+        drawn: Axes | Figure,
+        caption: str = "",
+        *,
+        alt: str = "",
+        values: pd.DataFrame | None = None,
+        keys: Sequence[str] = (),
+        against: str | None = None,
+        basis: Basis = "derived",
+        data: str = "",
+        note: str = "",
+    ) -> Shown:
+        """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
+
+        ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is to be seen in it,
+        for those who cannot see it, by default the caption. The values are compared with a printed table only if
+        ``against`` names one; ``basis`` is "recomputed" where the figure itself prints these numbers. The other
+        parameters are those of `table`.
+        """
+        comparison = None
+        if against is not None:
+            if values is None:
+                raise ValueError(f"{name}: to compare a figure, give its values")
+            comparison = None if self._variant else compare(values, against, keys)
+        elif basis == "recomputed" and name in self._known.index:
+            raise ValueError(f"{name}: a figure without printed numbers to compare is derived or a replica")
+        figure = drawn.get_figure(root=True)
+        if figure is None:
+            raise ValueError(f"{name}: these axes belong to no figure")
+        caption, slug = plain(self._title(name, caption)), _slug(name)
+        files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
+        (self.folder / "figures").mkdir(exist_ok=True)
+        alt = plain(alt or caption)
+        for file in files:
+            (self.folder / file).write_bytes(plots.rendered(figure, file.rpartition(".")[2], alt, slug))
+        plt.close(figure)
+        if values is not None:
+            files.append(f"figures/{slug}.csv")
+            write_csv(values, self.folder / files[-1], for_spreadsheets=True)
+        self._record(name, basis, data, note, files, comparison)
+        shown = {"text/plain": caption, "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8")}
+        return Shown(shown, {"image/svg+xml": {"alt": alt}})
+
+    def words(
+        self,
+        name: str,
+        said: Sequence[tuple[str, str]],
+        caption: str = "",
+        *,
+        basis: Basis = "derived",
+        data: str = "",
+        note: str = "",
+    ) -> Shown:
+        """Show words as words, a prompt or a dialogue: who says it, and what; saved as Markdown.
+
+        The parameters are those of `figure`.
+        """
+        shown, file = show_words(self._title(name, caption), said), f"tables/{_slug(name)}.md"
+        (self.folder / "tables").mkdir(exist_ok=True)
+        (self.folder / file).write_text(shown.formats["text/markdown"], encoding="utf-8")
+        self._record(name, basis, data, note, [file], None)
+        return shown
+
+    def claim(self, name: str, evidence: Evidence) -> Shown:
+        """Judge a claim of ``data/published/<paper>/claims.csv``, such as ``thesis/2.2-stems``, by the evidence.
+
+        The artefact that it rests on has been reported. A variant judges nothing.
+        """
+        paper, _, claim = name.partition("/")
+        record = judged(paper, claim, evidence)
+        artefact = f"{paper}/{record['artefact']}"
+        if artefact not in self._records:
+            raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
+        if self._variant:
+            return self.say(f"{record['statement']}: not judged with {self._variant}.")
+        self._records[artefact]["claims"].append(record)
+        return show_claim(record)
+
+    def say(self, *sentences: str) -> Shown:
+        """Prose generated from values, as a paragraph; nothing in it is markup."""
+        text = " ".join(sentences)
+        return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
+
+    def answer(self, *sentences: str) -> None:
+        """Answer the notebook's question where it begins: called there with nothing, and with sentences at its end."""
+        from IPython.display import DisplayHandle
+
+        self._answer = list(sentences)
+        handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]  # IPython has no types
+        if sentences:
+            handle.update(show_answer(sentences))
+        else:
+            handle.display(show_answer(["It is computed below."]))
+
+    def finish(self) -> Shown:
+        """Close the report: write its manifest, and sum up what agrees, what differs and why, and the versions."""
+        versions = loaded_versions()
+        manifest = {
+            "notebook": self.notebook,
+            "answer": self._answer,
+            "artefacts": list(self._records.values()),
+            "inputs": project.used_files(),
+            "sources": loaded_modules(),
+            "versions": versions,
+        }
+        write_manifest(self.folder, manifest)
+        rows, notes = [], []
+        for name, record in self._records.items():
+            found = [claim["verdict"] for claim in record["claims"] if claim["kind"] == "finding"]
+            findings = ", ".join(counted(found.count(said), said) for said in VERDICTS if said in found)
+            status = "variant" if self._variant else record["status"]
+            rows.append([self._label(name), status, record["cells"] or "", len(record["differences"]) or "", findings])
+            notes += [f"{self._label(name)}, {line}" for line in difference_lines(record["differences"])]
+        used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct_requirements())
+        return show_summary(rows, notes, used)
+
+    def _published(self, name: str) -> pd.DataFrame | None:
+        """The table of this name in the committed report."""
+        path = project.root() / "reports" / self.notebook / "tables" / f"{_slug(name)}.csv"
+        return pd.read_csv(path) if path.is_file() else None
+
+    def _title(self, name: str, caption: str) -> str:
+        if name not in self._known.index:
+            return caption or name
+        return f"{self._label(name)}: {caption or self._known.loc[name, 'title']}"
+
+    def _label(self, name: str) -> str:
+        paper, artefact = self._known.loc[name, ["paper", "artefact"]]
+        return f"{paper}, {artefact.replace('-', ' ').capitalize()}"
+
+    def _record(
+        self, name: str, basis: Basis, data: str, note: str, files: list[str], comparison: Comparison | None
+    ) -> None:
+        if name not in self._known.index:
+            if "/" in name:
+                raise ValueError(f"{name} is not in data/published/artefacts.csv")
+            return
+        if basis == "replica" and not data:
+            raise ValueError(f"{name}: a replica says which data it was made from")
+        differences = [asdict(difference) for difference in comparison.differences] if comparison else []
+        compared = "explained" if differences else "exact"
+        self._records[name] = {
+            "artefact": name,
+            "status": compared if basis == "recomputed" else basis,
+            "basis": basis,
+            "data": data,
+            "note": note,
+            "files": files,
+            "cells": comparison.cells if comparison else 0,
+            "largest": comparison.largest if comparison else None,
+            "differences": differences,
+            "claims": [],
+        }

@@ -1,0 +1,1 @@
+"""Loaders of collections that more than one study records its systems on."""

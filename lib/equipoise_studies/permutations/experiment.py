@@ -1,0 +1,241 @@
+"""Conversational systems under permuted conversations: every system scored on every order that is asked for.
+
+An `Experiment` joins a collection, conversations and judgements. Systems whose context is one utterance are ranked
+and scored once for each pair of utterances; any order is then a look-up, and the mean, minimum and maximum over *all*
+valid orders are exact. RM3-sequential, which depends on everything uttered before, is scored order by order.
+
+References
+----------
+permutations, sections 3.1 and 4.3; section 5 for what it leaves to future work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.arrays import Booleans, Floats
+from equipoise.orders.conversations import Conversation
+from equipoise_studies.permutations.scoring import grades, optimistic, run_scores, score_alternatives
+from equipoise_studies.permutations.systems import (
+    PAPER,
+    SYSTEMS,
+    ByContext,
+    Columns,
+    Settings,
+    context_of,
+    context_rankings,
+    sequential_rankings,
+)
+from equipoise_studies.systems.lexical import Collection, bm25, top
+
+# relevance level of a nugget by CAsT grade: 1 and 2 are partly relevant, 3 and 4 highly
+_RELEVANCE_LEVELS = {1: 1, 2: 1, 3: 2, 4: 2}
+_ORDERS_AT_ONCE = 5000  # bounds the memory
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A collection, conversations and judgements, on which systems are scored under any order.
+
+    ``qrels`` (columns query, document, grade): every utterance needs some. ``measure``: any that ir_measures knows;
+    nDCG@3 in the paper. ``unjudged``: what becomes of documents without a judgement: "not relevant", as in the paper;
+    "left out" of the rankings (condensed lists); or "relevant", each of the highest grade, an upper bound of nDCG.
+    ``exhaustive``: the most orders of a conversation to score one by one where no formula helps.
+    """
+
+    collection: Collection
+    conversations: Sequence[Conversation]
+    qrels: pd.DataFrame
+    settings: Settings = PAPER
+    measure: str = "nDCG@3"
+    unjudged: Literal["not relevant", "left out", "relevant"] = "not relevant"
+    exhaustive: int = 50_000
+    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(default_factory=dict, init=False, repr=False)
+    _every: dict[tuple[str, str], Floats] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        topics = [conversation.topic for conversation in self.conversations]
+        if doubled := sorted({topic for topic in topics if topics.count(topic) > 1}):
+            raise ValueError(f"topics {', '.join(doubled)} come twice")
+
+    def _contexts(self, conversation: Conversation, system: str) -> tuple[ByContext, ByContext]:
+        """Rankings and scores of a system for every pair of utterances, made once."""
+        if (system, conversation.topic) not in self._known:
+            ranked = self.collection, conversation, system, self.settings, self._allowed(conversation)
+            best = context_rankings(*ranked)
+            scores = self._score(np.array(conversation.queries), best.after)
+            self._known[system, conversation.topic] = best, ByContext(scores, best.provides)
+        return self._known[system, conversation.topic]
+
+    def _allowed(self, conversation: Conversation) -> Booleans | None:
+        """Documents that may be ranked for each utterance: where the unjudged are left out, the judged."""
+        if self.unjudged != "left out":
+            return None
+        return grades(conversation.queries, self.collection.documents, self.qrels) >= 0
+
+    def _score(self, queries: NDArray[np.object_], rankings: Columns) -> Floats:
+        """Scores of rankings, shaped (..., depth), of the queries that broadcast to the leading axes."""
+        asked = np.broadcast_to(queries, rankings.shape[:-1]).ravel().tolist()
+        stacked = rankings.reshape(-1, rankings.shape[-1])
+        score = optimistic if self.unjudged == "relevant" else score_alternatives
+        values = score(asked, stacked, self.collection.documents, self.qrels, self.measure)
+        return values.reshape(rankings.shape[:-1])
+
+    def rankings(self, conversation: Conversation, system: str, orders: ArrayLike) -> Columns:
+        """Places, in ``collection.documents``, of the best documents of a system, shaped (orders, n, depth)."""
+        if context_of(system) != "everything":
+            return self._contexts(conversation, system)[0].of(orders)
+        return sequential_rankings(self.collection, conversation, orders, self.settings, self._allowed(conversation))
+
+    def utterance_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
+        """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
+        if context_of(system) != "everything":
+            return self._contexts(conversation, system)[1].of(orders)
+        stacked, queries = np.asarray(orders, dtype=np.intp), np.array(conversation.queries)
+        parts = [stacked[start : start + _ORDERS_AT_ONCE] for start in range(0, len(stacked), _ORDERS_AT_ONCE)]
+        return np.concatenate([self._score(queries[some], self.rankings(conversation, system, some)) for some in parts])
+
+    def _conversation_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
+        """Mean over the utterances, added up in the order of the script, so that equal scores have equal means."""
+        if (system, conversation.topic) in self._every:
+            return self._every[system, conversation.topic][conversation.structure.rank(orders)]
+        values = self.utterance_scores(conversation, system, orders)
+        script = np.argsort(np.asarray(orders, dtype=np.intp), axis=1)
+        means: Floats = np.take_along_axis(values, script, axis=1).mean(axis=1)
+        return means
+
+    def every_order(self, conversation: Conversation, system: str) -> Floats:
+        """Score of a system for every valid order, by rank; refused where there are more than `exhaustive`."""
+        key = system, conversation.topic
+        if key not in self._every:
+            orders = conversation.structure.orders(self.exhaustive)
+            self._every[key] = self._conversation_scores(conversation, system, orders)
+        return self._every[key]
+
+    def every(self, systems: Sequence[str]) -> dict[str, Floats]:
+        """Scores of the systems on every valid order, by topic, shaped (orders, systems), where these are few."""
+        few = [one for one in self.conversations if one.structure.count <= self.exhaustive]
+        return {one.topic: np.stack([self.every_order(one, system) for system in systems], axis=1) for one in few}
+
+    def _utterances(self) -> pd.DataFrame:
+        pairs = [(query, one.topic) for one in self.conversations for query in one.queries]
+        return pd.DataFrame(pairs, columns=["query", "topic"])
+
+    def fixed_scores(self, texts: Mapping[str, str]) -> pd.DataFrame:
+        """Score of BM25 for texts by query that do not depend on the order, such as utterances resolved by hand.
+
+        Returns columns query, topic, value.
+        """
+        table = self._utterances()
+        if missing := [query for query in table["query"] if query not in texts]:
+            raise ValueError(f"no text for {', '.join(missing)}")
+        bags = self.collection.queries([texts[query] for query in table["query"]])
+        ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.settings.depth)
+        return table.assign(value=self._score(table["query"].to_numpy(), ranked))
+
+    def ceiling(self) -> pd.DataFrame:
+        """Score that the best ranking of the collection would reach for each utterance: columns query, topic, value.
+
+        It is below 1 where passages with high grades are not in the collection.
+        """
+        held = self.qrels[self.qrels["document"].isin(self.collection.documents)].rename(columns={"grade": "score"})
+        best = run_scores(held, self.qrels, self.measure)
+        return self._utterances().merge(best[["query", "value"]])
+
+    def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
+        """Mean score of each system on each conversation under each of its orders.
+
+        ``orders``: by topic, shaped (orders, n); row 0 is the script (`sampled_orders`). Returns columns run, topic,
+        permutation, value; permutation is the row of the order.
+        """
+        parts = {
+            (system, one.topic): pd.Series(self._conversation_scores(one, system, orders[one.topic]))
+            for system, one in product(systems, self.conversations)
+        }
+        return pd.concat(parts, names=["run", "topic", "permutation"]).rename("value").reset_index()
+
+    def scores_by_utterance(self, orders: Mapping[str, ArrayLike], systems: Sequence[str]) -> pd.DataFrame:
+        """Score of each system for each utterance: columns of `scores`, and utterance, before the value."""
+        keys = ["run", "topic", "permutation"]
+        parts = {}
+        for system, one in product(systems, self.conversations):
+            stacked = np.asarray(orders[one.topic], dtype=np.intp)
+            number, _ = np.indices(stacked.shape)
+            cells = {"permutation": number.ravel(), "utterance": np.array(one.queries)[stacked].ravel()}
+            values = self.utterance_scores(one, system, stacked).ravel()
+            parts[system, one.topic] = pd.DataFrame(cells).assign(value=values)
+        return pd.concat(parts, names=keys[:2]).reset_index(keys[:2]).reset_index(drop=True)
+
+    def answers(
+        self, orders: Mapping[str, ArrayLike], passages: pd.DataFrame, systems: Sequence[str] = tuple(SYSTEMS)
+    ) -> pd.DataFrame:
+        """Conversations in which a system answers every utterance with its best passage, as a nugget table.
+
+        Words are counted over the whole conversation, utterances included. A relevant answer is one nugget: all words
+        of the passage, its level after the grade. Any other answer is a turn without a relevant nugget.
+
+        ``passages``: of `read_passages`. An unjudged passage has level 0. Returns a frame for
+        `equipoise.nuggets.nugget_table`: topic is topic#permutation, entity the passage, SOURCE an attribute set whose
+        groups are the sources, sorted.
+
+        gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where a passage is from.
+        """
+        texts = passages.set_index("document").reindex(self.collection.documents)
+        if texts["text"].isna().any():
+            raise ValueError(f"no text for passage {texts.index[texts['text'].isna()][0]}")
+        shares = pd.get_dummies(texts["source"]).astype(int).astype(str).agg(" ".join, axis=1)
+        about = pd.DataFrame({"length": texts["text"].str.split().str.len(), "SOURCE": shares})
+        parts = []
+        for system, one in product(systems, self.conversations):
+            stacked = np.asarray(orders[one.topic], dtype=np.intp)
+            number, turn = np.indices(stacked.shape)
+            part = {
+                "topic": [f"{one.topic}#{row}" for row in number.ravel()],
+                "turn": turn.ravel() + 1,
+                "query": np.array(one.queries)[stacked].ravel(),
+                "asked": np.array([len(text.split()) for text in one.texts])[stacked].ravel(),
+                "entity": texts.index[self.rankings(one, system, stacked)[..., 0].ravel()],
+            }
+            parts.append(pd.DataFrame(part).assign(run=system))
+        table = pd.concat(parts, ignore_index=True).join(about, on="entity")
+        table = table.merge(self.qrels, how="left", left_on=["query", "entity"], right_on=["query", "document"])
+        table["level"] = table["grade"].map(_RELEVANCE_LEVELS).fillna(0).astype(int)
+        table["end"] = (table["asked"] + table["length"]).groupby([table["run"], table["topic"]]).cumsum()
+        table["start"] = table["end"] - table["length"] + 1
+        table = table.astype(str)
+        table.loc[table["level"] == "0", ["start", "end", "entity", "SOURCE"]] = ""
+        return table[["run", "topic", "turn", "start", "end", "level", "entity", "SOURCE"]]
+
+    def exact(self, systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
+        """Mean, standard deviation, minimum and maximum of each system over all valid orders of each conversation.
+
+        Where the context is the previous utterance, the mean follows from adjacency probabilities and the extremes from
+        dynamic programming: no order is drawn or listed. The other systems are scored on every order, where there are
+        not too many.
+
+        Returns columns run, topic, orders, mean, sd, minimum, maximum, how: how is "adjacency", "enumeration", or
+        "too many orders" (then the values are missing).
+
+        Beyond the paper: the distribution over permutations without sampling them.
+        """
+        rows: list[tuple[object, ...]] = []
+        for system, one in product(systems, self.conversations):
+            key, size = (system, one.topic, one.structure.count), one.structure.size
+            if context_of(system) in ("none", "previous"):
+                shares = self._contexts(one, system)[1].after / size
+                found = one.structure.score_range(shares[:-1], shares[-1])
+                rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
+            elif one.structure.count <= self.exhaustive:
+                values = self.every_order(one, system)
+                rows.append((*key, values.mean(), values.std(), values.min(), values.max(), "enumeration"))
+            else:
+                rows.append((*key, *[np.nan] * 4, "too many orders"))
+        columns = ["run", "topic", "orders", "mean", "sd", "minimum", "maximum", "how"]
+        return pd.DataFrame(rows, columns=columns)

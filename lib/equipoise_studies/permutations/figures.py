@@ -1,0 +1,107 @@
+"""Figures of the permutation study: each function draws on matplotlib Axes and returns them.
+
+The style is that of `equipoise_compendium.plots`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from equipoise_compendium.plots import COLOURS, GREY, look
+from equipoise_compendium.plots.orders import SCRIPT_MARK
+
+_CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, for black letters
+_CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
+_LINE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.2}
+_BAND: dict[str, Any] = {"color": GREY, "lw": 7}
+
+
+def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Series) -> Axes:
+    """Draw the block structure of conversations: one row each, one tile an utterance, and the number of valid orders.
+
+    ``utterances``: of `utterance_blocks`. ``counts``: number of valid orders by topic.
+    """
+    rows, topics = pd.factorize(utterances["topic"])
+    lefts = utterances.groupby("topic").cumcount() + 0.45 * utterances["block"]
+    for row, left, turn, name in zip(rows, lefts, utterances["turn"], utterances["class"], strict=True):
+        ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white"))
+        ax.text(left + 0.5, row, f"{turn} {name}", ha="center", va="center", fontsize=9)
+    right = lefts.max() + 1.45
+    for height, text in [*((row, f"{counts[topic]:,}") for row, topic in enumerate(topics)), (-0.9, "orders")]:
+        ax.text(right + 1.8, height, text, ha="right", va="center", fontsize=9)
+    ax.set(xlim=(-0.3, right + 2), ylim=(len(topics) - 0.4, -1.4), xticks=[], ylabel="Conversation")
+    ax.set_yticks(range(len(topics)), topics)
+    ax.grid(visible=False)
+    ax.spines[["bottom", "left"]].set_visible(False)
+    handles = [Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}") for name, colour in _CLASS_COLOURS.items()]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=3)
+    return ax
+
+
+def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str = "nDCG@3") -> Axes:
+    """Draw what sampling sees of each system beside what is exactly so over all valid orders.
+
+    ``table``: of `sampling_error`. ``script``: score in the order of the script, by system.
+    """
+    place = np.arange(len(table))[::-1]
+    ax.hlines(place, table["minimum"], table["maximum"], **_LINE)
+    ax.hlines(place, table["sampled minimum"], table["sampled maximum"], **_BAND)
+    ax.plot(table["mean"], place, "|", color="black", markersize=13, markeredgewidth=1.6)
+    ax.plot(script[table["run"]], place, zorder=5, markersize=6, **SCRIPT_MARK)
+    ax.set_yticks(place, table["run"])
+    ax.set(xlabel=f"Mean {measure} over conversations", ylim=(-0.7, len(table) - 0.3))
+    handles = [
+        Line2D([], [], label="all orders, lowest to highest", **_LINE),
+        Line2D([], [], label="sampled orders, lowest to highest", **_BAND),
+        Line2D([], [], color="black", marker="|", markersize=11, linestyle="none", label="exact mean"),
+        Line2D([], [], label="order of the script", **SCRIPT_MARK),
+    ]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+    return ax
+
+
+def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFrame) -> Sequence[Axes]:
+    """Draw how many permutations a ranking of systems needs: its agreement with the exact one, and standard errors.
+
+    ``stability``: of `equipoise.measures.orders.ranking_stability`. ``errors``: of `standard_errors`.
+    """
+    left, right = axes
+    sizes = stability["permutations"]
+    left.plot(sizes, stability["tau"], marker="o", label="mean Kendall tau", color=COLOURS[0])
+    style: dict[str, Any] = {"alpha": 0.2, "color": COLOURS[0], "lw": 0}
+    left.fill_between(sizes, stability["low"], stability["tau"], label="down to the 5th percentile", **style)
+    left.plot(sizes, stability["same"], marker="s", color=COLOURS[1], label="share with the same ranking")
+    left.plot(sizes, stability["best"], marker="^", color=COLOURS[2], label="share with the same best")
+    left.set(xscale="log", xlabel="Permutations of each conversation", ylabel="Agreement with the exact ranking")
+    left.legend(loc="lower right")
+    for number, (run, part) in enumerate(errors.groupby("run", sort=False)):
+        right.plot(part["permutations"], part["standard error"], label=run, markersize=4, **look(number))
+    right.set(xscale="log", yscale="log", xlabel=left.get_xlabel(), ylabel="Standard error of the mean")
+    right.legend()
+    for ax in axes:
+        ax.xaxis.set_major_formatter("{x:g}")
+    return axes
+
+
+def dependence(ax: Axes, correlations: pd.DataFrame, first: str, second: str) -> Axes:
+    """Draw how two measures go together: one dot a conversation, one row a system; a stroke marks the median.
+
+    ``correlations``: of `order_correlation`. ``first``, ``second``: names of the two measures, for the axis.
+    """
+    runs = list(dict.fromkeys(correlations["run"]))[::-1]
+    for row, run in enumerate(runs):
+        values = correlations.loc[correlations["run"] == run, "correlation"].dropna().sort_values().to_numpy()
+        offsets = np.resize([0.0, 0.14, -0.14, 0.07, -0.07], len(values))
+        ax.plot(values, row + offsets, "o", color=COLOURS[0], markerfacecolor=(COLOURS[0], 0.4), markersize=5)
+        ax.plot(np.median(values), row, "|", color="black", markersize=22, markeredgewidth=1.6)
+    ax.axvline(0, color=GREY, lw=0.8)
+    ax.set_yticks(range(len(runs)), runs)
+    ax.set(xlim=(-1.03, 1.03), xlabel=f"Rank correlation of {first} and {second} over the orders of a conversation")
+    return ax

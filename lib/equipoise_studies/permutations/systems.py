@@ -1,0 +1,244 @@
+"""Conversational systems that rewrite an utterance with its context and rank by BM25.
+
+An utterance of a conversation is rewritten with what was uttered before it, so its ranking depends on the order of the
+conversation. How much of the order a system sees is its *context*:
+
+- ``none``: the utterance alone, or with the first one, which never moves (BM25, DLM, RM3, FU);
+- ``previous``: the directly preceding utterance (CU, LP, RM3p, Rewriter);
+- ``antecedent``: the nearest earlier utterance that names something (Antecedent);
+- ``everything``: the whole chain of earlier rankings (RM3s).
+
+Systems of the first three kinds are ranked once for each pair of utterances, whatever the number of orders
+(`context_rankings`); RM3-sequential once for each distinct beginning (`sequential_rankings`).
+
+References
+----------
+permutations, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from equipoise.arrays import Booleans, Floats
+from equipoise.orders.conversations import Conversation
+from equipoise_studies.systems import lexical
+from equipoise_studies.systems.lexical import Collection
+
+Columns = NDArray[np.intp]
+
+
+class System(NamedTuple):
+    """What a system's ranking depends on, besides the utterance and the first one; its group in Table 2."""
+
+    context: Literal["none", "previous", "antecedent", "everything"]
+    family: str
+
+
+# the systems of section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB)
+SYSTEMS: Mapping[str, System] = {
+    "BM25": System("none", "baselines"),  # the utterance alone
+    "DLM": System("none", "baselines"),  # the same, by query likelihood with Dirichlet smoothing
+    "RM3": System("none", "baselines"),  # the utterance expanded from its own BM25 ranking
+    "FU": System("none", "concatenation-based"),  # with the first one
+    "CU": System("previous", "concatenation-based"),  # with the first one and the previous one
+    "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
+    "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
+    "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
+    "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
+}
+# beyond the paper: the utterance as a language model rewrites it, told the first one and the previous one
+REWRITER = "Rewriter"
+_KNOWN: Mapping[str, System] = {**SYSTEMS, REWRITER: System("previous", "language model")}
+
+
+def context_of(system: str) -> str:
+    """What the ranking of a system depends on."""
+    if system not in _KNOWN:
+        raise ValueError(f"no system named {system!r}; there are {', '.join(_KNOWN)}")
+    return _KNOWN[system].context
+
+
+def chosen_systems(antecedent: bool, *, depending: bool = False) -> list[str]:
+    """The systems, with or without Antecedent; ``depending``: only those that depend on the order."""
+    left_out = {*([] if antecedent else ["antecedent"]), *(["none"] if depending else [])}
+    return [name for name, system in SYSTEMS.items() if system.context not in left_out]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the systems; the defaults are the paper's.
+
+    ``variant``: what the paper says of CU, LP and RM3p, or what the authors' public program does (`context_rankings`).
+    ``k1``, ``b``: of BM25, for every system but DLM. ``mu``: of the Dirichlet smoothing of DLM. ``current_weight``:
+    lambda of LP, the weight of the current utterance, in the program of the previous one. ``documents``, ``terms``:
+    feedback documents and terms of RM3.
+    ``original_weight``: of the query itself in RM3; the paper does not give it, 0.6 is the default of its engine.
+    ``depth``: how many of the best documents are kept: at least the cut-off of the measure.
+    """
+
+    variant: Literal["paper", "program"] = "paper"
+    k1: float = 1.2
+    b: float = 0.75
+    mu: float = 2500.0
+    current_weight: float = 0.6
+    documents: int = 10
+    terms: int = 10
+    original_weight: float = 0.6
+    depth: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("current_weight", "original_weight"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is between 0 and 1, found {getattr(self, name)}")
+        if self.variant not in ("paper", "program"):
+            raise ValueError(f"variant is 'paper' or 'program', found {self.variant!r}")
+
+    def of_the_program(self) -> Settings:
+        """The same, as the authors' public program has it: RM3 takes its engine's three documents there."""
+        return replace(self, variant="program", documents=_PROGRAM_DOCUMENTS)
+
+
+_PROGRAM_DOCUMENTS = 3
+
+PAPER = Settings()
+
+
+@dataclass(frozen=True, eq=False)
+class ByContext:
+    """Something of each utterance, for each utterance that its context can come from, and without one.
+
+    ``after`` (shaped (n + 1, n, ...)): entry v, u: of utterance u with context v; in the last row, without a context.
+    ``provides`` (shaped (n,)): which utterances can be a context: u takes the nearest earlier one. All True means the
+    previous utterance.
+    """
+
+    after: NDArray[Any]
+    provides: Booleans
+
+    def of(self, orders: ArrayLike) -> NDArray[Any]:
+        """What the utterance at each position of each order has, shaped (orders, n, ...)."""
+        stacked = np.asarray(orders, dtype=np.intp)
+        places = np.where(self.provides[stacked], np.arange(stacked.shape[1]), -1)
+        nearest = np.roll(np.maximum.accumulate(places, axis=1), 1, axis=1)
+        nearest[:, 0] = -1
+        before = np.where(nearest < 0, -1, np.take_along_axis(stacked, nearest, axis=1))
+        return self.after[before, stacked]
+
+
+def context_rankings(
+    collection: Collection,
+    conversation: Conversation,
+    system: str,
+    settings: Settings = PAPER,
+    allowed: Booleans | None = None,
+) -> ByContext:
+    r"""Column numbers of the best documents, by a system whose context is at most one utterance, for all pairs at once.
+
+    With :math:`u_j` the current, :math:`u_1` the first and :math:`u_{j-1}` the previous utterance as term counts, and
+    :math:`\bar u` for weights scaled to sum to one, the queries are
+
+    .. math::
+        FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad
+        RM3p: \bar u_j + RM3(u_{j-1})
+
+    The first utterance of a conversation is ranked as it is: a factor common to all weights changes no ranking. In CU
+    the first utterance enters once where it is the previous one too. RM3p adds distributions, because the length of an
+    expansion means nothing.
+
+    So the paper. The variant "program" is what its authors' public program does: CU has the first utterance twice
+    where it is the previous one too; LP gives lambda to the *previous* utterance; RM3p mixes the RM3 expansions of
+    both utterances, lambda to that of the previous one.
+
+    ``allowed`` (shaped (n, documents)): documents that may be ranked for each utterance, the others come last.
+    """
+    if context_of(system) == "everything":
+        raise ValueError(f"no system {system!r} with a context of one utterance: it sees the whole conversation")
+    size, k1, b = len(conversation.texts), settings.k1, settings.b
+    bags = collection.queries([*conversation.texts, ""])  # row n is no utterance
+    provides, program = np.ones(size, dtype=bool), settings.variant == "program"
+    before, current = np.indices((size + 1, size)).reshape(2, -1)
+    now, previous = bags[current], bags[before]
+    weight = 1 - settings.current_weight if program else settings.current_weight  # of the current utterance
+    if system == "FU":
+        queries = now + bags[np.where(current > 0, 0, size)]
+    elif system == "CU":
+        apart = (before > 0) | program
+        queries = now + previous + bags[np.where((current > 0) & (before < size) & apart, 0, size)]
+    elif system == "LP":
+        queries = weight * now + (1 - weight) * previous
+    elif system in ("RM3", "RM3p"):
+        feedback: dict[str, Any] = {"documents": settings.documents, "terms": settings.terms, "k1": k1, "b": b}
+        expanded = lexical.rm3(collection, bags, original_weight=settings.original_weight, **feedback)
+        if system == "RM3":
+            queries = expanded[current]
+        elif program:
+            queries = weight * expanded[current] + (1 - weight) * expanded[before]
+        else:
+            queries = lexical.unit_mass(now) + expanded[before]
+    elif system == "Antecedent":
+        if not conversation.antecedents:
+            raise ValueError("Antecedent needs the antecedents of the utterances: read_antecedents reads them")
+        phrases, anaphoric = map(np.array, zip(*conversation.antecedents, strict=True))
+        queries = now + collection.queries([*phrases, ""])[np.where(anaphoric[current], before, size)]
+        provides = ~anaphoric & (phrases != "")
+    elif system == REWRITER:
+        if not conversation.rewrites:
+            raise ValueError(f"{REWRITER} needs the rewrites of the utterances: read_rewrites reads them")
+        pairs = zip(before.tolist(), current.tolist(), strict=True)
+        queries = collection.queries([conversation.rewrites.get(pair, conversation.texts[pair[1]]) for pair in pairs])
+    else:
+        queries = now
+    if system == "DLM":
+        scores = lexical.query_likelihood(collection, queries, mu=settings.mu)
+    else:
+        scores = lexical.bm25(collection, queries, k1=k1, b=b)
+    best = _best(scores, settings.depth, None if allowed is None else allowed[current])
+    return ByContext(best.reshape(size + 1, size, -1), provides)
+
+
+def _best(scores: Floats, depth: int, allowed: Booleans | None) -> Columns:
+    """Best documents of every query, of those that are allowed."""
+    last = scores.min(axis=1, keepdims=True) - 1
+    return lexical.top(scores if allowed is None else np.where(allowed, scores, last), depth)
+
+
+def sequential_rankings(
+    collection: Collection,
+    conversation: Conversation,
+    orders: ArrayLike,
+    settings: Settings = PAPER,
+    allowed: Booleans | None = None,
+) -> Columns:
+    r"""Column numbers of the best documents, by RM3-sequential along orders, shaped (orders, n, depth).
+
+    .. math:: q_1 = \bar u_1, \quad q_j = \lambda \bar u_j + (1 - \lambda)\, p(\cdot | R_{j-1})
+
+    with :math:`R_{j-1}` the BM25 ranking of :math:`q_{j-1}`, so that a ranking depends on everything uttered before it.
+    Orders that begin alike share their rankings. ``allowed``: of `context_rankings`.
+    """
+    stacked = np.asarray(orders, dtype=np.intp)
+    size = len(conversation.texts)
+    if stacked.ndim != 2 or stacked.shape[1] != size:
+        raise ValueError(f"orders of {size} utterances are wanted, found shape {stacked.shape}")
+    bags = lexical.unit_mass(collection.queries(conversation.texts))
+    rankings, beginning = [], np.zeros(len(stacked), dtype=np.intp)
+    models = sparse.csr_array((1, bags.shape[1]))
+    for position in range(size):
+        steps, beginning = np.unique(beginning * size + stacked[:, position], return_inverse=True)
+        before, current = np.divmod(steps, size)
+        weight = settings.original_weight if position else 1.0
+        queries = weight * bags[current] + (1 - weight) * models[before]
+        scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
+        best = _best(scores, settings.depth, None if allowed is None else allowed[current])
+        rankings.append(best[beginning])
+        if position < size - 1:
+            feedback = {"documents": settings.documents, "terms": settings.terms}
+            models = lexical.relevance_model(collection, scores, **feedback)
+    return np.stack(rankings, axis=1)

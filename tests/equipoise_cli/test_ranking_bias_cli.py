@@ -1,0 +1,148 @@
+"""The command ``equipoise score ranking-bias``: what it writes, what it says, and what it refuses."""
+
+import gzip
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from equipoise.measures.ranking_bias import TermGroups, count_terms, score_ranking_bias
+from equipoise_cli import main
+from equipoise_cli.parquet_folders import count_parts
+
+DOCUMENTS = {"d1": "he and him", "d2": "she said her thing to him", "d3": "rain falls", "d4": "she and she"}
+RUN = "q1 Q0 d1 1 3 bm25\nq1 Q0 d2 2 2 bm25\nq1 Q0 d3 3 1 bm25\nq2 Q0 d3 1 9 bm25\nq2 Q0 d4 2 8 bm25\n"
+TERMS = "he,m\nhim,m\nshe,f\nher,f\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    paths = {"run": tmp_path / "bm25", "documents": tmp_path / "d.tsv", "terms": tmp_path / "terms.txt"}
+    paths["run"].write_text(RUN)
+    paths["documents"].write_text("".join(f"{name}\t{text}\n" for name, text in DOCUMENTS.items()))
+    paths["terms"].write_text(TERMS)
+    return paths
+
+
+def called(files: dict[str, Path], *more: str) -> Result:
+    arguments = [part for name, path in files.items() for part in (f"--{name}", str(path))]
+    return CliRunner().invoke(main, ["score", "ranking-bias", *arguments, *more])
+
+
+def library(**options: Any) -> pd.DataFrame:
+    groups = TermGroups.from_pairs([(line.partition(",")[0], line.partition(",")[2]) for line in TERMS.split()])
+    rows = [line.split() for line in RUN.splitlines()]
+    runs = pd.DataFrame(
+        [("bm25", row[0], row[2], int(row[3])) for row in rows], columns=["run", "topic", "document", "rank"]
+    )
+    return score_ranking_bias(runs, count_terms(DOCUMENTS.items(), groups.terms), groups, **options)
+
+
+def read(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text), dtype={"topic": "str"}, keep_default_na=False, na_values={"value": [""]})
+
+
+def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
+    result = called(files, "--cutoff", "1,3", "--background", str(files["run"]))
+    assert result.exit_code == 0, result.output
+    expected = library(cutoffs=[1, 3], background="own")  # of one run, its lists are that
+    ours = read(result.stdout)
+    assert ours.columns.tolist() == ["run", "topic", "attribute", "measure", "value", "seen"]
+    pd.testing.assert_frame_equal(ours, expected, check_dtype=False)
+    assert {"NFaiRR@3", "FaiRR@3", "TED@3", "TExFAIR@3", "ARB@3"} <= set(ours["measure"])
+
+
+def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "scores.csv"
+    result = called(files, "--background", "collection", "--target", "m:0.25,f:3/4", "--cutoff", "2", "-o", str(out))
+    assert result.exit_code == 0, result.output
+    expected = library(cutoffs=[2], background="collection", target=[0.75, 0.25])
+    pd.testing.assert_frame_equal(read(out.read_text()), expected, check_dtype=False)
+    assert result.stdout == ""
+    pool = tmp_path / "pool"
+    pool.write_text("q1 Q0 d3 1 1 bm25\nq2 Q0 d4 1 1 bm25\n")
+    by_run = read(called(files, "--background", str(pool), "--cutoff", "2").stdout)
+    table = pd.DataFrame({"topic": ["q1", "q2"], "document": ["d3", "d4"]})
+    pd.testing.assert_frame_equal(by_run, library(cutoffs=[2], background=table), check_dtype=False)
+
+
+def test_documents_may_be_json_lines(files: dict[str, Path], tmp_path: Path) -> None:
+    plain = called(files).stdout
+    files["documents"] = tmp_path / "d.jsonl"
+    files["documents"].write_text("".join(json.dumps({"id": k, "text": v}) + "\n" for k, v in DOCUMENTS.items()))
+    assert called(files).stdout == plain
+
+
+def test_every_bad_file_is_told_at_once_and_nothing_is_written(files: dict[str, Path], tmp_path: Path) -> None:
+    files["terms"].write_text("")
+    files["run"].write_text("q1 Q0 d1 1 3 bm25\nq1 Q0 d1 2 2 bm25\n")
+    out = tmp_path / "scores.csv"
+    result = called(files, "-o", str(out))
+    assert result.exit_code == 2
+    assert "terms.txt: found an empty file" in result.stderr
+    assert "bm25, line 2, column document: found d1 again for topic q1" in result.stderr
+    assert not out.exists()
+
+
+def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[str, Path]) -> None:
+    files["terms"].write_text(TERMS + "robin,m\nRobin,f\n")
+    files["run"].write_text(RUN + "q2 Q0 d9 3 1 bm25\n")
+    result = called(files)
+    assert result.exit_code == 0
+    assert "robin in more than one group" in result.stderr
+    assert "seen: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
+    refused = called(files, "--missing", "refuse")
+    assert refused.exit_code == 2
+    assert "d9" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--cutoff", "5,0"], "cut-offs are whole numbers from 1"),
+        (["--target", "m:1"], "the target names m"),
+        (["--target", "m:0,f:0"], "with a sum above 0"),
+        (["--background", "no-such-run"], "no-such-run"),
+    ],
+)
+def test_bad_options_are_named(more: list[str], said: str, files: dict[str, Path]) -> None:
+    result = called(files, *more)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_folders_of_runs_and_documents_give_what_one_file_gives(files: dict[str, Path], tmp_path: Path) -> None:
+    plain = called(files).stdout
+    lines = files["documents"].read_text().splitlines(keepends=True)
+    (tmp_path / "docs" / "inner").mkdir(parents=True)
+    (tmp_path / "docs" / "a.tsv").write_text("".join(lines[:1]))
+    (tmp_path / "docs" / "b.tsv.gz").write_bytes(gzip.compress("".join(lines[1:3]).encode()))
+    name, text = lines[3].rstrip("\n").split("\t")
+    (tmp_path / "docs" / "inner" / "c.jsonl").write_text(json.dumps({"id": name, "text": text}))
+    (tmp_path / "runs").mkdir()
+    files["run"].rename(tmp_path / "runs" / "bm25")
+    files |= {"documents": tmp_path / "docs", "run": tmp_path / "runs"}
+    assert called(files).stdout == plain
+    (tmp_path / "docs" / "d.tsv").write_text(lines[0])
+    again = called(files)
+    assert again.exit_code == 2
+    assert "1 documents come twice, such as d1" in again.stderr
+
+
+def test_parts_of_a_collection_are_counted_alike_wherever(tmp_path: Path) -> None:
+    for number in range(5):
+        rows = [(f"d{number}-{row}", "he and she " * (row % 4)) for row in range(30)]
+        pd.DataFrame(rows, columns=["id", "text"]).to_parquet(tmp_path / f"{number}.parquet")
+    held = pd.array(["d1-1", "d4-29", "none"], dtype="str")
+    with ThreadPoolExecutor(3) as pool:
+        for wanted in (None, held):
+            here, there = (count_parts(tmp_path, ["he", "she"], "space", wanted, where) for where in (None, pool))
+            assert here.documents.equals(there.documents)
+            assert len(here.documents) == (150 if wanted is None else 2)
+            assert (here.counts != there.counts).nnz == 0
+            assert (here.lengths == there.lengths).all()

@@ -1,0 +1,86 @@
+"""The metadata for machines: every file is there once, with its sha256, and every reference leads somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from equipoise_compendium import crate, project, registry
+from equipoise_compendium.site import pages
+
+ROOT = project.root()
+
+
+def manifests() -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((ROOT / "reports").glob("*/manifest.json"))]
+
+
+@pytest.fixture(scope="module")
+def graph() -> dict[str, dict[str, Any]]:
+    entities = json.loads(crate.text(manifests()))["@graph"]
+    by_id = {entity["@id"]: entity for entity in entities}
+    assert len(by_id) == len(entities)
+    return by_id
+
+
+def references(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return (
+            [value["@id"]] if set(value) == {"@id"} else [name for item in value.values() for name in references(item)]
+        )
+    return [name for item in value for name in references(item)] if isinstance(value, list) else []
+
+
+def test_every_reference_leads_to_an_entity(graph: dict[str, dict[str, Any]]) -> None:
+    about = graph.pop(crate.NAME)
+    assert about["about"] == {"@id": "./"}
+    assert about["conformsTo"]["@id"].endswith("/crate/1.1")
+    named = {name for entity in graph.values() for name in references(entity)}
+    assert {name for name in named - set(graph) if not name.startswith("https://spdx.org/licenses/")} == set()
+    held = {part["@id"] for entity in graph.values() for part in entity.get("hasPart", [])}
+    files = {name for name, entity in graph.items() if "File" in entity["@type"]}
+    assert files <= held
+    graph[crate.NAME] = about
+
+
+def test_files_are_there_and_what_their_digests_say(graph: dict[str, dict[str, Any]]) -> None:
+    local = {name: entity for name, entity in graph.items() if "File" in entity["@type"] and "://" not in name}
+    assert len(local) > 300
+    wrong = [
+        name
+        for name, entity in local.items()
+        if "sha256" in entity and project.sha256(ROOT / unquote(name)) != entity["sha256"]
+    ]
+    assert wrong == []
+    assert all((ROOT / unquote(name)).is_file() for name in local)
+
+
+def test_inputs_from_elsewhere_are_those_of_the_registry(graph: dict[str, dict[str, Any]]) -> None:
+    rows = {f"registry:{row.item}/{row.path}": row for row in registry.entries().itertuples()}
+    for manifest in manifests():
+        run = graph[f"#run-{manifest['notebook']}"]
+        assert len(run["object"]) == len(manifest["inputs"])
+        wanted = {rows[name].sha256 for name in manifest["inputs"] if name in rows}
+        assert wanted <= {graph[each["@id"]]["sha256"] for each in run["object"]}
+        assert run["instrument"] == {"@id": f"notebooks/{manifest['notebook']}.ipynb"}
+
+
+def test_no_date_that_no_release_has(graph: dict[str, dict[str, Any]]) -> None:
+    text = json.dumps([entity for entity in graph.values() if entity["@type"] != "ScholarlyArticle"])
+    released = re.search(r"^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert ("datePublished" in text) == (released is not None)
+
+
+def test_it_is_made_when_the_site_is_and_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert crate.text([])
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    assert crate.text([]) == ""
+    monkeypatch.undo()
+    monkeypatch.setattr(pages, "_differing", lambda _: [])
+    monkeypatch.setattr(crate, "text", lambda _: "other")
+    assert pages.check() == ["out of date: ro-crate-metadata.json: run equipoise build"]

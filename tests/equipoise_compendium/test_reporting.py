@@ -1,0 +1,291 @@
+"""Guards comparison with the printed tables, the writers, escaping, and the ledger's statuses."""
+
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from equipoise.files import parse_number
+from equipoise_compendium import project
+from equipoise_compendium.claims import Evidence
+from equipoise_compendium.ledger import STATUSES, Ledger
+from equipoise_compendium.printed import Printed, artefacts, compare, printed_table
+from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
+from equipoise_compendium.report import Report
+from equipoise_compendium.shown import difference_lines, markdown_cell, show_table
+from equipoise_compendium.writing import write_csv
+
+HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
+    monkeypatch.setenv(REPORT_FOLDER_VARIABLE, str(tmp_path))
+    return Report("example")
+
+
+def ours(name: str, keys: list[str]) -> pd.DataFrame:
+    """Return the printed table as if it were ours, numbers as numbers."""
+    table = printed_table(name)
+    values = table.drop(columns=keys)
+    return table[keys].join(values.map(lambda text: parse_number(text) if text else None).astype(float))
+
+
+def test_equal_at_the_printed_precision() -> None:
+    table = ours("gfrc2/table-3", ["run"])
+    table["EGNP"] += 0.00000049
+    result = compare(table, "gfrc2/table-3", ["run"])
+    assert (result.cells, result.differences) == (8, ())
+    assert result.largest == pytest.approx(0.00000049)
+
+
+def test_half_a_unit_too_far_is_a_difference() -> None:
+    table = ours("gfrc2/table-3", ["run"])
+    table.loc[0, "EGNP"] += 0.00000051
+    (difference,) = compare(table, "gfrc2/table-3", ["run"]).differences
+    assert (difference.row, difference.column, difference.printed) == ("COPWA-CS-QD-MN-2", "EGNP", "0.001728")
+    assert difference.reason == ""
+
+
+def test_a_printed_whole_number_is_taken_at_its_word() -> None:
+    table = ours("gfrc/table-1", ["run", "nugget"])
+    table.loc[0, "g"] = 0.9
+    assert [d.printed for d in compare(table, "gfrc/table-1", ["run", "nugget"]).differences] == ["1"]
+
+
+def test_a_printed_fraction_is_exact() -> None:
+    keys = ["section", "run", "row"]
+    table = printed_table("gfrc2/table-4")
+    table["D 1"] = table["D 1"].map({"1": 1.0, "0": 0.0, "1/2": 0.5, "5/6": 0.8333})
+    wrong = [d for d in compare(table, "gfrc2/table-4", keys).differences if d.column == "D 1"]
+    assert [d.printed for d in wrong] == ["5/6"]
+
+
+def test_missing_numbers_rows_and_columns() -> None:
+    table = ours("gfrc2/table-3", ["run"])
+    table.loc[0, "EGNP"] = float("nan")
+    assert compare(table, "gfrc2/table-3", ["run"]).differences[0].ours == ""
+    with pytest.raises(ValueError, match="no column EGNP"):
+        compare(table.drop(columns="EGNP"), "gfrc2/table-3", ["run"])
+    with pytest.raises(ValueError, match="no row ORG-CS-D-MN-1"):
+        compare(table.head(1), "gfrc2/table-3", ["run"])
+    with pytest.raises(ValueError, match="do not identify"):
+        compare(pd.concat([table, table]), "gfrc2/table-3", ["run"])
+
+
+@pytest.mark.parametrize("paper", sorted(set(artefacts()["paper"])))
+def test_every_explanation_belongs_to_a_printed_cell(paper: str) -> None:
+    table = pd.read_csv(project.data("published", paper, "explanations.csv"), dtype=str)
+    assert not table.isna().any().any()
+    for row in table.itertuples():
+        assert row.column in printed_table(str(row.artefact)).columns
+
+
+def test_csv_keeps_twelve_digits_and_no_negative_zero() -> None:
+    stream = io.StringIO()
+    write_csv(pd.DataFrame({"id": ["007"], "third": [1 / 3], "zero": [-0.0]}), stream)
+    assert stream.getvalue() == "id,third,zero\n007,0.333333333333,0\n"
+
+
+def test_text_from_data_is_escaped_everywhere(report: Report, tmp_path: Path) -> None:
+    shown = report.table("hostile", pd.DataFrame({HOSTILE: [HOSTILE], "R": [0.5]}), caption=HOSTILE)
+    assert "<script" not in shown.formats["text/html"]
+    assert "<script" not in shown.formats["text/markdown"]
+    row = (tmp_path / "tables" / "hostile.md").read_text().splitlines()[-1]
+    assert row.count("|") - row.count("\\|") == 3
+    assert not re.search(r"(?<!\\)[\[\]`$]", row)
+    assert markdown_cell("$x$ ~~a~~ #b") == r"\$x\$ \~\~a\~\~ \#b"
+    shown = report.table("plain", pd.DataFrame({"R": [0.5]}))
+    assert shown.formats["text/markdown"].splitlines()[-1] == "| 0.5000 |"
+
+
+def test_differences_are_marked_and_explained(report: Report) -> None:
+    table = ours("gfrc/table-2", ["run", "turn"])
+    table.loc[2, "DistrSim RATINGS"] = 0.578417
+    shown = report.table("gfrc/table-2", table, ["run", "turn"])
+    assert shown.formats["text/html"].count("≠ 0.5784</mark><br><small>printed 0.5785</small>") == 1
+    assert shown.formats["text/html"].count("≠") == 1
+    assert "0.5784 (printed 0.5785)" in shown.formats["text/markdown"]
+    assert "after rounding them" in shown.formats["text/plain"]
+    assert "45 of 46 printed cells agree" in shown.formats["text/plain"]
+
+
+def manifest(report: Report) -> dict[str, Any]:
+    report.finish()
+    content = json.loads((report.folder / "manifest.json").read_text())
+    assert isinstance(content, dict)
+    return content
+
+
+def test_code_decides_the_status(report: Report) -> None:
+    report.table("gfrc2/table-3", ours("gfrc2/table-3", ["run"]), ["run"])
+    wrong = ours("gfrc2/table-5", ["run"])
+    wrong["R"] = 0.5
+    report.table("gfrc2/table-5", wrong, ["run"])
+    report.table("permutations/table-2", wrong, basis="replica", data="a small collection")
+    figure, _ = plt.subplots()
+    report.figure("gfrc2/figure-4", figure, values=ours("gfrc2/table-1", ["wc"]), keys=["wc"], against="gfrc2/table-1")
+    content = manifest(report)
+    statuses = {record["artefact"]: record["status"] for record in content["artefacts"]}
+    assert statuses == {
+        "gfrc2/table-3": "exact",
+        "gfrc2/table-5": "explained",
+        "permutations/table-2": "replica",
+        "gfrc2/figure-4": "derived",
+    }
+    # a difference without a reason: the build refuses it
+    assert [d["reason"] for d in content["artefacts"][1]["differences"]] == ["", ""]
+    ledger = Ledger.of([content])
+    row = ledger.table[ledger.table["artefact"].eq("table-2") & ledger.table["paper"].eq("permutations")].iloc[0]
+    assert (row["findings"], row["held"], row["remarks"]) == ("", "", "")
+    kept = Ledger.of([content], kept=["example"])
+    assert set(kept.table["status"]) == {"kept", "absent"}
+    assert kept.falls_from(ledger) == [
+        "gfrc2/figure-4 fell from derived to kept",
+        "gfrc2/table-3 fell from exact to kept",
+        "gfrc2/table-5 fell from explained to kept",
+        "permutations/table-2 fell from replica to kept",
+    ]
+    assert ledger.falls_from(kept) == []
+    assert Ledger.read(ledger.table.to_csv(index=False)).table.equals(ledger.table)
+    with pytest.raises(ValueError, match="reported by both"):
+        Ledger.of([content, content | {"notebook": "another"}])
+
+
+def test_what_a_report_refuses(report: Report) -> None:
+    table = pd.DataFrame({"R": [1.0]})
+    figure, _ = plt.subplots()
+    with pytest.raises(ValueError, match="no name for a table"):
+        report.table("../escape", table)
+    with pytest.raises(ValueError, match=r"not in data/published/artefacts\.csv"):
+        report.table("gfrc/table-9", table, basis="replica", data="x")
+    with pytest.raises(ValueError, match="which data"):
+        report.table("permutations/table-2", table, basis="replica")
+    with pytest.raises(ValueError, match="without printed numbers"):
+        report.figure("gfrc2/figure-4", figure, basis="recomputed")
+    with pytest.raises(ValueError, match="give its values"):
+        report.figure("gfrc2/figure-4", figure, against="gfrc2/table-1")
+    with pytest.raises(ValueError, match="not been reported"):
+        report.claim("gfrc2/copwa-outperforms", Evidence("a difference", 0.1, reason="nothing is sampled"))
+    plt.close("all")
+
+
+def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
+    for name, alt, said in (("with", "a line that falls <", "a line that falls <"), ("without", "", "a line")):
+        figure, ax = plt.subplots()
+        ax.plot([0, 1], [1, 0])
+        shown = report.figure(name, figure, "a line", alt=alt)
+        content, about = shown._repr_mimebundle_()
+        assert about == {"image/svg+xml": {"alt": said}}
+        assert content["text/plain"] == "a line"
+        title = ET.fromstring(content["image/svg+xml"]).find("{http://www.w3.org/2000/svg}title")  # noqa: S314 - ours
+        assert title is not None
+        assert title.text == said
+        assert ET.fromstring(content["image/svg+xml"]).get("aria-label") == said  # noqa: S314 - ours
+
+
+def test_figures_are_the_same_bytes_each_time(report: Report, tmp_path: Path) -> None:
+    files = {}
+    for attempt in range(2):
+        figure, ax = plt.subplots()
+        ax.plot([0, 1], [0, 1], "o-", label="a")
+        ax.legend()
+        shown = report.figure("twice", ax, caption="A & B")
+        files[attempt] = [(tmp_path / "figures" / f"twice.{kind}").read_bytes() for kind in ("svg", "png")]
+        assert not plt.fignum_exists(figure.number)
+    assert files[0] == files[1]
+    ET.fromstring(shown.formats["image/svg+xml"])  # noqa: S314 - our own file; that it parses is the test
+    assert b"Matplotlib" not in files[0][1]
+
+
+def test_the_list_of_artefacts_is_complete() -> None:
+    table = artefacts()
+    assert len(table) == 75
+    counts = table.groupby(["paper", "kind"]).size().to_dict()
+    assert counts == {
+        ("gfrc", "figure"): 5,
+        ("gfrc", "table"): 2,
+        ("gfrc2", "figure"): 5,
+        ("gfrc2", "table"): 5,
+        ("permutations", "figure"): 2,
+        ("permutations", "table"): 5,
+        ("thesis", "figure"): 21,
+        ("thesis", "table"): 30,
+    }
+    assert table.index.is_unique
+
+
+def test_the_committed_ledger_covers_every_artefact_honestly() -> None:
+    ledger = Ledger.read((project.root() / "reports" / "ledger.csv").read_text())
+    assert (ledger.table["paper"] + "/" + ledger.table["artefact"]).tolist() == artefacts().index.tolist()
+    assert set(ledger.table["status"]) <= set(STATUSES)
+    absent = ledger.table[ledger.table["status"] == "absent"]
+    assert (absent["remarks"] != "").all()
+    for row in ledger.table.to_dict("records"):
+        for file in row["files"].split():
+            assert (project.root() / "reports" / file).is_file()
+    case_studies = ledger.table[
+        ledger.table["paper"].isin(["gfrc", "gfrc2"]) & ledger.table["artefact"].str.startswith("table")
+    ]
+    assert set(case_studies["status"]) <= {"exact", "explained"}
+    assert len(case_studies) == 7
+
+
+def test_a_variant_is_held_against_no_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIPOISE_REPORT_FOLDER", str(tmp_path))
+    ours = printed_table("gfrc2/table-3").set_index("run").astype(float).add(1).reset_index()
+    report = Report("gfrc2_iclr_researchers")
+    assert "no reason is known" in report.table("gfrc2/table-3", ours, ["run"]).formats["text/markdown"]
+    monkeypatch.setenv("EQUIPOISE_VARIANT", "patience = 600 (paper: 1000)")
+    report = Report("gfrc2_iclr_researchers")
+    shown = report.table("gfrc2/table-3", ours, ["run"]).formats["text/html"]
+    assert "<caption>patience = 600 (paper: 1000)</caption>" in shown
+    assert "<caption>as published</caption>" in shown
+    assert "printed" not in shown
+    judged = report.claim("gfrc2/copwa-outperforms", Evidence("a difference", -0.1, reason="nothing is sampled"))
+    assert "not judged" in judged.formats["text/html"]
+    assert "| gfrc2, Table 3 | variant |" in report.finish().formats["text/markdown"]
+    assert json.loads((tmp_path / "manifest.json").read_text())["artefacts"][0]["claims"] == []
+
+
+def test_cells_that_differ_for_one_reason_are_told_in_one_line() -> None:
+    cells = [{"row": str(row), "column": "R", "printed": "1", "ours": "2"} for row in range(3)]
+    told = difference_lines([cells[0] | {"reason": "why"}, cells[1] | {"reason": ""}, cells[2] | {"reason": "why"}])
+    assert [line.count("printed 1") for line in told] == [2, 1]
+    assert told[0].startswith("2 cells: 0, R: ")
+    assert told[1].endswith("(no reason is known)")
+
+
+def test_a_tolerance_adds_to_the_precision_of_a_printed_number() -> None:
+    cell = Printed.parse("0.1544")
+    assert not cell.agrees(0.1546, "0.1544")
+    assert cell.agrees(0.1564, "0.1544", 0.002)
+    assert not cell.agrees(0.1566, "0.1544", 0.002)
+
+
+def test_a_table_is_set_as_people_read_it(report: Report) -> None:
+    table = pd.DataFrame(
+        {"run": ["x", "y"], "MAP": [0.5, 0.25], "MAP better than": ["b", ""], "cited_all": [3.0, 12.0]}
+    )
+    shown = report.table("set", table)
+    head, body = shown.formats["text/html"].split("<tbody>")
+    assert re.findall("<th>(.*?)</th>", head) == ["run", "MAP", "cited all"]
+    cells = ["<td>x</td>", '<td class="number">0.5000<sup>b</sup></td>', '<td class="number">3</td>']
+    assert body.startswith(f"<tr>{''.join(cells)}</tr>")
+    assert shown.formats["text/markdown"].splitlines()[-2:] == ["| x | 0.5000 b | 3 |", "| y | 0.2500 | 12 |"]
+    saved = pd.read_csv(report.folder / "tables" / "set.csv")
+    assert saved.columns.tolist() == table.columns.tolist()
+
+
+def test_no_p_value_is_shown_as_nothing() -> None:
+    table = pd.DataFrame({"p of r": [1e-9, 0.00004, 0.00006, 0.5], "power": [1e-9, 0.5, 0.5, 0.5]})
+    shown = show_table("x", table, None, 4).formats["text/markdown"]
+    cells = [line.strip("| \n").split(" | ") for line in shown.splitlines() if line.startswith("| ")][2:]
+    assert [row[0] for row in cells] == ["&lt; .0001", "&lt; .0001", "0.0001", "0.5000"]
+    assert cells[0][1] == "0.0000"

@@ -1,0 +1,254 @@
+"""Tables and claims of chapter 4: on lists small enough to be scored by hand, and on the printed cells."""
+
+import csv
+from dataclasses import replace
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from equipoise.measures import ranking_bias as bias
+from equipoise_compendium import project
+from equipoise_compendium.claims import Evidence
+from equipoise_studies.ranking_bias import claims, sentences, tables, ties
+from equipoise_studies.ranking_bias.data import BiasCollection
+from equipoise_studies.ranking_bias.study import Study
+
+FOLDER = project.root() / "data" / "published" / "thesis"
+GROUPS = bias.TermGroups.from_pairs([("he", "m"), ("she", "f")])
+TEXTS = {"a": "he he x", "b": "she she she", "c": "x x", "d": "he she x x", "e": "he he he x x"}
+COUNTS = {"QS1": bias.count_terms(TEXTS.items(), GROUPS.terms)}
+
+
+def runs_of(lists: dict[tuple[str, str], list[tuple[str, float]]]) -> pd.DataFrame:
+    rows = [
+        ("QS1", run, topic, document, rank, score)
+        for (run, topic), listed in lists.items()
+        for rank, (document, score) in enumerate(listed, start=1)
+    ]
+    return pd.DataFrame(rows, columns=["queries", "run", "topic", "document", "rank", "score"])
+
+
+RUNS = runs_of(
+    {
+        ("r", "1"): [("a", 3), ("b", 2), ("c", 2), ("d", 2)],
+        ("r", "2"): [("b", 1), ("e", 1)],
+        ("s", "1"): [("e", 5), ("a", 4), ("b", 3)],
+        ("s", "2"): [("c", 2), ("d", 1)],
+    }
+)
+
+
+def score_of(documents: tuple[str, ...], cutoff: int) -> dict[str, float]:
+    listed = pd.DataFrame({"run": "x", "topic": "1", "document": documents, "rank": range(1, len(documents) + 1)})
+    found = bias.score_ranking_bias(listed, COUNTS["QS1"], GROUPS, cutoffs=[cutoff]).set_index("measure")["value"]
+    return {name: float(found[f"{name}@{cutoff}"].iloc[0]) for name in ("NFaiRR", "TExFAIR")}
+
+
+@pytest.mark.parametrize("cutoff", [1, 2, 3])
+def test_ranges_over_ties_are_those_of_every_order_written_out(cutoff: int) -> None:
+    found = ties.ranges_over_ties(RUNS, COUNTS, GROUPS, cutoff, 1.0).set_index(["run", "measure"])
+    of_r = [[("a", *tail) for tail in permutations("bcd")], list(permutations("be"))]
+    for measure in ("NFaiRR", "TExFAIR"):
+        scores = [[score_of(order, cutoff)[measure] for order in orders] for orders in of_r]
+        row = found.loc[("r", measure)]
+        assert row["least"] == pytest.approx(np.mean([min(one) for one in scores]))
+        assert row["mean"] == pytest.approx(np.mean([np.mean(one) for one in scores]))
+        assert row["greatest"] == pytest.approx(np.mean([max(one) for one in scores]))
+        assert row["ids ascending"] == pytest.approx(np.mean([one[0] for one in scores]))
+        assert row["ids descending"] == pytest.approx(np.mean([one[-1] for one in scores]))
+        assert np.ptp(found.loc[("s", measure), ["least", "mean", "greatest"]]) == 0
+    expected = tables.fairness(RUNS, COUNTS, GROUPS, cutoffs=[cutoff], tied_scores="expected")
+    expected = expected[expected["topic"] == ""].set_index(["run", "measure"])["value"]
+    for (run, measure), row in found.iterrows():
+        assert row["mean"] == pytest.approx(expected[run, f"{measure}@{cutoff}"])
+    tied = ties.tied_ranks(RUNS, cutoff).set_index("run")
+    assert tied.loc["r", ["queries with ties", "tied ranks"]].tolist() == [1 + (cutoff > 1), [1, 3, 4][cutoff - 1]]
+    assert tied.loc["s", ["queries with ties", "tied ranks"]].tolist() == [0, 0]
+
+
+def test_what_lists_hold() -> None:
+    qrels = pd.DataFrame({"topic": ["1", "1", "2"], "document": ["a", "e", "b"], "level": 1})
+    sets = {"QS1": BiasCollection("x", pd.DataFrame(), qrels, lambda: iter(TEXTS.items()))}
+    row = tables.composition(RUNS, sets, COUNTS, GROUPS, 3).iloc[0]
+    # r: a b c, b e; s: e a b, c d
+    assert row["judged for the query"] == pytest.approx((1 + 1 + 2 + 0) / 10)
+    assert row["leaning"] == pytest.approx((2 + 2 + 3 + 0) / 10)
+    assert row["leaning as their list"] == pytest.approx((1 + 1 + 2) / (2 + 2 + 3))
+
+
+# --- claims -------------------------------------------------------------------------------------------------------
+
+
+def topics_of(scores: dict[tuple[str, str, str], Any]) -> pd.DataFrame:
+    rows = [
+        (label, run, f"{number:02d}", measure, value)
+        for (label, run, measure), values in scores.items()
+        for number, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows, columns=["queries", "run", "topic", "measure", "value"])
+
+
+def random_topics(queries: int = 40) -> tuple[pd.DataFrame, dict[tuple[str, str, str], Any]]:
+    rng = np.random.default_rng(7)
+    keys = product(("QS1", "QS2"), ("bm25", "x", "y", "z"), ("NFaiRR", "TExFAIR", "CRBO"))
+    scores = {key: rng.random(queries) + 0.1 * number for number, key in enumerate(keys)}
+    return topics_of(scores), scores
+
+
+def interval_of_mean(values: Any, found: Evidence) -> None:
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert found.estimate == pytest.approx(np.mean(values))
+    assert (found.low, found.high) == pytest.approx(stats.norm.interval(0.95, np.mean(values), error), abs=0.3 * error)
+    assert found.n == len(values)
+
+
+def test_differences_from_the_baseline() -> None:
+    topics, scores = random_topics()
+    for measure, printed in (("TExFAIR", [0.8845, 0.8454]), ("CRBO", [0.9734, 0.9761])):
+        gaps = np.mean([scores["QS2", run, measure] for run in "xyz"], axis=0) - scores["QS2", "bm25", measure]
+        found = claims.above_baseline(topics, "QS2", measure, "bm25")
+        interval_of_mean(gaps, found)
+        assert found.printed is not None
+        assert (found.printed > 0) == (printed[0] > printed[1])
+    means = {run: np.mean(scores["QS1", run, "CRBO"]) for run in ("bm25", "x", "y", "z")}
+    above = claims.beyond_all_others(topics, "QS1", "CRBO", "bm25", 1)
+    assert above.estimate == pytest.approx(means["bm25"] - max(means[run] for run in "xyz"))
+    below = claims.beyond_all_others(topics, "QS1", "CRBO", "bm25", -1)
+    assert below.estimate == pytest.approx(min(means[run] for run in "xyz") - means["bm25"])
+    rows = list(csv.DictReader((FOLDER / "table-4.2.csv").read_text().splitlines()))
+    crbo = {row["model"]: float(row["CRBO"]) for row in rows if row["queries"] == "QS1"}
+    own = crbo.pop("BM25")
+    assert above.printed == pytest.approx(own - max(crbo.values()))
+    assert below.printed == pytest.approx(min(crbo.values()) - own)
+
+
+def test_correlation_agreement_and_choice() -> None:
+    topics, scores = random_topics()
+    runs = ("bm25", "x", "y", "z")
+    r = [stats.pearsonr(scores["QS1", run, "NFaiRR"], scores["QS1", run, "TExFAIR"]).statistic for run in runs]
+    assert claims.correlation(topics, "QS1").estimate == pytest.approx(np.mean(r))
+    tau = [
+        stats.kendalltau(
+            *([np.mean(scores[label, run, name]) for run in "xyz"] for name in ("CRBO", "NFaiRR"))
+        ).statistic
+        for label in ("QS1", "QS2")
+    ]
+    found = claims.agreement_with_crbo(topics, ["QS1", "QS2"], "NFaiRR", "bm25")
+    assert found.estimate == pytest.approx(np.mean(tau))
+    assert found.n == 80
+    one = topics[topics["run"].isin(["bm25", "x"])]
+    assert claims.agreement_with_crbo(one, ["QS1"], "NFaiRR", "bm25").estimate is None
+    mean = {key: np.mean(values) for key, values in scores.items()}
+    first = max(runs, key=lambda run: mean["QS1", run, "NFaiRR"])
+    other = max(runs, key=lambda run: mean["QS1", run, "TExFAIR"])
+    lead = min(
+        mean["QS1", first, "NFaiRR"] - mean["QS1", other, "NFaiRR"],
+        mean["QS1", other, "TExFAIR"] - mean["QS1", first, "TExFAIR"],
+    )
+    assert claims.another_choice(topics, "QS1").estimate == pytest.approx(lead)
+
+
+def test_a_statistic_of_two_query_sets_draws_from_both() -> None:
+    sets = [np.array([1.0, 2, 3]), np.array([10.0, 20])]
+    mean, units = claims._over_sets(lambda scores: float(scores.sum()), sets)
+    assert units == 5
+    assert mean(np.arange(5)) == (6 + 30) / 2
+    assert mean(np.array([0, 0, 4, 4, 2])) == (1 + 1 + 3 + 40) / 2
+
+
+def test_sensitivity_is_a_range_of_means_over_the_cut_offs() -> None:
+    rng = np.random.default_rng(1)
+    names = {"TExFAIR(proportional=False)": 5.0, "TExFAIR": 1.0, "NFaiRR": 2.0}
+    values = {
+        ("QS1", run, f"{name}@{k}"): rng.random(12) + size * k
+        for name, size in names.items()
+        for k in (1, 2, 5)
+        for run in "xy"
+    }
+    spread = {
+        name: np.mean([np.ptp([values["QS1", run, f"{name}@{k}"].mean() for k in (1, 2, 5)]) for run in "xy"])
+        for name in names
+    }
+    found = claims.cutoff_sensitivity(topics_of(values), ["QS1"], [1, 2, 5])
+    assert found.estimate == pytest.approx(
+        spread["TExFAIR(proportional=False)"] - max(spread["TExFAIR"], spread["NFaiRR"])
+    )
+
+
+def test_printed_cells_are_compared_as_labelled_and_exchanged() -> None:
+    texts = [(FOLDER / f"table-4.{number}.csv").read_text() for number in (1, 2)]
+    first, second = (list(csv.DictReader(text.splitlines())) for text in texts)
+    names = {"MiniLM": "MiniLM KD", "TinyBERT": "TinyBERT KD"}
+    printed = {(row["queries"], row["method"]): row for row in first}
+    other = {"QS1": "QS2", "QS2": "QS1"}
+    equal = {"as labelled": 0, "exchanged": 0}
+    for row, column in product(second, ("TExFAIR", "NFaiRR")):
+        method = names.get(row["model"], row["model"])
+        for reading, label in (("as labelled", row["queries"]), ("exchanged", other[row["queries"]])):
+            equal[reading] += printed[label, method][column].rstrip("‡") == row[column]
+    checks = tables.equal_cells()
+    assert checks.set_index("reading")["equal cells"].to_dict() == equal
+    assert claims.share_equal(checks, "exchanged").estimate == equal["exchanged"] / 16
+    assert claims.largest_printed_r().estimate == max(float(row["r"].rstrip("†")) for row in first)
+
+
+def test_undefined_correlations_and_two_verdicts_are_said() -> None:
+    flat = topics_of({("QS1", run, name): [0.5, 0.5, 0.5] for run in ("bm25", "x") for name in ("NFaiRR", "TExFAIR")})
+    found = claims.correlation(flat, "QS1")
+    assert found.estimate is None
+    table = pd.DataFrame(
+        {"NFaiRR": [0.5, 0.6], "TExFAIR": [0.8, 0.7]}, index=pd.MultiIndex.from_product([["QS1"], ["p", "q"]])
+    )
+    lead = Evidence("a lead", 0.1, 0.05, 0.2, 9)
+    said = sentences.of_two_verdicts(table, {"QS1": lead})
+    assert said == [
+        "On QS1 q has the highest NFaiRR (0.600; TExFAIR 0.700) and p the highest TExFAIR (0.800; NFaiRR 0.500); the "
+        "smaller of the two leads is 0.100 [0.050, 0.200], so the two measures choose different rankers."
+    ]
+    (open_,) = sentences.of_two_verdicts(table, {"QS1": replace(lead, low=-0.01)})
+    assert open_.endswith("[-0.010, 0.200], so they are not shown to choose different rankers.")
+    same = sentences.of_two_verdicts(table.assign(TExFAIR=[0.7, 0.8]), {"QS1": found})
+    assert same == ["On QS1 q has the highest mean of both measures."]
+
+
+def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
+    curves = pd.DataFrame(
+        {
+            "queries": "QS1",
+            "run": ["r", "r", "s", "s"],
+            "measure": "NFaiRR",
+            "cutoff": [1, 5, 1, 5],
+            "value": [0.1, 0.4, 0.9, 0.8],
+        }
+    )
+    (said,) = sentences.of_cutoffs(curves)
+    assert said == "Between the cut-offs 1 and 5 the measures move, on average: NFaiRR by 0.20."
+    places = pd.MultiIndex.from_tuples([("QS1", "NFaiRR@10", "as above"), ("QS2", "TExFAIR@10", "64 words")])
+    assert sentences.of_choices(pd.DataFrame({"tau": [1.0, 1.0]}, index=places))[0].startswith("No choice changes")
+    (said,) = sentences.of_choices(pd.DataFrame({"tau": [1.0, -1 / 3]}, index=places))
+    assert "most with 64 words (TExFAIR@10 on QS2: tau -0.33)" in said
+    assert "no order" in sentences.of_choices(pd.DataFrame({"tau": [np.nan, np.nan]}, index=places))[0]
+    numbers = pd.Series([8, 2, 0.5, 10, 0.9, 3, 1], dtype=object)
+    what = ["documents", "documents changed", "share of documents restored", "words", "share of words restored"]
+    account = pd.DataFrame({"what": [*what, "queries", "queries with such a word"], "QS1": numbers})
+    (said,) = sentences.of_substitution(account)
+    assert said.startswith("On QS1, 25% of the documents were changed, and substituting twice gives back 90.0% ")
+    assert "1 of 3 queries" in said
+
+
+def test_only_rows_that_ties_move_are_shown() -> None:
+    ranges = pd.DataFrame({"run": ["a", "b"], "least": [0.1, 0.2], "greatest": [0.1, 0.3]})
+    assert ties.moved(ranges)["run"].tolist() == ["b"]
+    assert ties.moved(ranges.assign(greatest=ranges["least"]))["run"].tolist() == ["a"]
+
+
+def test_rankers_stand_in_the_order_of_the_config_the_baseline_first() -> None:
+    study = Study.read("replica")
+    runs = study.runs()
+    for _, part in runs.groupby(["queries", "world"]):
+        assert part["run"].drop_duplicates().tolist() == [study.called(key) for key in study.rankers]
+    assert study.called(study.baseline) == runs["run"].iloc[0]

@@ -1,0 +1,354 @@
+"""Chapter 3 from a config: a tiny stand-in of its data, an endpoint, annotators, and the compared report."""
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import Result
+from sklearn.metrics import cohen_kappa_score
+
+from chat_server import Server, says
+from commands import called
+from equipoise.problems import InputError
+from equipoise_compendium import build, project, registry
+from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
+from equipoise_studies.config import read_config
+from equipoise_studies.satisfaction import record
+from equipoise_studies.satisfaction.annotation import Annotations
+from equipoise_studies.satisfaction.asking import Reader
+from equipoise_studies.satisfaction.data import load_relabelled
+from equipoise_studies.satisfaction.study import Study
+
+FOLDER = project.root() / "data" / "studies" / "satisfaction"
+BOOKED, SORRY = "Yes, that is booked for you.", "Sorry, there is nothing."
+TRAINING = {"steps": 2}
+SMALL: dict[str, Any] = {
+    "stands_for": "replica",
+    "collections": {
+        "MultiWOZ": {"dialogues": "one.txt", "valid": "valid.txt", "test": "test.txt", "about": "a stand-in"},
+        "SGD": {"dialogues": "two.txt", "about": "another"},
+    },
+    "estimators": {
+        "hawkes": {"kind": "hawkes", "about": "x", "up_sampling": [1, 10, 20], "training": TRAINING},
+        "few-shot": {"kind": "few-shot", "about": "y", "model": "tiny", "endpoint": "URL", "prompt": "label.txt"},
+    },
+    "writer": {"model": "tiny", "endpoint": "URL", "prompt": "write.txt", "annotations": "people"},
+    "counterfactuals": "written",
+    "record": "recorded",
+}
+
+
+def dialogues_in(folder: Path) -> None:
+    """Forty dialogues of six exchanges in either file; every fourth response leaves its user dissatisfied."""
+    for name, seed in (("one", 1), ("two", 2)):
+        draw, lines = np.random.default_rng(seed), list[str]()
+        parts: dict[str, list[str]] = {"valid": [], "test": []}
+        for number in range(40):
+            users = [f"Please book number {number} {turn} {draw.integers(99)}" for turn in range(6)]
+            replies = [SORRY if draw.random() < 0.25 else f"{BOOKED} {turn}" for turn in range(6)]
+            rated = ["3", *("2" if SORRY in reply else "4" for reply in replies)]
+            for turn in range(6):
+                lines.append(f"USER\t{users[turn]}\tHotel-Inform\t{rated[turn]},{rated[turn]}")
+                lines.append(f"SYSTEM\t{replies[turn]}\t\t")
+            lines += [f"USER\tOVERALL\t\t{rated[-1]},{rated[-1]}", ""]
+            pairs = [*(f"{user}|||{reply}" for user, reply in zip(users, replies, strict=True)), "OVERALL|||"]
+            if number < 12:
+                parts["test" if number < 6 else "valid"].append(f"{pairs!r}\t{[0] * 7!r}\t1")
+        (folder / f"{name}.txt").write_text("\n" + "\n".join(lines) + "\n")
+        if name == "one":
+            for part, samples in parts.items():
+                (folder / f"{part}.txt").write_text("\n".join(samples) + "\n")
+    for name, file in (("label", "few-shot"), ("write", "counterfactual")):
+        (folder / f"{name}.txt").write_text((FOLDER / f"{file}-prompt.txt").read_text())
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Server]:
+    """A model that labels by the last response, and writes the other one."""
+
+    def answer(handler: Any) -> None:
+        asked = server.requests[-1]["messages"][0]["content"]
+        last = asked.rpartition("SYSTEM:")[2]
+        lost = "Sorry" in last
+        if "Label of Example 3 is:" in asked:
+            tokens = ['"', "Dis" if lost else "S", "satisfied" if lost else "atisfied"]
+            logprobs = {"content": [{"token": token, "logprob": -0.25} for token in tokens]}
+            says("".join(tokens), logprobs=logprobs)(handler)
+        else:
+            says(f"SYSTEM: {BOOKED if lost else SORRY}")(handler)
+
+    server = Server([answer])
+    yield server
+    server.close()
+
+
+class Stub:
+    """Stands for a trained estimator where torch is not installed: right on most samples."""
+
+    def __init__(self, *_: Any, times: int, **__: Any) -> None:
+        self.times = times
+
+    def probability(self, samples: pd.DataFrame) -> Any:
+        numbers = np.random.default_rng(self.times).random(len(samples))
+        lost = samples["systems"].str[-1].str.contains("Sorry")
+        return np.where(lost, 0.3, 0.0) + 0.6 * numbers
+
+
+@pytest.fixture
+def command(tmp_path: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.setattr(record, "fit_hawkes", Stub)
+    monkeypatch.setattr(record, "PACKAGES", dict.fromkeys(record.PACKAGES, ()))
+    dialogues_in(tmp_path)
+
+    def run(*options: str, **changes: Any) -> Result:
+        config = config_in(tmp_path, endpoint.url, **changes)
+        arguments = ["study", "satisfaction", "--config", str(config), "--work", str(tmp_path / "work"), *options]
+        return called(*arguments, catch_exceptions=False)
+
+    return run
+
+
+def config_in(folder: Path, url: str = "http://127.0.0.1:9/v1", **changes: Any) -> Path:
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(SMALL | changes).replace("URL", url))
+    return path
+
+
+def fill(path: Path, *, but: int = 0) -> None:
+    """Answer as the endpoint would, but for so many items."""
+    table = pd.read_csv(path)
+    lost = table["response"].str.contains("Sorry")
+    lost.iloc[:but] = ~lost.iloc[:but]
+    table.assign(satisfied=np.where(lost, "no", "yes"), coherent="yes").to_csv(path, index=False)
+
+
+def annotated(folder: Path, command: Callable[..., Result], **changes: Any) -> None:
+    """The whole round trip: asked for, answered twice, settled."""
+    for names in ({"annotator-1": 0, "annotator-2": 3}, {"adjudicator": 0}):
+        result = command(**changes)
+        assert result.exit_code == 2, result.output
+        for name, but in names.items():
+            for collection in ("MultiWOZ", "SGD"):
+                assert f"{collection}-{name}.csv" in result.output
+                fill(folder / "people" / f"{collection}-{name}.csv", but=but)
+    assert (result := command(**changes)).exit_code == 0, result.output
+
+
+def test_responses_are_written_labelled_by_people_and_estimated(tmp_path: Path, command: Callable[..., Result]) -> None:
+    told = command("--dry-run")
+    assert told.exit_code == 0, told.output
+    assert "written, MultiWOZ: 0 of 18 responses" in told.output
+    assert "few-shot, SGD, Few-shot: 0 of an unknown number samples" in told.output
+    assert not (tmp_path / "recorded").exists()
+    annotated(tmp_path, command)
+    study = Study.read(str(tmp_path / "config.yaml"))
+    one, two = (pd.read_csv(tmp_path / "people" / f"MultiWOZ-annotator-{number}.csv") for number in (1, 2))
+    assert set(one.columns) == {"item", "context", "response", "question", "satisfied", "coherent"}
+    asked = study.annotations(study.plain["MultiWOZ"])
+    both = one.merge(two, on="item").merge(asked.items[asked.items["written"]], on="item")
+    wanted = cohen_kappa_score(both["satisfied_x"], both["satisfied_y"])
+    assert asked.agreement()["Satisfaction Label (κ)"] == pytest.approx(wanted)
+    held = study.held["MultiWOZ"]
+    last = held.turned["systems"].str[-1]
+    assert (last.str.contains("Sorry") == held.turned["dissatisfied"]).all()
+    assert len(held.turned) == len(held.part("test")) == 18
+    said = study.predictions()
+    few = said[said["system"] == "few-shot"].merge(held.worlds(), on=["collection", "world", "sample"])
+    assert ((few["dissatisfaction"] >= 0.5) == few["dissatisfied"]).all()
+    assert (few["dissatisfaction"] - 0.5).abs().to_numpy() == pytest.approx(np.exp(-0.25) / 2, abs=1e-5)
+    again = command()
+    assert again.exit_code == 0
+    assert "few-shot, MultiWOZ, Few-shot: 36 of 36 samples" in again.output
+
+
+def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_thesis(
+    tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        load_relabelled("SGD")
+    except registry.DataUnreachable as error:
+        pytest.skip(f"upstream data is not on this machine: {error}")
+    own = SMALL["estimators"]
+    estimators = {
+        name: own[kind] | {"printed": printed}
+        for name, kind, printed in (
+            ("bert", "hawkes", "BERT"),
+            ("asap", "hawkes", "ASAP"),
+            ("zephyr", "few-shot", "Zephyr"),
+            ("mistral", "few-shot", "MistralIF"),
+        )
+    }
+    changes = {"stands_for": "thesis", "estimators": estimators, "tolerance": 1.0}
+    annotated(tmp_path, command, **changes)
+    for name in (VARIANT_VARIABLE, REPORT_FOLDER_VARIABLE, "PYTHONHASHSEED", "SOURCE_DATE_EPOCH"):
+        monkeypatch.setenv(name, "")  # which the run sets, and the end of this test takes back
+    folder = tmp_path / "report"
+    folder.mkdir()
+    source = project.root() / "notebooks" / "thesis_ch3_satisfaction.ipynb"
+    given = {"study": str(tmp_path / "config.yaml"), "resamples": 50, "step": 0.25}
+    where, why = build.execute(str(source), given, str(folder))
+    assert (where, why) == ("", "")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    found = {artefact["artefact"]: artefact for artefact in manifest["artefacts"]}
+    for number, cells in (("1", 14), ("2", 18), ("3", 4), ("4", 6), ("5", 12), ("6", 192), ("7", 8)):
+        assert found[f"thesis/table-3.{number}"]["basis"] == "recomputed"
+        assert found[f"thesis/table-3.{number}"]["cells"] == cells
+        assert found[f"thesis/table-3.{number}"]["differences"]
+
+
+@pytest.mark.parametrize(("level", "least"), [("turn", 3), ("dialogue", 1)])
+def test_other_collections_and_responses_of_a_file(
+    tmp_path: Path, command: Callable[..., Result], level: str, least: int
+) -> None:
+    numbers = count()
+    rows = []
+    further = SMALL["collections"] | {"more": SMALL["collections"]["SGD"] | {"level": level}}
+    study = Study.read(str(config_in(tmp_path)))
+    for name, part in study.plain.items():
+        rows += [(name, sample, f"Other {next(numbers)}") for sample in part.part("test")["sample"]]
+    table = pd.DataFrame(rows, columns=["collection", "sample", "response"])
+    if level == "turn":
+        more = table[table["collection"] == "SGD"].assign(collection="more")
+        table = pd.concat([table, more])
+    table.to_csv(tmp_path / "own.csv", index=False)
+    changes = {"counterfactuals": "file", "responses": "own.csv", "collections": further, "writer": None}
+    assert (result := command(**changes)).exit_code == 0, result.output
+    study = Study.read(str(tmp_path / "config.yaml"))
+    assert (
+        study.held["SGD"].turned["systems"].str[-1].tolist() == table.query("collection == 'SGD'")["response"].tolist()
+    )
+    assert study.held["more"].samples["users"].map(len).min() == least * (6 if level == "dialogue" else 1)
+    assert study.predictions()["collection"].nunique() == 3
+    table.assign(sample="9:9").to_csv(tmp_path / "own.csv", index=False)
+    with pytest.raises(ValueError, match="are of no test sample, or of one twice"):
+        _ = Study.read(str(tmp_path / "config.yaml")).held
+
+
+def test_labels_that_are_none_are_refused_by_line(tmp_path: Path) -> None:
+    dialogues_in(tmp_path)
+    part = Study.read(str(config_in(tmp_path))).plain["MultiWOZ"]
+    responses = part.part("test")[["sample"]].assign(response="=cmd()")
+    asked = Annotations(tmp_path / "people", part, responses)
+    with pytest.raises(InputError, match="36 items without an answer"):
+        asked.go_on()
+    path = asked.path("annotator-1")
+    assert ",=cmd()" not in path.read_text()
+    table = pd.read_csv(path).astype(object)
+    table.loc[0, "satisfied"] = "maybe"
+    table.loc[1, "item"] = "other"
+    table.to_csv(path, index=False)
+    with pytest.raises(InputError) as caught:
+        asked.labels("annotator-1")
+    assert "line 2, column satisfied: found 'maybe'" in str(caught.value)
+    assert "column item: found 'other'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"collections": {"SGD": {"upstream": "SGD"}}}, "found no MultiWOZ"),
+        ({"counterfactuals": "file"}, "name their responses"),
+        ({"writer": None}, "name their writer"),
+        ({"estimators": {}}, "up-sampled by 10 and by 20"),
+        ({"estimators": {"x": {"kind": "encoder", "about": "y", "training": TRAINING}}}, "encoder has a model"),
+        ({"estimators": {"x": {"kind": "few-shot", "about": "y", "model": "z"}}}, "a few-shot estimator has a prompt"),
+        ({"estimators": {"x": {"kind": "hawkes", "about": "y", "training": {}}}}, "some epochs, or else some steps"),
+        ({"collections": {"SGD": {}}}, "one of item uss (upstream), or a file"),
+    ],
+)
+def test_a_bad_config_is_refused_by_its_place(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_config(config_in(tmp_path, **changes), Study)
+    assert said in str(caught.value)
+
+
+def test_weights_that_lack_or_are_empty_are_named(tmp_path: Path, command: Callable[..., Result]) -> None:
+    estimators = SMALL["estimators"] | {"local": SMALL["estimators"]["few-shot"] | {"endpoint": "", "model": "x.gguf"}}
+    (tmp_path / "models").mkdir()
+    for said in ("x.gguf in --models", "x.gguf: none in the form GGUF"):
+        result = command("--models", str(tmp_path / "models"), estimators=estimators)
+        assert result.exit_code == 2
+        assert said in result.output
+        (tmp_path / "models" / "x.gguf").touch()
+
+
+def test_more_than_the_data_hold_is_refused_before_anything_is_recorded(
+    tmp_path: Path, command: Callable[..., Result]
+) -> None:
+    few_shot = SMALL["estimators"]["few-shot"] | {"dialogues": 1000}
+    result = command(estimators=SMALL["estimators"] | {"few-shot": few_shot}, writer=SMALL["writer"] | {"size": 500})
+    assert result.exit_code == 2
+    for said in ("wanted 500 test samples of MultiWOZ; there are", "wanted 1,000 test dialogues of SGD; there are"):
+        assert said in " ".join(result.output.split())
+    assert not (tmp_path / "recorded").exists()
+
+
+def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
+    thesis, replica = Study.read("thesis"), Study.read("replica")
+    assert (thesis.basis, replica.basis) == ("recomputed", "replica")
+    rows = pd.read_csv(project.root() / "data" / "published" / "thesis" / "table-3.6.csv")["model"]
+    assert {one.printed for one in thesis.estimators.values()} == set(rows)
+    try:
+        steps = record.plan(replica, None, Path("none"))
+    except registry.DataUnreachable as error:
+        pytest.skip(f"upstream data is not on this machine: {error}")
+    unfinished = [step.name for step in steps if not step.finished]
+    assert unfinished == [] or any("registry" in lack for step in steps for lack in step.lacks)
+
+
+def test_checkpoints_made_on_the_spot_are_trained_and_asked(
+    tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'equipoise[models]'")
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    monkeypatch.undo()
+    torch.manual_seed(1)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghij", "Sorry", "Yes", "USER", "SYSTEM", "S", "D"]
+    plain = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="[UNK]"))  # noqa: S106 - no password
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    tokens = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="[SEP]", **special)  # noqa: S106
+    tokens.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    vocabulary = {"vocab_size": len(words), "max_position_embeddings": 1024}
+    made = {
+        "bert": transformers.BertModel(transformers.BertConfig(**sizes, **vocabulary)),
+        "chat": transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**sizes, **vocabulary, num_key_value_heads=1)),
+    }
+    for name, network in made.items():
+        network.save_pretrained(tmp_path / "models" / name)
+        tokens.save_pretrained(tmp_path / "models" / name)
+    own = SMALL["estimators"]
+    trained = {"about": "x", "model": "bert", "training": {"epochs": 1, "length": 32}}
+    estimators = {
+        "encoder": trained | {"kind": "encoder", "under_sampling": True},
+        "states": trained | {"kind": "hawkes", "up_sampling": [1, 10, 20]},
+        "few-shot": own["few-shot"] | {"endpoint": "", "model": "chat", "dialogues": 2},
+    }
+    changes = {"counterfactuals": "swapped", "writer": None, "estimators": estimators}
+    result = command("--models", str(tmp_path / "models"), **changes)
+    assert result.exit_code == 0, result.output
+    said = Study.read(str(tmp_path / "config.yaml")).predictions()
+    assert set(said["setup"]) == {"w/o up-sampling", "up-sampling x10", "up-sampling x20", "under-sampling", "Few-shot"}
+    asked = [f"{' '.join('abc' * 9)} {end}" for end in ("a b", "a b c d", "j")]
+    local = Reader.load(tmp_path / "models" / "chat")
+    together = local.first_tokens(asked)
+    for text, found in zip(asked, together, strict=True):
+        ids = local.tensor([local.prompt([{"role": "user", "content": text}])])
+        alone = torch.log_softmax(local.network(ids).logits[0, -1].detach().float(), dim=-1)
+        for token, value in found.items():
+            assert value == pytest.approx(float(alone[tokens.convert_tokens_to_ids(token)]), abs=0.05)
+    assert isinstance(local.written(asked[0], 3), str)
+    weights = tmp_path / "models" / "chat" / "model.safetensors"
+    torch.save(local.network.state_dict(), weights.with_name("pytorch_model.bin"))
+    weights.unlink()
+    with pytest.raises(OSError, match="safetensors"):
+        Reader.load(weights.parent)
