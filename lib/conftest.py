@@ -2,7 +2,10 @@
 
 from importlib.util import find_spec
 
-NEED_TORCH = [f"equipoise_studies/query_by_example/{name}.py" for name in ("neural", "trainer", "training", "record")]
+NEED_TORCH = [
+    f"equipoise_studies/query_by_example/{name}.py"
+    for name in ("neural", "trainer", "training", "record")
+]
 collect_ignore = [] if find_spec("torch") else NEED_TORCH
 
 

@@ -24,7 +24,13 @@ def send(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200, **head
 
 def body_of(text: Any, finish: Any = "stop", logprobs: Any = None) -> bytes:
     answer = {
-        "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": finish, "logprobs": logprobs}],
+        "choices": [
+            {
+                "message": {"role": "assistant", "content": text},
+                "finish_reason": finish,
+                "logprobs": logprobs,
+            }
+        ],
         "model": "/somewhere/on/disk/tiny.gguf",
         "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": True},
     }
@@ -99,7 +105,9 @@ class Server:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self.thread = threading.Thread(
+            target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         self.thread.start()
 
     @property

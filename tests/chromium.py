@@ -13,9 +13,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--remote-debugging-pipe"]
-FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions"]
+PROGRAM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--remote-debugging-pipe",
+]
+FLAGS += [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+]
 NO_HOSTS = "--host-resolver-rules=MAP * ~NOTFOUND"
 PATIENCE = 60.0
 """Seconds to wait for an answer or an event."""
@@ -27,12 +41,17 @@ class Browser:
     def __init__(self, program: str, profile: Path) -> None:
         read, self._out = os.pipe()
         self._in, write = os.pipe()
-        # the browser reads from its file 3 and writes to its file 4; ours stand out of the way of both
+        # the browser reads from its file 3 and writes to its file 4; ours stand out of the way of
+        # both
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (read, write)]
-        actions = [(os.POSIX_SPAWN_DUP2, end, number) for end, number in zip(ends, (3, 4), strict=True)]
+        actions = [
+            (os.POSIX_SPAWN_DUP2, end, number) for end, number in zip(ends, (3, 4), strict=True)
+        ]
         quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
         command = [program, *FLAGS, NO_HOSTS, f"--user-data-dir={profile}", "about:blank"]
-        self._process = os.posix_spawn(program, command, os.environ, file_actions=[*actions, *quiet])
+        self._process = os.posix_spawn(
+            program, command, os.environ, file_actions=[*actions, *quiet]
+        )
         for end in (read, write, *ends):
             os.close(end)
         self._count, self._rest = 0, b""
@@ -41,7 +60,12 @@ class Browser:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         os.close(self._out)
         os.close(self._in)
         os.kill(self._process, signal.SIGTERM)
@@ -54,7 +78,9 @@ class Browser:
             ready, _, _ = select.select([self._in], [], [], max(0.0, until - time.monotonic()))
             part = os.read(self._in, 1 << 20) if ready else b""
             if not part:
-                raise TimeoutError(f"the browser has said nothing for {PATIENCE:.0f} s, or has gone")
+                raise TimeoutError(
+                    f"the browser has said nothing for {PATIENCE:.0f} s, or has gone"
+                )
             self._rest += part
         message, _, self._rest = self._rest.partition(b"\0")
         return dict(json.loads(message))
@@ -76,7 +102,9 @@ class Browser:
 
     def await_event(self, method: str, session: str, after: int) -> None:
         """Wait for an event behind the first ``after`` that were kept."""
-        while not any(e["method"] == method and e.get("sessionId") == session for e in self.events[after:]):
+        while not any(
+            e["method"] == method and e.get("sessionId") == session for e in self.events[after:]
+        ):
             self.events.append(self._message())
 
     def open(self, url: str, width: int = 1200, height: int = 900) -> Page:
@@ -90,8 +118,12 @@ class Page:
     def __init__(self, browser: Browser, url: str, width: int, height: int) -> None:
         self._browser = browser
         self._context = browser.call("Target.createBrowserContext")["browserContextId"]
-        target = browser.call("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
-        self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        target = browser.call(
+            "Target.createTarget", url="about:blank", browserContextId=self._context
+        )["targetId"]
+        self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.look("light")
@@ -120,7 +152,10 @@ class Page:
     def look(self, theme: str) -> None:
         """Be the page of a reader who likes it light, or dark, and without motion."""
         wanted = {"prefers-reduced-motion": "reduce", "prefers-color-scheme": theme}
-        self.call("Emulation.setEmulatedMedia", features=[{"name": name, "value": wanted[name]} for name in wanted])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": name, "value": wanted[name]} for name in wanted],
+        )
 
     def write(self, text: str) -> None:
         """Type a text where the focus is."""
@@ -128,7 +163,9 @@ class Page:
 
     def run(self, script: str) -> Any:
         """Value of an expression in the page; of a promise, what it comes to."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -136,8 +173,15 @@ class Page:
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press and release Tab, Enter or an arrow."""
         code = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}[key]
-        known = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
-        self.call("Input.dispatchKeyEvent", type="keyDown", text="\r" if key == "Enter" else "", **known)
+        known = {
+            "key": key,
+            "code": key,
+            "windowsVirtualKeyCode": code,
+            "modifiers": 8 if shift else 0,
+        }
+        self.call(
+            "Input.dispatchKeyEvent", type="keyDown", text="\r" if key == "Enter" else "", **known
+        )
         self.call("Input.dispatchKeyEvent", type="keyUp", **known)
 
     def follow(self, key: str) -> None:
@@ -152,7 +196,11 @@ class Page:
         return str(self.run("document.documentElement.outerHTML"))
 
     def _events(self, method: str) -> list[dict[str, Any]]:
-        every = [e for e in self._browser.events if e["method"] == method and e.get("sessionId") == self._session]
+        every = [
+            e
+            for e in self._browser.events
+            if e["method"] == method and e.get("sessionId") == self._session
+        ]
         return [dict(event["params"]) for event in every]
 
     @property

@@ -27,9 +27,13 @@ def pytest_benchmark_generate_json(benchmarks: Iterable[Any]) -> dict[str, dict[
     """
     kept = {}
     for benchmark in benchmarks:
-        ratios = {name: value for name, value in benchmark.extra_info.items() if name.startswith("times ")}
+        ratios = {
+            name: value for name, value in benchmark.extra_info.items() if name.startswith("times ")
+        }
         if ratios:
-            kept[benchmark.fullname] = {name: float(f"{value:.2g}") for name, value in ratios.items()}
+            kept[benchmark.fullname] = {
+                name: float(f"{value:.2g}") for name, value in ratios.items()
+            }
     return dict(sorted(kept.items()))
 
 

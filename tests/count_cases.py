@@ -22,11 +22,22 @@ def counted() -> pd.DataFrame:
     tests = " ".join(table["tests"]).split()
     files = sorted({str(project.root() / test.partition("::")[0]) for test in tests})
     collected = _Collected()
-    options = ["--collect-only", "-qq", "-o", "python_files=test_*.py kill_*.py", "-p", "no:cacheprovider"]
+    options = [
+        "--collect-only",
+        "-qq",
+        "-o",
+        "python_files=test_*.py kill_*.py",
+        "-p",
+        "no:cacheprovider",
+    ]
     ended = pytest.main(["--rootdir", str(project.root()), *options, *files], plugins=[collected])
     assert ended == 0, "the tests cannot be collected"
-    assert not (missing := set(tests) - set(collected.names)), f"there is no test {', '.join(missing)}"
-    return table.assign(cases=[str(sum(map(collected.names.count, row.split()))) for row in table["tests"]])
+    assert not (missing := set(tests) - set(collected.names)), (
+        f"there is no test {', '.join(missing)}"
+    )
+    return table.assign(
+        cases=[str(sum(map(collected.names.count, row.split()))) for row in table["tests"]]
+    )
 
 
 if __name__ == "__main__":

@@ -70,7 +70,9 @@ def chunked(*chunks: bytes) -> bytes:
 
 
 def choice(**changes: object) -> Fault:
-    return says_json({"choices": [{"message": {"content": GOOD}, "finish_reason": "stop"} | changes]})
+    return says_json(
+        {"choices": [{"message": {"content": GOOD}, "finish_reason": "stop"} | changes]}
+    )
 
 
 def status(line: str, body: bytes = b"busy", *headers: str) -> Fault:
@@ -84,7 +86,11 @@ def packed(body: bytes, how: str) -> Fault:
 OK = response(body_of(GOOD))
 HEAD, BODY = OK.split(b"\r\n\r\n", 1)
 BOMB = gzip.compress(b" " * 2**27)
-LATE, FAILED, NO_JSON = "no complete answer within 0.3 s", "the connection failed", "not JSON, or only a part of it"
+LATE, FAILED, NO_JSON = (
+    "no complete answer within 0.3 s",
+    "the connection failed",
+    "not JSON, or only a part of it",
+)
 LACKS, NO_TEXT, LONG = "lacks choices[0]", "is not text", "is longer than 4194304 bytes"
 PACKED = "is compressed"
 
@@ -119,18 +125,39 @@ PASSING: dict[str, tuple[Fault, str]] = {
     "two lengths": (sends(HEAD + b"\r\nContent-Length: 3\r\n\r\n" + BODY), FAILED),
     "a negative length": (sends(b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n" + BODY), FAILED),
     "a length in words": (sends(b"HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n" + BODY), FAILED),
-    "a length of many digits": (sends(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n"), FAILED),
-    "a length too large, then the end": (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + BODY), FAILED),
-    "a length too large, then nothing": (stalls(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + BODY), LATE),
+    "a length of many digits": (
+        sends(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n"),
+        FAILED,
+    ),
+    "a length too large, then the end": (
+        sends(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + BODY),
+        FAILED,
+    ),
+    "a length too large, then nothing": (
+        stalls(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n" + BODY),
+        LATE,
+    ),
     "a length too small": (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n" + BODY), NO_JSON),
-    "an unknown transfer": (sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: morse\r\n\r\n" + BODY), FAILED),
+    "an unknown transfer": (
+        sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: morse\r\n\r\n" + BODY),
+        FAILED,
+    ),
     "a redirection to nowhere": (status("302 Found", b"there", "Location: http://[:::/"), FAILED),
     # --- what comes before the answer
-    "another protocol": (sends(b"HTTP/1.1 101 Switch\r\nUpgrade: morse\r\nConnection: upgrade\r\n\r\n"), FAILED),
+    "another protocol": (
+        sends(b"HTTP/1.1 101 Switch\r\nUpgrade: morse\r\nConnection: upgrade\r\n\r\n"),
+        FAILED,
+    ),
     "100 Continue without end": (without_end(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.01), LATE),
-    "100 Continue without end and pause": (without_end(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99, 0.001), LATE),
+    "100 Continue without end and pause": (
+        without_end(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 99, 0.001),
+        LATE,
+    ),
     "100 Continue, then nothing": (stalls(b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
-    "102 Processing without end": (without_end(b"", b"HTTP/1.1 102 Processing\r\n\r\n", 0.05), LATE),
+    "102 Processing without end": (
+        without_end(b"", b"HTTP/1.1 102 Processing\r\n\r\n", 0.05),
+        LATE,
+    ),
     # --- chunks
     "a chunk size in words": (sends(chunked(b"ten\r\n", BODY)), FAILED),
     "a negative chunk size": (sends(chunked(b"-5\r\n", BODY)), FAILED),
@@ -155,13 +182,19 @@ PASSING: dict[str, tuple[Fault, str]] = {
     "lists in lists": (sends(response(b"[" * 10**6)), NO_JSON),
     "objects in objects": (sends(response(b'{"a":' * 10**5)), NO_JSON),
     "a number of many digits": (sends(response(b'{"choices": ' + b"9" * 5000 + b"}")), NO_JSON),
-    "compressed": (sends(response(gzip.compress(BODY), "200 OK", "Content-Encoding: gzip")), "is compressed"),
+    "compressed": (
+        sends(response(gzip.compress(BODY), "200 OK", "Content-Encoding: gzip")),
+        "is compressed",
+    ),
     "a bomb": (sends(response(BOMB, "200 OK", "Content-Encoding: gzip")), "is compressed"),
     "a bomb in a bomb": (
         sends(response(gzip.compress(BOMB), "200 OK", "Content-Encoding: gzip, gzip")),
         "is compressed",
     ),
-    "deflated": (sends(response(zlib.compress(BODY), "200 OK", "Content-Encoding: deflate")), "is compressed"),
+    "deflated": (
+        sends(response(zlib.compress(BODY), "200 OK", "Content-Encoding: deflate")),
+        "is compressed",
+    ),
     # --- what the body holds
     "null": (says_json(None), LACKS),
     "a text": (says_json("Tenet"), LACKS),
@@ -197,14 +230,29 @@ PASSING: dict[str, tuple[Fault, str]] = {
 
 FINAL: dict[str, tuple[Fault, str]] = {
     **{
-        f"status {number}": (status(f"{number} Something", b"no such thing"), f"HTTP {number}: no such thing")
+        f"status {number}": (
+            status(f"{number} Something", b"no such thing"),
+            f"HTTP {number}: no such thing",
+        )
         for number in (201, 301, 307, 400, 401, 403, 404, 405, 413, 422, 451)
     },
-    "elsewhere": (status("302 Found", b"there", "Location: http://127.0.0.1:9/"), "HTTP 302: there"),
+    "elsewhere": (
+        status("302 Found", b"there", "Location: http://127.0.0.1:9/"),
+        "HTTP 302: there",
+    ),
     "nothing to say": (sends(b"HTTP/1.1 204 No Content\r\n\r\n"), "HTTP 204"),
-    "wait an hour": (status("429 Wait", b"busy", "Retry-After: 3600"), "no answer after 1 tries: HTTP 429: busy"),
-    "wait for ever": (status("503 Wait", b"busy", f"Retry-After: {'9' * 4000}"), "no answer after 1 tries"),
-    "wait until 2999": (status("503 Wait", b"busy", "Retry-After: Tue, 31 Dec 2999 00:00:00 GMT"), "after 1 tries"),
+    "wait an hour": (
+        status("429 Wait", b"busy", "Retry-After: 3600"),
+        "no answer after 1 tries: HTTP 429: busy",
+    ),
+    "wait for ever": (
+        status("503 Wait", b"busy", f"Retry-After: {'9' * 4000}"),
+        "no answer after 1 tries",
+    ),
+    "wait until 2999": (
+        status("503 Wait", b"busy", "Retry-After: Tue, 31 Dec 2999 00:00:00 GMT"),
+        "after 1 tries",
+    ),
 }
 
 GOOD_BUT_ODD: dict[str, Fault] = {
@@ -221,9 +269,15 @@ GOOD_BUT_ODD: dict[str, Fault] = {
     "a byte order mark": sends(response(b"\xef\xbb\xbf" + BODY)),
     "UTF-16": sends(response(BODY.decode().encode("utf-16"))),
     "identity": sends(response(BODY, "200 OK", "Content-Encoding: identity")),
-    "senseless counts": says_json(json.loads(BODY) | {"usage": {"prompt_tokens": 10**400, "completion_tokens": -1}}),
-    "a model in a list": says_json(json.loads(BODY) | {"model": ["tiny"], "system_fingerprint": {"a": 1}}),
-    "long words": says_json(json.loads(BODY) | {"model": "m" * 10**6, "system_fingerprint": "f" * 10**6}),
+    "senseless counts": says_json(
+        json.loads(BODY) | {"usage": {"prompt_tokens": 10**400, "completion_tokens": -1}}
+    ),
+    "a model in a list": says_json(
+        json.loads(BODY) | {"model": ["tiny"], "system_fingerprint": {"a": 1}}
+    ),
+    "long words": says_json(
+        json.loads(BODY) | {"model": "m" * 10**6, "system_fingerprint": "f" * 10**6}
+    ),
     "log-probabilities of nonsense": choice(logprobs={"content": [{"token": 3}, None]}),
 }
 
@@ -243,7 +297,9 @@ class FaultServer:
             while True:
                 connection, _ = self._socket.accept()
                 behaviour = next(self._behaviours, sends(OK))
-                threading.Thread(target=self._answer, args=(connection, behaviour), daemon=True).start()
+                threading.Thread(
+                    target=self._answer, args=(connection, behaviour), daemon=True
+                ).start()
 
     def _answer(self, connection: socket.socket, behaviour: Fault) -> None:
         with connection, contextlib.suppress(OSError):

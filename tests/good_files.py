@@ -7,9 +7,21 @@ from typing import Any
 
 import pandas as pd
 
-TURN = {"record": "turn", "trial": 1, "topic": "T1", "user": "A film?", "breakdown": False, "finish": "stop"}
+TURN = {
+    "record": "turn",
+    "trial": 1,
+    "topic": "T1",
+    "user": "A film?",
+    "breakdown": False,
+    "finish": "stop",
+}
 RECORD: list[dict[str, Any]] = [
-    {"record": "settings", "endpoint": "http://127.0.0.1:9/v1", "model": "m", "topics": [{"topic": "T1", "kind": "T"}]},
+    {
+        "record": "settings",
+        "endpoint": "http://127.0.0.1:9/v1",
+        "model": "m",
+        "topics": [{"topic": "T1", "kind": "T"}],
+    },
     TURN | {"turn": 1, "system": "Tenet: https://a/1", "outcome": "o"},
     TURN | {"turn": 2, "system": "Looper.", "outcome": "x"},
 ]
@@ -57,9 +69,17 @@ TEXTS = {
     "conversation.txt": "<T1>\nU:A film?\nS:Here:\nTenet https://a/1\n</T1>\n",
     "record.jsonl": lines(*RECORD),
     "messages.jsonl": lines(
-        {"id": "T1", "messages": [{"role": "user", "content": "A film?"}, {"role": "assistant", "content": "Tenet."}]}
+        {
+            "id": "T1",
+            "messages": [
+                {"role": "user", "content": "A film?"},
+                {"role": "assistant", "content": "Tenet."},
+            ],
+        }
     ),
-    "export.jsonl": lines({"text": "U:A film?\nS:Tenet.", "label": [[12, 17, "L2|large|x"]], "meta": {"topic": "T1"}}),
+    "export.jsonl": lines(
+        {"text": "U:A film?\nS:Tenet.", "label": [[12, 17, "L2|large|x"]], "meta": {"topic": "T1"}}
+    ),
     "labels.csv": "label,level\nfilm,2\n",
     "second.csv": "run,topic,turn,start,end,level,SIZE,KIND\na,T1,1,4,4,1,0 1,1 0 0\nb,T1,1,2,2,1,1 0,0 1 0\n",
     "topics.csv": (
@@ -70,12 +90,20 @@ TEXTS = {
     "members.txt": "T1 d1 1 0\nT1 d2 0.5 0.5\nT2 d3 0 1\n",
     "target.golddistr": "0.5\n0.5\n",
     "docs.jsonl": lines(
-        {"id": "d1", "text": "he and him"}, {"id": "d2", "text": "she said"}, {"_id": 3, "text": "rain"}
+        {"id": "d1", "text": "he and him"},
+        {"id": "d2", "text": "she said"},
+        {"_id": 3, "text": "rain"},
     ),
     "docs.tsv": "d1\the and him\nd2\tshe said\nd3\train\n",
     "terms.csv": "he,m\nhim,m\nshe,f\nher,f\n",
     "cast.json": json.dumps(
-        [{"number": 7, "turn": [{"number": n, "raw_utterance": f"What is {n}?"} for n in (1, 2, 3)], "title": "n"}]
+        [
+            {
+                "number": 7,
+                "turn": [{"number": n, "raw_utterance": f"What is {n}?"} for n in (1, 2, 3)],
+                "title": "n",
+            }
+        ]
     ),
     "ids.tsv": "7_1\tWhat is 1?\n7_2\tWhat is 2?\n7_3\tAnd 3?\n",
     "classes.csv": "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n",
@@ -93,7 +121,9 @@ TEXTS = {
     "alpha.tsv": "T1\tM\t0.5\nT2\tM\t0.25\nall\tM\t0.375\n",
     "beta.txt": "M  \tT1\t1\nM  \tT2\t0\nrunid\tall\tbeta\n",
     "answers.jsonl": lines(
-        ANSWER, ANSWER | {"mode": "CF-informed", "answer": "No [1]."}, ANSWER | {"mode": "Vanilla", "answer": "[3]"}
+        ANSWER,
+        ANSWER | {"mode": "CF-informed", "answer": "No [1]."},
+        ANSWER | {"mode": "Vanilla", "answer": "[3]"},
     ),
 }
 
@@ -110,7 +140,9 @@ def frame(name: str) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(TEXTS[name]), dtype="str", keep_default_na=False)
 
 
-RUN = pd.DataFrame({"topic": ["T1", "T1"], "document": ["d1", "d2"], "rank": [1, 2], "score": [2.0, 1.0]})
+RUN = pd.DataFrame(
+    {"topic": ["T1", "T1"], "document": ["d1", "d2"], "rank": [1, 2], "score": [2.0, 1.0]}
+)
 FILES: dict[str, bytes] = {name: text.encode() for name, text in TEXTS.items()} | {
     "nuggets.parquet": parquet(frame("nuggets.csv")),
     "parts/one.parquet": parquet(frame("nuggets.csv")),
@@ -119,17 +151,45 @@ FILES: dict[str, bytes] = {name: text.encode() for name, text in TEXTS.items()} 
 
 _SETS = ["--attributes", "sets.yaml"]
 _GFR = "score gfr --qrels qrels.txt --membership SIZE=members.txt --target SIZE=target.golddistr --kind SIZE=ordinal"
-_HARVEST = "harvest --topics topics.csv --endpoint http://127.0.0.1:9/v1 --model m --tries 1 -o out.jsonl"
+_HARVEST = (
+    "harvest --topics topics.csv --endpoint http://127.0.0.1:9/v1 --model m --tries 1 -o out.jsonl"
+)
 _BIAS = "score ranking-bias --run a.run --terms terms.csv -o out.csv"
 COMMANDS = {
     "gfrc": ["score", "gfrc", "nuggets.csv", *_SETS, "-o", "out.csv"],
-    "gfrc2": ["score", "gfrc2", "nuggets.csv", *_SETS, "--clusters", "clusters.csv", "-o", "out.csv"],
+    "gfrc2": [
+        "score",
+        "gfrc2",
+        "nuggets.csv",
+        *_SETS,
+        "--clusters",
+        "clusters.csv",
+        "-o",
+        "out.csv",
+    ],
     "gfrc of Parquet": ["score", "gfrc", "nuggets.parquet", *_SETS, "-o", "out.parquet"],
     "gfrc2 of a folder": ["score", "gfrc2", "parts", *_SETS, "-o", "out"],
     "nuggets": ["nuggets", "transcript.txt", *_SETS, "-o", "out.csv"],
     "transcripts": ["transcripts", "conversation.txt", "-o", "out.txt"],
-    "nuggets of an export": ["nuggets", "export.jsonl", "--labels", "labels.csv", *_SETS, "-o", "out.csv"],
-    "agreement": ["agreement", "nuggets.csv", "second.csv", *_SETS, "--draws", "9", "-o", "out.csv"],
+    "nuggets of an export": [
+        "nuggets",
+        "export.jsonl",
+        "--labels",
+        "labels.csv",
+        *_SETS,
+        "-o",
+        "out.csv",
+    ],
+    "agreement": [
+        "agreement",
+        "nuggets.csv",
+        "second.csv",
+        *_SETS,
+        "--draws",
+        "9",
+        "-o",
+        "out.csv",
+    ],
     "transcripts of a record": ["transcripts", "record.jsonl", "-o", "out.txt"],
     "transcripts of messages": ["transcripts", "messages.jsonl", "-o", "out.txt"],
     "harvest": _HARVEST.split(),
@@ -151,12 +211,52 @@ COMMANDS = {
         "out",
     ],
     "permute lines": ["permute", "--topics", "ids.tsv", "--dependencies", "needs.csv", "-o", "out"],
-    "orders": ["score", "orders", "permuted", "--run", "b.run", "--qrels", "asked.txt", "-o", "out"],
+    "orders": [
+        "score",
+        "orders",
+        "permuted",
+        "--run",
+        "b.run",
+        "--qrels",
+        "asked.txt",
+        "-o",
+        "out",
+    ],
     "compare": ["compare", "scores.csv", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
-    "compare of others": ["compare", "alpha.tsv", "beta.txt", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
-    "tree": ["score", "tree", "tree.csv", "node_nuggets.csv", *_SETS, "--paths", "paths.csv", "-o", "out.csv"],
+    "compare of others": [
+        "compare",
+        "alpha.tsv",
+        "beta.txt",
+        "--resamples",
+        "9",
+        "-o",
+        "out.csv",
+        "--format",
+        "csv",
+    ],
+    "tree": [
+        "score",
+        "tree",
+        "tree.csv",
+        "node_nuggets.csv",
+        *_SETS,
+        "--paths",
+        "paths.csv",
+        "-o",
+        "out.csv",
+    ],
     "worst": ["score", "worst", "cases.csv", "-o", "out.csv"],
-    "outcomes": ["score", "outcomes", "record.jsonl", "--known", "known.csv", "--names", "names.csv", "-o", "out.csv"],
+    "outcomes": [
+        "score",
+        "outcomes",
+        "record.jsonl",
+        "--known",
+        "known.csv",
+        "--names",
+        "names.csv",
+        "-o",
+        "out.csv",
+    ],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
 }
 READ = [
@@ -166,18 +266,39 @@ READ = [
         ("gfrc2", "sets.yaml"),
         ("gfrc of Parquet", "nuggets.parquet"),
     ],
-    *[("gfrc2 of a folder", "parts/one.parquet"), ("nuggets", "transcript.txt"), ("nuggets", "sets.yaml")],
+    *[
+        ("gfrc2 of a folder", "parts/one.parquet"),
+        ("nuggets", "transcript.txt"),
+        ("nuggets", "sets.yaml"),
+    ],
     *[("nuggets of an export", name) for name in ("export.jsonl", "labels.csv")],
     *[("agreement", "second.csv"), ("transcripts of messages", "messages.jsonl")],
-    *[("transcripts", "conversation.txt"), ("transcripts of a record", "record.jsonl"), ("harvest", "topics.csv")],
+    *[
+        ("transcripts", "conversation.txt"),
+        ("transcripts of a record", "record.jsonl"),
+        ("harvest", "topics.csv"),
+    ],
     *[("gfr", name) for name in ("a.run", "qrels.txt", "members.txt", "target.golddistr")],
-    *[("gfr of Parquet", "run.parquet"), ("bias", "a.run"), ("bias", "docs.jsonl"), ("bias", "terms.csv")],
-    *[("bias of tabs", "docs.tsv"), ("bias of tabs", "background.run"), ("attribution", "answers.jsonl")],
+    *[
+        ("gfr of Parquet", "run.parquet"),
+        ("bias", "a.run"),
+        ("bias", "docs.jsonl"),
+        ("bias", "terms.csv"),
+    ],
+    *[
+        ("bias of tabs", "docs.tsv"),
+        ("bias of tabs", "background.run"),
+        ("attribution", "answers.jsonl"),
+    ],
     *[("permute", name) for name in ("cast.json", "classes.csv", "asked.txt")],
     *[("permute lines", name) for name in ("ids.tsv", "needs.csv")],
     *[("orders", f"permuted/{name}") for name in ("settings.json", "classes.csv", "orders.csv")],
     *[("orders", name) for name in ("b.run", "asked.txt")],
-    *[("compare", "scores.csv"), ("compare of others", "alpha.tsv"), ("compare of others", "beta.txt")],
+    *[
+        ("compare", "scores.csv"),
+        ("compare of others", "alpha.tsv"),
+        ("compare of others", "beta.txt"),
+    ],
     *[("tree", "tree.csv"), ("tree", "node_nuggets.csv"), ("worst", "cases.csv")],
     *[("outcomes", "record.jsonl"), ("outcomes", "known.csv")],
 ]

@@ -1,6 +1,7 @@
 """Builds that are killed, or whose disk is full or read-only: run them, start again, and tell what is not as promised.
 
-Run as a program, as each attempt is a process of its own, made by fork, which a test with threads had better not do.
+Run as a program, as each attempt is a process of its own, made by fork, which a test with threads
+had better not do.
 """
 
 import itertools
@@ -25,7 +26,9 @@ STEPS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir"}
 
 def changes_a_file(event: str, args: tuple[Any, ...]) -> bool:
     writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-    return event in STEPS or (event == "open" and bool(args[2] & writes) and not str(args[0]).startswith("/dev/"))
+    return event in STEPS or (
+        event == "open" and bool(args[2] & writes) and not str(args[0]).startswith("/dev/")
+    )
 
 
 def run(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
@@ -74,7 +77,9 @@ def killed(work: Callable[[], str], step: int = 0, *, renames: bool = False) -> 
                 return
             done += not renames or last.startswith("os.rename")
             if done == step and (not renames or last.startswith("os.rename")):
-                os.write(writer, (f"after {last}" if renames else f"before {event} {args[0]}").encode())
+                os.write(
+                    writer, (f"after {last}" if renames else f"before {event} {args[0]}").encode()
+                )
                 os.kill(os.getpid(), signal.SIGKILL)
             last = f"{event} {args[0]}"
 
@@ -101,8 +106,8 @@ def units(reports: Path) -> dict[str, dict[str, str]]:
 def attempts(root: Path, how: str) -> Iterator[tuple[str, list[str]]]:
     """What happened at each attempt, and what was not as promised then.
 
-    ``how``: the build is killed before each of its "steps", or after each of its "renames"; or ``reports``, a file
-    system of its own, is "full" but for more and more room, or "read-only".
+    ``how``: the build is killed before each of its "steps", or after each of its "renames"; or
+    ``reports``, a file system of its own, is "full" but for more and more room, or "read-only".
     """
     reports, states = root / "reports", []
     for size in (1, 2):  # the old state and the new one
@@ -120,7 +125,9 @@ def attempts(root: Path, how: str) -> Iterator[tuple[str, list[str]]]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(root / "old", reports, dirs_exist_ok=True)
         if how == "full":
-            (reports / "filler").write_bytes(bytes(max(0, shutil.disk_usage(reports).free - (number - 1) * 8_192)))
+            (reports / "filler").write_bytes(
+                bytes(max(0, shutil.disk_usage(reports).free - (number - 1) * 8_192))
+            )
             said = killed(build_all)
             (reports / "filler").unlink()
         elif how == "read-only":
@@ -131,7 +138,11 @@ def attempts(root: Path, how: str) -> Iterator[tuple[str, list[str]]]:
             said = killed(build_all, number, renames=how == "renames")
         if not said:
             return
-        wrong = [f"torn: {name}" for name, unit in units(reports).items() if unit not in (old[name], new[name])]
+        wrong = [
+            f"torn: {name}"
+            for name, unit in units(reports).items()
+            if unit not in (old[name], new[name])
+        ]
         if how in ("steps", "renames"):
             killed(start)
         now = units(reports)
@@ -149,13 +160,13 @@ def told(root: Path, how: str, *before: str) -> list[tuple[str, list[str]]]:
     """Run this program, behind the words ``before``; what `attempts` told."""
     command = [*before, sys.executable, __file__, str(root), how]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return [tuple(json.loads(line)) for line in ran.stdout.splitlines()]
 
 
 def remount(folder: Path, how: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)  # noqa: S603, S607
+    subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Commands that write, run in processes of their own and killed: at a moment, or at the n-th thing they do to a folder.
 
-A process that has everything imported waits for orders and forks for each, so that a run costs no start.
+A process that has everything imported waits for orders and forks for each, so that a run costs no
+start.
 """
 
 import json
@@ -29,7 +30,16 @@ KILLED = -9
 DATA = project.root() / "data"
 SETS = str(DATA / "attributes" / "fairweb_researchers.yaml")
 
-CHANGES = ("open", "os.chmod", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree")
+CHANGES = (
+    "open",
+    "os.chmod",
+    "os.link",
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "shutil.rmtree",
+)
 
 
 def _run(order: dict[str, Any], results: int) -> None:
@@ -68,12 +78,20 @@ def serve() -> None:
         _, status = os.waitpid(child, 0)
         with os.fdopen(reading) as results:
             done = json.loads(results.read() or "[]")
-        answer = {"code": os.waitstatus_to_exitcode(status), "done": done, "seconds": time.monotonic() - begun}
+        answer = {
+            "code": os.waitstatus_to_exitcode(status),
+            "done": done,
+            "seconds": time.monotonic() - begun,
+        }
         print(json.dumps(answer), flush=True)
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 class Writer:
@@ -89,9 +107,16 @@ class Writer:
         old: dict[str, bytes],
         sound: Callable[[dict[str, bytes], dict[str, bytes]], bool],
     ) -> None:
-        self._command, self.folder, self.old, self._sound = [str(part) for part in command], folder, old, sound
+        self._command, self.folder, self.old, self._sound = (
+            [str(part) for part in command],
+            folder,
+            old,
+            sound,
+        )
         server = [sys.executable, str(Path(__file__).absolute())]
-        self._server = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        self._server = subprocess.Popen(
+            server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.restore()
         clean = self._run()
         assert clean["code"] == 0
@@ -113,14 +138,18 @@ class Writer:
 
     def after_rename(self, number: int) -> int:
         """The thing done next after a rename, the first of them being 1."""
-        return [place for place, event in enumerate(self.done, start=1) if event == "os.rename"][number - 1] + 1
+        return [place for place, event in enumerate(self.done, start=1) if event == "os.rename"][
+            number - 1
+        ] + 1
 
     def survives(self, at: int | None = None, after: float | None = None) -> None:
         """Kill it before the ``at``-th thing, or after so many seconds; look at what it left; let it run to its end."""
         self.restore()
         code = self._run(at, after)["code"]
         assert code == KILLED or (code == 0 and at is None)
-        left = {name: text for name, text in files(self.folder).items() if ".equipoise-part" not in name}
+        left = {
+            name: text for name, text in files(self.folder).items() if ".equipoise-part" not in name
+        }
         assert self._sound(left, self.new)
         if not self.old and left == self.new and all("/" in name for name in left):
             self.restore()  # a folder of scores is made once
@@ -140,7 +169,12 @@ def score(folder: Path) -> Writer:
     out, command = folder / "out", ["score", "gfrc2", folder / "nuggets.csv", "--attributes", SETS]
     command += ["-o", out / "scores.csv", "--clusters", out / "clusters.parquet"]
     old = {"scores.csv": b"measure,value\n", "clusters.parquet": b""}
-    return Writer(command, out, old, lambda left, new: left in (old, new, old | {"scores.csv": new["scores.csv"]}))
+    return Writer(
+        command,
+        out,
+        old,
+        lambda left, new: left in (old, new, old | {"scores.csv": new["scores.csv"]}),
+    )
 
 
 def score_folder(folder: Path) -> Writer:
@@ -156,25 +190,58 @@ def score_folder(folder: Path) -> Writer:
 def harvest(folder: Path, url: str) -> Writer:
     """A second trial of three topics, where the transcript of the first is annotated."""
     topics, out = folder / "topics.csv", folder / "out"
-    topics.write_text("topic,type,request,format,site\n" + "".join(f"T{i},T,Please list.,title,\n" for i in range(3)))
-    harvesting.harvest(harvesting.read_topics(topics), Endpoint(url, "m"), folder / "r.jsonl", trials=1)
+    topics.write_text(
+        "topic,type,request,format,site\n"
+        + "".join(f"T{i},T,Please list.,title,\n" for i in range(3))
+    )
+    harvesting.harvest(
+        harvesting.read_topics(topics), Endpoint(url, "m"), folder / "r.jsonl", trials=1
+    )
     transcript = format_transcripts(harvest_transcripts(read_harvest(folder / "r.jsonl")))
     annotated = transcript.replace("tt6723592/\n", "tt6723592/\n#L2\n", 1).encode()
     old = {"r.jsonl": (folder / "r.jsonl").read_bytes(), "t.txt": annotated}
-    command: list[object] = ["harvest", "--topics", topics, "--endpoint", url, "--model", "m", "--trials", "2"]
+    command: list[object] = [
+        "harvest",
+        "--topics",
+        topics,
+        "--endpoint",
+        url,
+        "--model",
+        "m",
+        "--trials",
+        "2",
+    ]
 
     def sound(left: dict[str, bytes], new: dict[str, bytes]) -> bool:
-        grown = left["r.jsonl"].startswith(old["r.jsonl"]) and new["r.jsonl"].startswith(left["r.jsonl"])
-        return grown and left["t.txt"] in (annotated, new["t.txt"]) and new["t.txt"].startswith(annotated)
+        grown = left["r.jsonl"].startswith(old["r.jsonl"]) and new["r.jsonl"].startswith(
+            left["r.jsonl"]
+        )
+        return (
+            grown
+            and left["t.txt"] in (annotated, new["t.txt"])
+            and new["t.txt"].startswith(annotated)
+        )
 
-    return Writer([*command, "-o", out / "r.jsonl", "--transcripts", out / "t.txt"], out, old, sound)
+    return Writer(
+        [*command, "-o", out / "r.jsonl", "--transcripts", out / "t.txt"], out, old, sound
+    )
 
 
 def first_harvest(folder: Path, url: str) -> Writer:
     """A harvest of one topic, of which nothing is there yet."""
     topics, out = folder / "topics.csv", folder / "out"
     topics.write_text("topic,type,request,format,site\nT1,T,Please list.,title,\n")
-    command: list[object] = ["harvest", "--topics", topics, "--endpoint", url, "--model", "m", "--trials", "1"]
+    command: list[object] = [
+        "harvest",
+        "--topics",
+        topics,
+        "--endpoint",
+        url,
+        "--model",
+        "m",
+        "--trials",
+        "1",
+    ]
     return Writer(
         [*command, "-o", out / "r.jsonl"],
         out,

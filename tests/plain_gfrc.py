@@ -52,7 +52,9 @@ def jsd(p: Sequence[float], q: Sequence[float]) -> float:
 
 def rnod(p: Sequence[float], q: Sequence[float]) -> float:
     n = len(p)
-    weighted = [sum(abs(i - j) * (p[j] - q[j]) ** 2 for j in range(n)) for i in range(n) if q[i] > 0]
+    weighted = [
+        sum(abs(i - j) * (p[j] - q[j]) ** 2 for j in range(n)) for i in range(n) if q[i] > 0
+    ]
     return math.sqrt(sum(weighted) / len(weighted) / (n - 1))
 
 
@@ -74,7 +76,11 @@ def gfrc(
     """R, GF of each attribute set, their mean, GFRC."""
     gains = {1: 0.5, 2: 1.0}
     relevant = [nugget for nugget in conversation if nugget.level > 0]
-    r = 2 / (patience + 1) * sum(max(0.0, 1 - (n.end - 1) / patience) * gains[n.level] for n in relevant)
+    r = (
+        2
+        / (patience + 1)
+        * sum(max(0.0, 1 - (n.end - 1) / patience) * gains[n.level] for n in relevant)
+    )
     fairness = []
     for name, attribute in attributes.items():
         scores = []
@@ -84,14 +90,18 @@ def gfrc(
             if own:
                 scores.append(similarity(mean(so_far if cumulative else own), attribute))
             elif uniform:
-                scores.append(similarity([1 / len(attribute.groups)] * len(attribute.groups), attribute))
+                scores.append(
+                    similarity([1 / len(attribute.groups)] * len(attribute.groups), attribute)
+                )
         fairness.append(sum(scores) / len(scores) if scores else 0.0)
     overall = sum(fairness) / len(fairness)
     alpha = 1 / (len(fairness) + 1)
     return [r, *fairness, overall, alpha * r + (1 - alpha) * overall]
 
 
-def gfrc2(conversation: Sequence[Nugget], attributes: dict[str, AttributeSet], patience: float = 1000) -> list[float]:
+def gfrc2(
+    conversation: Sequence[Nugget], attributes: dict[str, AttributeSet], patience: float = 1000
+) -> list[float]:
     """EGNP, EGF of each attribute set, GFRC2."""
     seen: list[Nugget] = []
     totals = [0.0] * (1 + len(attributes))
@@ -105,7 +115,9 @@ def gfrc2(conversation: Sequence[Nugget], attributes: dict[str, AttributeSet], p
         others = nugget.end - sum(n.end - n.start + 1 for n in seen)
         totals[0] += graded / (others + graded) / patience
         for index, (name, attribute) in enumerate(attributes.items(), start=1):
-            totals[index] += similarity(mean([n.membership[name] for n in seen]), attribute) / patience
+            totals[index] += (
+                similarity(mean([n.membership[name] for n in seen]), attribute) / patience
+            )
     return [*totals, sum(totals) / len(totals)]
 
 
@@ -113,12 +125,18 @@ def random_sets() -> dict[str, AttributeSet]:
     return attribute_sets(
         {
             "RATINGS": {"kind": "ordinal", "groups": ["1", "2", "3", "4"], "target": "uniform"},
-            "ORIGIN": {"kind": "nominal", "groups": list("abcdefgh"), "target": [116, 53, 4, 73, 47, 95, 38, 48]},
+            "ORIGIN": {
+                "kind": "nominal",
+                "groups": list("abcdefgh"),
+                "target": [116, 53, 4, 73, 47, 95, 38, 48],
+            },
         }
     )
 
 
-def random_table(conversation_count: int, nuggets_each: int, seed: int) -> tuple[NuggetTable, dict[str, AttributeSet]]:
+def random_table(
+    conversation_count: int, nuggets_each: int, seed: int
+) -> tuple[NuggetTable, dict[str, AttributeSet]]:
     """A random nugget table, most of it relevant, of conversations with two or three turns."""
     rng = np.random.default_rng(seed)
     rows = conversation_count * nuggets_each
@@ -131,11 +149,17 @@ def random_table(conversation_count: int, nuggets_each: int, seed: int) -> tuple
     sets = random_sets()
     memberships = {}
     for name, attribute in sets.items():
-        memberships[name] = np.eye(len(attribute.groups))[rng.integers(len(attribute.groups), size=rows)]
+        memberships[name] = np.eye(len(attribute.groups))[
+            rng.integers(len(attribute.groups), size=rows)
+        ]
         halves = rng.random(rows) < 0.3
-        memberships[name][halves] = (memberships[name][halves] + np.roll(memberships[name][halves], 1, axis=1)) / 2
+        memberships[name][halves] = (
+            memberships[name][halves] + np.roll(memberships[name][halves], 1, axis=1)
+        ) / 2
     table = NuggetTable(
-        pd.DataFrame({"run": [f"run-{i}" for i in range(conversation_count)], "topic": "T"}, dtype="str"),
+        pd.DataFrame(
+            {"run": [f"run-{i}" for i in range(conversation_count)], "topic": "T"}, dtype="str"
+        ),
         conversation,
         turn.ravel(),
         start.ravel(),
@@ -149,7 +173,9 @@ def random_table(conversation_count: int, nuggets_each: int, seed: int) -> tuple
 def frame(nuggets: NuggetTable) -> pd.DataFrame:
     """The table as a data frame in the columns of the file format."""
     table = nuggets.conversations.take(nuggets.conversation).reset_index(drop=True)
-    table = table.assign(turn=nuggets.turn, start=nuggets.start, end=nuggets.end, level=nuggets.level)
+    table = table.assign(
+        turn=nuggets.turn, start=nuggets.start, end=nuggets.end, level=nuggets.level
+    )
     for name, array in nuggets.memberships.items():
         table[name] = [" ".join(map(repr, row)) for row in array.tolist()]
     return table

@@ -10,4 +10,6 @@ def plain_tagger(texts: Iterable[str]) -> Iterator[list[Token]]:
     for text in texts:
         words = text.split(" ")
         spaces = [" "] * (len(words) - 1) + [""]
-        yield [Token(w, s, "NN", False, w[:1].isupper()) for w, s in zip(words, spaces, strict=True)]
+        yield [
+            Token(w, s, "NN", False, w[:1].isupper()) for w, s in zip(words, spaces, strict=True)
+        ]

@@ -4,9 +4,13 @@ import re
 
 import nbformat
 
-WORDS_A_MINUTE = 238  # silent reading of non-fiction in English, mean over 190 studies (Brysbaert 2019)
+WORDS_A_MINUTE = (
+    238  # silent reading of non-fiction in English, mean over 190 studies (Brysbaert 2019)
+)
 SECONDS_A_TABLE = 20  # or figure
-STATED = re.compile(r"^\*\*Reading time\.\*\* About (\d+) minutes?(?:, without the appendix)?\.$", re.MULTILINE)
+STATED = re.compile(
+    r"^\*\*Reading time\.\*\* About (\d+) minutes?(?:, without the appendix)?\.$", re.MULTILINE
+)
 
 
 def minutes(notebook: nbformat.NotebookNode) -> float:
@@ -19,7 +23,10 @@ def minutes(notebook: nbformat.NotebookNode) -> float:
             words += len(cell.source.split())
         elif cell.source.strip() != "report.finish()":
             for data in (output.get("data", {}) for output in cell.outputs):
-                if "image/svg+xml" in data or 'class="equipoise-table"' in data.get("text/html", "")[:40]:
+                if (
+                    "image/svg+xml" in data
+                    or 'class="equipoise-table"' in data.get("text/html", "")[:40]
+                ):
                     shown += 1
                 elif "<details>" not in data.get("text/html", ""):
                     words += len(data.get("text/markdown", "").split())

@@ -7,17 +7,26 @@ from typing import Any
 import pytest
 
 
-def small_bert(folder: Path, pieces: Sequence[str], kind: str = "BertForMaskedLM", **sizes: int) -> Any:
+def small_bert(
+    folder: Path, pieces: Sequence[str], kind: str = "BertForMaskedLM", **sizes: int
+) -> Any:
     """Make one whose tokens are these word pieces; a test that lacks PyTorch is skipped."""
     torch, transformers, tokenizers = (
         pytest.importorskip(name, reason=f"encoders need {name}: pip install 'equipoise[models]'")
         for name in ("torch", "transformers", "tokenizers")
     )
     torch.manual_seed(0)
-    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32} | sizes
+    shape = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    } | sizes
     network = getattr(transformers, kind)(transformers.BertConfig(vocab_size=len(pieces), **shape))
     network.save_pretrained(folder)
-    model = tokenizers.models.WordPiece({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]")  # noqa: S106
+    model = tokenizers.models.WordPiece(
+        {piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"
+    )
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))

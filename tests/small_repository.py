@@ -56,8 +56,15 @@ def make(root: Path) -> None:
 
 def digest(folder: Path) -> dict[str, str]:
     """Every file of a folder, but those that only a build at work needs, with its sha256."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".equipoise" not in path.parts]
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".equipoise" not in path.parts
+    ]
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
 EMPTY_MANIFEST: dict[str, Any] = {
@@ -81,7 +88,9 @@ def pretend(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[st
     (Path(folder) / "tables").mkdir()
     (Path(folder) / "tables" / "rows.csv").write_text(json.dumps(dict(parameters)))
     versions = {"pandas": version("pandas")}
-    (Path(folder) / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST | {"versions": versions} | script))
+    (Path(folder) / "manifest.json").write_text(
+        json.dumps(EMPTY_MANIFEST | {"versions": versions} | script)
+    )
     return "", ""
 
 
@@ -90,5 +99,12 @@ def script(root: Path, name: str = "example", **manifest: Any) -> None:
 
 
 def record(status: str, **more: Any) -> dict[str, Any]:
-    entry = {"artefact": "permutations/table-2", "status": status, "data": "x", "note": "", "files": [], "cells": 1}
+    entry = {
+        "artefact": "permutations/table-2",
+        "status": status,
+        "data": "x",
+        "note": "",
+        "files": [],
+        "cells": 1,
+    }
     return entry | {"largest": None, "differences": [], "claims": []} | more

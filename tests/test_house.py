@@ -43,7 +43,9 @@ def test_environment_agrees_with_pyproject() -> None:
     assert lowest is not None
     assert python == f"python ={lowest[1]}"  # one version, in a form that repo2docker reads
     assert pip == "pip"
-    (requirements,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    (requirements,) = (
+        entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)
+    )
     constraints, editable = requirements
     assert constraints == "-c constraints.txt"
     extras = re.fullmatch(r"-e \.\[([a-z,]+)\]", editable)
@@ -59,14 +61,19 @@ def test_citation_agrees_with_pyproject_and_names_every_study() -> None:
     entries = catalogue.references()
     studies = set(reporting.artefacts()["paper"])
     assert titles == {
-        line for key in studies for line in re.findall(r"^  title = \{(.+)\},$", entries[key], re.MULTILINE)
+        line
+        for key in studies
+        for line in re.findall(r"^  title = \{(.+)\},$", entries[key], re.MULTILINE)
     }
 
 
 def test_the_workflow_runs_what_the_readme_says_with_pinned_actions() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "reports.yml").read_text())["jobs"]
     commands = [step["run"] for step in jobs["reports"]["steps"] if "run" in step]
-    assert [command for command in commands if command.startswith("tox")] == ["tox", "tox -e reports"]
+    assert [command for command in commands if command.startswith("tox")] == [
+        "tox",
+        "tox -e reports",
+    ]
     used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
     assert len(used) > 6
     assert all(re.search(r"@v\d", action) for action in used)
@@ -80,9 +87,14 @@ def test_pages_are_published_where_one_variable_says_so() -> None:
     assert "vars.PAGES == 'true'" in job["if"]
     assert "default_branch" in job["if"]
     assert "PAGES" in (LIB / "equipoise_compendium" / "site" / "guide" / "fork.md").read_text()
-    assert (job["needs"], job["permissions"]) == ("reports", {"pages": "write", "id-token": "write"})
+    assert (job["needs"], job["permissions"]) == (
+        "reports",
+        {"pages": "write", "id-token": "write"},
+    )
     kept = next(
-        step["with"] for step in workflow["jobs"]["reports"]["steps"] if "upload-artifact" in step.get("uses", "")
+        step["with"]
+        for step in workflow["jobs"]["reports"]["steps"]
+        if "upload-artifact" in step.get("uses", "")
     )
     taken, *_, published = [step["with"] for step in job["steps"] if "with" in step]
     assert taken["name"] == kept["name"]
@@ -93,7 +105,9 @@ def test_constraints_pin_every_requirement() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = {name_of(line): line for line in lines}
     groups = PYPROJECT["project"]["optional-dependencies"].values()
-    wanted = {name_of(r) for group in (PYPROJECT["project"]["dependencies"], *groups) for r in group} - {"equipoise"}
+    wanted = {
+        name_of(r) for group in (PYPROJECT["project"]["dependencies"], *groups) for r in group
+    } - {"equipoise"}
     assert wanted <= set(pinned)
     assert all(re.match(r"[a-z0-9.-]+==\S+( ; .+)?$", line) for line in lines)
 
@@ -104,7 +118,10 @@ MAY_IMPORT = {
     "equipoise_studies": {"equipoise", "equipoise_compendium", "equipoise_studies"},
     "equipoise_cli": {"equipoise", "equipoise_compendium", "equipoise_studies", "equipoise_cli"},
 }
-CHAPTERS = {path.parent.name for path in (LIB / "equipoise_studies").glob("*/__init__.py")} - {"systems", "collections"}
+CHAPTERS = {path.parent.name for path in (LIB / "equipoise_studies").glob("*/__init__.py")} - {
+    "systems",
+    "collections",
+}
 
 
 def module_name(path: Path) -> str:
@@ -131,14 +148,18 @@ def test_every_package_imports_only_what_it_may() -> None:
     assert set(MAY_IMPORT) == set(PACKAGES)
     for name, path in MODULES.items():
         for other in imported(path):
-            assert other.partition(".")[0] in MAY_IMPORT[name.partition(".")[0]], f"{name} imports {other}"
+            assert other.partition(".")[0] in MAY_IMPORT[name.partition(".")[0]], (
+                f"{name} imports {other}"
+            )
 
 
 def test_the_command_is_imported_by_nothing_and_imports_the_rest_when_it_is_called() -> None:
     """So that ``--help`` loads neither a study nor what makes reports."""
     code = "import sys, equipoise_cli; print(*sorted(name for name in sys.modules if name.startswith('equipoise')))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    assert [name for name in ran.stdout.split() if name.partition(".")[0] == "equipoise_studies"] == []
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [
+        name for name in ran.stdout.split() if name.partition(".")[0] == "equipoise_studies"
+    ] == []
 
 
 def test_studies_never_import_each_other_and_a_recorder_is_imported_by_its_command_alone() -> None:
@@ -151,7 +172,9 @@ def test_studies_never_import_each_other_and_a_recorder_is_imported_by_its_comma
                 continue
             if parts[1:2] and parts[1] in CHAPTERS:
                 assert own[1] == parts[1], f"{name} imports {other}, of another study"
-            assert parts[-1] != "record" or own[-1] == "record", f"{name} imports {other}, a recorder"
+            assert parts[-1] != "record" or own[-1] == "record", (
+                f"{name} imports {other}, a recorder"
+            )
 
 
 def test_nothing_unsafe_is_called() -> None:
@@ -167,29 +190,59 @@ def test_nothing_unsafe_is_called() -> None:
 
 def tracked() -> list[Path]:
     try:
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)  # noqa: S607
+        listed = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout: the tracked files are not known")
     return [ROOT / name for name in listed.stdout.decode().split("\0") if name]
 
 
 def test_top_level_holds_no_clutter() -> None:
-    allowed = {"notebooks", "lib", "data", "reports", "tests", "environment.yml", "README.md", "tox.ini"}
-    allowed |= {"pyproject.toml", "constraints.txt", "LICENSE", "CITATION.cff", "ro-crate-metadata.json"}
+    allowed = {
+        "notebooks",
+        "lib",
+        "data",
+        "reports",
+        "tests",
+        "environment.yml",
+        "README.md",
+        "tox.ini",
+    }
+    allowed |= {
+        "pyproject.toml",
+        "constraints.txt",
+        "LICENSE",
+        "CITATION.cff",
+        "ro-crate-metadata.json",
+    }
     top = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert {name for name in top if not name.startswith(".")} <= allowed
 
 
 def test_no_machine_date_or_registry_host_in_what_is_committed() -> None:
-    folders = "|".join(re.escape(f"{folder}/") for folder in (ROOT, Path.home()) if len(folder.parts) > 1)
+    folders = "|".join(
+        re.escape(f"{folder}/") for folder in (ROOT, Path.home()) if len(folder.parts) > 1
+    )
     shapes = re.compile(
         rf"{folders}|\b(files\.pythonhosted|pypi)\.org|registry\.npmjs"
         rf"|\b20\d\d-[01]\d-[0-3]\dT|/tmp/[a-z]+/"
     )
-    places = ("reports/", "notebooks/", "lib/", "data/published/", "data/attributes/", "data/conversations/")
+    places = (
+        "reports/",
+        "notebooks/",
+        "lib/",
+        "data/published/",
+        "data/attributes/",
+        "data/conversations/",
+    )
     for path in tracked():
         name = path.relative_to(ROOT).as_posix()
-        if name.startswith(places) and path.suffix not in {".png", ".gz", ".parquet"} and path.is_file():
+        if (
+            name.startswith(places)
+            and path.suffix not in {".png", ".gz", ".parquet"}
+            and path.is_file()
+        ):
             found = shapes.search(path.read_text(encoding="utf-8"))
             assert found is None, f"{name}: {found and found[0]}"
 
@@ -201,26 +254,38 @@ def test_readme_commands_exist() -> None:
         assert f"[testenv:{environment}]" in tox
 
 
-# --- declarations -------------------------------------------------------------------------------------------------
+# --- declarations ---------------------------------------------------------------------------------
 
 
 def test_every_option_is_declared_once() -> None:
     """In options.py, with words of its own; a command takes it from there and writes none of that name by hand."""
-    assigned = [n for n in ast.parse((LIBRARY / "options.py").read_text()).body if isinstance(n, ast.Assign)]
-    names = [target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)]
+    assigned = [
+        n for n in ast.parse((LIBRARY / "options.py").read_text()).body if isinstance(n, ast.Assign)
+    ]
+    names = [
+        target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)
+    ]
     assert len(names) == len(set(names))
     known = [option for name in names if (option := declare.option_of(getattr(options, name)))]
     assert len({option.help for option in known}) == len(known)
     for measure in catalogue.MEASURES:
         for choice in measure.options:
             option = declare.option_of(choice.hint)
-            assert option is None or any(option is one for one in known), f"{measure.path}: {choice.name}"
-    for name, command in [*score.commands.items(), ("harvest", harvest), ("transcripts", write_transcripts)]:
+            assert option is None or any(option is one for one in known), (
+                f"{measure.path}: {choice.name}"
+            )
+    for name, command in [
+        *score.commands.items(),
+        ("harvest", harvest),
+        ("transcripts", write_transcripts),
+    ]:
         assert isinstance(command, DeclaredCommand)
         taken = [parameter.name for parameter in command.get_params(click.Context(command))]
         assert len(taken) == len(set(taken)), name
         own = {parameter.name for parameter in command.params}
-        assert not own & {choice.name for source in command.declared for choice in source.options()}, name
+        assert not own & {
+            choice.name for source in command.declared for choice in source.options()
+        }, name
 
 
 def test_one_option_has_one_default() -> None:
@@ -230,7 +295,10 @@ def test_one_option_has_one_default() -> None:
         for choice in measure.options:
             if option := declare.option_of(choice.hint):
                 defaults.setdefault((choice.name, option.help), set()).add(choice.default)
-    settled = {"patience", "gains"}  # gfrc: 1250 words, L1 0.5, L2 1; gfrc2: 1000, exponential; as each paper prints it
+    settled = {
+        "patience",
+        "gains",
+    }  # gfrc: 1250 words, L1 0.5, L2 1; gfrc2: 1000, exponential; as each paper prints it
     assert {name for (name, _), found in defaults.items() if len(found) > 1} <= settled
 
 
@@ -254,8 +322,15 @@ def test_every_public_name_is_used_or_in_the_front_door() -> None:
     for path in modules():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-                named = {"command", "measure", "_measure", "declared"}  # by a decorator, which makes it reachable
-                decorated = any(word in ast.unparse(mark) for mark in node.decorator_list for word in named)
+                named = {
+                    "command",
+                    "measure",
+                    "_measure",
+                    "declared",
+                }  # by a decorator, which makes it reachable
+                decorated = any(
+                    word in ast.unparse(mark) for mark in node.decorator_list for word in named
+                )
                 if words[node.name] == 1 and node.name not in equipoise.__all__ and not decorated:
                     unused.add(node.name)
     assert unused == {

@@ -22,7 +22,9 @@ def test_notebook_runs_and_gives_the_committed_outputs(
     inputs = json.loads((report / "manifest.json").read_text())["inputs"]
     unreachable = provenance.missing_data(inputs)
     if unreachable:
-        pytest.skip(f"needs {', '.join(unreachable[:3])}: set EQUIPOISE_MIRROR to a folder that has the data")
+        pytest.skip(
+            f"needs {', '.join(unreachable[:3])}: set EQUIPOISE_MIRROR to a folder that has the data"
+        )
     monkeypatch.setenv(REPORT_FOLDER_VARIABLE, str(tmp_path))
     fixture = NBRegressionFixture(
         exec_cwd=str(project.root() / "notebooks"),
@@ -31,10 +33,13 @@ def test_notebook_runs_and_gives_the_committed_outputs(
         diff_color_words=False,
     )
     fixture.check(str(report / f"{name}.ipynb"))
-    # what pytest-notebook cannot compare with care, the files that the run has left, is compared by its bytes
+    # what pytest-notebook cannot compare with care, the files that the run has left, is compared by
+    # its bytes
     for path in sorted(tmp_path.rglob("*.*")):
         if path.name != "manifest.json":
-            assert path.read_bytes() == (report / path.relative_to(tmp_path)).read_bytes(), path.name
+            assert path.read_bytes() == (report / path.relative_to(tmp_path)).read_bytes(), (
+                path.name
+            )
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -42,7 +47,9 @@ def test_notebook_sources_hold_no_outputs_and_no_functions(name: str) -> None:
     notebook = NOTEBOOKS[name]
     code = [cell for cell in notebook.content.cells if cell.cell_type == "code"]
     assert all(not cell.outputs and cell.execution_count is None for cell in code)
-    assert not any(line.startswith(("def ", "class ")) for cell in code for line in cell.source.splitlines())
+    assert not any(
+        line.startswith(("def ", "class ")) for cell in code for line in cell.source.splitlines()
+    )
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
     assert code[-1].source.strip() == "report.finish()"
     assert all(parameter.help for parameter in notebook.parameters.values())
@@ -61,9 +68,13 @@ def test_the_head_says_how_long_a_notebook_takes_to_read(name: str) -> None:
     """To the minute, counted in its committed report; 20 at most. A topic of one's own need not say it."""
     head = NOTEBOOKS[name].content.cells[0]
     if head.id != "title":  # that of `equipoise new`
-        found = reading.minutes(nbformat.read(project.root() / "reports" / name / f"{name}.ipynb", as_version=4))
+        found = reading.minutes(
+            nbformat.read(project.root() / "reports" / name / f"{name}.ipynb", as_version=4)
+        )
         stated = reading.STATED.search(head.source)
-        assert stated is not None, f"its head should say **Reading time.** About {found:.0f} minutes."
+        assert stated is not None, (
+            f"its head should say **Reading time.** About {found:.0f} minutes."
+        )
         assert abs(int(stated[1]) - found) <= 1
         assert found <= 20
 
@@ -71,12 +82,18 @@ def test_the_head_says_how_long_a_notebook_takes_to_read(name: str) -> None:
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_every_figure_says_what_is_to_be_seen_in_it(name: str) -> None:
     executed = nbformat.read(project.root() / "reports" / name / f"{name}.ipynb", as_version=4)
-    outputs = [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
+    outputs = [
+        output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs
+    ]
     figures = [output for output in outputs if "image/svg+xml" in output.get("data", {})]
     assert all(output.metadata.get("image/svg+xml", {}).get("alt") for output in figures)
 
 
 def test_whose_defaults_a_variant_names() -> None:
     """The case studies' are the paper's own; elsewhere some are ours, so a variant says no more than "default"."""
-    papers = {name for name, notebook in notebooks.find_notebooks().items() if notebook.defaults == "paper"}
+    papers = {
+        name
+        for name, notebook in notebooks.find_notebooks().items()
+        if notebook.defaults == "paper"
+    }
     assert papers == {"gfrc_time_travel_movies", "gfrc2_iclr_researchers"}

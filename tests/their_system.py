@@ -2,8 +2,8 @@
 
     python their_system.py PASSAGES (rewrite|raw) < inputs.jsonl > run
 
-PASSAGES has lines of id, tab and text. The rule adds the words of the utterance before where there is a pronoun, or
-hardly a word of its own.
+PASSAGES has lines of id, tab and text. The rule adds the words of the utterance before where there
+is a pronoun, or hardly a word of its own.
 """
 
 import json
@@ -13,19 +13,27 @@ from pathlib import Path
 
 import bm25s
 
-PRONOUN = re.compile(r"(it|its|they|them|their|he|she|his|her|this|that|these|those|one|ones)", re.IGNORECASE)
+PRONOUN = re.compile(
+    r"(it|its|they|them|their|he|she|his|her|this|that|these|those|one|ones)", re.IGNORECASE
+)
 STOPPED = "what is are the a an of to in for and or do does did how why when where who which was were me tell about can"
 
 
 def content(text: str) -> list[str]:
     """Words that a search could begin with."""
     words = re.findall(r"\w+", text)
-    return [word for word in words if word.lower() not in STOPPED.split() and not PRONOUN.fullmatch(word)]
+    return [
+        word
+        for word in words
+        if word.lower() not in STOPPED.split() and not PRONOUN.fullmatch(word)
+    ]
 
 
 def rewrite(utterance: str, before: str) -> str:
     """The utterance, with the words that it may refer to."""
-    refers = any(map(PRONOUN.fullmatch, re.findall(r"\w+", utterance))) or len(content(utterance)) < 2
+    refers = (
+        any(map(PRONOUN.fullmatch, re.findall(r"\w+", utterance))) or len(content(utterance)) < 2
+    )
     return f"{utterance} {' '.join(content(before))}" if refers else utterance
 
 
@@ -36,7 +44,9 @@ def terms(texts: list[str]) -> bm25s.tokenization.Tokenized:
 
 def main(passages: str, how: str) -> None:
     """Rank the passages for each line of the standard input."""
-    ids, texts = zip(*(line.split("\t", 1) for line in Path(passages).read_text().splitlines()), strict=True)
+    ids, texts = zip(
+        *(line.split("\t", 1) for line in Path(passages).read_text().splitlines()), strict=True
+    )
     index = bm25s.BM25(k1=1.2, b=0.75)
     index.index(terms(list(texts)), show_progress=False)
     for text in sys.stdin:

@@ -8,7 +8,8 @@
 >>> scores.round(5).to_dict("split")["data"][-1]
 ['mine', 't1', '', 'GFRC2', 0.00625]
 
-The names below are stable, as the command line is; they are loaded when first used. Everything else may move.
+The names below are stable, as the command line is; they are loaded when first used. Everything else
+may move.
 """
 
 from importlib import import_module
@@ -40,7 +41,9 @@ _FRONT_DOOR = {
     "tidy": "tidy_memberships tidy_qrels tidy_runs",
 }
 _MODULE_OF = {name: module for module, names in _FRONT_DOOR.items() for name in names.split()}
-_TABLES = {"gfr": "gfr_table"}  # here a measure's name is its function of tables, as gfrc and gfrc2 are
+_TABLES = {
+    "gfr": "gfr_table"
+}  # here a measure's name is its function of tables, as gfrc and gfrc2 are
 _MODULE_OF |= {name: _MODULE_OF[table] for name, table in _TABLES.items()}
 
 __all__ = sorted(_MODULE_OF)

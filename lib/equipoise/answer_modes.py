@@ -1,7 +1,7 @@
 """The modes of retrieval-augmented generation under which one question is answered: what is said about authors.
 
-Vanilla says nothing, Informed names each document's author, CF-informed (counterfactual) names the other one. A mixed
-mode has one of them for the relevant and another for the non-relevant documents.
+Vanilla says nothing, Informed names each document's author, CF-informed (counterfactual) names the
+other one. A mixed mode has one of them for the relevant and another for the non-relevant documents.
 
 References
 ----------
@@ -26,7 +26,9 @@ def mode_parts(mode: str) -> tuple[str, str]:
     relevant, slash, nonrelevant = mode.partition("/")
     parts = (relevant, nonrelevant if slash else relevant)
     if not set(parts) <= set(MODES):
-        raise ValueError(f"{mode[:60]!r} is no mode; there are {', '.join(MODES)}, and two of them as X/Y")
+        raise ValueError(
+            f"{mode[:60]!r} is no mode; there are {', '.join(MODES)}, and two of them as X/Y"
+        )
     return parts
 
 
@@ -41,4 +43,6 @@ def mode_name(mode: str) -> str:
 
 def in_order(modes: Iterable[str]) -> list[str]:
     """Plain modes as `MODES` has them, then mixed ones by name."""
-    return sorted(modes, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode))
+    return sorted(
+        modes, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode)
+    )

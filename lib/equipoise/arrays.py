@@ -1,8 +1,8 @@
 """Array types, and sums along segments: consecutive rows that belong together, as the nuggets of a conversation.
 
-A table of many conversations is one long array; these functions work on all of its segments at once. What they return
-for a segment depends on that segment's rows alone, to the last bit: scoring conversations in another order, or in
-parts, gives the same numbers.
+A table of many conversations is one long array; these functions work on all of its segments at
+once. What they return for a segment depends on that segment's rows alone, to the last bit: scoring
+conversations in another order, or in parts, gives the same numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Booleans = NDArray[np.bool_]
 def starts(*labels: ArrayLike) -> NDArray[np.intp]:
     """First row of each segment.
 
-    ``*labels`` (shaped (rows,)): rows next to each other that agree in every key are one segment. Returns ndarray,
-    shaped (segments,).
+    ``*labels`` (shaped (rows,)): rows next to each other that agree in every key are one segment.
+    Returns ndarray, shaped (segments,).
     """
     keys: list[NDArray[Any]] = [np.asarray(label) for label in labels]
     if len(keys[0]) == 0:
@@ -38,8 +38,8 @@ def starts(*labels: ArrayLike) -> NDArray[np.intp]:
 def ranks(first: ArrayLike, rows: int) -> NDArray[np.intp]:
     """Position of each row within its segment, from 0.
 
-    ``first`` (shaped (segments,)): First row of each segment, ascending from 0 (see `starts`). ``rows``: number of
-    rows in all. Returns ndarray, shaped (rows,).
+    ``first`` (shaped (segments,)): First row of each segment, ascending from 0 (see `starts`).
+    ``rows``: number of rows in all. Returns ndarray, shaped (rows,).
     """
     first_row = np.asarray(first, dtype=np.intp)
     return np.arange(rows) - np.repeat(first_row, np.diff(first_row, append=rows))
@@ -48,11 +48,11 @@ def ranks(first: ArrayLike, rows: int) -> NDArray[np.intp]:
 def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
     """Cumulative sums that begin anew in each segment.
 
-    All segments advance together, row by row: as many steps as the longest segment has rows. No sum leaves its segment,
-    so nothing is added and taken away again, and no precision is lost.
+    All segments advance together, row by row: as many steps as the longest segment has rows. No sum
+    leaves its segment, so nothing is added and taken away again, and no precision is lost.
 
-    ``first`` (shaped (segments,)): First row of each segment, ascending from 0 (see `starts`). Returns ndarray,
-    shaped like values.
+    ``first`` (shaped (segments,)): First row of each segment, ascending from 0 (see `starts`).
+    Returns ndarray, shaped like values.
     """
     sums = np.array(values, dtype=np.float64)
     begin = np.asarray(first, dtype=np.intp)
@@ -75,7 +75,9 @@ def normalised(numbers: ArrayLike, groups: int, what: str = "target") -> Floats:
     with np.errstate(over="ignore"):
         total = given.sum()
     if not ((given >= 0).all() and 0 < total < np.inf):
-        raise ValueError(f"a {what} is made of non-negative numbers, not all zero, with a sum that is a number")
+        raise ValueError(
+            f"a {what} is made of non-negative numbers, not all zero, with a sum that is a number"
+        )
     return given / total
 
 
@@ -126,13 +128,17 @@ def _fingerprints(texts: pd.Series) -> NDArray[np.uint64]:
     """A number for each text, equal for equal texts, and for others next to never."""
     held, bounds = text_bytes(texts)
     found = np.empty(len(bounds) - 1, dtype=np.uint64)
-    reach = min(int(np.diff(bounds).max(initial=0)), 64)  # the same for all, so that equal texts stay equal
+    reach = min(
+        int(np.diff(bounds).max(initial=0)), 64
+    )  # the same for all, so that equal texts stay equal
     for first in range(0, len(found), _BLOCK):  # what is worked on stays in the processor's cache
         begin = bounds[first : first + _BLOCK + 1]
         left = np.diff(begin)
         mixed = left.astype(np.uint64)
         for step in range(0, reach, 8):
-            mixed ^= words_at(held, np.minimum(begin[:-1] + step, len(held) - 8), np.maximum(left - step, 0))
+            mixed ^= words_at(
+                held, np.minimum(begin[:-1] + step, len(held) - 8), np.maximum(left - step, 0)
+            )
             mixed *= np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(29)
         found[first : first + _BLOCK] = mixed
@@ -145,7 +151,13 @@ def each_once(*columns: pd.Series) -> bool:
     for column in columns:
         mixed *= np.uint64(0xD6E8FEB86659FD93)
         whole = column.dtype.kind == "i"
-        own = _fingerprints(column) if column.dtype == "str" else column if whole else numbered(column)[0]
+        own = (
+            _fingerprints(column)
+            if column.dtype == "str"
+            else column
+            if whole
+            else numbered(column)[0]
+        )
         mixed += np.asarray(own).astype(np.uint64, copy=False)
     if all_differ(mixed):
         return True
@@ -164,7 +176,9 @@ def places(values: pd.Series, index: pd.Index) -> Integers:
     if len(index) > len(values):  # the fewer are put into a table, the more looked up in it
         codes, distinct = numbered(values)
         place = np.full(len(distinct), -1)
-        number = pc.fill_null(pc.index_in(pa.array(index), value_set=pa.array(distinct)), -1).to_numpy()
+        number = pc.fill_null(
+            pc.index_in(pa.array(index), value_set=pa.array(distinct)), -1
+        ).to_numpy()
         known = np.flatnonzero(number >= 0)
         place[number[known]] = known
         return place[codes]
@@ -174,4 +188,8 @@ def places(values: pd.Series, index: pd.Index) -> Integers:
 
 def as_strings(text: str, rows: int) -> pd.Series:
     """One text in every row, without an object for each."""
-    return pa.chunked_array([pa.repeat(pa.scalar(text, pa.large_string()), rows)]).to_pandas().astype("str")
+    return (
+        pa.chunked_array([pa.repeat(pa.scalar(text, pa.large_string()), rows)])
+        .to_pandas()
+        .astype("str")
+    )

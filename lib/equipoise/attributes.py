@@ -27,9 +27,10 @@ _ROUNDING = 1e-6 * (1 + 1e-6)
 class AttributeSet:
     """Groups over which fairness is asked for, and the distribution that would be fair.
 
-    There are at least two groups, which an ordinal set names in their order. ``target`` takes any non-negative numbers,
-    one for each group, and holds them normalised to sum to one, read-only. ``parts`` names the sets whose product it
-    is: its groups are their combinations, the last set's changing fastest.
+    There are at least two groups, which an ordinal set names in their order. ``target`` takes any
+    non-negative numbers, one for each group, and holds them normalised to sum to one, read-only.
+    ``parts`` names the sets whose product it is: its groups are their combinations, the last set's
+    changing fastest.
     """
 
     name: str
@@ -58,12 +59,20 @@ class AttributeSet:
     def with_target(self, target: Sequence[float] | Literal["uniform"]) -> AttributeSet:
         """The same groups with another target."""
         if isinstance(target, str) and target != "uniform":
-            raise ValueError(f"attribute set {self.name}: target {target!r} is neither uniform nor a list of numbers")
-        numbers = np.ones(len(self.groups)) if isinstance(target, str) else np.asarray(target, dtype=np.float64)
+            raise ValueError(
+                f"attribute set {self.name}: target {target!r} is neither uniform nor a list of numbers"
+            )
+        numbers = (
+            np.ones(len(self.groups))
+            if isinstance(target, str)
+            else np.asarray(target, dtype=np.float64)
+        )
         return replace(self, target=numbers)
 
     def __str__(self) -> str:
-        shares = ", ".join(f"{name} {share:.3g}" for name, share in zip(self.groups, self.target, strict=True))
+        shares = ", ".join(
+            f"{name} {share:.3g}" for name, share in zip(self.groups, self.target, strict=True)
+        )
         return f"{self.name}, {self.kind}, wanted {shares}"
 
     @property
@@ -86,10 +95,11 @@ class AttributeSet:
 def read_attributes(path: str | Path) -> dict[str, AttributeSet]:
     """Attribute sets from a YAML file, in its order.
 
-    The file maps the name of each set to ``kind`` (ordinal or nominal), ``groups`` (a list of names) and ``target``
-    (``uniform``, or a list of non-negative numbers, which are normalised). A product set has ``product`` (the names of
-    other sets) instead of kind and groups, and a target if it is not the product of theirs. It is nominal whatever its
-    parts are: their combinations have no one order, as a step in one part is no step in another.
+    The file maps the name of each set to ``kind`` (ordinal or nominal), ``groups`` (a list of
+    names) and ``target`` (``uniform``, or a list of non-negative numbers, which are normalised). A
+    product set has ``product`` (the names of other sets) instead of kind and groups, and a target
+    if it is not the product of theirs. It is nominal whatever its parts are: their combinations
+    have no one order, as a step in one part is no step in another.
     """
     return attribute_sets(read_yaml(path), str(path))
 
@@ -107,28 +117,56 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
     """
     if not isinstance(content, Mapping) or not content:
         raise refused(name, shown(content), "attribute sets by name")
-    products = {str(label) for label, entry in content.items() if isinstance(entry, Mapping) and "product" in entry}
+    products = {
+        str(label)
+        for label, entry in content.items()
+        if isinstance(entry, Mapping) and "product" in entry
+    }
     named = [(str(label), entry) for label, entry in content.items()]
-    plain = together(partial(_attribute_set, label, entry, name) for label, entry in named if label not in products)
+    plain = together(
+        partial(_attribute_set, label, entry, name)
+        for label, entry in named
+        if label not in products
+    )
     sets = {attribute.name: attribute for attribute in plain}
-    made = together(partial(_product_set, label, entry, name, sets) for label, entry in named if label in products)
+    made = together(
+        partial(_product_set, label, entry, name, sets)
+        for label, entry in named
+        if label in products
+    )
     sets |= {attribute.name: attribute for attribute in made}
     return {label: sets[label] for label, _ in named}
 
 
 def crossed(vectors: Sequence[Floats]) -> Floats:
     """Products of shares over groups, shaped (..., groups) each: shares over the combinations of their groups."""
-    return reduce(lambda one, other: (one[..., :, None] * other[..., None, :]).reshape(*one.shape[:-1], -1), vectors)
+    return reduce(
+        lambda one, other: (one[..., :, None] * other[..., None, :]).reshape(*one.shape[:-1], -1),
+        vectors,
+    )
 
 
-def _product_set(label: str, entry: Mapping[str, Any], name: str, sets: Mapping[str, AttributeSet]) -> AttributeSet:
+def _product_set(
+    label: str, entry: Mapping[str, Any], name: str, sets: Mapping[str, AttributeSet]
+) -> AttributeSet:
     parts = entry["product"]
-    known = isinstance(parts, list) and all(isinstance(part, str) and part in sets for part in parts)
-    if not known or len(parts) < 2 or len(set(parts)) < len(parts) or not set(entry) <= {"product", "target"}:
-        wanted = f"product: two or more of {listed(sets)}, each once; perhaps a target; no other key"
+    known = isinstance(parts, list) and all(
+        isinstance(part, str) and part in sets for part in parts
+    )
+    if (
+        not known
+        or len(parts) < 2
+        or len(set(parts)) < len(parts)
+        or not set(entry) <= {"product", "target"}
+    ):
+        wanted = (
+            f"product: two or more of {listed(sets)}, each once; perhaps a target; no other key"
+        )
         raise refused(name, shown(entry), wanted, column=label)
     if (count := prod(len(sets[part].groups) for part in parts)) > _MOST_GROUPS:
-        raise refused(name, f"{count} combinations of groups", f"at most {_MOST_GROUPS}", column=label)
+        raise refused(
+            name, f"{count} combinations of groups", f"at most {_MOST_GROUPS}", column=label
+        )
     groups = [" x ".join(each) for each in product(*(sets[part].groups for part in parts))]
     target = entry.get("target", crossed([sets[part].target for part in parts]).tolist())
     made = _attribute_set(label, {"kind": "nominal", "groups": groups, "target": target}, name)
@@ -140,7 +178,11 @@ def _attribute_set(label: str, entry: object, name: str) -> AttributeSet:
     if label in (*CORE_COLUMNS, "entity") or not label.strip():
         raise wrong(shown(label), "a name that no other column of a nugget table has")
     if not isinstance(entry, Mapping) or set(entry) != {"kind", "groups", "target"}:
-        found = f"keys {', '.join(map(str, entry)) or 'none'}" if isinstance(entry, Mapping) else shown(entry)
+        found = (
+            f"keys {', '.join(map(str, entry)) or 'none'}"
+            if isinstance(entry, Mapping)
+            else shown(entry)
+        )
         raise wrong(found, "exactly the keys kind, groups, target")
     groups, target = entry["groups"], entry["target"]
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
@@ -148,7 +190,11 @@ def _attribute_set(label: str, entry: object, name: str) -> AttributeSet:
     if target != "uniform" and not (isinstance(target, list) and target):
         raise wrong(f"target {shown(target)}", "uniform or a list of numbers")
     try:
-        numbers = [1.0] * len(groups) if target == "uniform" else [parse_number(str(number)) for number in target]
+        numbers = (
+            [1.0] * len(groups)
+            if target == "uniform"
+            else [parse_number(str(number)) for number in target]
+        )
         return AttributeSet(label, entry["kind"], tuple(groups), np.array(numbers))
     except ValueError as error:
         wanted = "kind: ordinal or nominal, two groups or more, a target of as many numbers"

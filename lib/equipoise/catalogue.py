@@ -10,7 +10,10 @@ from equipoise.declare import Measure
 
 _CONVERSATIONS = ["gfrc", "gfrc2", "trees", "protocol", "orders", "agreement", "worst_cases"]
 _FAMILIES = ["gfr", *_CONVERSATIONS, "ranking_bias", "rank_overlap"]
-MODULES = ["divergences", *(f"measures.{name}" for name in [*_FAMILIES, "attribution.quality", "attribution"])]
+MODULES = [
+    "divergences",
+    *(f"measures.{name}" for name in [*_FAMILIES, "attribution.quality", "attribution"]),
+]
 """Modules that declare measures, in the order of the catalogue."""
 
 

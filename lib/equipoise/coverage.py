@@ -28,8 +28,9 @@ class Unseen(Note):
 class Seen:
     """Of how many items a measure had what it needs: ``Seen("run a", "ranked documents", "a judgement", 3, 4)``.
 
-    ``lacking``: first ids of items without it. ``known``: first ids that the other side has and no item. ``asked``:
-    whether the least share is asked for; where it is not, only nothing at all is refused.
+    ``lacking``: first ids of items without it. ``known``: first ids that the other side has and no
+    item. ``asked``: whether the least share is asked for; where it is not, only nothing at all is
+    refused.
     """
 
     place: str
@@ -83,7 +84,9 @@ def judge(seen: Iterable[Seen], least: float = 0.5) -> None:
                 None,
                 f"{one.needed} for none of {one.whole:,} {one.items}"
                 + (f", such as {listed(one.lacking)}" if one.lacking else ""),
-                f"the same ids on both sides; the other has {listed(one.known)}" if one.known else "one at least",
+                f"the same ids on both sides; the other has {listed(one.known)}"
+                if one.known
+                else "one at least",
             )
             for one in blind
         )
@@ -104,10 +107,20 @@ def summaries(seen: Iterable[Seen]) -> list[str]:
         kinds.setdefault((one.items, one.needed), []).append(one)
     lines = []
     for (items, needed), some in kinds.items():
-        whole = Seen("", items, needed, sum(one.found for one in some), sum(one.whole for one in some))
+        whole = Seen(
+            "", items, needed, sum(one.found for one in some), sum(one.whole for one in some)
+        )
         worst = min(some, key=lambda one: one.share)
-        apart = f"; least in {worst.place}, {worst.found:,} of {worst.whole:,}" if worst.share < whole.share else ""
-        without = f"; not for {listed(worst.lacking)}" if worst.lacking and worst.found < worst.whole else ""
+        apart = (
+            f"; least in {worst.place}, {worst.found:,} of {worst.whole:,}"
+            if worst.share < whole.share
+            else ""
+        )
+        without = (
+            f"; not for {listed(worst.lacking)}"
+            if worst.lacking and worst.found < worst.whole
+            else ""
+        )
         lines.append(f"{whole}{apart}{without}")
     return lines
 
@@ -128,15 +141,20 @@ def of_runs(
 ) -> list[Seen]:
     """For each run, of how many of its ranked documents there is what is needed.
 
-    ``found``, ``whole`` (shaped (runs,)): counts. ``lacking``: ids without it, by the run's number. ``have``: ids of
-    the other side, which has it. ``documents``: all that are ranked, each once.
+    ``found``, ``whole`` (shaped (runs,)): counts. ``lacking``: ids without it, by the run's number.
+    ``have``: ids of the other side, which has it. ``documents``: all that are ranked, each once.
     """
     other = pd.Index(pd.unique(have[:_HEAD])) if (found < whole).any() else pd.Index([])
     apart = first(other[documents.get_indexer(other) < 0]) or first(other)
     counts = enumerate(zip(runs, found.tolist(), whole.tolist(), strict=True))
     return [
         Seen(
-            f"run {run}", "ranked documents", needed, some, every, *((first(lacking(i)), apart) if some < every else ())
+            f"run {run}",
+            "ranked documents",
+            needed,
+            some,
+            every,
+            *((first(lacking(i)), apart) if some < every else ()),
         )
         for i, (run, some, every) in counts
     ]

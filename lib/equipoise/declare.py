@@ -1,8 +1,9 @@
 """Declaring a measure once, at its function: its name, what it ranges over, and which options it leaves open.
 
-From the declaration follow the check of arguments, the documented options, the options of the command line, the check
-of notebook parameters, the catalogue and the site's page of measures. An option is an annotated type of
-`equipoise.options`; its default stands in the signature, and nowhere else.
+From the declaration follow the check of arguments, the documented options, the options of the
+command line, the check of notebook parameters, the catalogue and the site's page of measures. An
+option is an annotated type of `equipoise.options`; its default stands in the signature, and nowhere
+else.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ R = TypeVar("R")
 class Option:
     """A choice that measures leave open; it annotates a type.
 
-    ``above`` and ``below`` exclude the bound, ``least`` and ``most`` include it; they hold for each number in a list or
-    mapping. ``form`` says how a command line writes it, and ``parse`` reads that, where a plain value does not do.
-    ``finite=False`` lets NaN and infinity pass, ``whole`` no fractions. ``shares`` are divided by their sum, which must
-    be a number above 0.
+    ``above`` and ``below`` exclude the bound, ``least`` and ``most`` include it; they hold for each
+    number in a list or mapping. ``form`` says how a command line writes it, and ``parse`` reads
+    that, where a plain value does not do. ``finite=False`` lets NaN and infinity pass, ``whole`` no
+    fractions. ``shares`` are divided by their sum, which must be a number above 0.
     """
 
     help: str
@@ -63,7 +64,9 @@ class Option:
         if isinstance(value, Mapping):
             return self.admits(list(value.values()))
         if isinstance(value, (list, tuple)):
-            return all(map(self.admits, value)) and not (self.shares and value and not 0 < sum(value) < math.inf)
+            return all(map(self.admits, value)) and not (
+                self.shares and value and not 0 < sum(value) < math.inf
+            )
         if not isinstance(value, Real):
             return True
         number = float(value)
@@ -94,7 +97,9 @@ def choices_of(hint: Any) -> tuple[str, ...]:
     """Words that a type allows, in their order, where it allows some words only."""
     if typing.get_origin(hint) is Literal:
         return tuple(word for word in typing.get_args(hint) if isinstance(word, str))
-    arms = typing.get_args(hint)[:1] if typing.get_origin(hint) is Annotated else typing.get_args(hint)
+    arms = (
+        typing.get_args(hint)[:1] if typing.get_origin(hint) is Annotated else typing.get_args(hint)
+    )
     return tuple(word for arm in arms for word in choices_of(arm))
 
 
@@ -121,7 +126,10 @@ def _fit(value: Any, hint: Any) -> Any:
     origin, arms = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         fitted, option = _fit(value, arms[0]), option_of(hint)
-        _need(option is None or option.admits(fitted.tolist() if hasattr(fitted, "tolist") else fitted))
+        _need(
+            option is None
+            or option.admits(fitted.tolist() if hasattr(fitted, "tolist") else fitted)
+        )
         return fitted
     if origin in (typing.Union, types.UnionType):
         for arm in arms:
@@ -176,8 +184,9 @@ def described(hint: Any) -> str:
 def fit(value: Any, hint: Any, name: str) -> Any:
     """The value as the annotated type, whole numbers as floats where floats are wanted.
 
-    The one check of option values: of a measure's arguments, a command's options and a notebook's parameters. NaN and
-    infinity are refused by default. Raises ValueError, naming the option, what was found and what is wanted.
+    The one check of option values: of a measure's arguments, a command's options and a notebook's
+    parameters. NaN and infinity are refused by default. Raises ValueError, naming the option, what
+    was found and what is wanted.
     """
     try:
         return _fit(value, hint)
@@ -249,7 +258,8 @@ class OpenChoice:
 class Measure:
     """A measure, declared: its name as the field writes it, family, function, range, ideal, direction and sources.
 
-    ``sources`` are keys of ``sources.bib``; ``formula`` is TeX, by default that of the function's documentation.
+    ``sources`` are keys of ``sources.bib``; ``formula`` is TeX, by default that of the function's
+    documentation.
     """
 
     name: str
@@ -263,7 +273,9 @@ class Measure:
 
     def __post_init__(self) -> None:
         if not self.formula:
-            block = re.search(r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)", self._documentation, re.S | re.M)
+            block = re.search(
+                r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)", self._documentation, re.S | re.M
+            )
             if block is None:
                 raise ValueError(f"{self.path} documents no formula; give one")
             object.__setattr__(self, "formula", " ".join(block[1].split()))
@@ -275,7 +287,9 @@ class Measure:
     @property
     def anchor(self) -> str:
         """Name for links to it: module and name in lower case, with hyphens."""
-        return re.sub(r"[^a-z0-9]+", "-", f"{self.function.__module__.split('.')[-1]} {self.name}".lower()).strip("-")
+        return re.sub(
+            r"[^a-z0-9]+", "-", f"{self.function.__module__.split('.')[-1]} {self.name}".lower()
+        ).strip("-")
 
     @property
     def path(self) -> str:
@@ -301,13 +315,21 @@ class Measure:
     @property
     def example(self) -> str:
         """The worked example of the documentation."""
-        found = re.search(r"^Examples\n-+\n(.+?)(?=\n\n[A-Z]\w+\n-+\n|\Z)", self._documentation, re.S | re.M)
+        found = re.search(
+            r"^Examples\n-+\n(.+?)(?=\n\n[A-Z]\w+\n-+\n|\Z)", self._documentation, re.S | re.M
+        )
         return found[1].strip() if found else ""
 
     def told(self, option: OpenChoice) -> str:
         """What an option decides, in a sentence: the option's own, or that of the function's documentation."""
-        found = re.search(rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)", self._documentation, re.M)
-        words = re.sub(r"\s+\[.*\]$", "", option.help) or (" ".join(found[1].split()) if found else "")
+        found = re.search(
+            rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)",
+            self._documentation,
+            re.M,
+        )
+        words = re.sub(r"\s+\[.*\]$", "", option.help) or (
+            " ".join(found[1].split()) if found else ""
+        )
         return f"{re.split(r'[.] (?=[A-Z])', words)[0].rstrip('.')}." if words else ""
 
 
@@ -361,9 +383,9 @@ def defaults_of(other: Callable[..., Any]) -> Callable[[Callable[..., R]], Calla
 
     def declare(function: Any) -> Callable[..., R]:
         own = inspect.getfullargspec(function)
-        function.__kwdefaults__ = {name: theirs[name] for name in own.kwonlyargs if name in theirs} | (
-            own.kwonlydefaults or {}
-        )
+        function.__kwdefaults__ = {
+            name: theirs[name] for name in own.kwonlyargs if name in theirs
+        } | (own.kwonlydefaults or {})
         return checked(function)
 
     return declare

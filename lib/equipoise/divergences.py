@@ -1,20 +1,21 @@
 """Divergences between an achieved and a target distribution over groups.
 
-Every function takes two arrays shaped ``(..., groups)``, which broadcast against each other, and returns the
-divergence shaped ``(...)``: 0 where the distributions agree, at most 1. `distribution_similarity` is one minus
-the divergence, the DistrSim of the GFR framework.
+Every function takes two arrays shaped ``(..., groups)``, which broadcast against each other, and
+returns the divergence shaped ``(...)``: 0 where the distributions agree, at most 1.
+`distribution_similarity` is one minus the divergence, the DistrSim of the GFR framework.
 
-Jensen-Shannon divergence (JSD) and normalised variational distance (NVD) look at each group alone: they are for
-nominal groups. Normalised match distance (NMD) and root normalised order-aware divergence (RNOD) know that a
-neighbouring group is nearer than a distant one: they are for ordinal groups, given in their order.
+Jensen-Shannon divergence (JSD) and normalised variational distance (NVD) look at each group alone:
+they are for nominal groups. Normalised match distance (NMD) and root normalised order-aware
+divergence (RNOD) know that a neighbouring group is nearer than a distant one: they are for ordinal
+groups, given in their order.
 
-The inputs are taken to be distributions (non-negative, summing to one along the last axis): `equipoise.nuggets`
-checks that once, where the data come in.
+The inputs are taken to be distributions (non-negative, summing to one along the last axis):
+`equipoise.nuggets` checks that once, where the data come in.
 
 References
 ----------
-Sakai, T. (2021): Evaluating Evaluation Measures for Ordinal Classification and Ordinal Quantification. Proceedings of
-ACL-IJCNLP 2021, pp. 2759-2769, doi:10.18653/v1/2021.acl-long.214.
+Sakai, T. (2021): Evaluating Evaluation Measures for Ordinal Classification and Ordinal
+Quantification. Proceedings of ACL-IJCNLP 2021, pp. 2759-2769, doi:10.18653/v1/2021.acl-long.214.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from equipoise.arrays import Floats
 from equipoise.declare import measure
 
 _divergence = partial(
-    measure, family="Divergences between distributions over groups", range="0 to 1", sources=("sakai2021",)
+    measure,
+    family="Divergences between distributions over groups",
+    range="0 to 1",
+    sources=("sakai2021",),
 )
 _lower = partial(_divergence, ideal="0", direction="lower is better")
 
@@ -39,7 +43,9 @@ _lower = partial(_divergence, ideal="0", direction="lower is better")
 def _pair(achieved: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
     p, q = np.asarray(achieved, dtype=np.float64), np.asarray(target, dtype=np.float64)
     if p.ndim == 0 or q.ndim == 0 or p.shape[-1] != q.shape[-1]:
-        raise ValueError(f"distributions over different numbers of groups: shapes {p.shape} and {q.shape}")
+        raise ValueError(
+            f"distributions over different numbers of groups: shapes {p.shape} and {q.shape}"
+        )
     if p.shape[-1] < 2:
         raise ValueError(f"a divergence needs at least two groups, found {p.shape[-1]}")
     return p, q
@@ -137,7 +143,8 @@ def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
 def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Normalised match distance (earth mover's distance along the groups), for ordinal groups.
 
-    .. math:: NMD(p, q) = \frac{1}{n - 1} \sum_{i=1}^{n} \Bigl| \sum_{j \le i} p_j - \sum_{j \le i} q_j \Bigr|
+    .. math:: NMD(p, q) = \frac{1}{n - 1} \sum_{i=1}^{n} \Bigl| \sum_{j \le i} p_j - \sum_{j \le i}
+    q_j \Bigr|
 
     Parameters
     ----------
@@ -207,7 +214,8 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
     groups = p.shape[-1]
     wanted = (q > 0).astype(np.float64)
     steps = np.abs(np.subtract.outer(np.arange(groups), np.arange(groups))).astype(np.float64)
-    # OD exchanges its two sums: each squared difference counts with its mean distance to the wanted groups
+    # OD exchanges its two sums: each squared difference counts with its mean distance to the wanted
+    # groups
     reach = wanted @ steps / wanted.sum(axis=-1, keepdims=True)
     return _bounded(np.sqrt(np.einsum("...g,...g->...", (p - q) ** 2, reach) / (groups - 1)))
 
@@ -216,8 +224,8 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
 class Divergence:
     """A divergence by name.
 
-    ``function``: Takes achieved and target, shaped (..., groups), and returns the divergence shaped (...).
-    ``ordinal``: True where the order of the groups matters.
+    ``function``: Takes achieved and target, shaped (..., groups), and returns the divergence shaped
+    (...). ``ordinal``: True where the order of the groups matters.
     """
 
     function: Callable[[ArrayLike, ArrayLike], Floats]

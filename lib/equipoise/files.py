@@ -83,7 +83,9 @@ def head(path: str | Path, size: int = 2**16) -> bytes:
             pipe = Path(path).open("rb")  # noqa: SIM115 - `opened` closes it
             _begun[os.fspath(path)] = pipe.read(2**16), pipe
         start = _begun[os.fspath(path)][0]
-        return (zlib.decompressobj(31).decompress(start, size) if start.startswith(GZIP) else start)[:size]
+        return (
+            zlib.decompressobj(31).decompress(start, size) if start.startswith(GZIP) else start
+        )[:size]
     return b""
 
 
@@ -91,7 +93,8 @@ def head(path: str | Path, size: int = 2**16) -> bytes:
 def opened(path: str | Path) -> Iterator[tuple[Any, int]]:
     """A file to read, unpacked where gzip made it, whatever its name, and how many bytes of it are not too many.
 
-    What the system has against it, then or while it is read, is an `InputError`; so is a device, which has no end.
+    What the system has against it, then or while it is read, is an `InputError`; so is a device,
+    which has no end.
     """
     try:
         state = Path(path).stat()
@@ -102,7 +105,12 @@ def opened(path: str | Path) -> Iterator[tuple[Any, int]]:
         with io.BufferedReader(_Again(start, rest)) if rest else Path(path).open("rb") as plain:
             if plain.peek(2).startswith(GZIP):
                 with gzip.GzipFile(fileobj=plain) as file:
-                    yield file, min(max(_SMALL, _PACKED * state.st_size), _LARGEST) if regular else _LARGEST
+                    yield (
+                        file,
+                        min(max(_SMALL, _PACKED * state.st_size), _LARGEST)
+                        if regular
+                        else _LARGEST,
+                    )
             else:
                 yield plain, sys.maxsize - 1 if regular else _LARGEST
     except (OSError, EOFError, zlib.error) as error:
@@ -139,7 +147,9 @@ def read_chunks(path: str | Path, size: int = 2**22) -> Iterator[tuple[int, byte
             if most <= _LARGEST and taken > most:
                 raise refused(path, f"more than {most} bytes", "a smaller file")
             yield number, part + rest
-            number += int(np.count_nonzero(np.frombuffer(part, np.uint8) == ord("\n"))) + rest.count(b"\n")
+            number += int(
+                np.count_nonzero(np.frombuffer(part, np.uint8) == ord("\n"))
+            ) + rest.count(b"\n")
 
 
 def unpacked_name(path: str | Path) -> str:
@@ -158,7 +168,9 @@ def decoded(content: bytes, path: str | Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        place = error.start + len(content) - len(error.object)  # a byte order mark is no part of the object
+        place = (
+            error.start + len(content) - len(error.object)
+        )  # a byte order mark is no part of the object
         found = f"bytes that are not UTF-8 (0x{content[place]:02x} at byte {place + 1} of the file)"
         raise refused(path, found, "UTF-8 text", content.count(b"\n", 0, place) + 1) from None
 
@@ -240,13 +252,23 @@ class Source:
         width = len(self.columns.columns)
         return [line for line, fields in _records(self.text or "") if len(fields) == width][1:]
 
-    def report(self, rows: Iterable[int], column: str | None, found: Callable[[int], str] | str, wanted: str) -> None:
+    def report(
+        self,
+        rows: Iterable[int],
+        column: str | None,
+        found: Callable[[int], str] | str,
+        wanted: str,
+    ) -> None:
         """Collect a problem for each of the rows."""
         for row in map(int, rows):
             line = row + 1 if self.text is None else self._lines[row]
-            self.problems.add(self.name, line, column, found if isinstance(found, str) else found(row), wanted)
+            self.problems.add(
+                self.name, line, column, found if isinstance(found, str) else found(row), wanted
+            )
 
-    def check_header(self, required: Sequence[str], optional: Sequence[str] = (), known: str = "") -> None:
+    def check_header(
+        self, required: Sequence[str], optional: Sequence[str] = (), known: str = ""
+    ) -> None:
         """Refuse a file that lacks columns, and note those that are not read.
 
         ``known`` is said behind what is wanted; with it, what is wrong is only collected.
@@ -255,9 +277,17 @@ class Source:
         missing = [name for name in required if name not in names]
         if missing:
             found = f"no such column (there are {listed(names)})"
-            self.problems.add(self.name, self._header, ", ".join(missing), found, "the column" + known)
-        if not missing and (others := [name for name in names if name not in (*required, *optional)]):
-            warnings.warn(f"not read: column {listed(others)}; known are {listed((*required, *optional))}", Note, 2)
+            self.problems.add(
+                self.name, self._header, ", ".join(missing), found, "the column" + known
+            )
+        if not missing and (
+            others := [name for name in names if name not in (*required, *optional)]
+        ):
+            warnings.warn(
+                f"not read: column {listed(others)}; known are {listed((*required, *optional))}",
+                Note,
+                2,
+            )
         if not known:
             self.problems.refuse()
 
@@ -285,7 +315,10 @@ def _read_csv(path: str | Path, text: str | None = None) -> Source:
     header = next(_records(text))[1]
     if len(header) > _MOST_COLUMNS:
         raise refused(path, f"{len(header)} columns", f"at most {_MOST_COLUMNS}", 1)
-    content, ragged = (text if "\n" in text else f"{text}\n").encode(), list[Any]()  # Arrow wants the end of a header
+    content, ragged = (
+        (text if "\n" in text else f"{text}\n").encode(),
+        list[Any](),
+    )  # Arrow wants the end of a header
 
     def skip(row: Any) -> Literal["skip"]:
         ragged.append(row)
@@ -295,18 +328,24 @@ def _read_csv(path: str | Path, text: str | None = None) -> Source:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(content),
             read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=len(content) + 1),
-            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+            parse_options=pyarrow.csv.ParseOptions(
+                newlines_in_values=True, invalid_row_handler=skip
+            ),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
             ),
         )
     except pa.ArrowInvalid as error:
         raise refused(path, str(error).splitlines()[0], "a CSV file") from None
-    columns = pd.DataFrame({index: column.to_pandas() for index, column in enumerate(table.columns)})
+    columns = pd.DataFrame(
+        {index: column.to_pandas() for index, column in enumerate(table.columns)}
+    )
     source = Source(str(path), columns.set_axis(table.column_names, axis=1), text)
     for line, fields in _records(text) if ragged else ():
         if len(fields) != len(header):
-            source.problems.add(path, line, None, f"{len(fields)} fields", f"{len(header)}, as in the header")
+            source.problems.add(
+                path, line, None, f"{len(fields)} fields", f"{len(header)}, as in the header"
+            )
     return source
 
 
@@ -319,7 +358,11 @@ def parquet_table(path: str | Path) -> Any:
     try:
         about, size = parquet.read_metadata(path), Path(path).stat().st_size
         if about.num_rows > max(_SMALL // 64, _PACKED * size) or about.num_columns > _MOST_COLUMNS:
-            raise refused(path, f"{about.num_rows} rows of {about.num_columns} columns in {size} bytes", "fewer")
+            raise refused(
+                path,
+                f"{about.num_rows} rows of {about.num_columns} columns in {size} bytes",
+                "fewer",
+            )
         return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise refused(path, str(error).splitlines()[0], "a Parquet file") from None
@@ -354,7 +397,11 @@ def parts(folder: str | Path, endings: Sequence[str] = (".parquet",)) -> list[Pa
     found = [path for path in found if not any(part.startswith((".", "_")) for part in path.parts)]
     if not found:
         what = "Parquet file" if tuple(endings) == (".parquet",) else "file to read"
-        raise refused(folder, f"no {what} in this folder", f"files {', '.join(f'*{ending}' for ending in endings)}")
+        raise refused(
+            folder,
+            f"no {what} in this folder",
+            f"files {', '.join(f'*{ending}' for ending in endings)}",
+        )
     return found
 
 

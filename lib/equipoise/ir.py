@@ -1,9 +1,10 @@
 """GFR, AWRF, NFaiRR and TExFAIR as measures of ir_measures, and so of PyTerrier, beside nDCG.
 
-Importing this module registers them. What they look at beside run and qrels is named once: `groups` takes the group
-memberships of documents, `texts` a collection and the terms that represent groups. Then ``GFR@20``,
-``AWRF(groups='HINDEX')@20``, ``NFaiRR@10`` and ``TExFAIR(proportional=False)@10`` are measures as others are,
-in `ir_measures.calc_aggregate`, in `ir_measures.parse_measure` and in PyTerrier's ``pt.Experiment``.
+Importing this module registers them. What they look at beside run and qrels is named once: `groups`
+takes the group memberships of documents, `texts` a collection and the terms that represent groups.
+Then ``GFR@20``, ``AWRF(groups='HINDEX')@20``, ``NFaiRR@10`` and ``TExFAIR(proportional=False)@10``
+are measures as others are, in `ir_measures.calc_aggregate`, in `ir_measures.parse_measure` and in
+PyTerrier's ``pt.Experiment``.
 
 >>> import ir_measures, pandas
 >>> from equipoise import ir
@@ -35,11 +36,23 @@ from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.gender_terms import read_terms
 from equipoise.measures.gfr import UTILITIES, gfr_table
-from equipoise.measures.ranking_bias import TermCounts, TermGroups, awrf, count_terms, score_ranking_bias
+from equipoise.measures.ranking_bias import (
+    TermCounts,
+    TermGroups,
+    awrf,
+    count_terms,
+    score_ranking_bias,
+)
 from equipoise.options import Attention, Tokens, Unrepresented
 from equipoise.problems import need_columns
 
-_COLUMNS = {"query_id": "topic", "qid": "topic", "doc_id": "document", "docno": "document", "relevance": "level"}
+_COLUMNS = {
+    "query_id": "topic",
+    "qid": "topic",
+    "doc_id": "document",
+    "docno": "document",
+    "relevance": "level",
+}
 _groups: dict[str, tuple[AttributeSet, pd.DataFrame]] = {}
 _texts: dict[str, tuple[TermCounts, TermGroups]] = {}
 
@@ -53,15 +66,24 @@ def groups(
 ) -> None:
     """Name an attribute set: files of NTCIR FairWeb, or a table with a column of probabilities for each group.
 
-    The table has a column document (docno, doc_id) and maybe topic (qid, query_id); without one it is for all topics.
-    ``target``: the file, or the wanted share of each group. A name that is taken gets another meaning.
+    The table has a column document (docno, doc_id) and maybe topic (qid, query_id); without one it
+    is for all topics. ``target``: the file, or the wanted share of each group. A name that is taken
+    gets another meaning.
     """
     if isinstance(memberships, pd.DataFrame):
         table = memberships.rename(columns=_COLUMNS)
         need_columns(table, ["document"])
-        names = tuple(str(column) for column in table.columns if column not in ("topic", "document"))
+        names = tuple(
+            str(column) for column in table.columns if column not in ("topic", "document")
+        )
         attribute = AttributeSet(name, kind, names, np.ones(len(names)))
-        _groups[name] = attribute if target == "uniform" else attribute.with_target(list(target)), table  # type: ignore[arg-type]
+        if not isinstance(target, str | Path):
+            attribute = attribute.with_target(list(target))
+        elif target != "uniform":
+            raise ValueError(
+                f"target is {target}: with a table, it is uniform or the share of each group"
+            )
+        _groups[name] = attribute, table
         return
     attribute = read_target(str(target), name, kind)
     _groups[name] = attribute, read_memberships(memberships, attribute)
@@ -75,7 +97,11 @@ def texts(
     tokens: Tokens = "word",
 ) -> None:
     """Count the terms that represent groups in a collection: files or pairs of id and text, of term and group."""
-    pairs = read_terms(terms).itertuples(index=False, name=None) if isinstance(terms, (str, Path)) else terms
+    pairs = (
+        read_terms(terms).itertuples(index=False, name=None)
+        if isinstance(terms, (str, Path))
+        else terms
+    )
     found = TermGroups.from_pairs(pairs)
     stream = stream_documents(documents) if isinstance(documents, (str, Path)) else documents
     _texts[name] = count_terms(stream, found.terms, tokens=tokens), found
@@ -85,7 +111,9 @@ def _named(known: dict[str, Any], name: str | None, how: str) -> list[str]:
     """The names asked for, joined by +, or all there are."""
     found = list(known) if name is None else name.split("+")
     if not found or (unknown := [one for one in found if one not in known]):
-        raise ValueError(f"{f'no {unknown[0]!r}; ' if found else ''}name it first: equipoise.ir.{how}(...)")
+        raise ValueError(
+            f"{f'no {unknown[0]!r}; ' if found else ''}name it first: equipoise.ir.{how}(...)"
+        )
     return found
 
 
@@ -108,7 +136,9 @@ def _info(dtype: Any, default: Any, desc: str, choices: Any = ()) -> measures.Pa
     return measures.ParamInfo(dtype=dtype, default=default, desc=desc, **more)
 
 
-def _members(name: str, run: pd.DataFrame, qrels: pd.DataFrame) -> tuple[AttributeSet, pd.DataFrame]:
+def _members(
+    name: str, run: pd.DataFrame, qrels: pd.DataFrame
+) -> tuple[AttributeSet, pd.DataFrame]:
     """An attribute set and its memberships by topic; those for all topics become those of each topic's documents."""
     attribute, table = _groups[name]
     if "topic" not in table.columns:
@@ -129,12 +159,16 @@ class _GFR(_Fairness):
         "nominal": _info(str, "jsd", "divergence for nominal groups", DIVERGENCES),
         "ordinal": _info(str, "rnod", "divergence for ordinal groups", DIVERGENCES),
         "gains": _info(dict, None, "gain of each level; 2^level - 1 by default"),
-        "unrepresented": _info(str, "uniform", "documents without membership", choices_of(Unrepresented)),
+        "unrepresented": _info(
+            str, "uniform", "documents without membership", choices_of(Unrepresented)
+        ),
     }
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:
         """GFR of each topic of the qrels."""
-        sets = {name: _members(name, run, qrels) for name in _named(_groups, self["groups"], "groups")}
+        sets = {
+            name: _members(name, run, qrels) for name in _named(_groups, self["groups"], "groups")
+        }
         levels = range(1, max(2, int(qrels["level"].max())) + 1)
         found = gfr_table(
             run,
@@ -160,7 +194,9 @@ class _AWRF(_Fairness):
         "groups": _info(str, None, "attribute set; needed where several are named"),
         "distance": _info(str, "l1", "distance or divergence", ["l1", *DIVERGENCES]),
         "attention": _info(str, "log", "how attention falls along the list", choices_of(Attention)),
-        "unrepresented": _info(str, "uniform", "documents without membership", choices_of(Unrepresented)),
+        "unrepresented": _info(
+            str, "uniform", "documents without membership", choices_of(Unrepresented)
+        ),
     }
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:
@@ -173,16 +209,38 @@ class _AWRF(_Fairness):
         attribute, table = _members(names[0], run, qrels)
         divergence = DIVERGENCES.get(self["distance"])
         if divergence is not None and divergence.ordinal and attribute.kind == "nominal":
-            raise ValueError(f"{self['distance']} would depend on the order of nominal groups; take l1, jsd or nvd")
-        pairs = run[["topic", "document", "rank"]].merge(table, how="left", on=["topic", "document"])
+            raise ValueError(
+                f"{self['distance']} would depend on the order of nominal groups; take l1, jsd or nvd"
+            )
+        pairs = run[["topic", "document", "rank"]].merge(
+            table, how="left", on=["topic", "document"]
+        )
         shown = pairs[pairs["rank"] <= self["cutoff"]]
         without = shown.loc[shown[attribute.groups[0]].isna(), "document"]
         counts = len(shown) - len(without), len(shown)
         known = first(_groups[names[0]][1]["document"])
-        judge([Seen("the run", "ranked documents", f"a membership in {names[0]}", *counts, first(without), known)])
+        judge(
+            [
+                Seen(
+                    "the run",
+                    "ranked documents",
+                    f"a membership in {names[0]}",
+                    *counts,
+                    first(without),
+                    known,
+                )
+            ]
+        )
         absent = 1 / len(attribute.groups) if self["unrepresented"] == "uniform" else 0.0
-        members = np.vstack([pairs[list(attribute.groups)].fillna(absent).to_numpy(), np.zeros(len(attribute.groups))])
-        places = run.assign(row=np.arange(len(run))).pivot(index="topic", columns="rank", values="row")  # noqa: PD010
+        members = np.vstack(
+            [
+                pairs[list(attribute.groups)].fillna(absent).to_numpy(),
+                np.zeros(len(attribute.groups)),
+            ]
+        )
+        places = run.assign(row=np.arange(len(run))).pivot(  # noqa: PD010 - a place is there once
+            index="topic", columns="rank", values="row"
+        )
         rows = places.fillna(-1).to_numpy(dtype=np.int64)
         found = awrf(
             members[rows],
@@ -197,7 +255,9 @@ class _AWRF(_Fairness):
 
 class _OfTexts(_Fairness):
     SUPPORTED_PARAMS = {  # noqa: RUF012
-        "cutoff": _info(int, _default(score_ranking_bias, "cutoffs")[0], "ranks that are looked at"),
+        "cutoff": _info(
+            int, _default(score_ranking_bias, "cutoffs")[0], "ranks that are looked at"
+        ),
         "texts": _info(str, None, "name of the texts; needed where several are named"),
     }
 
@@ -205,10 +265,16 @@ class _OfTexts(_Fairness):
         """The measure for each topic of the run, by the function that scores everything."""
         names = _named(_texts, self["texts"], "texts")
         if len(names) > 1:
-            raise ValueError(f"{self.NAME} looks at one collection: texts={names[0]!r}, or one of {', '.join(names)}")
+            raise ValueError(
+                f"{self.NAME} looks at one collection: texts={names[0]!r}, or one of {', '.join(names)}"
+            )
         plain = "(proportional=False)" if not self.params.get("proportional", True) else ""
         found = score_ranking_bias(run, *_texts[names[0]], cutoffs=[self["cutoff"]])
-        return found[found["measure"] == f"{self.NAME}{plain}@{self['cutoff']}"].set_index("topic")["value"].drop("")
+        return (
+            found[found["measure"] == f"{self.NAME}{plain}@{self['cutoff']}"]
+            .set_index("topic")["value"]
+            .drop("")
+        )
 
 
 class _NFaiRR(_OfTexts):
@@ -221,19 +287,32 @@ class _TExFAIR(_OfTexts):
     """Term exposure-based fairness; higher is fairer (thesis, Eq. 4.13)."""
 
     __name__ = NAME = "TExFAIR"
-    SUPPORTED_PARAMS = _OfTexts.SUPPORTED_PARAMS | {"proportional": _info(bool, True, "with the discounting of RBDF")}
+    SUPPORTED_PARAMS = _OfTexts.SUPPORTED_PARAMS | {
+        "proportional": _info(bool, True, "with the discounting of RBDF")
+    }
 
 
 class _Evaluator(providers.Evaluator):
     def __init__(self, wanted: Iterable[Any], qrels: Any) -> None:
-        self.qrels = QrelsConverter(qrels).as_pd_dataframe().rename(columns=_COLUMNS).astype({"topic": "str"})
+        self.qrels = (
+            QrelsConverter(qrels)
+            .as_pd_dataframe()
+            .rename(columns=_COLUMNS)
+            .astype({"topic": "str"})
+        )
         self.qrels["level"] = self.qrels["level"].clip(lower=0).astype("int64")
         super().__init__(list(wanted), set(self.qrels["topic"]))
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        lists = RunConverter(run).as_pd_dataframe().rename(columns=_COLUMNS).astype({"topic": "str"})
-        lists = lists.loc[lists["topic"].isin(self.qrels["topic"]), ["topic", "document", "score"]].assign(run="run")
-        lists = lists.sort_values(["topic", "score", "document"], ascending=[True, False, False], ignore_index=True)
+        lists = (
+            RunConverter(run).as_pd_dataframe().rename(columns=_COLUMNS).astype({"topic": "str"})
+        )
+        lists = lists.loc[
+            lists["topic"].isin(self.qrels["topic"]), ["topic", "document", "score"]
+        ].assign(run="run")
+        lists = lists.sort_values(
+            ["topic", "score", "document"], ascending=[True, False, False], ignore_index=True
+        )
         lists["rank"] = lists.groupby("topic").cumcount() + 1
         wanted: Iterable[Any] = self.measures if len(lists) else ()
         for measure in wanted:

@@ -21,7 +21,9 @@ class Words(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key that is not a word", key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key that is not a word", key.start_mark
+                )
             if key.value in seen:
                 found = f"key {key.value[:60]!r} twice"
                 raise yaml.constructor.ConstructorError(None, None, found, key.start_mark)
@@ -42,11 +44,17 @@ class Values(Words):
 _NUMBER = r"[-+]?(\.[0-9]+|[0-9]{1,300}(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 for _kind, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", list("yYnNtTfFoO")),
+    (
+        "bool",
+        r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF",
+        list("yYnNtTfFoO"),
+    ),
     ("int", r"[-+]?[0-9]{1,300}", list("-+0123456789")),
     ("float", _NUMBER, list("-+0123456789.")),
 ):
-    Values.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_pattern})\\Z"), _first)
+    Values.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_pattern})\\Z"), _first
+    )
 Values.add_constructor("tag:yaml.org,2002:int", Values.construct_yaml_int)
 
 
@@ -54,7 +62,10 @@ def _refuse_hostile(text: str) -> None:
     """Go through the events, which takes bounded memory, before anything is built of them."""
     if len(text) > _LONGEST:
         raise yaml.YAMLError(f"{len(text)} characters of YAML; at most {_LONGEST} are read")
-    depth, within = 0, 0  # of the lists and mappings that are open, and of the outermost of them that has a name
+    depth, within = (
+        0,
+        0,
+    )  # of the lists and mappings that are open, and of the outermost of them that has a name
     for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         wrong, tag = "", getattr(event, "tag", None)
         if isinstance(event, yaml.CollectionEndEvent):

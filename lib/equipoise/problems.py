@@ -13,8 +13,14 @@ from typing import Any, TypeVar
 
 R = TypeVar("R")
 
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_OF_A_KIND, _LONGEST, _ROOM = 5, 450, 1200  # lines, letters of a line, bytes of all lines but the last
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_OF_A_KIND, _LONGEST, _ROOM = (
+    5,
+    450,
+    1200,
+)  # lines, letters of a line, bytes of all lines but the last
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 4, 80, 80, 40
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = _BRIEF.maxset = 12
@@ -57,8 +63,8 @@ def reason(error: OSError) -> str:
 class Problem:
     """One thing wrong with an input file.
 
-    ``line`` counts lines of a text file, or rows of a Parquet file, from 1; without one the file as a whole is meant.
-    ``column`` is a column or key; without one the line as a whole is meant.
+    ``line`` counts lines of a text file, or rows of a Parquet file, from 1; without one the file as
+    a whole is meant. ``column`` is a column or key; without one the line as a whole is meant.
     """
 
     file: str
@@ -107,7 +113,9 @@ class InputError(ValueError):
         return InputError, (self.problems,)  # so that it comes back from a worker
 
 
-def refused(file: object, found: str, wanted: str, line: int | None = None, column: str | None = None) -> InputError:
+def refused(
+    file: object, found: str, wanted: str, line: int | None = None, column: str | None = None
+) -> InputError:
     """The error of an input with one problem."""
     return InputError([Problem(str(file), line, column, found, wanted)])
 
@@ -115,14 +123,22 @@ def refused(file: object, found: str, wanted: str, line: int | None = None, colu
 class Problems(list[Problem]):
     """Collects problems over several readers, to report them together."""
 
-    def add(self, file: object, line: int | None, column: str | None, found: str, wanted: str) -> None:
+    def add(
+        self, file: object, line: int | None, column: str | None, found: str, wanted: str
+    ) -> None:
         """Add one problem."""
         self.append(Problem(str(file), line, column, found, wanted))
 
-    def add_repeats(self, file: object, table: Any, key: Sequence[str], column: str, wanted: str) -> None:
+    def add_repeats(
+        self, file: object, table: Any, key: Sequence[str], column: str, wanted: str
+    ) -> None:
         """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
-        for line, what, *within in table.loc[table.duplicated(list(key)), ["line", *key]].itertuples(index=False):
-            place = "".join(f" for {name} {value}" for name, value in zip(key[1:], within, strict=True))
+        for line, what, *within in table.loc[
+            table.duplicated(list(key)), ["line", *key]
+        ].itertuples(index=False):
+            place = "".join(
+                f" for {name} {value}" for name, value in zip(key[1:], within, strict=True)
+            )
             self.add(file, int(line), column, f"{what} again{place}", wanted)
 
     @contextmanager
@@ -185,4 +201,6 @@ def refuse_twice(table: Any, columns: list[str], what: str) -> None:
     repeated = table.duplicated(columns)
     if repeated.any():
         first = table.loc[repeated, columns].iloc[0]
-        raise ValueError(f"{what} twice: {', '.join(f'{name} {first[name]!r}' for name in columns)}")
+        raise ValueError(
+            f"{what} twice: {', '.join(f'{name} {first[name]!r}' for name in columns)}"
+        )

@@ -1,8 +1,8 @@
 """The front door: runs, judgements and memberships as people hold them, made the tidy tables that measures take.
 
-Data frames with the field's names of columns, dictionaries of dictionaries (pytrec_eval, ranx), named tuples
-(ir_measures, ir_datasets), and objects that know how to become a data frame (ranx, Arrow, Polars). A table that is tidy
-already is returned as it is.
+Data frames with the field's names of columns, dictionaries of dictionaries (pytrec_eval, ranx),
+named tuples (ir_measures, ir_datasets), and objects that know how to become a data frame (ranx,
+Arrow, Polars). A table that is tidy already is returned as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 
 def _taken(table: pd.DataFrame, wanted: Iterable[str]) -> dict[str, str]:
     """The column of a table that each wanted one is, where it has one."""
-    found = {name: next((own for own in NAMES[name] if own in table.columns), None) for name in wanted}
+    found = {
+        name: next((own for own in NAMES[name] if own in table.columns), None) for name in wanted
+    }
     return {name: own for name, own in found.items() if own is not None}
 
 
@@ -64,12 +66,24 @@ def _frame(held: Any, what: str, value: str) -> pd.DataFrame:
             return getattr(held, convert)()
     if isinstance(held, Mapping):
         if not all(isinstance(inner, Mapping) for inner in held.values()):
-            raise refused(what, shown(held), f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}")
-        rows = [(topic, document, number) for topic, inner in held.items() for document, number in inner.items()]
+            raise refused(
+                what, shown(held), f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}"
+            )
+        rows = [
+            (topic, document, number)
+            for topic, inner in held.items()
+            for document, number in inner.items()
+        ]
         return pd.DataFrame(rows, columns=["topic", "document", value])
-    rows = list(held) if isinstance(held, Iterable) and not isinstance(held, (str, bytes)) else [held]
+    rows = (
+        list(held) if isinstance(held, Iterable) and not isinstance(held, (str, bytes)) else [held]
+    )
     if not rows or not all(isinstance(row, tuple) and hasattr(row, "_fields") for row in rows):
-        raise refused(what, shown(held), "a table, a dict of dicts, or named tuples with query_id, doc_id and so on")
+        raise refused(
+            what,
+            shown(held),
+            "a table, a dict of dicts, or named tuples with query_id, doc_id and so on",
+        )
     return pd.DataFrame(rows)
 
 
@@ -77,16 +91,21 @@ def _columns(table: pd.DataFrame, needed: Sequence[str], what: str) -> dict[str,
     """The columns that are needed; those that a table lacks are told in a sentence, beside those that it has."""
     taken = _taken(table, needed)
     if lacking := [name for name in needed if name not in taken]:
-        wanted = (f"{name} (or {', '.join(NAMES[name][1:])})" if NAMES[name][1:] else name for name in lacking)
-        raise refused(what, f"columns {listed(table.columns) or 'none'}", f"also {' and '.join(wanted)}")
+        wanted = (
+            f"{name} (or {', '.join(NAMES[name][1:])})" if NAMES[name][1:] else name
+            for name in lacking
+        )
+        raise refused(
+            what, f"columns {listed(table.columns) or 'none'}", f"also {' and '.join(wanted)}"
+        )
     return taken
 
 
 def tidy_runs(held: Any) -> pd.DataFrame:
     """Ranked lists as columns run, topic, document, rank and, where there are scores, score.
 
-    ``held``: a run; or several, by name. Without a rank, lists are ordered by score as trec_eval does, ties by document
-    id, descending. A run without a name is called ``run``.
+    ``held``: a run; or several, by name. Without a rank, lists are ordered by score as trec_eval
+    does, ties by document id, descending. A run without a name is called ``run``.
 
     >>> tidy_runs({"q1": {"d1": 0.5, "d2": 2.0}})
        run topic document  rank  score
@@ -97,18 +116,25 @@ def tidy_runs(held: Any) -> pd.DataFrame:
     if isinstance(held, Mapping) and held:
         inner = next(iter(held.values()))
         if not isinstance(inner, Mapping) or isinstance(next(iter(inner.values()), 0.0), Mapping):
-            return pd.concat([tidy_runs(run).assign(run=str(name)) for name, run in held.items()], ignore_index=True)
+            return pd.concat(
+                [tidy_runs(run).assign(run=str(name)) for name, run in held.items()],
+                ignore_index=True,
+            )
     table = _frame(held, what, "score")
     taken = _taken(table, ("run", "rank", "score")) | _columns(table, ("topic", "document"), what)
     if "rank" not in taken:
         _columns(table, ("score",), what)
     name = getattr(held, "name", None) if not isinstance(held, pd.DataFrame) else None
-    tidy = pd.DataFrame({"run": table[taken["run"]] if "run" in taken else str(name or "run")}, index=table.index)
+    tidy = pd.DataFrame(
+        {"run": table[taken["run"]] if "run" in taken else str(name or "run")}, index=table.index
+    )
     for column in ("topic", "document", "rank", "score"):
         if column in taken:
             tidy[column] = table[taken[column]]
     for column in tidy.columns:
-        tidy[column] = (_numbers if column in ("rank", "score") else _ids)(tidy[column], what, column)
+        tidy[column] = (_numbers if column in ("rank", "score") else _ids)(
+            tidy[column], what, column
+        )
     if set(tidy.columns) <= set(table.columns) and tidy.dtypes.equals(table[tidy.columns].dtypes):
         return table  # of a reader: rows in the order of the file
     run, topic = (pd.factorize(tidy[column])[0] for column in ("run", "topic"))
@@ -130,7 +156,9 @@ def tidy_qrels(held: Any) -> pd.DataFrame:
     what = "the qrels"
     table = _frame(held, what, "level")
     taken = _columns(table, ("topic", "document", "level"), what)
-    tidy = pd.DataFrame({column: _ids(table[taken[column]], what, column) for column in ("topic", "document")})
+    tidy = pd.DataFrame(
+        {column: _ids(table[taken[column]], what, column) for column in ("topic", "document")}
+    )
     level = _numbers(table[taken["level"]], what, "level")
     if (odd := level != np.floor(level)).any():
         raise refused(what, f"{level[odd].iloc[0]:g} as level", "a whole number")
@@ -142,7 +170,12 @@ def _by_group(held: Any, what: str) -> pd.DataFrame:
     if not isinstance(held, Mapping):
         return _frame(held, what, "group")
     if all(isinstance(member, Mapping) for member in held.values()):
-        return pd.DataFrame.from_dict(held, orient="index").fillna(0.0).rename_axis("document").reset_index()
+        return (
+            pd.DataFrame.from_dict(held, orient="index")
+            .fillna(0.0)
+            .rename_axis("document")
+            .reset_index()
+        )
     return pd.DataFrame({"document": list(held), "group": list(held.values())})
 
 
@@ -151,8 +184,9 @@ def tidy_memberships(
 ) -> tuple[pd.DataFrame, AttributeSet]:
     """Group memberships as columns document, a share for each group, and topic where they hold for one topic only.
 
-    ``held``: the group of each document, or the shares of groups; a document named with several groups belongs to each
-    alike. Without an attribute set the groups are those found, in the order of their names, nominal, wanted alike.
+    ``held``: the group of each document, or the shares of groups; a document named with several
+    groups belongs to each alike. Without an attribute set the groups are those found, in the order
+    of their names, nominal, wanted alike.
 
     >>> table, sets = tidy_memberships({"d1": "large", "d2": "small"}, "SIZE")
     >>> table
@@ -163,24 +197,36 @@ def tidy_memberships(
     what = file or f"the memberships in {name}"
     table = _by_group(held, what)
     taken = _taken(table, ("topic", "group", "share")) | _columns(table, ("document",), what)
-    ids = {column: _ids(table[taken[column]], what, column) for column in ["topic", "document"] if column in taken}
-    others = [str(column) for column in table.columns if column not in {*taken.values(), *NAMES["topic"]}]
+    ids = {
+        column: _ids(table[taken[column]], what, column)
+        for column in ["topic", "document"]
+        if column in taken
+    }
+    others = [
+        str(column) for column in table.columns if column not in {*taken.values(), *NAMES["topic"]}
+    ]
     if attribute is not None and set(attribute.groups) <= set(map(str, table.columns)):
         groups = list(attribute.groups)
     elif "group" in taken:
         return _shares_of_groups(table, ids, taken, name, attribute, what)
     elif attribute is not None or len(others) < 2:
         wanted = listed(attribute.groups) if attribute is not None else "each group"
-        raise refused(what, f"columns {listed(table.columns)}", f"also group, or columns for {wanted}")
+        raise refused(
+            what, f"columns {listed(table.columns)}", f"also group, or columns for {wanted}"
+        )
     else:
         groups = others
     table = table.rename(columns=str)
-    tidy = pd.DataFrame(ids).assign(**{group: _numbers(table[group], what, group) for group in groups})
+    tidy = pd.DataFrame(ids).assign(
+        **{group: _numbers(table[group], what, group) for group in groups}
+    )
     sums = tidy[groups].sum(axis=1)
     if (bad := (tidy[groups] < 0).any(axis=1) | ((sums - 1).abs() > TOLERANCE)).any():
         row = tidy[bad].iloc[0]
         raise refused(
-            what, f"shares {list(row[groups])} of document {row['document']}", "shares from 0, with a sum of 1"
+            what,
+            f"shares {list(row[groups])} of document {row['document']}",
+            "shares from 0, with a sum of 1",
         )
     return tidy, attribute or AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
 
@@ -198,38 +244,64 @@ def _shares_of_groups(
     if (blank := group == "").any():
         raise refused(what, f"no group in {blank.sum()} rows", "a group in each")
     if len({name.casefold() for name in groups}) < len(groups):
-        raise refused(what, f"groups that differ in capitals only, {listed(groups)}", "one way to write each")
+        raise refused(
+            what, f"groups that differ in capitals only, {listed(groups)}", "one way to write each"
+        )
     if unknown := sorted(set(group) - set(groups)):
         raise refused(what, f"group {listed(unknown)}", f"one of {listed(groups)}")
     if len(groups) < 2:
         raise refused(what, f"one group, {listed(groups)}", "two groups or more")
-    share = _numbers(table[taken["share"]], what, "share") if "share" in taken else pd.Series(1.0, table.index)
+    share = (
+        _numbers(table[taken["share"]], what, "share")
+        if "share" in taken
+        else pd.Series(1.0, table.index)
+    )
     places = pd.DataFrame(ids).assign(group=pd.Categorical(group, groups), share=share)
     if (again := places.duplicated([*ids, "group"])).any():
         row = places.loc[again].iloc[0]
-        raise refused(what, f"document {row['document']} with group {row['group']} twice", "each once")
+        raise refused(
+            what, f"document {row['document']} with group {row['group']} twice", "each once"
+        )
     if (share <= 0).any():
         raise refused(what, f"a share of {share.min():g}", "shares above 0")
     wide = places.pivot_table(
         index=list(ids), columns="group", values="share", fill_value=0.0, observed=False, sort=False
     )
-    wide = wide.div(wide.sum(axis=1), axis=0).reindex(columns=groups).set_axis(groups, axis=1).reset_index()
+    wide = (
+        wide.div(wide.sum(axis=1), axis=0)
+        .reindex(columns=groups)
+        .set_axis(groups, axis=1)
+        .reset_index()
+    )
     return wide, attribute or AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
 
 
-def tidy_sets(memberships: Any, attributes: Any) -> tuple[dict[str, pd.DataFrame], dict[str, AttributeSet]]:
+def tidy_sets(
+    memberships: Any, attributes: Any
+) -> tuple[dict[str, pd.DataFrame], dict[str, AttributeSet]]:
     """Memberships and attribute sets by name; ``memberships`` by the name of a set, or of one set called ``group``.
 
-    ``attributes``: `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups found.
+    ``attributes``: `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups
+    found.
     """
-    plain = {name: entry for name, entry in attributes.items() if not isinstance(entry, AttributeSet)}
+    plain = {
+        name: entry for name, entry in attributes.items() if not isinstance(entry, AttributeSet)
+    }
     sets = {**attributes, **(attribute_sets(plain) if plain else {})}
-    if not isinstance(memberships, Mapping) or (memberships and not set(memberships) & set(sets) and _one(memberships)):
+    if not isinstance(memberships, Mapping) or (
+        memberships and not set(memberships) & set(sets) and _one(memberships)
+    ):
         memberships = {next(iter(sets)) if len(sets) == 1 else "group": memberships}
     if sets and set(memberships) != set(sets):
-        raise ValueError(f"memberships in {sorted(memberships)}, sets {sorted(sets)}: the same are needed")
-    found = {name: tidy_memberships(held, name, sets.get(name)) for name, held in memberships.items()}
-    return {name: table for name, (table, _) in found.items()}, {name: own for name, (_, own) in found.items()}
+        raise ValueError(
+            f"memberships in {sorted(memberships)}, sets {sorted(sets)}: the same are needed"
+        )
+    found = {
+        name: tidy_memberships(held, name, sets.get(name)) for name, held in memberships.items()
+    }
+    return {name: table for name, (table, _) in found.items()}, {
+        name: own for name, (_, own) in found.items()
+    }
 
 
 def _one(memberships: Mapping[Any, Any]) -> bool:

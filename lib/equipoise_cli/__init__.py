@@ -58,19 +58,34 @@ def _in_sentences() -> Iterator[None]:
         for line in error.told():
             click.echo(f"error: {line}", err=True)
         count = len(error.problems)
-        click.echo(f"{count} problem{'s' if count > 1 else ''} in the input; nothing was written.", err=True)
+        click.echo(
+            f"{count} problem{'s' if count > 1 else ''} in the input; nothing was written.",
+            err=True,
+        )
         raise click.exceptions.Exit(2) from None
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # click ends quietly: nobody reads on
         if error.filename is None:
-            sys.stdout = io.StringIO()  # what could not be written is not tried again at the end of the process
-        own = str(error) if error.errno is None else f"{error.filename or 'standard output'}: {reason(error)}"
+            sys.stdout = (
+                io.StringIO()
+            )  # what could not be written is not tried again at the end of the process
+        own = (
+            str(error)
+            if error.errno is None
+            else f"{error.filename or 'standard output'}: {reason(error)}"
+        )
         raise click.UsageError(shortened(plain(own), _LONGEST)) from None
     except UnicodeError:
-        raise click.UsageError("a text with half a surrogate pair, which no file can hold") from None
+        raise click.UsageError(
+            "a text with half a surrogate pair, which no file can hold"
+        ) from None
     except (RecursionError, MemoryError) as error:
-        found = "values within values without end" if isinstance(error, RecursionError) else "too much for the memory"
+        found = (
+            "values within values without end"
+            if isinstance(error, RecursionError)
+            else "too much for the memory"
+        )
         raise click.UsageError(f"the input holds {found}") from None
     except (ValueError, KeyError) as error:
         message = str(error.args[0]) if isinstance(error, KeyError) else str(error)
@@ -109,7 +124,9 @@ class _Group(click.Group):
             return result
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.group(
+    cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="equipoise")
 def main() -> None:
     """Measures of bias and robustness in search and conversational systems, and the reports that compute them."""

@@ -22,15 +22,24 @@ from equipoise_cli.shared import FILE, samples, takes_output, write
 @click.argument("first", type=FILE)
 @click.argument("second", type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
-@click.option("--unmatched", type=FILE, help="Also write the nuggets that one annotator alone has found.")
+@click.option(
+    "--unmatched", type=FILE, help="Also write the nuggets that one annotator alone has found."
+)
 @takes_output
 def agreement(
-    first: Path, second: Path, attributes: Path, unmatched: Any, output: Any, force: bool, **options: Any
+    first: Path,
+    second: Path,
+    attributes: Path,
+    unmatched: Any,
+    output: Any,
+    force: bool,
+    **options: Any,
 ) -> None:
     """Agreement of two annotators, whose nugget tables are FIRST and SECOND, and what it leaves of each score.
 
-    Alpha and kappa of levels and groups of the nuggets that both have found, how many only one has, and, for every
-    conversation, R, GF, GFRC, EGNP, EGF and GFRC2 by each annotator with the interval over both of them.
+    Alpha and kappa of levels and groups of the nuggets that both have found, how many only one has,
+    and, for every conversation, R, GF, GFRC, EGNP, EGF and GFRC2 by each annotator with the
+    interval over both of them.
     """
     outputs = {"-o": (output, SCORES), "--unmatched": (unmatched, NUGGETS)}
     refuse_outputs(outputs, [first, second, attributes], force=force)

@@ -39,10 +39,14 @@ def _takes(figure: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def _check(scores: Any, output: Path | None, figure: Path | None, force: bool) -> None:
     check_figure(figure)
     table = Kind(SCORES.name, lambda path: path.suffix.lower() in (".csv", ".md", ".tex", ".txt"))
-    refuse_outputs({"-o": (output, table), "--figure": (figure, DRAWING)}, list(scores), force=force)
+    refuse_outputs(
+        {"-o": (output, table), "--figure": (figure, DRAWING)}, list(scores), force=force
+    )
 
 
-def _give(tables: Mapping[str, Any], form: str, output: Path | None, figures: Mapping[Path, bytes]) -> None:
+def _give(
+    tables: Mapping[str, Any], form: str, output: Path | None, figures: Mapping[Path, bytes]
+) -> None:
     """Write tables and figures, all or none."""
     from equipoise.problems import plain
     from equipoise_compendium.writing import write_files
@@ -53,19 +57,38 @@ def _give(tables: Mapping[str, Any], form: str, output: Path | None, figures: Ma
         sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
 
 
-@click.command(cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.compare_systems")], epilog=samples("SCORES"))
+@click.command(
+    cls=DeclaredCommand,
+    declared=[Declared(f"{STATISTICS}.compare_systems")],
+    epilog=samples("SCORES"),
+)
 @_takes(figure=True)
 @click.option("--measure", help="Measure to compare by.  [the only one there is]")
 @click.option("--attribute", help="Rows of this attribute set only.")
 @click.option(
-    "--by", multiple=True, metavar="COLUMN", help="Compare each value apart, such as of attribute; repeatable."
+    "--by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Compare each value apart, such as of attribute; repeatable.",
 )
-@click.option("--baseline", metavar="RUN", help="Compare every other run with this one.  [every pair]")
 @click.option(
-    "--show", multiple=True, type=click.Choice(_SHOW), help="Tables; repeatable.  [leaderboard, comparisons; csv: one]"
+    "--baseline", metavar="RUN", help="Compare every other run with this one.  [every pair]"
+)
+@click.option(
+    "--show",
+    multiple=True,
+    type=click.Choice(_SHOW),
+    help="Tables; repeatable.  [leaderboard, comparisons; csv: one]",
 )
 def compare(
-    scores: Any, output: Any, force: bool, form: str, figure: Any, attribute: Any, show: Any, **options: Any
+    scores: Any,
+    output: Any,
+    force: bool,
+    form: str,
+    figure: Any,
+    attribute: Any,
+    show: Any,
+    **options: Any,
 ) -> None:
     """Hold runs against each other by a measure: means, tests of the differences, effect sizes, topics.
 
@@ -86,7 +109,9 @@ def compare(
         if table.empty:
             raise click.BadParameter(f"no scores of the attribute set {attribute}")
     if figure is not None and options["by"]:
-        raise click.UsageError("a figure is of one comparison: choose one by --attribute, without --by")
+        raise click.UsageError(
+            "a figure is of one comparison: choose one by --attribute, without --by"
+        )
     found = compare_systems(table, **options)
     names = show or (("comparisons",) if form == "csv" else _SHOW[:2])
     figures = {}
@@ -106,20 +131,30 @@ def _told(name: str, found: Any, options: Mapping[str, Any]) -> str:
     if name == "leaderboard":
         return f"means of {found.measure}, with {options['mean_intervals']} {percent} intervals over topics"
     if name == "topics":
-        return "every score beside that of " + (options["baseline"] or "the run with the highest mean")
+        return "every score beside that of " + (
+            options["baseline"] or "the run with the highest mean"
+        )
     if options["test"] == "tukey":
         return (
             f"randomised Tukey HSD; p and {percent} intervals hold for all pairs at once; effect is the difference over"
             " the residual standard deviation"
         )
-    correction = "not corrected" if options["correction"] == "none" else f"corrected by {options['correction'].title()}"
+    correction = (
+        "not corrected"
+        if options["correction"] == "none"
+        else f"corrected by {options['correction'].title()}"
+    )
     return f"test {options['test']}, p {correction}; marginal {percent} intervals; effect is Cohen's d of the pairs"
 
 
-@click.command(cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.correlations")], epilog=samples("SCORES"))
+@click.command(
+    cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.correlations")], epilog=samples("SCORES")
+)
 @_takes(figure=True)
 @_MEASURES
-def correlate(scores: Any, output: Any, force: bool, form: str, figure: Any, **options: Any) -> None:
+def correlate(
+    scores: Any, output: Any, force: bool, form: str, figure: Any, **options: Any
+) -> None:
     """Kendall's tau between the orders in which measures put the runs in SCORES, with intervals over topics."""
     _check(scores, output, figure, force)
     from equipoise.loaders.scores import read_scores
@@ -131,25 +166,43 @@ def correlate(scores: Any, output: Any, force: bool, form: str, figure: Any, **o
 
         many = len(set(table["a"]) | set(table["b"]))
         _, ax = axes(figsize=(2.5 + 0.9 * many, 1.5 + 0.7 * many))
-        figures[figure] = drawn(correlation_matrix(ax, table), figure, f"Kendall's tau of {many} measures")
-    _give({f"Kendall's tau with {options['level']:.0%} bootstrap intervals": table}, form, output, figures)
+        figures[figure] = drawn(
+            correlation_matrix(ax, table), figure, f"Kendall's tau of {many} measures"
+        )
+    _give(
+        {f"Kendall's tau with {options['level']:.0%} bootstrap intervals": table},
+        form,
+        output,
+        figures,
+    )
 
 
 @click.command(
     "discriminative-power",
     cls=DeclaredCommand,
-    declared=[Declared(f"{STATISTICS}.discriminative_power"), Declared(f"{STATISTICS}.share_significant")],
+    declared=[
+        Declared(f"{STATISTICS}.discriminative_power"),
+        Declared(f"{STATISTICS}.share_significant"),
+    ],
     epilog=samples("SCORES"),
 )
 @_takes(figure=True)
 @_MEASURES
 @click.option("--curves", is_flag=True, help="The p of every pair of runs instead of their shares.")
 def discriminate(
-    scores: Any, output: Any, force: bool, form: str, figure: Any, curves: bool, level: float, **options: Any
+    scores: Any,
+    output: Any,
+    force: bool,
+    form: str,
+    figure: Any,
+    curves: bool,
+    level: float,
+    **options: Any,
 ) -> None:
     """How many pairs of the runs in SCORES each measure tells apart, by the randomised Tukey HSD test.
 
-    The figure has the curve of achieved significance levels of each measure: the lower, the more pairs.
+    The figure has the curve of achieved significance levels of each measure: the lower, the more
+    pairs.
     """
     _check(scores, output, figure, force)
     from equipoise.loaders.scores import read_scores
@@ -160,13 +213,23 @@ def discriminate(
         from equipoise_compendium.plots.comparisons import significance_curves
 
         _, ax = axes(figsize=(7, 4))
-        figures[figure] = drawn(significance_curves(ax, found, level), figure, "Achieved significance levels")
+        figures[figure] = drawn(
+            significance_curves(ax, found, level), figure, "Achieved significance levels"
+        )
     table = found if curves else share_significant(found, level=level)
-    _give({f"Pairs of runs that differ significantly (p <= {1 - level:.3g})": table}, form, output, figures)
+    _give(
+        {f"Pairs of runs that differ significantly (p <= {1 - level:.3g})": table},
+        form,
+        output,
+        figures,
+    )
 
 
 @click.command(
-    "topic-set-size", cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.topic_set_size")], epilog=samples("SCORES")
+    "topic-set-size",
+    cls=DeclaredCommand,
+    declared=[Declared(f"{STATISTICS}.topic_set_size")],
+    epilog=samples("SCORES"),
 )
 @_takes(figure=False)
 @_MEASURES
@@ -177,7 +240,12 @@ def size(scores: Any, output: Any, force: bool, form: str, **options: Any) -> No
     from equipoise.statistics import topic_set_size
 
     table = topic_set_size(read_scores(scores), **options)
-    _give({"Topics needed, for the variance found and the ends of its 95% interval": table}, form, output, {})
+    _give(
+        {"Topics needed, for the variance found and the ends of its 95% interval": table},
+        form,
+        output,
+        {},
+    )
 
 
 COMMANDS = (compare, correlate, discriminate, size)

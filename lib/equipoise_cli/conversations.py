@@ -39,10 +39,18 @@ def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
     epilog=samples("--topics"),
 )
 @click.option("--topics", required=True, type=FILE, help="CSV: topic,type,request,format,site.")
-@click.option("--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint.")
+@click.option(
+    "--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint."
+)
 @click.option("--model", required=True, help="Name of the model.")
-@click.option("-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines.")
-@click.option("--transcripts", type=FILE, help="Also write transcripts to annotate, behind those that are there.")
+@click.option(
+    "-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines."
+)
+@click.option(
+    "--transcripts",
+    type=FILE,
+    help="Also write transcripts to annotate, behind those that are there.",
+)
 @FORCE
 def harvest(
     topics: Path,
@@ -60,10 +68,13 @@ def harvest(
 ) -> None:
     """Hold conversations about TOPICS with a chat system, by the two-round protocol or in more rounds; record them.
 
-    Run it again with the same record to go on after an interruption. A file that is no record of the same settings is
-    never written over, nor is a transcript that is there: conversations that it lacks are added at its end.
+    Run it again with the same record to go on after an interruption. A file that is no record of
+    the same settings is never written over, nor is a transcript that is there: conversations that
+    it lacks are added at its end.
     """
-    refuse_outputs({"-o": (output, ANY), "--transcripts": (transcripts, TRANSCRIPT)}, [topics], force=force)
+    refuse_outputs(
+        {"-o": (output, ANY), "--transcripts": (transcripts, TRANSCRIPT)}, [topics], force=force
+    )
     from tqdm import tqdm
 
     from equipoise_cli import harvest as harvesting
@@ -72,7 +83,12 @@ def harvest(
 
     server = Endpoint(endpoint, model, **{name: given.pop(name) for name in ENDPOINT})
     shown = partial(tqdm, unit="session", file=sys.stderr)
-    settings: dict[str, Any] = {"trials": trials, "rounds": rounds, "session": session, "parallel": parallel}
+    settings: dict[str, Any] = {
+        "trials": trials,
+        "rounds": rounds,
+        "session": session,
+        "parallel": parallel,
+    }
     settings |= {"sampling": Sampling(**given), "note": note, "progress": shown}
     try:
         asked = harvesting.harvest(harvesting.read_topics(topics), server, output, **settings)
@@ -92,18 +108,30 @@ def harvest(
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
-@click.option("--from", "form", type=click.Choice(["auto", *FORMS]), default="auto", help="Format of the files.")
+@click.option(
+    "--from",
+    "form",
+    type=click.Choice(["auto", *FORMS]),
+    default="auto",
+    help="Format of the files.",
+)
 @click.option("--topics", type=FILE, help="Topics with the user's utterances, for an iKAT run.")
 @click.option("--run", "name", help="What the run is called.  [as the file says, or by its name]")
 @FORCE
 def write_transcripts(
-    files: tuple[Path, ...], form: str, topics: Any, name: Any, marks: Any, output: Path, force: bool
+    files: tuple[Path, ...],
+    form: str,
+    topics: Any,
+    name: Any,
+    marks: Any,
+    output: Path,
+    force: bool,
 ) -> None:
     """Write conversations in FILES as transcripts to annotate.
 
-    FILES are of OpenAI messages, ShareGPT, WildChat, MTRAG or TREC iKAT (JSON, JSON Lines, Parquet), FairWeb
-    conversation runs, or harvest records (.jsonl). Transcripts that are there are left as they are: conversations that
-    they lack are added behind them.
+    FILES are of OpenAI messages, ShareGPT, WildChat, MTRAG or TREC iKAT (JSON, JSON Lines,
+    Parquet), FairWeb conversation runs, or harvest records (.jsonl). Transcripts that are there are
+    left as they are: conversations that they lack are added behind them.
     """
     refuse_outputs({"-o": (output, TRANSCRIPT)}, [*files, topics], force=force)
     from equipoise.problems import together
@@ -128,7 +156,11 @@ def write_transcripts(
     default="auto",
     help="Format of the files.",
 )
-@click.option("--labels", type=FILE, help="What labels of an export mean; CSV: label,level,entity and the sets.")
+@click.option(
+    "--labels",
+    type=FILE,
+    help="What labels of an export mean; CSV: label,level,entity and the sets.",
+)
 @click.option("--annotator", help="Whose annotations of an export, where several have annotated.")
 @takes_output
 def nuggets(
@@ -144,8 +176,9 @@ def nuggets(
 ) -> None:
     """Make the nugget table of annotated FILES, positions counted from the text.
 
-    FILES are transcripts, or exports of Label Studio (JSON, JSON_MIN) or doccano (JSON Lines). In an export a label
-    says the level (L2), a group (large, or SIZE=large), or both (L2|large); --labels says it of other labels.
+    FILES are transcripts, or exports of Label Studio (JSON, JSON_MIN) or doccano (JSON Lines). In
+    an export a label says the level (L2), a group (large, or SIZE=large), or both (L2|large);
+    --labels says it of other labels.
     """
     refuse_outputs({"-o": (output, NUGGETS)}, [*files, attributes, labels], force=force)
     import pandas as pd
@@ -163,11 +196,15 @@ def nuggets(
     def read(file: Path) -> Any:
         if form == "transcript" or (form == "auto" and not is_export(file)):
             return nugget_frame(read_transcripts(file, sets), sets, units=units)
-        return read_export(file, sets, form, labels=meanings, annotator=annotator, units=units, offsets=offsets)
+        return read_export(
+            file, sets, form, labels=meanings, annotator=annotator, units=units, offsets=offsets
+        )
 
     frame = pd.concat(together(partial(read, file) for file in files), ignore_index=True)
     frame = frame.fillna("")
-    nugget_table(frame, sets, name=", ".join(map(str, files)))  # refuses a conversation that is in two files
+    nugget_table(
+        frame, sets, name=", ".join(map(str, files))
+    )  # refuses a conversation that is in two files
     write({output: frame})
 
 
@@ -179,7 +216,9 @@ def new(name: str, source: str, topic: str) -> None:
     """Start a notebook NAME for a topic of your own: data files to fill in, a notebook, a test."""
     from equipoise_compendium import project, scaffold
 
-    made = scaffold.new_topic(name, Path(source).stem if source.endswith(".ipynb") else source, topic)
+    made = scaffold.new_topic(
+        name, Path(source).stem if source.endswith(".ipynb") else source, topic
+    )
     click.echo("Fill in, keeping the form of what is there:")
     for path in made.data:
         click.echo(f"  {path.relative_to(project.root())}")

@@ -30,7 +30,9 @@ def data_list() -> None:
     """List the items of the registry: files, size, licence."""
     for item, part in _chosen(()).groupby("item"):
         size = part["bytes"].astype(int).sum() / 1e6
-        click.echo(f"{item:<14} {len(part):>4} files {size:>8.2f} MB  {', '.join(sorted(set(part['licence'])))}")
+        click.echo(
+            f"{item:<14} {len(part):>4} files {size:>8.2f} MB  {', '.join(sorted(set(part['licence'])))}"
+        )
 
 
 @data.command("fetch")
@@ -45,7 +47,10 @@ def data_fetch(items: tuple[str, ...]) -> None:
     for row in tqdm(_chosen(items).to_dict("records"), unit="file", file=sys.stderr):
         try:
             registry.fetch(row["item"], row["path"])
-        except (registry.DataUnreachable, ValueError) as error:  # the others are fetched all the same
+        except (
+            registry.DataUnreachable,
+            ValueError,
+        ) as error:  # the others are fetched all the same
             faults.append(str(error))
     fail(faults)
 

@@ -29,7 +29,11 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read text; a default is taken as it is."""
         try:
-            return from_text(value, self.choice.hint, self.choice.name) if isinstance(value, str) else value
+            return (
+                from_text(value, self.choice.hint, self.choice.name)
+                if isinstance(value, str)
+                else value
+            )
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -37,7 +41,10 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 def _text(value: Any) -> str | None:
     """A default as a command line would write it."""
     if isinstance(value, Mapping):
-        parts = {name: "+".join(one) if isinstance(one, tuple) else repr(one) for name, one in value.items()}
+        parts = {
+            name: "+".join(one) if isinstance(one, tuple) else repr(one)
+            for name, one in value.items()
+        }
         return ",".join(f"{name}:{part}" for name, part in parts.items())
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
@@ -48,8 +55,8 @@ def _text(value: Any) -> str | None:
 class Declared:
     """The declared options of a function, named by its dotted path: all, only some, or without some.
 
-    ``defaults`` are those that a command has on purpose, where it is not the function that it calls first; ``flags``
-    are further names of an option.
+    ``defaults`` are those that a command has on purpose, where it is not the function that it calls
+    first; ``flags`` are further names of an option.
     """
 
     function: str
@@ -64,14 +71,24 @@ class Declared:
         found = []
         for choice in options_of(getattr(import_module(module), name)):
             option = option_of(choice.hint)
-            if option is None or choice.name in self.without or (self.only and choice.name not in self.only):
+            if (
+                option is None
+                or choice.name in self.without
+                or (self.only and choice.name not in self.only)
+            ):
                 continue
             default = _text(self.defaults.get(choice.name, choice.value))
-            names = [choice.name, f"--{choice.name.replace('_', '-')}", *filter(None, [self.flags.get(choice.name)])]
+            names = [
+                choice.name,
+                f"--{choice.name.replace('_', '-')}",
+                *filter(None, [self.flags.get(choice.name)]),
+            ]
             if choice.value is False:
                 found.append(click.Option(names, is_flag=True, help=option.help))
             else:
-                found.append(click.Option(names, type=OptionValue(choice), default=default, help=option.help))
+                found.append(
+                    click.Option(names, type=OptionValue(choice), default=default, help=option.help)
+                )
         return found
 
 

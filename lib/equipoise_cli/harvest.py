@@ -1,19 +1,22 @@
 """Harvest conversations: hold the two-round protocol with a chat system, into a record that it can be gone on with.
 
-The first user turn asks for entities in a stated format. If the answer looks useful, the second asks for more; if it
-does not, the second asks to keep to the format; if it ends the conversation (a dialogue breakdown), there is no second
-turn.
+The first user turn asks for entities in a stated format. If the answer looks useful, the second
+asks for more; if it does not, the second asks to keep to the format; if it ends the conversation (a
+dialogue breakdown), there is no second turn.
 
 Any endpoint that speaks the OpenAI chat format will do. Every answered turn is one line of a record
-(`equipoise_studies.records`), after a first line with all settings; `equipoise_studies.recorded_conversations`
-reads it. Requests are put as patiently as `equipoise_studies.systems.endpoint` does.
+(`equipoise_studies.records`), after a first line with all settings;
+`equipoise_studies.recorded_conversations` reads it. Requests are put as patiently as
+`equipoise_studies.systems.endpoint` does.
 
-The protocol is that of gfrc, section 4.1 and Figure 1. There a person judged the answers and typed on a web page; here
-`judge_answer` applies written rules, and every conversation starts afresh, so that no earlier topic can leak into it.
+The protocol is that of gfrc, section 4.1 and Figure 1. There a person judged the answers and typed
+on a web page; here `judge_answer` applies written rules, and every conversation starts afresh, so
+that no earlier topic can leak into it.
 
 References
 ----------
-gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. EVIA 2023, pp. 5-13.
+gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. EVIA
+2023, pp. 5-13.
 """
 
 from __future__ import annotations
@@ -35,7 +38,14 @@ from equipoise.options import Note, Parallel, Rounds, Session, Trials
 from equipoise.problems import Problems, shown
 from equipoise_studies import records
 from equipoise_studies.recorded_conversations import parse_record
-from equipoise_studies.systems.endpoint import Answer, Endpoint, EndpointError, Sampling, ask_patiently, connect
+from equipoise_studies.systems.endpoint import (
+    Answer,
+    Endpoint,
+    EndpointError,
+    Sampling,
+    ask_patiently,
+    connect,
+)
 from equipoise_studies.systems.keys import tells
 
 REFUSALS = (
@@ -63,8 +73,8 @@ class HarvestError(RuntimeError):
 class Topic:
     """What a conversation asks for: an id such as ``M002``, its type such as ``M``, and the request.
 
-    ``format`` is that of a line of the answer, such as ``movie title, IMDb URL``; ``site`` is what the host of a URL
-    must end with to count as requested, empty for any.
+    ``format`` is that of a line of the answer, such as ``movie title, IMDb URL``; ``site`` is what
+    the host of a URL must end with to count as requested, empty for any.
     """
 
     topic: str
@@ -78,8 +88,8 @@ class Topic:
 class Protocol:
     """The wording of the two rounds (gfrc, section 4.1), and how a useless answer shows that the system declines.
 
-    User turn 1, and user turn 2 after a useful and after a useless answer; ``{request}`` and ``{format}`` stand for the
-    topic's. ``refusals`` are regular expressions, case ignored.
+    User turn 1, and user turn 2 after a useful and after a useless answer; ``{request}`` and
+    ``{format}`` stand for the topic's. ``refusals`` are regular expressions, case ignored.
     """
 
     first: str = "{request}\nFormat: {format}"
@@ -97,8 +107,8 @@ class Protocol:
 class Judgement:
     """How an answer looks.
 
-    It is useful if at least one line names something and gives a URL as requested; a useless one that declines the
-    request, or is empty, is a breakdown of the dialogue.
+    It is useful if at least one line names something and gives a URL as requested; a useless one
+    that declines the request, or is empty, is a breakdown of the dialogue.
     """
 
     useful: bool
@@ -113,10 +123,11 @@ class Judgement:
 def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) -> Judgement:
     """Judge an answer by its form: does a line name an entity with its URL, does it decline.
 
-    Whether the entities are relevant, or the URLs right, is not looked at: that is for the nugget annotation. A site
-    of ``imdb.com`` accepts ``www.imdb.com``.
+    Whether the entities are relevant, or the URLs right, is not looked at: that is for the nugget
+    annotation. A site of ``imdb.com`` accepts ``www.imdb.com``.
 
-    gfrc, section 5: "o" gives some URLs as requested, "x" has no useful URLs or refuses; the author judged by eye.
+    gfrc, section 5: "o" gives some URLs as requested, "x" has no useful URLs or refuses; the author
+    judged by eye.
 
     Examples
     --------
@@ -127,7 +138,9 @@ def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) 
     """
     for line in text.splitlines():
         hosts = [match[1].lower().rstrip(".,:;") for match in _URL.finditer(line)]
-        asked = any(not site or host == site.lower() or host.endswith("." + site.lower()) for host in hosts)
+        asked = any(
+            not site or host == site.lower() or host.endswith("." + site.lower()) for host in hosts
+        )
         if asked and _WORDS.search(_URL.sub(" ", line)):
             return Judgement(useful=True, breakdown=False)
     plain = text.replace("’", "'")
@@ -141,8 +154,16 @@ def read_topics(path: str | Path) -> list[Topic]:
     for column in ("topic", "type", "request", "format"):
         for topic in table.loc[table[column].str.strip() == "", "topic"]:
             problems.add(path, None, column, f"an empty field for topic {topic!r}", "some text")
-    for topic in table.loc[[topic.strip() != "" and not is_word(topic) for topic in table["topic"]], "topic"]:
-        problems.add(path, None, "topic", shown(topic), "one word of letters that can be seen, as a transcript has it")
+    for topic in table.loc[
+        [topic.strip() != "" and not is_word(topic) for topic in table["topic"]], "topic"
+    ]:
+        problems.add(
+            path,
+            None,
+            "topic",
+            shown(topic),
+            "one word of letters that can be seen, as a transcript has it",
+        )
     for topic in table.loc[table["topic"].duplicated(), "topic"]:
         problems.add(path, None, "topic", f"{topic!r} again", "each topic once")
     problems.refuse()
@@ -168,7 +189,9 @@ class _Harvest:
 
     def session(self, held: Sequence[tuple[int, int]]) -> None:
         """Hold conversations, each a trial and the number of a topic, one behind the other in one session."""
-        messages = [{"role": "system", "content": self.sampling.system}] if self.sampling.system else []
+        messages = (
+            [{"role": "system", "content": self.sampling.system}] if self.sampling.system else []
+        )
         for trial, number in held:
             turn, mark = 1, ""
             try:
@@ -179,11 +202,15 @@ class _Harvest:
                     turn, mark = turn + 1, line["outcome"]
             except EndpointError as error:
                 with self.lock:
-                    self.failures.append(f"topic {self.topics[number].topic}, trial {trial}, turn {turn}: {error}")
+                    self.failures.append(
+                        f"topic {self.topics[number].topic}, trial {trial}, turn {turn}: {error}"
+                    )
                     self.in_a_row += 1
                 return
 
-    def _turn(self, trial: int, number: int, turn: int, mark: str, messages: list[dict[str, str]]) -> dict[str, Any]:
+    def _turn(
+        self, trial: int, number: int, turn: int, mark: str, messages: list[dict[str, str]]
+    ) -> dict[str, Any]:
         """One round, asked now or recorded before; it is added to the messages."""
         topic, place = self.topics[number], len(self.topics) * (trial - 1) + number
         user = self.protocol.user_turn(topic, mark)
@@ -194,9 +221,21 @@ class _Harvest:
             own = replace(self.sampling, seed=self.sampling.seed + self.rounds * place + turn - 1)
             answer, mishaps = self.ask(own, messages)
             judgement = judge_answer(answer.text, topic.site, self.protocol.refusals)
-            line = {"record": "turn", "trial": trial, "topic": topic.topic, "turn": turn, "user": user}
-            line |= {"system": answer.text, "outcome": judgement.mark, "breakdown": judgement.breakdown}
-            line |= {name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")}
+            line = {
+                "record": "turn",
+                "trial": trial,
+                "topic": topic.topic,
+                "turn": turn,
+                "user": user,
+            }
+            line |= {
+                "system": answer.text,
+                "outcome": judgement.mark,
+                "breakdown": judgement.breakdown,
+            }
+            line |= {
+                name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")
+            }
             line |= {"seed": own.seed, "mishaps": mishaps, **answer.tokens}
             with self.lock:
                 records.append(self.record, line)
@@ -225,28 +264,55 @@ def harvest(
 ) -> int:
     """Hold a conversation of so many rounds about every topic, in the topics' order, and that as often as trials.
 
-    What the record holds already is not asked again. The answer in turn u to topic number i (from 0) in trial t (from
-    1) has the seed ``sampling.seed + rounds (len(topics) (t - 1) + i) + u - 1``. ``note``: a remark kept with the
-    settings, for example the sha256 of a local model or the day of a web service. ``give_up``: after so many failed
-    sessions in a row nothing more is asked. ``progress``: wraps the iterator over the sessions, for a progress bar.
-    ``sleep``: waits so many seconds. Returns: how many turns were asked now.
+    What the record holds already is not asked again. The answer in turn u to topic number i (from
+    0) in trial t (from 1) has the seed ``sampling.seed + rounds (len(topics) (t - 1) + i) + u -
+    1``. ``note``: a remark kept with the settings, for example the sha256 of a local model or the
+    day of a web service. ``give_up``: after so many failed sessions in a row nothing more is asked.
+    ``progress``: wraps the iterator over the sessions, for a progress bar. ``sleep``: waits so many
+    seconds. Returns: how many turns were asked now.
 
-    gfrc, section 4: the topics in their order, then all of them again, so that order and trial are not confounded.
+    gfrc, section 4: the topics in their order, then all of them again, so that order and trial are
+    not confounded.
     """
     sampling, protocol = sampling or Sampling(), protocol or Protocol()
-    if not topics or len({topic.topic for topic in topics}) < len(topics) or min(trials, rounds, parallel) < 1:
-        raise ValueError("a harvest needs at least one trial, one round and one topic, and no topic twice")
+    if (
+        not topics
+        or len({topic.topic for topic in topics}) < len(topics)
+        or min(trials, rounds, parallel) < 1
+    ):
+        raise ValueError(
+            "a harvest needs at least one trial, one round and one topic, and no topic twice"
+        )
     if strange := [topic.topic for topic in topics if not is_word(topic.topic)]:
-        raise ValueError(f"the id of a topic is one word of letters that can be seen; found {shown(strange[0])}")
-    settings: dict[str, Any] = {"record": "settings", "endpoint": endpoint.url, "model": endpoint.model, "note": note}
-    settings |= {"sampling": asdict(sampling), "protocol": asdict(protocol), "topics": [asdict(t) for t in topics]}
+        raise ValueError(
+            f"the id of a topic is one word of letters that can be seen; found {shown(strange[0])}"
+        )
+    settings: dict[str, Any] = {
+        "record": "settings",
+        "endpoint": endpoint.url,
+        "model": endpoint.model,
+        "note": note,
+    }
+    settings |= {
+        "sampling": asdict(sampling),
+        "protocol": asdict(protocol),
+        "topics": [asdict(t) for t in topics],
+    }
     settings |= {"rounds": rounds, "session": session}
     if tells(endpoint.key, stated := json.dumps(settings, ensure_ascii=False)):
         raise ValueError("the settings of this harvest have the key in them, and would be recorded")
     if re.search("[\ud800-\udfff]", stated):
-        raise ValueError("the settings of this harvest have half a surrogate pair in them, which no server can be sent")
-    all_of_trials = [[(trial, number) for number in range(len(topics))] for trial in range(1, trials + 1)]
-    sessions = all_of_trials if session == "trial" else [[held] for trial in all_of_trials for held in trial]
+        raise ValueError(
+            "the settings of this harvest have half a surrogate pair in them, which no server can be sent"
+        )
+    all_of_trials = [
+        [(trial, number) for number in range(len(topics))] for trial in range(1, trials + 1)
+    ]
+    sessions = (
+        all_of_trials
+        if session == "trial"
+        else [[held] for trial in all_of_trials for held in trial]
+    )
     with connect() as client, records.held(record), ExitStack() as last:
         lines = records.resume(record, settings, parse_record)
         harvested = _Harvest(
@@ -261,13 +327,21 @@ def harvest(
         )
         pool = ThreadPoolExecutor(parallel)
         last.callback(pool.shutdown, cancel_futures=True)
-        ended = map(harvested.session, sessions) if parallel == 1 else pool.map(harvested.session, sessions)
+        ended = (
+            map(harvested.session, sessions)
+            if parallel == 1
+            else pool.map(harvested.session, sessions)
+        )
         for _ in zip(progress(sessions), ended, strict=False):
             if harvested.in_a_row >= give_up:
                 break
     if failures := harvested.failures:
         given_up = harvested.in_a_row >= give_up
-        end = "Given up after failures in a row." if given_up else "All other conversations are complete."
+        end = (
+            "Given up after failures in a row."
+            if given_up
+            else "All other conversations are complete."
+        )
         listed = "\n  ".join([f"{len(failures)} conversations lack an answer:", *failures])
         raise HarvestError(f"{listed}\n{end} Harvest again into {record}.")
     return harvested.asked

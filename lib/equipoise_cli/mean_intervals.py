@@ -16,15 +16,24 @@ def with_mean_intervals(
 ) -> pd.DataFrame:
     """The scores with columns ``low, high``: the interval of each mean over topics, whose rows have an empty topic.
 
-    ``scores``: columns ``run, topic, attribute, measure, value``; a mean that is not there is added. For all measures
-    the same topics are drawn. NaN for a topic, and for a mean of fewer than two or of an undefined one.
+    ``scores``: columns ``run, topic, attribute, measure, value``; a mean that is not there is
+    added. For all measures the same topics are drawn. NaN for a topic, and for a mean of fewer than
+    two or of an undefined one.
     """
-    from equipoise.statistics.intervals import bootstrap_intervals  # with SciPy, which other scores do without
+    from equipoise.statistics.intervals import (
+        bootstrap_intervals,
+    )  # with SciPy, which other scores do without
 
     each = dict(iter(scores[scores["topic"] != ""].groupby(_KEYS, sort=False)["value"]))
-    made = pd.DataFrame([*each], columns=_KEYS).assign(topic="", mean=[one.mean(skipna=False) for one in each.values()])
-    made[["low", "high"]] = bootstrap_intervals([*each.values()], seed, level=level, resamples=resamples)
+    made = pd.DataFrame([*each], columns=_KEYS).assign(
+        topic="", mean=[one.mean(skipna=False) for one in each.values()]
+    )
+    made[["low", "high"]] = bootstrap_intervals(
+        [*each.values()], seed, level=level, resamples=resamples
+    )
     whole = scores.merge(made, how="left", on=[*_KEYS, "topic"]).drop(columns="mean")
     places = pd.MultiIndex.from_frame(made[[*_KEYS, "topic"]])
-    added = made[~places.isin(pd.MultiIndex.from_frame(scores[[*_KEYS, "topic"]]))].rename(columns={"mean": "value"})
+    added = made[~places.isin(pd.MultiIndex.from_frame(scores[[*_KEYS, "topic"]]))].rename(
+        columns={"mean": "value"}
+    )
     return pd.concat([whole, added], ignore_index=True) if len(added) else whole

@@ -1,7 +1,8 @@
 """What an utterance depends on, from a file: its class, or the utterances it needs; classes proposed by a rule.
 
-A file of classes is CSV with the columns query and class (SE, FT or PT), and optionally text and by, which says whose
-the class is; one of dependencies has query and depends_on, a line for each dependency.
+A file of classes is CSV with the columns query and class (SE, FT or PT), and optionally text and
+by, which says whose the class is; one of dependencies has query and depends_on, a line for each
+dependency.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ _BACK, _EMPTY = frozenset(_BACK_WORDS.split()), frozenset(_EMPTY_WORDS.split())
 def propose_classes(utterances: pd.DataFrame) -> pd.DataFrame:
     """Propose the class of every utterance by a rule, to be corrected: columns query, text, class, by.
 
-    The first utterance is SE, and so is one with two words of content or more and neither a word that points back (it,
-    these, ...) nor a definite article. Another one is FT, or PT where an SE stands between it and the first utterance.
-    With the classes that people gave in CAsT 2019 the rule agrees on 69 % of the utterances (Cohen's kappa 0.53).
+    The first utterance is SE, and so is one with two words of content or more and neither a word
+    that points back (it, these, ...) nor a definite article. Another one is FT, or PT where an SE
+    stands between it and the first utterance. With the classes that people gave in CAsT 2019 the
+    rule agrees on 69 % of the utterances (Cohen's kappa 0.53).
 
     ``utterances``: columns query, topic, turn, text.
     """
@@ -49,7 +51,9 @@ def propose_classes(utterances: pd.DataFrame) -> pd.DataFrame:
     return table.assign(by=RULE).reindex(utterances.index)[["query", "text", "class", "by"]]
 
 
-def _checked(path: str | Path, columns: list[str], optional: list[str], known: Collection[str]) -> Source:
+def _checked(
+    path: str | Path, columns: list[str], optional: list[str], known: Collection[str]
+) -> Source:
     """A table whose first column, and depends_on, hold queries that are known."""
     source = read_source(path)
     source.check_header(columns, optional)
@@ -65,19 +69,26 @@ def read_classes(
 ) -> pd.DataFrame:
     """Read the class of every utterance: columns query, class, by ("" where the file does not say).
 
-    ``known``: queries that the file may name. ``needed``: those that it must. ``firsts``: those that must be SE.
+    ``known``: queries that the file may name. ``needed``: those that it must. ``firsts``: those
+    that must be SE.
     """
     source = _checked(path, ["query", "class"], ["text", "by"], known)
     table = source.columns
     wrong = table.index[~table["class"].isin(CLASSES)]
     source.report(wrong, "class", cells(table["class"]), f"one of {', '.join(CLASSES)}")
     late = table.index[table["query"].isin(list(firsts)) & table["class"].isin(["FT", "PT"])]
-    source.report(late, "class", cells(table["class"]), "SE, self-explanatory: it is the first of its topic")
+    source.report(
+        late, "class", cells(table["class"]), "SE, self-explanatory: it is the first of its topic"
+    )
     repeated = table.index[table.duplicated("query")]
-    source.report(repeated, "query", lambda row: f"{table['query'][row]} again", "each utterance once")
+    source.report(
+        repeated, "query", lambda row: f"{table['query'][row]} again", "each utterance once"
+    )
     there = set(table["query"])
     if missing := [query for query in needed if query not in there]:
-        source.problems.add(path, None, None, f"no class for {listed(missing)}", "one for every utterance")
+        source.problems.add(
+            path, None, None, f"no class for {listed(missing)}", "one for every utterance"
+        )
     source.problems.refuse()
     return table.assign(by=table.get("by", ""))[["query", "class", "by"]].astype("str")
 

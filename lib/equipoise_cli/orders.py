@@ -28,8 +28,13 @@ def _kept(utterances: Any, qrels: Any) -> Any:
     judged = utterances["query"].isin(qrels["topic"])
     topics = utterances.loc[judged, "topic"]
     if topics.empty:
-        raise click.UsageError("no utterance of the topics has a judgement: other topics, or other qrels?")
-    click.echo(f"{judged.sum()} of {len(utterances)} utterances are judged, in {topics.nunique()} topics", err=True)
+        raise click.UsageError(
+            "no utterance of the topics has a judgement: other topics, or other qrels?"
+        )
+    click.echo(
+        f"{judged.sum()} of {len(utterances)} utterances are judged, in {topics.nunique()} topics",
+        err=True,
+    )
     return utterances[judged | (~utterances.duplicated("topic") & utterances["topic"].isin(topics))]
 
 
@@ -38,18 +43,34 @@ def _kept(utterances: Any, qrels: Any) -> Any:
     declared=[Declared(f"{PERMUTED}.permute")],
     epilog=samples("--topics of a track", "--classes", "--dependencies", "--qrels of utterances"),
 )
-@click.option("--topics", required=True, type=FILE, help="CAsT or iKAT JSON, or lines of id, tab and utterance.")
-@click.option("--classes", type=FILE, help="Class of every utterance, CSV: query,class.  [proposed by a rule]")
-@click.option("--dependencies", type=FILE, help="What each utterance needs before it, CSV: query,depends_on.")
-@click.option("--qrels", type=FILE, help="Keep the judged utterances, as the study does, and the first of each topic.")
+@click.option(
+    "--topics",
+    required=True,
+    type=FILE,
+    help="CAsT or iKAT JSON, or lines of id, tab and utterance.",
+)
+@click.option(
+    "--classes", type=FILE, help="Class of every utterance, CSV: query,class.  [proposed by a rule]"
+)
+@click.option(
+    "--dependencies", type=FILE, help="What each utterance needs before it, CSV: query,depends_on."
+)
+@click.option(
+    "--qrels",
+    type=FILE,
+    help="Keep the judged utterances, as the study does, and the first of each topic.",
+)
 @click.option("-o", "--output", required=True, type=FILE, help="Folder to make.")
-def permute(topics: Path, classes: Any, dependencies: Any, qrels: Any, output: Path, **options: Any) -> None:
+def permute(
+    topics: Path, classes: Any, dependencies: Any, qrels: Any, output: Path, **options: Any
+) -> None:
     """Write the conversations of TOPICS in many valid orders, with an id for each distinct input of a system.
 
-    The first utterance stays first. With classes (SE, FT, PT) what follows an utterance stays behind it, in any order;
-    with dependencies an utterance may stand anywhere behind all it needs. Run the system once for each line of
-    inputs.jsonl, or on the topics file: its ids are the topics of the run that `equipoise score orders` reads.
-    Without either, classes.csv in the folder holds the proposals of a rule: correct it, and give it with --classes.
+    The first utterance stays first. With classes (SE, FT, PT) what follows an utterance stays
+    behind it, in any order; with dependencies an utterance may stand anywhere behind all it needs.
+    Run the system once for each line of inputs.jsonl, or on the topics file: its ids are the topics
+    of the run that `equipoise score orders` reads. Without either, classes.csv in the folder holds
+    the proposals of a rule: correct it, and give it with --classes.
     """
     refuse_outputs({"-o": (output, FOLDER)}, [topics, classes, dependencies, qrels])
     if classes is not None and dependencies is not None:
@@ -63,7 +84,10 @@ def permute(topics: Path, classes: Any, dependencies: Any, qrels: Any, output: P
     from equipoise_cli import order_labels as labels
     from equipoise_cli import permuted_orders as permuted
 
-    reads: list[Any] = [partial(read_topics, topics), *([partial(read_qrels, qrels)] if qrels else [])]
+    reads: list[Any] = [
+        partial(read_topics, topics),
+        *([partial(read_qrels, qrels)] if qrels else []),
+    ]
     found, *judged = together(reads)
     kept = _kept(found.utterances, judged[0]) if judged else found.utterances
     if dependencies is not None:
@@ -75,17 +99,31 @@ def permute(topics: Path, classes: Any, dependencies: Any, qrels: Any, output: P
             given = labels.propose_classes(found.utterances)
         else:
             firsts = kept.loc[~kept.duplicated("topic"), "query"]
-            given = labels.read_classes(classes, found.utterances["query"].tolist(), kept["query"].tolist(), firsts)
+            given = labels.read_classes(
+                classes, found.utterances["query"].tolist(), kept["query"].tolist(), firsts
+            )
         used = kept[["query", "text"]].merge(given[["query", "class", "by"]], on="query")
         made = conversations(kept.merge(used[["query", "class"]], on="query"))
         if proposals := int((used["by"] == labels.RULE).sum()):
             told = f"{proposals} of {len(used)} classes are proposals of a rule"
-            click.echo(f"note: {told}: correct them in {output}/classes.csv, and give it with --classes", err=True)
+            click.echo(
+                f"note: {told}: correct them in {output}/classes.csv, and give it with --classes",
+                err=True,
+            )
     plan = permuted.permute(made, **options)
     inputs = sum(len(plan.inputs(one).row) for one in made)
-    orders, whole = sum(map(len, plan.orders.values())), sum(one.size for one in plan.orders.values())
-    told = f"{inputs} inputs to run, in place of {whole}" if plan.context == "history" else f"{inputs} inputs to run"
-    click.echo(f"{len(made)} conversations, {len(kept)} utterances, {orders} orders: {told}", err=True)
+    orders, whole = (
+        sum(map(len, plan.orders.values())),
+        sum(one.size for one in plan.orders.values()),
+    )
+    told = (
+        f"{inputs} inputs to run, in place of {whole}"
+        if plan.context == "history"
+        else f"{inputs} inputs to run"
+    )
+    click.echo(
+        f"{len(made)} conversations, {len(kept)} utterances, {orders} orders: {told}", err=True
+    )
     if orders == len(made):
         click.echo(f"note: {SCRIPTS_ALONE}", err=True)
     shown = partial(tqdm, unit="conversation", file=sys.stderr, disable=None)
@@ -104,7 +142,11 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
     from equipoise_compendium.plots.orders import preference_panels, spread_of_conversations
 
     use_style()
-    figures = {"figure-1": plt.figure(figsize=(max(6.0, tables["conversations"]["topic"].nunique() / 2), 4.2))}
+    figures = {
+        "figure-1": plt.figure(
+            figsize=(max(6.0, tables["conversations"]["topic"].nunique() / 2), 4.2)
+        )
+    }
     spread_of_conversations(figures["figure-1"].subplots(), tables["figure-1"], measure)
     if "figure-2" in tables:
         runs, rng = list(tables["table-2"]["run"]), np.random.default_rng(0)
@@ -121,14 +163,22 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
     epilog=samples("--run over inputs", "--qrels of utterances"),
 )
 @click.argument("folder", type=FILE)
-@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run over the inputs; repeatable.")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    type=FILE,
+    help="Run over the inputs; repeatable.",
+)
 @click.option("--qrels", required=True, type=FILE, help="Judgements of the utterances, TREC.")
 @click.option("-o", "--output", required=True, type=FILE, help="Folder to make.")
 def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: Any) -> None:
     """Tables 2 to 5 and Figures 1 and 2 of the permutations study, for runs over what `permute` wrote to FOLDER.
 
-    Beside the orders that were drawn, Tables 2 and 3 have all valid ones: exactly where a system sees no more than the
-    previous and the first utterance, or where every order was drawn; else the mean has an interval.
+    Beside the orders that were drawn, Tables 2 and 3 have all valid ones: exactly where a system
+    sees no more than the previous and the first utterance, or where every order was drawn; else the
+    mean has an interval.
     """
     refuse_outputs({"-o": (output, FOLDER)}, [folder, *runs, qrels])
     import pandas as pd
@@ -141,7 +191,11 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
     from equipoise_cli.loaders.held_files import run_names
     from equipoise_compendium.writing import new_folder, write_csv
 
-    reads: list[Any] = [partial(permuted.read_permuted, folder), partial(read_qrels, qrels), partial(run_names, runs)]
+    reads: list[Any] = [
+        partial(permuted.read_permuted, folder),
+        partial(read_qrels, qrels),
+        partial(run_names, runs),
+    ]
     plan, judgements, names = together(reads)
     if all(len(orders) < 2 for orders in plan.orders.values()):
         raise refused(folder, SCRIPTS_ALONE, "another order of one at least: permute")
@@ -150,7 +204,9 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
     def of(path: Path, name: str) -> Any:
         return scored.score_inputs(read_run(path, name), inputs, judgements, **options)
 
-    shown = tqdm(zip(runs, names, strict=True), total=len(names), unit="run", file=sys.stderr, disable=None)
+    shown = tqdm(
+        zip(runs, names, strict=True), total=len(names), unit="run", file=sys.stderr, disable=None
+    )
     with tells_what_was_seen(options["least_seen"]) as seen:
         inputs = scored.judged_inputs(plan, judgements)
         values = pd.concat(together(partial(of, *one) for one in shown), axis=1, keys=names)

@@ -78,7 +78,11 @@ def _unfit(path: Path, kind: Kind, force: bool) -> tuple[str, str] | None:
         empty = not found.st_size
         other = stat.S_ISREG(found.st_mode) and not (empty or force or kind.known(real))
     except FileNotFoundError:
-        return None if real.parent.is_dir() or kind in (ANY, FOLDER) else ("no folder to write into", str(real.parent))
+        return (
+            None
+            if real.parent.is_dir() or kind in (ANY, FOLDER)
+            else ("no folder to write into", str(real.parent))
+        )
     except OSError as error:
         return str(error.strerror), wanted
     if stat.S_ISLNK(found.st_mode):
@@ -89,11 +93,18 @@ def _unfit(path: Path, kind: Kind, force: bool) -> tuple[str, str] | None:
         return "a device or a pipe", wanted
     if not found.st_mode & 0o222:
         return "a file that is protected from writing", wanted
-    return (f"a file that is no {kind.name}", "another name, or --force to write over it") if other else None
+    return (
+        (f"a file that is no {kind.name}", "another name, or --force to write over it")
+        if other
+        else None
+    )
 
 
 def refuse_outputs(
-    outputs: Mapping[str, tuple[Path | None, Kind]], inputs: Sequence[Path | str | None], *, force: bool = False
+    outputs: Mapping[str, tuple[Path | None, Kind]],
+    inputs: Sequence[Path | str | None],
+    *,
+    force: bool = False,
 ) -> None:
     """Refuse what would lose a file: an output, named by its option, that an input or another output is too, or unfit.
 
@@ -110,6 +121,8 @@ def refuse_outputs(
             problems.append(Problem(str(path), None, None, *unfit))
     for (option, (path, _)), (other, (second, _)) in combinations(given.items(), 2):
         if _same(path, second):
-            problems.append(Problem(str(path), None, None, f"both {option} and {other}", "a file for each"))
+            problems.append(
+                Problem(str(path), None, None, f"both {option} and {other}", "a file for each")
+            )
     if problems:
         raise InputError(problems)

@@ -1,14 +1,16 @@
 """Run tasks here or on a Dask cluster, and so score folders of files that would not fit into memory.
 
-A folder of Parquet holds a nugget table, a conversation being in one file only. Each file is read, checked, scored and
-written by itself, so memory stays bounded by the largest, whatever their number, and, since a score depends on its
-conversation alone, to the last bit, the result is the same wherever and in whatever order the files are scored. The
-output folder appears when everything is done; a task that a dying worker leaves behind is run again elsewhere.
+A folder of Parquet holds a nugget table, a conversation being in one file only. Each file is read,
+checked, scored and written by itself, so memory stays bounded by the largest, whatever their
+number, and, since a score depends on its conversation alone, to the last bit, the result is the
+same wherever and in whatever order the files are scored. The output folder appears when everything
+is done; a task that a dying worker leaves behind is run again elsewhere.
 
-Other folders hold nuggets as CSV or JSON Lines, or answers (JSON Lines or Parquet), of which the scores come back.
+Other folders hold nuggets as CSV or JSON Lines, or answers (JSON Lines or Parquet), of which the
+scores come back.
 
-A folder of documents is counted file by file: a worker holds some MB of text at a time, and what comes back, joined in
-the order of the files, are ids, lengths and counts of the terms.
+A folder of documents is counted file by file: a worker holds some MB of text at a time, and what
+comes back, joined in the order of the files, are ids, lengths and counts of the terms.
 """
 
 from __future__ import annotations
@@ -48,18 +50,25 @@ Scorer = Literal["gfrc", "gfrc2"]
 def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[Executor | None]:
     """An executor on the Dask scheduler at an address, such as ``tcp://127.0.0.1:8786``; None without an address.
 
-    The workers need this library, and the same files under the same paths. Notebooks want them ``single_threaded``.
+    The workers need this library, and the same files under the same paths. Notebooks want them
+    ``single_threaded``.
     """
     if address is None:
         yield None
         return
-    form = re.fullmatch(r"(?:tcp://)?(?:[\w.-]+|\[[\da-fA-F:]+\]):(\d{1,5})|inproc://[\w.]+/\d+/\d+", address)
+    form = re.fullmatch(
+        r"(?:tcp://)?(?:[\w.-]+|\[[\da-fA-F:]+\]):(\d{1,5})|inproc://[\w.]+/\d+/\d+", address
+    )
     if form is None or not 0 < int(form[1] or 1) < 2**16:
-        raise ValueError(f"a cluster's address is one such as tcp://127.0.0.1:8786, found {shown(address)}")
+        raise ValueError(
+            f"a cluster's address is one such as tcp://127.0.0.1:8786, found {shown(address)}"
+        )
     try:
         client = import_module("distributed").Client(address, timeout=10)
     except ModuleNotFoundError:
-        raise ValueError("a cluster needs Dask: install equipoise[cluster], or the package distributed") from None
+        raise ValueError(
+            "a cluster needs Dask: install equipoise[cluster], or the package distributed"
+        ) from None
     except (OSError, TimeoutError):
         raise ValueError(f"no Dask scheduler of a cluster answers at {address}") from None
     with client:
@@ -68,14 +77,17 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
             raise ValueError(f"the Dask scheduler at {address} has no workers")
         threads = max(worker["nthreads"] for worker in workers)
         if single_threaded and threads > 1:
-            raise ValueError(f"a worker has {threads} threads; notebooks need workers with one (--nthreads 1)")
+            raise ValueError(
+                f"a worker has {threads} threads; notebooks need workers with one (--nthreads 1)"
+            )
         yield client.get_executor(pure=False)
 
 
 def _in_worker(function: Callable[..., Any], *task: Any) -> Any:
     """Run a task in a worker that keeps memory for its next arrays.
 
-    Dask's workers give freed memory back at once, whence every array comes as new pages: twice the processor time.
+    Dask's workers give freed memory back at once, whence every array comes as new pages: twice the
+    processor time.
     """
     if "MALLOC_TRIM_THRESHOLD_" in os.environ:
         with suppress(AttributeError, OSError, TypeError):  # no C library of GNU
@@ -86,11 +98,15 @@ def _in_worker(function: Callable[..., Any], *task: Any) -> Any:
 
 
 def run_each(
-    function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Executor | None, unit: str
+    function: Callable[..., Any],
+    tasks: Sequence[tuple[Any, ...]],
+    executor: Executor | None,
+    unit: str,
 ) -> list[Any]:
     """Results of a function of a module for each task's arguments, in their order: in this process, or on an executor.
 
-    The problems of all inputs are raised together. A progress bar on standard error counts the ``unit``.
+    The problems of all inputs are raised together. A progress bar on standard error counts the
+    ``unit``.
     """
     bar: dict[str, Any] = {"total": len(tasks), "unit": unit, "file": sys.stderr, "disable": None}
     if executor is None:
@@ -105,7 +121,9 @@ def run_each(
 def _count_part(source: str, terms: Sequence[str], tokens: Any, held: Any) -> Any:
     """Counts of a file of documents, of those held if not of all."""
     from equipoise.loaders.documents import document_tables
-    from equipoise.measures.ranking_bias.terms import count_terms  # with SciPy, which other scores do without
+    from equipoise.measures.ranking_bias.terms import (
+        count_terms,
+    )  # with SciPy, which other scores do without
 
     tables = tqdm(document_tables(source), unit="chunk", file=sys.stderr, disable=None)
     kept = tables if held is None else (table[table["document"].isin(held)] for table in tables)
@@ -113,7 +131,11 @@ def _count_part(source: str, terms: Sequence[str], tokens: Any, held: Any) -> An
 
 
 def count_parts(
-    source: str | Path, terms: Sequence[str], tokens: Any, held: Any = None, executor: Executor | None = None
+    source: str | Path,
+    terms: Sequence[str],
+    tokens: Any,
+    held: Any = None,
+    executor: Executor | None = None,
 ) -> Any:
     """`count_terms` of a collection, a task for each file of a folder; ``held``: the documents to count, if not all."""
     from equipoise.loaders.documents import document_files
@@ -126,7 +148,9 @@ def count_parts(
     return joined(run_each(_count_part, tasks, executor, "file"))
 
 
-def _score_part(source: Path, target: Path, measure: Scorer, sets: Any, select: Any, options: Any) -> Any:
+def _score_part(
+    source: Path, target: Path, measure: Scorer, sets: Any, select: Any, options: Any
+) -> Any:
     """Score a file, and return a 64-bit hash for each of its conversations."""
     nuggets = read_nuggets(source, sets, select)
     score = getattr(import_module(f"equipoise.measures.{measure}"), measure)
@@ -147,13 +171,16 @@ def score_parts(
 ) -> int:
     """Score a folder of nugget tables into a new folder of the same layout, and count the conversations.
 
-    ``attributes`` are the sets that the files have columns for, ``select`` those of them to score (all of them),
-    ``options`` the keywords of the measure.
+    ``attributes`` are the sets that the files have columns for, ``select`` those of them to score
+    (all of them), ``options`` the keywords of the measure.
     """
     if measure not in get_args(Scorer):
         raise ValueError(f"no measure {measure!r}; there are {', '.join(get_args(Scorer))}")
     top, names = Path(source).absolute(), nugget_files(source)
-    made_of = {name: name if name.suffix.lower() == ".parquet" else name.with_name(_as_csv(name)) for name in names}
+    made_of = {
+        name: name if name.suffix.lower() == ".parquet" else name.with_name(_as_csv(name))
+        for name in names
+    }
     chosen = list(attributes) if select is None else list(select)
     with new_folder(output) as made:
         rest = measure, dict(attributes), chosen, dict(options or {})
@@ -186,7 +213,9 @@ def _count_styles(source: str, qrels: Any, authors: Any, style: str) -> Any:
         return style_counts(read_answer_files([source], qrels, authors), style)
 
 
-def _score_answers(source: str, qrels: Any, authors: Any, by: Sequence[str], style: str, options: Any) -> Any:
+def _score_answers(
+    source: str, qrels: Any, authors: Any, by: Sequence[str], style: str, options: Any
+) -> Any:
     """The scores of each answer of a file."""
     from equipoise.measures.attribution.scores import scored_answers
     from equipoise_cli.loaders.rag_answers import read_answer_files
@@ -208,7 +237,9 @@ def score_answers(
     from equipoise_cli.loaders.rag_answers import answer_files
 
     files = [f"{mode}={path}" for mode, path in answer_files(sources)]
-    counts = run_each(_count_styles, [(file, qrels, authors, style) for file in files], executor, "file")
+    counts = run_each(
+        _count_styles, [(file, qrels, authors, style) for file in files], executor, "file"
+    )
     rest = qrels, authors, tuple(by), style_of(counts, style), dict(options)
     return run_each(_score_answers, [(file, *rest) for file in files], executor, "file")
 
@@ -220,5 +251,11 @@ def _refuse_shared(files: Sequence[Path], conversations: Sequence[NDArray[np.uin
     shared = every[1:][every[1:] == every[:-1]]
     for file, own in zip(files, conversations, strict=True) if len(shared) else ():
         if count := int(np.isin(own, shared).sum()):
-            problems.add(file, None, None, f"{count} conversations that another file has too", "each in one file")
+            problems.add(
+                file,
+                None,
+                None,
+                f"{count} conversations that another file has too",
+                "each in one file",
+            )
     problems.refuse()

@@ -1,12 +1,13 @@
 """Permuted conversations for anyone's system: the distinct inputs it is run on, and a folder that holds them.
 
-An *input* is an utterance with what a system sees before it, its context. A system is run once for each; an order is
-then a list of inputs, and its scores are looked up.
+An *input* is an utterance with what a system sees before it, its context. A system is run once for
+each; an order is then a list of inputs, and its scores are looked up.
 
-The folder has ``inputs.jsonl``, a line for each input: id, topic, query, utterance, and context, a list of earlier
-utterances with their queries, in the order in which they were uttered; ``topics.json`` or ``topics.tsv``, conversations
-in the form of the file that came in, for a system that reads one: the ranking of turn 5 of the topic 31-2 is that of
-the input 31-2_5; ``orders.csv``, which input stands where; the classes or dependencies; and ``settings.json``.
+The folder has ``inputs.jsonl``, a line for each input: id, topic, query, utterance, and context, a
+list of earlier utterances with their queries, in the order in which they were uttered;
+``topics.json`` or ``topics.tsv``, conversations in the form of the file that came in, for a system
+that reads one: the ranking of turn 5 of the topic 31-2 is that of the input 31-2_5; ``orders.csv``,
+which input stands where; the classes or dependencies; and ``settings.json``.
 """
 
 from __future__ import annotations
@@ -27,24 +28,35 @@ from equipoise.files import cells, read_json, read_source
 from equipoise.loaders.topics import Topics
 from equipoise.measures.orders import SCRIPT
 from equipoise.options import Context, DrawnOrders, Seed
-from equipoise.orders.conversations import Conversation, conversations, sampled_orders, with_dependencies
+from equipoise.orders.conversations import (
+    Conversation,
+    conversations,
+    sampled_orders,
+    with_dependencies,
+)
 from equipoise.orders.structures import Orders
 from equipoise.problems import Problems, refused, shown, together
 from equipoise_cli.order_labels import read_classes, read_dependencies
 from equipoise_compendium.writing import new_folder, write_csv
 
 Places = NDArray[np.intp]
-_CLASSES, _DEPENDENCIES, _ORDERS, _SETTINGS = "classes.csv", "dependencies.csv", "orders.csv", "settings.json"
+_CLASSES, _DEPENDENCIES, _ORDERS, _SETTINGS = (
+    "classes.csv",
+    "dependencies.csv",
+    "orders.csv",
+    "settings.json",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """The distinct inputs of one conversation.
 
-    Each is what one line begins with: ``row`` (shaped (inputs,)) is the line, ``length`` how much of it; an input's id
-    is topic-row_length. ``of_orders`` (shaped (orders, n)): the input at each position of each order. ``after`` (shaped
-    (n + 1, n)): the input of each utterance by the one directly before it, in the last row of that which comes first;
-    -1 where they never meet; None where an input depends on more of the order than that.
+    Each is what one line begins with: ``row`` (shaped (inputs,)) is the line, ``length`` how much
+    of it; an input's id is topic-row_length. ``of_orders`` (shaped (orders, n)): the input at each
+    position of each order. ``after`` (shaped (n + 1, n)): the input of each utterance by the one
+    directly before it, in the last row of that which comes first; -1 where they never meet; None
+    where an input depends on more of the order than that.
     """
 
     topic: str
@@ -57,12 +69,17 @@ class Inputs:
     @property
     def ids(self) -> list[str]:
         """Of every input."""
-        return [f"{self.topic}-{row}_{length}" for row, length in zip(self.row, self.length, strict=True)]
+        return [
+            f"{self.topic}-{row}_{length}"
+            for row, length in zip(self.row, self.length, strict=True)
+        ]
 
     @property
     def asked(self) -> list[int]:
         """The utterance of every input: the last one."""
-        return [self.lines[row][length - 1] for row, length in zip(self.row, self.length, strict=True)]
+        return [
+            self.lines[row][length - 1] for row, length in zip(self.row, self.length, strict=True)
+        ]
 
     @classmethod
     def of(cls, one: Conversation, orders: Orders, context: Context) -> Inputs:
@@ -118,7 +135,11 @@ class Permuted:
 
 @checked
 def permute(
-    made: Sequence[Conversation], *, orders: DrawnOrders = 100, context: Context = "history", seed: Seed = 0
+    made: Sequence[Conversation],
+    *,
+    orders: DrawnOrders = 100,
+    context: Context = "history",
+    seed: Seed = 0,
 ) -> Permuted:
     """Draw different valid orders of every conversation, for a system that sees a context of each utterance."""
     return Permuted(made, sampled_orders(made, orders, seed), context)
@@ -135,38 +156,61 @@ def write_permuted(
     is_json = topics.ending == ".json"
     with new_folder(folder) as made:
         names = "inputs.jsonl", f"topics{topics.ending}", _ORDERS
-        inputs_file, topics_file, orders_file = ((made / name).open("w", encoding="utf-8") for name in names)
+        inputs_file, topics_file, orders_file = (
+            (made / name).open("w", encoding="utf-8") for name in names
+        )
         with inputs_file, topics_file, orders_file:
             orders_file.write("topic,permutation,position,query,id\n")
             for number, one in enumerate(progress(permuted.conversations)):
                 inputs = permuted.inputs(one)
-                said = [{"query": query, "utterance": text} for query, text in zip(one.queries, one.texts, strict=True)]
+                said = [
+                    {"query": query, "utterance": text}
+                    for query, text in zip(one.queries, one.texts, strict=True)
+                ]
                 for name, row, length in zip(inputs.ids, inputs.row, inputs.length, strict=True):
                     *before, last = inputs.lines[row][:length]
-                    line = {"id": name, "topic": one.topic, **said[last], "context": [said[u] for u in before]}
+                    line = {
+                        "id": name,
+                        "topic": one.topic,
+                        **said[last],
+                        "context": [said[u] for u in before],
+                    }
                     inputs_file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 for row, line_of in enumerate(inputs.lines):
-                    queries, texts = zip(*((one.queries[u], one.texts[u]) for u in line_of), strict=True)
+                    queries, texts = zip(
+                        *((one.queries[u], one.texts[u]) for u in line_of), strict=True
+                    )
                     if is_json:
                         topics_file.write(",\n" if number or row else "[\n")
                     topics_file.write(topics.conversation(f"{one.topic}-{row}", queries, texts))
-                write_csv(_orders_table(one, permuted.orders[one.topic], inputs), orders_file, header=False)
+                write_csv(
+                    _orders_table(one, permuted.orders[one.topic], inputs),
+                    orders_file,
+                    header=False,
+                )
             topics_file.write("\n]\n" if is_json else "")
         write_csv(labels, made / (_CLASSES if "class" in labels else _DEPENDENCIES))
-        (made / _SETTINGS).write_text(json.dumps({"context": permuted.context}) + "\n", encoding="utf-8")
+        (made / _SETTINGS).write_text(
+            json.dumps({"context": permuted.context}) + "\n", encoding="utf-8"
+        )
 
 
 def _orders_table(one: Conversation, orders: Orders, inputs: Inputs) -> pd.DataFrame:
     permutation, position = np.indices(orders.shape).reshape(2, -1)
     columns = {"topic": one.topic, "permutation": permutation, "position": position + 1}
-    queries, ids = np.array(one.queries, dtype=object)[orders], np.array(inputs.ids, dtype=object)[inputs.of_orders]
+    queries, ids = (
+        np.array(one.queries, dtype=object)[orders],
+        np.array(inputs.ids, dtype=object)[inputs.of_orders],
+    )
     return pd.DataFrame({**columns, "query": queries.ravel(), "id": ids.ravel()})
 
 
 def _read_context(path: Path) -> Context:
     context = read_json(path, dict, "a JSON object").get("context")
     if context not in choices_of(Context):
-        raise refused(path, f"the context {shown(context)}", f"one of {', '.join(choices_of(Context))}")
+        raise refused(
+            path, f"the context {shown(context)}", f"one of {', '.join(choices_of(Context))}"
+        )
     found: Context = context
     return found
 
@@ -188,21 +232,31 @@ def _read_orders(path: Path) -> pd.DataFrame:
         whole = np.array_equal(part[["permutation", "position"]].to_numpy().T, wanted)
         if not whole or part.duplicated(["permutation", "query"]).any():
             found = f"orders of topic {topic} that are not whole"
-            source.problems.add(path, None, None, found, "every utterance once in each, permutations from 0")
+            source.problems.add(
+                path, None, None, found, "every utterance once in each, permutations from 0"
+            )
     source.problems.refuse()
     return table
 
 
 def read_permuted(folder: Path) -> Permuted:
     """Read the folder again: conversations (without their texts), orders and context."""
-    context, table = together([partial(_read_context, folder / _SETTINGS), partial(_read_orders, folder / _ORDERS)])
-    script = table[table["permutation"] == SCRIPT].rename(columns={"position": "turn"}).assign(text="")
+    context, table = together(
+        [partial(_read_context, folder / _SETTINGS), partial(_read_orders, folder / _ORDERS)]
+    )
+    script = (
+        table[table["permutation"] == SCRIPT].rename(columns={"position": "turn"}).assign(text="")
+    )
     topic_of = script.set_index("query")["topic"]
     labels = folder / (_DEPENDENCIES if (folder / _DEPENDENCIES).exists() else _CLASSES)
     if labels.name == _CLASSES:
-        made = conversations(script.merge(read_classes(labels, topic_of.index, topic_of.index), on="query"))
+        made = conversations(
+            script.merge(read_classes(labels, topic_of.index, topic_of.index), on="query")
+        )
     else:
-        made = with_dependencies(conversations(script.assign(**{"class": "SE"})), read_dependencies(labels, topic_of))
+        made = with_dependencies(
+            conversations(script.assign(**{"class": "SE"})), read_dependencies(labels, topic_of)
+        )
     permuted = Permuted(made, {}, context)
     problems = Problems()
     for one in made:
@@ -212,9 +266,17 @@ def read_permuted(folder: Path) -> Permuted:
         permuted.orders[one.topic] = orders
         if not one.structure.is_valid(orders).all():
             found = f"orders of topic {one.topic} that are not valid by {labels.name}"
-            problems.add(folder / _ORDERS, None, None, found, "the orders that were drawn with it: permute again")
+            problems.add(
+                folder / _ORDERS,
+                None,
+                None,
+                found,
+                "the orders that were drawn with it: permute again",
+            )
         elif not np.array_equal(_orders_table(one, orders, permuted.inputs(one))["id"], part["id"]):
             found = f"other ids of topic {one.topic} than those of its inputs"
-            problems.add(folder / _ORDERS, None, "id", found, "the file as it was written: permute again")
+            problems.add(
+                folder / _ORDERS, None, "id", found, "the file as it was written: permute again"
+            )
     problems.refuse()
     return permuted

@@ -16,17 +16,39 @@ from equipoise_cli.shared import fail, named
 
 @click.command()
 @click.argument("notebooks", nargs=-1)
-@click.option("-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
-@click.option("--profile", type=click.Choice(["full", "smoke"]), default="full", help="smoke: small, to see it run.")
-@click.option("--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]")
-@click.option("--strict", is_flag=True, help="Fail where data cannot be reached, instead of keeping the report.")
+@click.option(
+    "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="Set a parameter."
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["full", "smoke"]),
+    default="full",
+    help="smoke: small, to see it run.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]"
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail where data cannot be reached, instead of keeping the report.",
+)
 @click.option("--force", is_flag=True, help="Run what is up to date too.")
-@click.option("--mark-kept", is_flag=True, help="Say in the ledger, too, what is kept for want of its data.")
-@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to run the notebooks on; one thread a worker.")
-def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **how: Any) -> None:
+@click.option(
+    "--mark-kept", is_flag=True, help="Say in the ledger, too, what is kept for want of its data."
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Dask scheduler to run the notebooks on; one thread a worker.",
+)
+def build(
+    notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **how: Any
+) -> None:
     """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
 
-    With a parameter other than its default, or the smoke profile, a report goes to reports/variants, with a page.
+    With a parameter other than its default, or the smoke profile, a report goes to
+    reports/variants, with a page.
     """
     from equipoise_cli.parquet_folders import cluster as connect
     from equipoise_compendium import build as builder
@@ -38,11 +60,20 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str 
     with connect(cluster, single_threaded=True) as executor:
         outcomes = builder.build(names, given, executor=executor, **how)
     for outcome in outcomes:
-        click.echo(f"{outcome.state:>6}  {outcome.notebook}" + (f"  {outcome.message}" if outcome.message else ""))
+        click.echo(
+            f"{outcome.state:>6}  {outcome.notebook}"
+            + (f"  {outcome.message}" if outcome.message else "")
+        )
     failed = sum(outcome.state == "failed" for outcome in outcomes)
-    faults = [f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand."] if failed else []
+    faults = (
+        [f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand."]
+        if failed
+        else []
+    )
     try:
-        for variant in [Path(outcome.message) for outcome in outcomes if outcome.state in ("built", "fresh")]:
+        for variant in [
+            Path(outcome.message) for outcome in outcomes if outcome.state in ("built", "fresh")
+        ]:
             if variant.parts:
                 page = pages.variant(project.root() / variant)
                 click.echo(f" built  its page: {page.relative_to(project.root())}")
@@ -61,7 +92,9 @@ def list_notebooks() -> None:
     for row in builder.listing().itertuples():
         click.echo(f"{row.notebook}\n  {row.title}")
         for parameter in row.parameters:
-            click.echo(f"    -p {parameter.name}={parameter.default!r}  ({parameter.type})  {parameter.help}")
+            click.echo(
+                f"    -p {parameter.name}={parameter.default!r}  ({parameter.type})  {parameter.help}"
+            )
         click.echo(f"  makes {', '.join(row.artefacts) or 'no table or figure of a paper'}\n")
 
 
@@ -76,8 +109,12 @@ def check() -> None:
 
 
 @click.command()
-@click.option("--serve", is_flag=True, help="Serve it on 127.0.0.1 until interrupted, instead of making it.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one.")
+@click.option(
+    "--serve", is_flag=True, help="Serve it on 127.0.0.1 until interrupted, instead of making it."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one."
+)
 def site(serve: bool, port: int) -> None:
     """Make the site of the reports as they are, reports/site/index.html; a browser opens it from disk."""
     from equipoise_compendium.site import pages
@@ -89,7 +126,9 @@ def site(serve: bool, port: int) -> None:
         except FileNotFoundError:
             raise  # no clone, or no site in it
         except OSError as error:
-            raise click.UsageError(f"cannot serve on port {port}: {error.strerror or error}") from None
+            raise click.UsageError(
+                f"cannot serve on port {port}: {error.strerror or error}"
+            ) from None
         with server:
             click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
             with suppress(KeyboardInterrupt):
@@ -134,7 +173,14 @@ def lab(arguments: tuple[str, ...]) -> None:
     if find_spec("jupyterlab") is None:
         raise ModuleNotFoundError("no JupyterLab", name="jupyterlab")
     root = f"--ServerApp.root_dir={project.root()}"  # reports, variants too, are in reach of its file browser
-    command = [sys.executable, "-m", "jupyterlab", root, "--LabApp.default_url=/lab/tree/notebooks", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        root,
+        "--LabApp.default_url=/lab/tree/notebooks",
+        *arguments,
+    ]
     os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell
 
 

@@ -42,9 +42,19 @@ def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
 @click.argument("tree", type=FILE)
 @click.argument("nuggets", type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
-@click.option("--compare", is_flag=True, help="Add R, GF and GFRC of the paths, with the same options.")
-@click.option("--intent", "intents", multiple=True, metavar="NAME=SHARE", help="Share of an intent; repeatable.")
-@click.option("--paths", type=FILE, help="CSV file for the scores of every path, with its probability.")
+@click.option(
+    "--compare", is_flag=True, help="Add R, GF and GFRC of the paths, with the same options."
+)
+@click.option(
+    "--intent",
+    "intents",
+    multiple=True,
+    metavar="NAME=SHARE",
+    help="Share of an intent; repeatable.",
+)
+@click.option(
+    "--paths", type=FILE, help="CSV file for the scores of every path, with its probability."
+)
 @takes_output
 def score_tree(
     tree: Path,
@@ -59,12 +69,17 @@ def score_tree(
 ) -> None:
     """GFRC2 of conversations that branch: what users can expect, the worst path, and the mean of the worst ones.
 
-    TREE has the columns run, topic, node, parent (empty for the first round), probability (of taking the node, given
-    its parent) and words; NUGGETS has run, topic, node, start, end (words of the node, from 1), level, a column for
-    each attribute set and perhaps entity. A column intent in either keeps a row to those who come with it; then every
-    intent of --intent is scored, and all of them together.
+    TREE has the columns run, topic, node, parent (empty for the first round), probability (of
+    taking the node, given its parent) and words; NUGGETS has run, topic, node, start, end (words of
+    the node, from 1), level, a column for each attribute set and perhaps entity. A column intent in
+    either keeps a row to those who come with it; then every intent of --intent is scored, and all
+    of them together.
     """
-    refuse_outputs({"-o": (output, SCORES), "--paths": (paths, SCORES)}, [tree, nuggets, attributes], force=force)
+    refuse_outputs(
+        {"-o": (output, SCORES), "--paths": (paths, SCORES)},
+        [tree, nuggets, attributes],
+        force=force,
+    )
     import warnings
     from functools import partial
 
@@ -91,16 +106,28 @@ def score_tree(
     rounds, found = together([partial(read_tree, tree), partial(read_tree_nuggets, nuggets, sets)])
     relevant = found[found["level"] > 0]
     useful = len(relevant[["run", "topic", "node"]].drop_duplicates())
-    click.echo(f"seen: {len(relevant):,} relevant nuggets in {useful:,} of {len(rounds):,} rounds", err=True)
+    click.echo(
+        f"seen: {len(relevant):,} relevant nuggets in {useful:,} of {len(rounds):,} rounds",
+        err=True,
+    )
     if relevant.empty:
-        warnings.warn("no relevant nugget anywhere: nobody is served in any conversation", Unseen, stacklevel=2)
+        warnings.warn(
+            "no relevant nugget anywhere: nobody is served in any conversation",
+            Unseen,
+            stacklevel=2,
+        )
 
     def scores(table: Any, groups: Any) -> Any:
         both = [gfrc2(table, groups, **options)]
-        return pd.concat([*both, gfrc(table, groups, **shared)] if compare else both, ignore_index=True)
+        return pd.concat(
+            [*both, gfrc(table, groups, **shared)] if compare else both, ignore_index=True
+        )
 
     scored = tree_scores(rounds, found, sets, scores, shares)
-    write({output: worst_cases(scored, "path", **cases)} | ({paths: scored} if paths is not None else {}))
+    write(
+        {output: worst_cases(scored, "path", **cases)}
+        | ({paths: scored} if paths is not None else {})
+    )
 
 
 @score.command(
@@ -110,12 +137,26 @@ def score_tree(
     epilog=samples("RECORDS", "--known"),
 )
 @click.argument("records", nargs=-1, required=True, type=FILE)
-@click.option("--tests", type=FILE, help="CSV file for paired tests between systems, or rounds where there is one.")
+@click.option(
+    "--tests",
+    type=FILE,
+    help="CSV file for paired tests between systems, or rounds where there is one.",
+)
 @click.option("--known", type=FILE, help="CSV of what there is: topic,name,url (url may be empty).")
-@click.option("--names", type=FILE, help="CSV file for the names and addresses that --known does not bear out.")
+@click.option(
+    "--names",
+    type=FILE,
+    help="CSV file for the names and addresses that --known does not bear out.",
+)
 @takes_output
 def score_outcomes(
-    records: tuple[Path, ...], tests: Any, known: Any, names: Any, output: Any, force: bool, **options: Any
+    records: tuple[Path, ...],
+    tests: Any,
+    known: Any,
+    names: Any,
+    output: Any,
+    force: bool,
+    **options: Any,
 ) -> None:
     """Useful turns and recovery of harvested RECORDS (.jsonl), each a system, with intervals over the topics."""
     outputs = {"-o": (output, INTERVALS), "--tests": (tests, TESTS), "--names": (names, NAMES)}
@@ -130,12 +171,20 @@ def score_outcomes(
     from equipoise_studies.recorded_conversations import read_harvest
 
     if (known is None) != (names is None):
-        raise click.UsageError("--known says what there is, --names where to write what is not: give both")
+        raise click.UsageError(
+            "--known says what there is, --names where to write what is not: give both"
+        )
     with tells_what_was_seen(0.5):
-        turns = pd.concat(together(partial(read_harvest, file) for file in records), ignore_index=True)
+        turns = pd.concat(
+            together(partial(read_harvest, file) for file in records), ignore_index=True
+        )
         tables = {output: outcomes.outcome_intervals(turns, **options)}
         if tests is not None:
-            tables[tests] = outcomes.outcome_tests(turns, between="system" if len(records) > 1 else "round")
+            tables[tests] = outcomes.outcome_tests(
+                turns, between="system" if len(records) > 1 else "round"
+            )
         if known is not None:
-            tables[names] = outcomes.count_names(turns, read_columns(known, ["topic", "name", "url"]))
+            tables[names] = outcomes.count_names(
+                turns, read_columns(known, ["topic", "name", "url"])
+            )
     write(tables)

@@ -35,14 +35,20 @@ GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--div
     "ranking-bias",
     cls=DeclaredCommand,
     declared=[
-        Declared(f"{BIAS}.score_ranking_bias", without=("background", "undefined"), flags={"cutoffs": "--cutoff"}),
+        Declared(
+            f"{BIAS}.score_ranking_bias",
+            without=("background", "undefined"),
+            flags={"cutoffs": "--cutoff"},
+        ),
         Declared(f"{BIAS}.count_terms"),
         Declared(MEANS),
     ],
     epilog=samples("--run", "--documents", "--terms"),
 )
 @INTERVALS
-@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it.")
+@click.option(
+    "--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it."
+)
 @click.option(
     "--documents",
     required=True,
@@ -87,8 +93,14 @@ def score_ranking_bias(
     pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
-        warnings.warn(f"{listed(groups.shared)} in more than one group of {terms}: counted for each", Note, 1)
-    held = None if background == "collection" else pd.concat([table["document"] for table in (lists, *rest)]).unique()
+        warnings.warn(
+            f"{listed(groups.shared)} in more than one group of {terms}: counted for each", Note, 1
+        )
+    held = (
+        None
+        if background == "collection"
+        else pd.concat([table["document"] for table in (lists, *rest)]).unique()
+    )
     with connect(cluster) as executor:
         counts = count_parts(documents, groups.terms, tokens, held, executor)
     options["background"] = background if whole else rest[0]
@@ -113,13 +125,36 @@ def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
     cls=DeclaredCommand,
     declared=[GFR, Declared(MEANS)],
     epilog=samples(
-        "--run", "--qrels", "--membership NAME=", "--membership, by shares", "--target NAME=", "--attributes"
+        "--run",
+        "--qrels",
+        "--membership NAME=",
+        "--membership, by shares",
+        "--target NAME=",
+        "--attributes",
     ),
 )
 @INTERVALS
-@click.option("--run", "runs", multiple=True, required=True, type=FILE, help="Run, or a folder of runs; repeatable.")
-@click.option("--qrels", required=True, type=FILE, help="Judgements, a TREC or NTCIR file or a name of ir_datasets.")
-@click.option("--membership", "memberships", multiple=True, metavar="NAME=FILE", help="Group memberships; repeatable.")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    type=FILE,
+    help="Run, or a folder of runs; repeatable.",
+)
+@click.option(
+    "--qrels",
+    required=True,
+    type=FILE,
+    help="Judgements, a TREC or NTCIR file or a name of ir_datasets.",
+)
+@click.option(
+    "--membership",
+    "memberships",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Group memberships; repeatable.",
+)
 @click.option(
     "--target",
     "targets",
@@ -128,9 +163,15 @@ def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
     help="Target distribution, a file or numbers; repeatable.  [uniform]",
 )
 @click.option(
-    "--kind", "kinds", multiple=True, metavar="NAME=ordinal|nominal", help="Kind of groups; repeatable.  [nominal]"
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="NAME=ordinal|nominal",
+    help="Kind of groups; repeatable.  [nominal]",
 )
-@click.option("--attributes", type=FILE, help="Attribute sets, a YAML file, instead of --target and --kind.")
+@click.option(
+    "--attributes", type=FILE, help="Attribute sets, a YAML file, instead of --target and --kind."
+)
 @takes_output
 @CLUSTER
 def score_gfr(
@@ -146,8 +187,16 @@ def score_gfr(
     **options: Any,
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
-    members, aims, sorts = named(memberships, "--membership"), named(targets, "--target"), named(kinds, "--kind")
-    refuse_outputs({"-o": (output, SCORES)}, [*runs, qrels, *members.values(), *aims.values(), attributes], force=force)
+    members, aims, sorts = (
+        named(memberships, "--membership"),
+        named(targets, "--target"),
+        named(kinds, "--kind"),
+    )
+    refuse_outputs(
+        {"-o": (output, SCORES)},
+        [*runs, qrels, *members.values(), *aims.values(), attributes],
+        force=force,
+    )
     import pandas as pd
 
     from equipoise.attributes import read_attributes
@@ -159,7 +208,9 @@ def score_gfr(
     from equipoise_cli.parquet_folders import run_each
 
     if alone := sorted((set(aims) | set(sorts)) - set(members)):
-        raise click.UsageError(f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}")
+        raise click.UsageError(
+            f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}"
+        )
     if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
     kind_of = cast("dict[str, Literal['nominal', 'ordinal']]", sorts)
@@ -167,7 +218,9 @@ def score_gfr(
     sets = read_attributes(attributes) if attributes else {}
     reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
     for name, path in members.items():
-        reads.append(partial(read_groups, path, name, kind_of.get(name, "nominal"), aims.get(name, ""), sets))
+        reads.append(
+            partial(read_groups, path, name, kind_of.get(name, "nominal"), aims.get(name, ""), sets)
+        )
     names, options["qrels"], *groups = together(reads)
     options["attributes"] = {attribute.name: attribute for _, attribute in groups}
     options["memberships"] = {attribute.name: table for table, attribute in groups}
@@ -191,9 +244,22 @@ def score_gfr(
     epilog=samples("FILE"),
 )
 @click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
-@click.option("--by", multiple=True, metavar="KEY", help="Score each value of this further key apart; repeatable.")
-@click.option("--qrels", type=FILE, help="Which documents are relevant, for files of TREC and ALCE.")
-@click.option("--authors", nargs=2, default=("", ""), metavar="RELEVANT OTHER", help="Authors, for such files.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="KEY",
+    help="Score each value of this further key apart; repeatable.",
+)
+@click.option(
+    "--qrels", type=FILE, help="Which documents are relevant, for files of TREC and ALCE."
+)
+@click.option(
+    "--authors",
+    nargs=2,
+    default=("", ""),
+    metavar="RELEVANT OTHER",
+    help="Authors, for such files.",
+)
 @click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
 @CLUSTER
@@ -210,18 +276,23 @@ def score_attribution(
 ) -> None:
     """Precision and recall of the citations in answers, and how they change with the authors named.
 
-    A file may be a folder of files, which are read one by one. A line of a .jsonl file holds question, mode (Vanilla,
-    Informed, CF-informed, or two of them as X/Y), relevant_author, nonrelevant_author, answer, relevant (document
-    numbers), and optionally documents (how many were shown), gold (answers), citations ([{"document": 2,
-    "probability": 0.9}]), and further keys. Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of
-    one MODE each (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
-    Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard error, say of each
-    CAB whether its interval decides it, and else how many questions would.
+    A file may be a folder of files, which are read one by one. A line of a .jsonl file holds
+    question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
+    nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were
+    shown), gold (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
+    Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each
+    (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
+    Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard
+    error, say of each CAB whether its interval decides it, and else how many questions would.
     """
     check_figure(figure)
     from equipoise_cli.loaders.rag_answers import paths, read_answer_files, run_name
 
-    refuse_outputs({"-o": (output, SCORES), "--figure": (figure, DRAWING)}, [*paths(answers), qrels], force=force)
+    refuse_outputs(
+        {"-o": (output, SCORES), "--figure": (figure, DRAWING)},
+        [*paths(answers), qrels],
+        force=force,
+    )
     from equipoise.measures import attribution
     from equipoise.measures.attribution.scores import EACH, attribution_rows
     from equipoise_cli import parquet_folders
@@ -233,8 +304,14 @@ def score_attribution(
             scores = attribution.score_attribution(table, run=run_name(answers), **options)
         else:
             style, each = options["citation_style"], {name: options[name] for name in EACH}
-            parts = parquet_folders.score_answers(answers, qrels, authors, options["by"], style, each, executor)
-            rest = {name: value for name, value in options.items() if name not in (*EACH, "citation_style")}
+            parts = parquet_folders.score_answers(
+                answers, qrels, authors, options["by"], style, each, executor
+            )
+            rest = {
+                name: value
+                for name, value in options.items()
+                if name not in (*EACH, "citation_style")
+            }
             scores = attribution_rows(parts, run=run_name(answers), **rest)
     told = {"by": options["by"], "favoured": options["favoured"], "level": options["level"]}
     figures = {}
@@ -243,7 +320,9 @@ def score_attribution(
 
         rows = attribution.bias_rows(scores, options["by"])
         _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
-        figures[figure] = drawn(attribution_bias(ax, rows, options["favoured"], difference), figure, "CAB")
+        figures[figure] = drawn(
+            attribution_bias(ax, rows, options["favoured"], difference), figure, "CAB"
+        )
     write({output: scores, **figures})
     for sentence in attribution.verdicts(scores, difference=difference, **told):
         click.echo(plain(sentence), err=True)

@@ -40,14 +40,27 @@ from equipoise_cli.shared import (
     metavar="ORIGINAL COUNTERFACTUAL",
     help="Two runs of one system, on the collection and on its counterfactual; repeat it for each system.",
 )
-@click.option("--ids", type=FILE, help="CSV of document,counterfactual: the ids of each document in both collections.")
-@click.option("--suffix", default="", help="What every counterfactual id has behind that of its original.")
+@click.option(
+    "--ids",
+    type=FILE,
+    help="CSV of document,counterfactual: the ids of each document in both collections.",
+)
+@click.option(
+    "--suffix", default="", help="What every counterfactual id has behind that of its original."
+)
 @takes_output
 def score_crbo(
-    pairs: tuple[tuple[Path, Path], ...], ids: Any, suffix: str, output: Any, force: bool, **options: Any
+    pairs: tuple[tuple[Path, Path], ...],
+    ids: Any,
+    suffix: str,
+    output: Any,
+    force: bool,
+    **options: Any,
 ) -> None:
     """CRBO of runs on a collection and on its counterfactual, per topic, and their means with an empty topic."""
-    refuse_outputs({"-o": (output, SCORES)}, [*(file for pair in pairs for file in pair), ids], force=force)
+    refuse_outputs(
+        {"-o": (output, SCORES)}, [*(file for pair in pairs for file in pair), ids], force=force
+    )
     import pandas as pd
 
     from equipoise.loaders.trec import read_run
@@ -58,11 +71,19 @@ def score_crbo(
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
     names = run_names([original for original, _ in pairs])
-    reads: list[Any] = [partial(read_run, file, name) for name, pair in zip(names, pairs, strict=True) for file in pair]
-    *tables, known = together([*reads, partial(read_document_ids, ids) if ids is not None else dict])
+    reads: list[Any] = [
+        partial(read_run, file, name)
+        for name, pair in zip(names, pairs, strict=True)
+        for file in pair
+    ]
+    *tables, known = together(
+        [*reads, partial(read_document_ids, ids) if ids is not None else dict]
+    )
     original, counterfactual = (pd.concat(tables[side::2], ignore_index=True) for side in (0, 1))
     document = counterfactual["document"]
-    counterfactual["document"] = document.map(known).fillna(document) if known else document.str.removesuffix(suffix)
+    counterfactual["document"] = (
+        document.map(known).fillna(document) if known else document.str.removesuffix(suffix)
+    )
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = crbo(original, counterfactual, **options)

@@ -20,10 +20,16 @@ class _File(click.Path):
 
 
 FILE = _File(path_type=Path)
-FORCE = click.option("--force", is_flag=True, help="Write over a file even if it holds something else.")
-INTERVALS = click.option("--intervals", is_flag=True, help="Add means over topics with bootstrap intervals.")
+FORCE = click.option(
+    "--force", is_flag=True, help="Write over a file even if it holds something else."
+)
+INTERVALS = click.option(
+    "--intervals", is_flag=True, help="Add means over topics with bootstrap intervals."
+)
 MEANS = "equipoise_cli.mean_intervals.with_mean_intervals"
-CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786.")
+CLUSTER = click.option(
+    "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
+)
 
 
 SAMPLES = {
@@ -46,13 +52,23 @@ SAMPLES = {
     ),
     "FILES, annotated": (
         *("##### T1 bing", "### U1", "Please list films.", "### S1 o"),
-        *("Tenet (2020): https://www.imdb.com/title/tt6723592/", "#L2", "#SIZE: (0,1)", "#KIND: (1,0)"),
+        *(
+            "Tenet (2020): https://www.imdb.com/title/tt6723592/",
+            "#L2",
+            "#SIZE: (0,1)",
+            "#KIND: (1,0)",
+        ),
     ),
     "FILES": (
         '{"messages": [{"role": "user", "content": "Films?"}, {"role": "assistant", "content": "Tenet"}]}',
         '{"messages": [{"role": "user", "content": "Books?"}, {"role": "assistant", "content": "Emma"}]}',
     ),
-    "FILES of FairWeb": ("<R112>", "U:Please list films.", "S:Tenet https://www.imdb.com/title/tt6723592/", "</R112>"),
+    "FILES of FairWeb": (
+        "<R112>",
+        "U:Please list films.",
+        "S:Tenet https://www.imdb.com/title/tt6723592/",
+        "</R112>",
+    ),
     "SCORES": ("run,topic,attribute,measure,value", "bm25,q1,,ERR,0.75"),
     "TREE": ("run,topic,node,parent,probability,words", "bing,T1,n1,,1,120"),
     "NUGGETS of a tree": ("run,topic,node,start,end,level,SIZE", "bing,T1,n1,33,35,2,0 1"),
@@ -72,7 +88,10 @@ SAMPLES = {
     ),
     "--known": ("topic,name,url", "T1,Tenet,https://www.imdb.com/title/tt6723592/"),
     "--config, the rest as in data/studies/CHAPTER": ("stands_for: replica", "record: my_record"),
-    "--topics": ("topic,type,request,format,site", "T1,movies,Please list films about chess.,title,imdb.com"),
+    "--topics": (
+        "topic,type,request,format,site",
+        "T1,movies,Please list films about chess.,title,imdb.com",
+    ),
 }
 """Two lines of every format that a command reads, by the option or argument that takes it."""
 
@@ -129,7 +148,9 @@ def named(texts: Iterable[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or name.strip() in found:
-            raise click.BadParameter(f"{option} is written NAME=VALUE, each name once; found {text!r}")
+            raise click.BadParameter(
+                f"{option} is written NAME=VALUE, each name once; found {text!r}"
+            )
         found[name.strip()] = "/dev/stdin" if value == "-" else value
     return found
 

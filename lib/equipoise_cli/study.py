@@ -14,11 +14,22 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command(epilog=samples("--config, the rest as in data/studies/CHAPTER"))
-@click.argument("chapter", type=click.Choice(["query_by_example", "satisfaction", "ranking_bias", "attribution"]))
+@click.argument(
+    "chapter",
+    type=click.Choice(["query_by_example", "satisfaction", "ranking_bias", "attribution"]),
+)
 @click.option("--config", default="replica", help="A name in data/studies/CHAPTER, or a YAML file.")
-@click.option("--models", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of checkpoints.")
-@click.option("--work", type=_FOLDER, default=Path("study"), help="Folder of what is kept on the way.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, what it needs and how long it takes.")
+@click.option(
+    "--models",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of checkpoints.",
+)
+@click.option(
+    "--work", type=_FOLDER, default=Path("study"), help="Folder of what is kept on the way."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would be done, what it needs and how long it takes."
+)
 def study(chapter: str, config: str, models: Path | None, work: Path, dry_run: bool) -> None:
     """Record what CHAPTER needs for a config; a step that was recorded is not recorded again.
 

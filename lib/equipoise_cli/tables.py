@@ -24,7 +24,10 @@ def _cell(value: Any, column: str) -> str:
 
 
 def _rows(table: Any) -> list[list[str]]:
-    return [[_cell(v, c) for v, c in zip(row, table.columns, strict=True)] for row in table.itertuples(index=False)]
+    return [
+        [_cell(v, c) for v, c in zip(row, table.columns, strict=True)]
+        for row in table.itertuples(index=False)
+    ]
 
 
 def _numbers(table: Any) -> list[bool]:
@@ -40,14 +43,20 @@ def as_text(table: Any) -> str:
     cells = [[plain(cell) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     adjust = [str.rjust if right else str.ljust for right in _numbers(table)]
-    lines = ("  ".join(f(c, w) for f, c, w in zip(adjust, row, widths, strict=True)).rstrip() for row in cells)
+    lines = (
+        "  ".join(f(c, w) for f, c, w in zip(adjust, row, widths, strict=True)).rstrip()
+        for row in cells
+    )
     return "\n".join(lines) + "\n"
 
 
 def as_latex(table: Any) -> str:
     """A LaTeX tabular with the rules of booktabs; every cell is escaped."""
     cells = [[str(name) for name in table.columns], *_rows(table)]
-    escaped = ([re.sub(r"[\\~^&%$#_{}]", lambda found: _LATEX[found[0]], cell) for cell in row] for row in cells)
+    escaped = (
+        [re.sub(r"[\\~^&%$#_{}]", lambda found: _LATEX[found[0]], cell) for cell in row]
+        for row in cells
+    )
     head, *rows = (f"{' & '.join(row)} \\\\" for row in escaped)
     columns = "".join("r" if right else "l" for right in _numbers(table))
     lines = [
@@ -84,7 +93,9 @@ FORMATS = {"table": as_text, "csv": as_csv, "latex": as_latex, "markdown": as_ma
 def together(tables: Mapping[str, Any], form: str) -> str:
     """Tables one below the other under their titles."""
     if form == "csv" and len(tables) > 1:
-        raise ValueError(f"a CSV file holds one table: choose one of {', '.join(tables)} with --show")
+        raise ValueError(
+            f"a CSV file holds one table: choose one of {', '.join(tables)} with --show"
+        )
     title = {"table": "{}\n\n", "markdown": "**{}**\n\n", "latex": "% {}\n", "csv": ""}[form]
     return "\n".join(title.format(name) + FORMATS[form](table) for name, table in tables.items())
 

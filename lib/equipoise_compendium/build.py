@@ -1,7 +1,8 @@
 """Run notebooks headlessly and keep their reports: papermill, staging, the ledger.
 
-A build runs what is out of date in a staging folder, and moves each finished report into ``reports/`` whole, at the
-very end, and only where its bytes differ: whatever happens before then leaves ``reports/`` as it was.
+A build runs what is out of date in a staging folder, and moves each finished report into
+``reports/`` whole, at the very end, and only where its bytes differ: whatever happens before then
+leaves ``reports/`` as it was.
 """
 
 from __future__ import annotations
@@ -55,13 +56,14 @@ class Outcome:
     message: str = ""
 
 
-# --- running ------------------------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
 def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
     """Run a notebook into a folder, in a process of its own; return the kind of failure, if any, and its message."""
     Path(folder).mkdir(exist_ok=True)
-    # read before the run loads any of it: whatever is edited from here on makes the report out of date
+    # read before the run loads any of it: whatever is edited from here on makes the report out of
+    # date
     notebook, texts = Notebook.read(Path(source)), provenance.library()
     words = [
         f"{name} = {value!r} ({notebook.defaults}: {known.default!r})"
@@ -79,11 +81,19 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
     import papermill
     from traitlets.config import Config
 
-    logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes parameters of type Literal for unknown ones
+    logging.getLogger("papermill").setLevel(
+        logging.ERROR
+    )  # it takes parameters of type Literal for unknown ones
     os.environ[REPORT_FOLDER_VARIABLE] = folder
-    os.environ.update({"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"})
+    os.environ.update(
+        {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    )
     with tempfile.TemporaryDirectory(prefix=scratch_prefix()) as scratch:
-        kernel = {"transport": "ipc", "ip": f"{scratch}/kernel", "connection_file": f"{scratch}/kernel.json"}
+        kernel = {
+            "transport": "ipc",
+            "ip": f"{scratch}/kernel",
+            "connection_file": f"{scratch}/kernel.json",
+        }
         try:
             executed = papermill.execute_notebook(
                 source,
@@ -140,7 +150,9 @@ def _run(
     results = {}
     try:
         runs = {
-            pool.submit(execute, str(book.path), parameters[book.name], str(folder / book.name)): book.name
+            pool.submit(
+                execute, str(book.path), parameters[book.name], str(folder / book.name)
+            ): book.name
             for book in notebooks
         }
         with tqdm(as_completed(runs), desc="notebooks", total=len(runs), unit="notebook") as bar:
@@ -154,12 +166,17 @@ def _run(
     return results
 
 
-# --- building -----------------------------------------------------------------------------------------------------
+# --- building -------------------------------------------------------------------------------------
 
 
 def _target(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
     """Folder of a report: the committed one, or another by the profile and the parameters given."""
-    words = "_".join([*([profile] if profile != "full" else []), *(f"{key}={value}" for key, value in given.items())])
+    words = "_".join(
+        [
+            *([profile] if profile != "full" else []),
+            *(f"{key}={value}" for key, value in given.items()),
+        ]
+    )
     if not words:
         return project.root() / "reports" / name
     slug = re.sub(r"[^A-Za-z0-9=._-]+", "-", words)
@@ -176,7 +193,9 @@ def _unexplained(folder: Path) -> str:
         for line in difference_lines(d for d in record["differences"] if not d["reason"])
     ]
     return "\n".join(
-        ["cells that differ without a reason in data/published/<paper>/explanations.csv:", *lines] if lines else []
+        ["cells that differ without a reason in data/published/<paper>/explanations.csv:", *lines]
+        if lines
+        else []
     )
 
 
@@ -193,16 +212,21 @@ def build(
 ) -> list[Outcome]:
     """Run the notebooks that are out of date, by default of all, and move their reports into place.
 
-    ``given`` holds parameters as typed. With any that differ from the defaults, or a profile other than "full", a
-    report goes to ``reports/variants/<notebook>/`` and the ledger stays as it is. ``jobs`` notebooks run at a time, by
-    default one a processor, in a pool of processes unless ``executor`` is given. ``strict`` counts a notebook whose
-    data cannot be reached as failed; ``force`` runs what is up to date too. ``mark_kept`` writes the status kept into
-    the ledger for what is out of date and cannot be made without its data; else the ledger says what the reports say.
+    ``given`` holds parameters as typed. With any that differ from the defaults, or a profile other
+    than "full", a report goes to ``reports/variants/<notebook>/`` and the ledger stays as it is.
+    ``jobs`` notebooks run at a time, by default one a processor, in a pool of processes unless
+    ``executor`` is given. ``strict`` counts a notebook whose data cannot be reached as failed;
+    ``force`` runs what is up to date too. ``mark_kept`` writes the status kept into the ledger for
+    what is out of date and cannot be made without its data; else the ledger says what the reports
+    say.
     """
     faults: dict[str, str] = {}
     chosen, reports = find_notebooks(names, faults), project.root() / "reports"
     parameters = {name: notebook.values(given or {}, profile) for name, notebook in chosen.items()}
-    targets = {name: _target(name, notebook.values(given or {}), profile) for name, notebook in chosen.items()}
+    targets = {
+        name: _target(name, notebook.values(given or {}), profile)
+        for name, notebook in chosen.items()
+    }
     places = {
         name: "" if target.parent == reports else str(target.relative_to(project.root()))
         for name, target in targets.items()
@@ -210,9 +234,17 @@ def build(
     outcomes = {name: Outcome(name, "fresh", place) for name, place in places.items()}
     outcomes |= {name: Outcome(name, "failed", fault) for name, fault in faults.items()}
     with staging() as folder:
-        waiting = [book for name, book in chosen.items() if force or staleness(book, targets[name], parameters[name])]
+        waiting = [
+            book
+            for name, book in chosen.items()
+            if force or staleness(book, targets[name], parameters[name])
+        ]
         for name, (kind, message) in _run(waiting, parameters, folder, jobs, executor).items():
-            staged, target, committed = folder / name, targets[name], targets[name].parent == reports
+            staged, target, committed = (
+                folder / name,
+                targets[name],
+                targets[name].parent == reports,
+            )
             wrong = _unexplained(staged) if committed and not kind else message
             if kind == "unreachable" and target.is_dir() and not strict:
                 outcomes[name] = Outcome(name, "kept", message)
@@ -220,7 +252,9 @@ def build(
                 outcomes[name] = Outcome(name, "failed", wrong)
             else:
                 outcomes[name] = Outcome(name, "built", places[name])
-                if output_digests(staged) != output_digests(target) or read_manifest(staged) != read_manifest(target):
+                if output_digests(staged) != output_digests(target) or read_manifest(
+                    staged
+                ) != read_manifest(target):
                     move(staged, target)
         summed_up = any(target.parent == reports for target in targets.values())
         damaged = damaged_manifests() if summed_up else []
@@ -238,11 +272,19 @@ def _ledger(mark_kept: bool = False) -> Ledger:
     """Ledger of the reports on disk; on demand an out-of-date one whose data cannot be reached has the status kept."""
     reports, faults = project.root() / "reports", dict[str, str]()
     notebooks = find_notebooks(faults=faults)
-    manifests = {name: found for name in sorted({*notebooks, *faults}) if (found := read_manifest(reports / name))}
+    manifests = {
+        name: found
+        for name in sorted({*notebooks, *faults})
+        if (found := read_manifest(reports / name))
+    }
     stale = [
-        name for name in manifests if mark_kept and name in notebooks and staleness(notebooks[name], reports / name)
+        name
+        for name in manifests
+        if mark_kept and name in notebooks and staleness(notebooks[name], reports / name)
     ]
-    return Ledger.of(manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])])
+    return Ledger.of(
+        manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])]
+    )
 
 
 def _summaries(ledger: Ledger, folder: Path) -> list[Path]:
@@ -251,34 +293,42 @@ def _summaries(ledger: Ledger, folder: Path) -> list[Path]:
     ledger.write(folder)
     template = project.root() / "data" / "findings.md"
     if template.is_file():
-        text = findings.render(template.read_text(encoding="utf-8"), [folder, project.root() / "reports"])
+        text = findings.render(
+            template.read_text(encoding="utf-8"), [folder, project.root() / "reports"]
+        )
         (folder / "findings.md").write_text(text, encoding="utf-8")
     return sorted(folder.iterdir())
 
 
-# --- checking -----------------------------------------------------------------------------------------------------
+# --- checking -------------------------------------------------------------------------------------
 
 
 def check() -> list[str]:
     """Recompute the ledger and compare the reports with what would make them; empty where all is well.
 
-    Each line is a fault: a report that is out of date or altered, a status that fell since the last commit, a ledger
-    that does not say what the reports say.
+    Each line is a fault: a report that is out of date or altered, a status that fell since the last
+    commit, a ledger that does not say what the reports say.
     """
     unread: dict[str, str] = {}
     notebooks, reports = find_notebooks(faults=unread), project.root() / "reports"
     reasons = {name: staleness(notebook, reports / name) for name, notebook in notebooks.items()}
     faults = list(unread.values())
-    faults += [f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason]
+    faults += [
+        f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason
+    ]
     folders = {path.parent.name for path in reports.glob(f"*/{MANIFEST}")}
-    faults += [f"reports/{name} has no notebook" for name in sorted(folders - {*notebooks, *unread})]
+    faults += [
+        f"reports/{name} has no notebook" for name in sorted(folders - {*notebooks, *unread})
+    ]
     if damaged := damaged_manifests():
         return [*faults, f"the ledger cannot be checked: damaged manifests in {', '.join(damaged)}"]
     ledger, marked = _ledger(), _ledger(mark_kept=True)
     differing = _differing(ledger)
     if differing and not _differing(marked):
         ledger, differing = marked, []
-    faults += [f"reports/{file} is not what the reports say: run equipoise build" for file in differing]
+    faults += [
+        f"reports/{file} is not what the reports say: run equipoise build" for file in differing
+    ]
     committed = _committed_ledger()
     return faults if committed is None else faults + ledger.falls_from(committed)
 
@@ -286,9 +336,15 @@ def check() -> list[str]:
 def _differing(ledger: Ledger) -> list[str]:
     """Files on disk that do not sum up what the ledger says."""
     with tempfile.TemporaryDirectory() as folder:
-        written = {file.name: file.read_bytes() for file in _summaries(ledger, Path(folder, "summaries"))}
-    there = {name: path for name in written if (path := project.root() / "reports" / name).is_file()}
-    return sorted(name for name in written if name not in there or there[name].read_bytes() != written[name])
+        written = {
+            file.name: file.read_bytes() for file in _summaries(ledger, Path(folder, "summaries"))
+        }
+    there = {
+        name: path for name in written if (path := project.root() / "reports" / name).is_file()
+    }
+    return sorted(
+        name for name in written if name not in there or there[name].read_bytes() != written[name]
+    )
 
 
 def _committed_ledger() -> Ledger | None:

@@ -1,6 +1,7 @@
 """Claims: what a paper says, or we add, the number it rests on with its interval, and the verdict that follows.
 
-The words stand in ``data/published/<paper>/claims.csv``, with what would contradict them; a notebook brings the number.
+The words stand in ``data/published/<paper>/claims.csv``, with what would contradict them; a
+notebook brings the number.
 """
 
 from __future__ import annotations
@@ -32,7 +33,19 @@ VERDICTS = {
 STATED = ["claim", "artefact", "kind", "statement", "quote", "place", "contradicted_if"]
 """Columns of a file of claims; ``claim`` is a name, such as ``2.2-stems``."""
 COLUMNS = [
-    *("paper", "artefact", "claim", "kind", "quote", "place", "verdict", "estimate", "low", "high", "contradicted_if"),
+    *(
+        "paper",
+        "artefact",
+        "claim",
+        "kind",
+        "quote",
+        "place",
+        "verdict",
+        "estimate",
+        "low",
+        "high",
+        "contradicted_if",
+    ),
     *("n", "n_needed", "data", "notebook", "printed", "evidence", "reason", "name"),
 ]
 _WIDER = 2.576 / 1.96  # from 95 to 99 %, where errors are normal
@@ -44,9 +57,10 @@ _NUMBER = r"([+-]?\d+(?:\.\d+)?)"
 class Evidence:
     """The number that a claim rests on: an estimate and the ends of its 95 % interval, from ``n`` units.
 
-    ``said`` says what the number is, with its unit; ``printed`` is what the paper prints of it. ``reason`` says why
-    there is no interval (nothing was sampled) or, without an estimate too, why the claim is not testable here.
-    ``data``: what it was computed on, where that is not what the artefact was.
+    ``said`` says what the number is, with its unit; ``printed`` is what the paper prints of it.
+    ``reason`` says why there is no interval (nothing was sampled) or, without an estimate too, why
+    the claim is not testable here. ``data``: what it was computed on, where that is not what the
+    artefact was.
     """
 
     said: str
@@ -67,7 +81,9 @@ class Evidence:
         if self.low is None or self.high is None:
             return
         if self.estimate is None or not self.low <= self.estimate <= self.high:
-            raise ValueError(f"{self.said}: {self.estimate} is not within [{self.low}, {self.high}]")
+            raise ValueError(
+                f"{self.said}: {self.estimate} is not within [{self.low}, {self.high}]"
+            )
 
 
 @dataclass(frozen=True)
@@ -98,8 +114,8 @@ class Allowed:
 def verdict(evidence: Evidence, contradicted_if: str) -> str:
     """What evidence says of a claim, one of `VERDICTS`.
 
-    To contradict takes more than to hold: ends of 99 % are beyond the edge, and do not have the printed value between
-    them.
+    To contradict takes more than to hold: ends of 99 % are beyond the edge, and do not have the
+    printed value between them.
     """
     if evidence.estimate is None:
         return "not testable"
@@ -108,7 +124,11 @@ def verdict(evidence: Evidence, contradicted_if: str) -> str:
     if low in allowed and high in allowed:
         return "holds"
     low, high = (evidence.estimate + _WIDER * (end - evidence.estimate) for end in (low, high))
-    apart = high < allowed.low or low > allowed.high or (allowed.open and (high == allowed.low or low == allowed.high))
+    apart = (
+        high < allowed.low
+        or low > allowed.high
+        or (allowed.open and (high == allowed.low or low == allowed.high))
+    )
     printed = evidence.printed is not None and low <= evidence.printed <= high
     return "contradicted" if apart and not printed else "undecided"
 
@@ -123,8 +143,8 @@ def _ends(evidence: Evidence) -> tuple[float, float]:
 def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -> int | None:
     """Units that would decide the printed effect (where none is printed, the one found) four times in five.
 
-    The interval is taken to shrink with the root of the units; None where the effect lies on the edge itself, or where
-    there is no interval.
+    The interval is taken to shrink with the root of the units; None where the effect lies on the
+    edge itself, or where there is no interval.
     """
     if evidence.n is None or evidence.low is None or evidence.estimate is None:
         return None
@@ -142,9 +162,13 @@ def stated(paper: str) -> pd.DataFrame:
     table = read_columns(project.data("published", paper, "claims.csv"), STATED)
     for row in table.itertuples():
         if row.kind not in KINDS:
-            raise ValueError(f"claim {row.claim} of {paper} is of kind {row.kind!r}; there are {', '.join(KINDS)}")
+            raise ValueError(
+                f"claim {row.claim} of {paper} is of kind {row.kind!r}; there are {', '.join(KINDS)}"
+            )
         if row.kind == "finding" and not (row.quote and row.place):
-            raise ValueError(f"claim {row.claim} of {paper} is a finding: it needs the paper's words and their place")
+            raise ValueError(
+                f"claim {row.claim} of {paper} is a finding: it needs the paper's words and their place"
+            )
         Allowed.parse(str(row.contradicted_if))
     if (repeated := table["claim"].duplicated()).any():
         raise ValueError(f"{paper}: claim {table.loc[repeated, 'claim'].iloc[0]} stands twice")
@@ -155,7 +179,9 @@ def judged(paper: str, name: str, evidence: Evidence) -> dict[str, Any]:
     """A claim of a paper with its evidence and verdict, as a manifest keeps it."""
     known = stated(paper)
     if name not in known.index:
-        raise ValueError(f"no claim {name!r} in data/published/{paper}/claims.csv; there are {', '.join(known.index)}")
+        raise ValueError(
+            f"no claim {name!r} in data/published/{paper}/claims.csv; there are {', '.join(known.index)}"
+        )
     words = known.loc[name].to_dict()
     said = verdict(evidence, words["contradicted_if"])
     needed = units_needed(evidence, words["contradicted_if"]) if said == "undecided" else None
@@ -166,22 +192,34 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
     """Every claim that reports judge, one row each, columns `COLUMNS`."""
     rows = [
         claim
-        | {"paper": paper, "artefact": artefact, "claim": claim["statement"], "evidence": claim["said"]}
-        | {"data": _data(claim["kind"], claim["data"] or record["data"]), "notebook": manifest["notebook"]}
+        | {
+            "paper": paper,
+            "artefact": artefact,
+            "claim": claim["statement"],
+            "evidence": claim["said"],
+        }
+        | {
+            "data": _data(claim["kind"], claim["data"] or record["data"]),
+            "notebook": manifest["notebook"],
+        }
         for manifest in manifests
         for record in manifest["artefacts"]
         for paper, _, artefact in [record["artefact"].partition("/")]
         for claim in record["claims"]
     ]
     table = pd.DataFrame(rows, columns=COLUMNS)
-    return table.astype({"n": "Int64", "n_needed": "Int64"}).sort_values(["paper", "artefact"], kind="stable")
+    return table.astype({"n": "Int64", "n_needed": "Int64"}).sort_values(
+        ["paper", "artefact"], kind="stable"
+    )
 
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of a ``claims.csv``, numbers as numbers, None where there is none, with the numbers in words too."""
     numbers = {"estimate", "low", "high", "printed", "n", "n_needed"}
     texts = dict.fromkeys(set(COLUMNS) - numbers, str)
-    table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=dict.fromkeys(numbers, ""))
+    table = pd.read_csv(
+        path, dtype=texts, keep_default_na=False, na_values=dict.fromkeys(numbers, "")
+    )
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
     return [row | {"numbers": as_words(row | {"said": row["evidence"]})} for row in rows]
 

@@ -56,9 +56,18 @@ def _agent(person: Mapping[str, str]) -> Entity:
 def _work(reference: Mapping[str, Any]) -> list[Entity]:
     """A study that is recomputed, and its authors."""
     authors = [_agent(author) for author in reference["authors"]]
-    doi = f"https://doi.org/{reference['doi']}" if "doi" in reference else f"#{quote(reference['title'])}"
+    doi = (
+        f"https://doi.org/{reference['doi']}"
+        if "doi" in reference
+        else f"#{quote(reference['title'])}"
+    )
     year = str(reference["year"])
-    work = {"@id": doi, "@type": "ScholarlyArticle", "name": reference["title"], "datePublished": year}
+    work = {
+        "@id": doi,
+        "@type": "ScholarlyArticle",
+        "name": reference["title"],
+        "datePublished": year,
+    }
     return [work | {"author": _refer(author["@id"] for author in authors)}, *authors]
 
 
@@ -69,9 +78,21 @@ def _inputs(manifest: Mapping[str, Any], registered: Mapping[str, Any]) -> list[
         if row is None:
             entities.append(_file(name, digest))
             continue
-        licence = row.licence if row.licence not in _LICENCES else {"@id": f"https://spdx.org/licenses/{row.licence}"}
+        licence = (
+            row.licence
+            if row.licence not in _LICENCES
+            else {"@id": f"https://spdx.org/licenses/{row.licence}"}
+        )
         url = quote(row.url, safe="/:?=&%")
-        entities.append(_file(url, row.sha256, contentSize=row.bytes, license=licence, description=f"item {row.item}"))
+        entities.append(
+            _file(
+                url,
+                row.sha256,
+                contentSize=row.bytes,
+                license=licence,
+                description=f"item {row.item}",
+            )
+        )
     return entities
 
 
@@ -82,12 +103,30 @@ def _report(manifest: Mapping[str, Any], registered: Mapping[str, Any]) -> list[
     inputs = _inputs(manifest, registered)
     files = [_file(f"{folder}{file}", digest) for file, digest in manifest["outputs"].items()]
     said = " ".join(manifest.get("answer", [])) or f"What {source} makes"
-    report: Entity = {"@id": folder, "@type": "Dataset", "name": f"Report of {name}", "description": said}
-    run: Entity = {"@id": f"#run-{name}", "@type": "CreateAction", "name": f"equipoise build {name}"}
-    notebook = _file(source) | {"@type": ["File", "SoftwareSourceCode"], "programmingLanguage": "Python"}
+    report: Entity = {
+        "@id": folder,
+        "@type": "Dataset",
+        "name": f"Report of {name}",
+        "description": said,
+    }
+    run: Entity = {
+        "@id": f"#run-{name}",
+        "@type": "CreateAction",
+        "name": f"equipoise build {name}",
+    }
+    notebook = _file(source) | {
+        "@type": ["File", "SoftwareSourceCode"],
+        "programmingLanguage": "Python",
+    }
     run |= {"instrument": {"@id": source}, "object": _refer(each["@id"] for each in inputs)}
     run |= {"result": [{"@id": folder}], "agent": {"@id": "#equipoise"}}
-    return [report | {"hasPart": _refer(file["@id"] for file in files)}, run, notebook, *inputs, *files]
+    return [
+        report | {"hasPart": _refer(file["@id"] for file in files)},
+        run,
+        notebook,
+        *inputs,
+        *files,
+    ]
 
 
 def text(manifests: Iterable[Mapping[str, Any]]) -> str:
@@ -120,8 +159,18 @@ def text(manifests: Iterable[Mapping[str, Any]]) -> str:
     }
     if "date-released" in citation:
         root["datePublished"] = str(citation["date-released"])
-    about = {"@id": NAME, "@type": "CreativeWork", "conformsTo": {"@id": _VERSION}, "about": {"@id": "./"}}
-    equipoise = {"@id": "#equipoise", "@type": "SoftwareApplication", "name": "Equipoise", "version": root["version"]}
+    about = {
+        "@id": NAME,
+        "@type": "CreativeWork",
+        "conformsTo": {"@id": _VERSION},
+        "about": {"@id": "./"},
+    }
+    equipoise = {
+        "@id": "#equipoise",
+        "@type": "SoftwareApplication",
+        "name": "Equipoise",
+        "version": root["version"],
+    }
     rights = {"@id": licence, "@type": "CreativeWork", "name": citation["license"]}
     people = {entity["@id"]: entity for entities in [authors, *works] for entity in entities}
     graph = [about, root, equipoise, rights, *people.values(), *parts]

@@ -1,7 +1,8 @@
 """The findings: sentences of ``data/findings.md``, with every number read from the committed reports.
 
-A place such as ``{gfrc2/tables/x.csv | run=a, row=b | column | .2f}`` stands for the cell of the one row with these
-values; the column ``#`` counts the rows. The file is below ``reports/``, links lead to pages of the site.
+A place such as ``{gfrc2/tables/x.csv | run=a, row=b | column | .2f}`` stands for the cell of the
+one row with these values; the column ``#`` counts the rows. The file is below ``reports/``, links
+lead to pages of the site.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def render(template: str, folders: Sequence[Path]) -> str:
     def cell(found: re.Match[str]) -> str:
         file, keys, column, form = (part.strip() for part in found.groups())
         rows = table(file)
-        for key, value in (pair.strip().split("=", 1) for pair in _PAIRS.split(keys) if pair.strip()):
+        for key, value in (
+            pair.strip().split("=", 1) for pair in _PAIRS.split(keys) if pair.strip()
+        ):
             rows = rows[rows[key] == value]
         if column == "#":
             return format(len(rows), form)

@@ -27,9 +27,21 @@ STATUS_MEANINGS = {
 """What each status says, from the highest."""
 STATUSES = tuple(reversed(STATUS_MEANINGS))
 """Statuses of an artefact, from the lowest: a step to the left is a fall."""
-JUDGED = {"held": "holds", "contradicted": "contradicted", "undecided": "undecided", "not_testable": "not testable"}
+JUDGED = {
+    "held": "holds",
+    "contradicted": "contradicted",
+    "undecided": "undecided",
+    "not_testable": "not testable",
+}
 """Columns that count the findings of an artefact, with the verdict they count."""
-_NOTHING: dict[str, Any] = {"data": "", "cells": 0, "largest": None, "differences": (), "claims": (), "files": ()}
+_NOTHING: dict[str, Any] = {
+    "data": "",
+    "cells": 0,
+    "largest": None,
+    "differences": (),
+    "claims": (),
+    "files": (),
+}
 
 
 def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str, str]:
@@ -37,8 +49,14 @@ def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str,
     findings = [claim for claim in record["claims"] if claim["kind"] == "finding"]
     verdicts = Counter(claim["verdict"] for claim in findings)
     counts = Counter(difference["reason"] for difference in record["differences"])
-    reasons = [f"{count} cell{'s' if count > 1 else ''}: {reason}" for reason, count in counts.items()]
-    against = [f"contradicted: {claim['statement']}" for claim in findings if claim["verdict"] == "contradicted"]
+    reasons = [
+        f"{count} cell{'s' if count > 1 else ''}: {reason}" for reason, count in counts.items()
+    ]
+    against = [
+        f"contradicted: {claim['statement']}"
+        for claim in findings
+        if claim["verdict"] == "contradicted"
+    ]
     return {
         "status": "kept" if kept else record["status"],
         "notebook": notebook,
@@ -74,8 +92,8 @@ class Ledger:
     def of(cls, manifests: Iterable[Mapping[str, Any]], kept: Collection[str] = ()) -> Ledger:
         """Ledger of the reports with these manifests.
 
-        The artefacts of the notebooks ``kept``, whose reports are out of date and whose data cannot be reached, have
-        that status.
+        The artefacts of the notebooks ``kept``, whose reports are out of date and whose data cannot
+        be reached, have that status.
         """
         entries, held = dict[str, dict[str, str]](), list(manifests)
         for manifest in held:
@@ -83,11 +101,16 @@ class Ledger:
             for record in manifest["artefacts"]:
                 name = record["artefact"]
                 if name in entries:
-                    raise ValueError(f"{name} is reported by both {entries[name]['notebook']} and {notebook}")
+                    raise ValueError(
+                        f"{name} is reported by both {entries[name]['notebook']} and {notebook}"
+                    )
                 entries[name] = _entry(notebook, record, kept=notebook in kept)
         rows = []
         for name, row in artefacts().iterrows():
-            absent = {"status": "absent", "note": row["absent_because"] or "not regenerated"} | _NOTHING
+            absent = {
+                "status": "absent",
+                "note": row["absent_because"] or "not regenerated",
+            } | _NOTHING
             own = {column: row[column] for column in ("paper", "artefact", "title")}
             rows.append(own | (entries.get(str(name)) or _entry("", absent, kept=False)))
         return cls(pd.DataFrame(rows, dtype="str"), table_of(held))
@@ -106,21 +129,38 @@ class Ledger:
     def markdown(self) -> str:
         """The ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
         counts = self.table["status"].value_counts()
-        total = ", ".join(f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts)
+        total = ", ".join(
+            f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts
+        )
         sums = {said: pd.to_numeric(self.table[column]).sum() for column, said in JUDGED.items()}
         found = ", ".join(counted(f"{total:.0f}", said) for said, total in sums.items())
         lines = [f"# Ledger\n\n{len(self.table)} tables and figures of four papers: {total}.\n\n"]
-        lines += [f"Findings of the papers: {found}; each is on its own line of [claims.csv](claims.csv).\n\n"]
+        lines += [
+            f"Findings of the papers: {found}; each is on its own line of [claims.csv](claims.csv).\n\n"
+        ]
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
         for paper, part in self.table.groupby("paper", sort=False):
-            lines.append(f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Findings | Remarks |\n")
+            lines.append(
+                f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Findings | Remarks |\n"
+            )
             lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
             for row in part.to_dict("records"):
                 label = markdown_cell(row["artefact"].replace("-", " "))
-                files = sorted(row["files"].split(), key=lambda file: not file.endswith((".md", ".svg")))
+                files = sorted(
+                    row["files"].split(), key=lambda file: not file.endswith((".md", ".svg"))
+                )
                 remarks = row["remarks"] + (f" (data: {row['data']})" if row["data"] else "")
-                cells = [row["title"], row["status"], row["cells"], row["differing"], verdicts(row), remarks]
-                lines.append(f"| {f'[{label}]({files[0]})' if files else label} {markdown_row(cells)}")
+                cells = [
+                    row["title"],
+                    row["status"],
+                    row["cells"],
+                    row["differing"],
+                    verdicts(row),
+                    remarks,
+                ]
+                lines.append(
+                    f"| {f'[{label}]({files[0]})' if files else label} {markdown_row(cells)}"
+                )
         return "".join(lines)
 
     def _statuses(self) -> dict[str, str]:

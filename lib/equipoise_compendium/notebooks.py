@@ -38,7 +38,9 @@ def _type(annotation: ast.expr) -> Any:
         case ast.Subscript(value=ast.Name(id="Literal"), slice=words):
             return Literal[ast.literal_eval(words)]
         case ast.Subscript(value=ast.Name(id=("list" | "dict") as name), slice=inner):
-            return _TYPES[name][tuple(map(_type, inner.elts if isinstance(inner, ast.Tuple) else [inner]))]
+            return _TYPES[name][
+                tuple(map(_type, inner.elts if isinstance(inner, ast.Tuple) else [inner]))
+            ]
     raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
 
 
@@ -98,14 +100,18 @@ class Notebook:
             text = path.read_text(encoding="utf-8")
             content = json.loads(text)
             nbformat.validate(content, version=4)
-            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is nothing to write
+            json.dumps(
+                content, ensure_ascii=False
+            ).encode()  # half a surrogate pair is nothing to write
             book = cls(path, nbformat.v4.reads(text))
             _ = book.digest
         except OSError as error:
             raise ValueError(f"{name} cannot be read: {error.strerror}") from None
         except Exception as error:  # noqa: BLE001 - the schema's checker, too, raises what it likes on odd content
             line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-            raise ValueError(f"{name}{line} is no notebook of format 4, whole (half-saved?)") from None
+            raise ValueError(
+                f"{name}{line} is no notebook of format 4, whole (half-saved?)"
+            ) from None
         book.values({}, "smoke")
         return book
 
@@ -138,19 +144,29 @@ class Notebook:
                 statements = ast.parse(cell.source).body
             except (SyntaxError, tokenize.TokenError):
                 raise ValueError(f"{self.name}: the cell tagged parameters is no Python") from None
-            comments = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+            comments = {
+                t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT
+            }
             for statement in statements:
                 match statement:
-                    case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value):
+                    case ast.AnnAssign(
+                        target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value
+                    ):
                         written = ast.unparse(annotation)
                     case _:
                         line = statement.lineno
-                        raise ValueError(f"{self.name}: a parameter is written as name: type = value, line {line}")
+                        raise ValueError(
+                            f"{self.name}: a parameter is written as name: type = value, line {line}"
+                        )
                 try:
                     default = fit(ast.literal_eval(value), _type(annotation), name)
                 except (ValueError, TypeError):
-                    raise ValueError(f"{self.name}: {name} is not written as {written} with a plain value") from None
-                found[name] = Parameter(name, written, default, comments.get(statement.end_lineno or 0, ""))
+                    raise ValueError(
+                        f"{self.name}: {name} is not written as {written} with a plain value"
+                    ) from None
+                found[name] = Parameter(
+                    name, written, default, comments.get(statement.end_lineno or 0, "")
+                )
         return found
 
     def values(self, given: Mapping[str, str], profile: Profile = "full") -> dict[str, Any]:
@@ -175,7 +191,11 @@ class Notebook:
     def digest(self) -> str:
         """Sha256 of what its code does and what its text says."""
         cells = [
-            [cell.cell_type, _does(cell.source) if cell.cell_type == "code" else cell.source, cell.metadata.get("tags")]
+            [
+                cell.cell_type,
+                _does(cell.source) if cell.cell_type == "code" else cell.source,
+                cell.metadata.get("tags"),
+            ]
             for cell in self.content.cells
         ]
         return hashlib.sha256(repr(cells).encode()).hexdigest()
@@ -189,10 +209,13 @@ def _does(code: str) -> Any:
         return code
 
 
-def find_notebooks(names: Collection[str] = (), faults: dict[str, str] | None = None) -> dict[str, Notebook]:
+def find_notebooks(
+    names: Collection[str] = (), faults: dict[str, str] | None = None
+) -> dict[str, Notebook]:
     """Notebooks of the repository by name: those of these names, by default all.
 
-    What is wrong with one that cannot be used is put into ``faults``, by name; without them it is an error.
+    What is wrong with one that cannot be used is put into ``faults``, by name; without them it is
+    an error.
     """
     paths = {path.stem: path for path in sorted((project.root() / "notebooks").glob("*.ipynb"))}
     unknown = [name for name in names if name not in paths]
@@ -249,6 +272,8 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return steady
 
 
-def post_process(notebook: nbformat.NotebookNode, resources: Any) -> tuple[nbformat.NotebookNode, Any]:
+def post_process(
+    notebook: nbformat.NotebookNode, resources: Any
+) -> tuple[nbformat.NotebookNode, Any]:
     """Normalise a notebook that pytest-notebook has executed, as the build does."""
     return normalise(notebook), resources

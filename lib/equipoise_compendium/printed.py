@@ -16,10 +16,12 @@ from equipoise_compendium import project
 from equipoise_compendium.writing import CSV_DIGITS
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
-_PRINTED_NUMBER = re.compile(r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)")
+_PRINTED_NUMBER = re.compile(
+    r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)"
+)
 
 
-# --- what is printed ----------------------------------------------------------------------------------------------
+# --- what is printed ------------------------------------------------------------------------------
 
 
 def artefacts() -> pd.DataFrame:
@@ -82,18 +84,21 @@ def raw(value: object) -> str:
     number = as_number(value)
     if number is not None:
         return CSV_DIGITS % (number + 0.0)
-    return "" if value is None or value is pd.NA or isinstance(value, float) else str(value)  # such a float is NaN
+    return (
+        "" if value is None or value is pd.NA or isinstance(value, float) else str(value)
+    )  # such a float is NaN
 
 
-# --- comparison ---------------------------------------------------------------------------------------------------
+# --- comparison -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Difference:
     """A cell that is not what the paper prints.
 
-    ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty where there is no value;
-    ``reason`` is that of the paper's ``explanations.csv``, empty where nobody has given one.
+    ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty
+    where there is no value; ``reason`` is that of the paper's ``explanations.csv``, empty where
+    nobody has given one.
     """
 
     row: str
@@ -107,8 +112,9 @@ class Difference:
 class Comparison:
     """Our table beside a printed one: the rows and columns of the printed table, in its order.
 
-    Both are indexed by the labels of the rows. ``cells`` counts the printed cells that were compared, and ``largest``
-    is the largest absolute difference between a printed and a computed number, None where no number was compared.
+    Both are indexed by the labels of the rows. ``cells`` counts the printed cells that were
+    compared, and ``largest`` is the largest absolute difference between a printed and a computed
+    number, None where no number was compared.
     """
 
     against: str
@@ -123,7 +129,9 @@ def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """A table indexed by the values of its key columns, joined by spaces, or by numbers where there are no keys."""
     rows = table[list(keys)].itertuples(index=False)
     return table.set_axis(
-        pd.Index([" ".join(map(raw, row)) if keys else str(number) for number, row in enumerate(rows)])
+        pd.Index(
+            [" ".join(map(raw, row)) if keys else str(number) for number, row in enumerate(rows)]
+        )
     )
 
 
@@ -137,14 +145,15 @@ def compare(
 ) -> Comparison:
     """Hold a table against a printed one, cell by cell, at the printed precision.
 
-    A number agrees if it lies within half a unit of the last printed place; a whole number or a fraction agrees only
-    with the same number; marks of significance behind a number are not compared; other text must be the same. Cells
-    that the paper leaves empty are not compared.
+    A number agrees if it lies within half a unit of the last printed place; a whole number or a
+    fraction agrees only with the same number; marks of significance behind a number are not
+    compared; other text must be the same. Cells that the paper leaves empty are not compared.
 
-    ``ours`` has at least the columns and rows of the printed table ``against``, such as ``gfrc/table-1``; ``keys``
-    identify a row in both. ``columns`` are the printed columns, and ``where`` says by a column's text which are the
-    printed rows, to compare where the others cannot be computed or are what ours was computed from. ``tolerance`` is
-    added to the precision of a printed number; one for each column, or the same for all.
+    ``ours`` has at least the columns and rows of the printed table ``against``, such as
+    ``gfrc/table-1``; ``keys`` identify a row in both. ``columns`` are the printed columns, and
+    ``where`` says by a column's text which are the printed rows, to compare where the others cannot
+    be computed or are what ours was computed from. ``tolerance`` is added to the precision of a
+    printed number; one for each column, or the same for all.
     """
     printed = printed_table(against)
     for column, text in (where or {}).items():
@@ -162,7 +171,10 @@ def compare(
         raise ValueError(f"{against}: our table has no row {'; '.join(absent)}")
     ours = ours.loc[printed.index, printed.columns]
     paper = against.partition("/")[0]
-    known = read_columns(project.data("published", paper, "explanations.csv"), ["artefact", "row", "column", "reason"])
+    known = read_columns(
+        project.data("published", paper, "explanations.csv"),
+        ["artefact", "row", "column", "reason"],
+    )
     reasons = known[known["artefact"] == against].set_index(["row", "column"])["reason"].to_dict()
     cells, largest, differences = 0, None, []
     for column in printed.columns.drop(list(keys)):
@@ -175,5 +187,7 @@ def compare(
             if parsed.number is not None and number is not None:
                 largest = max(largest or 0.0, abs(number - parsed.number))
             if not parsed.agrees(value, text, allowed):
-                differences.append(Difference(label, column, text, raw(value), reasons.get((label, column), "")))
+                differences.append(
+                    Difference(label, column, text, raw(value), reasons.get((label, column), ""))
+                )
     return Comparison(against, ours, printed, cells, tuple(differences), largest)

@@ -1,8 +1,8 @@
 """Where things are, and which of them a computation has used.
 
-The repository is found from the working directory upwards, else from where the library is installed from. `data`
-gives the path of a file under ``data/`` and notes it; `used_files` lists what was noted, so that a report can say
-which data made it and a build can tell when they changed.
+The repository is found from the working directory upwards, else from where the library is installed
+from. `data` gives the path of a file under ``data/`` and notes it; `used_files` lists what was
+noted, so that a report can say which data made it and a build can tell when they changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ def root() -> Path:
     """Top folder of the repository."""
     here = Path.cwd()
     for folder in (here, *here.parents, *Path(__file__).resolve().parents):
-        if (folder / "data" / "published" / "artefacts.csv").is_file() and (folder / "notebooks").is_dir():
+        if (folder / "data" / "published" / "artefacts.csv").is_file() and (
+            folder / "notebooks"
+        ).is_dir():
             return folder
     raise FileNotFoundError(
         f"no Equipoise repository at {here} or above it: run this in a clone, where notebooks/ and data/ are"
@@ -41,7 +43,9 @@ def data_path(*parts: str) -> Path:
     """Path of a file under ``data/``, never of one elsewhere."""
     below = Path(*parts)
     if ".." in below.parts or below.is_absolute():
-        raise FileNotFoundError(f"{'/'.join(parts)} leads out of the folder data of this repository")
+        raise FileNotFoundError(
+            f"{'/'.join(parts)} leads out of the folder data of this repository"
+        )
     path = root() / "data" / below
     with suppress(OSError, ValueError):
         if path.is_file():
@@ -52,8 +56,8 @@ def data_path(*parts: str) -> Path:
 def note(name: str, digest: str) -> None:
     """Note a file as used.
 
-    ``name``: A name that is the same on every machine, never an absolute path. ``digest``: Its sha256, in
-    hexadecimal digits.
+    ``name``: A name that is the same on every machine, never an absolute path. ``digest``: Its
+    sha256, in hexadecimal digits.
     """
     _used[name] = digest
 

@@ -1,6 +1,7 @@
 """What a report rests on, code, data, parameters and versions, kept in its manifest, and whether that is still so.
 
-Code is compared by its syntax tree, so that no docstring, comment or line break makes a report out of date.
+Code is compared by its syntax tree, so that no docstring, comment or line break makes a report out
+of date.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _TOOLING = re.compile(
 )  # the last loads itself at every start
 
 
-# --- the manifest -------------------------------------------------------------------------------------------------
+# --- the manifest ---------------------------------------------------------------------------------
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -45,12 +46,16 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         held = [manifest[key] for key in ("inputs", "versions", "sources")]
-        whole = all(isinstance(record, dict) and record["artefact"] for record in manifest["artefacts"])
+        whole = all(
+            isinstance(record, dict) and record["artefact"] for record in manifest["artefacts"]
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return (
         manifest
-        if whole and manifest.get("notebook") and all(isinstance(part, (dict, list)) for part in held)
+        if whole
+        and manifest.get("notebook")
+        and all(isinstance(part, (dict, list)) for part in held)
         else None
     )
 
@@ -63,20 +68,28 @@ def damaged_manifests() -> list[str]:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write the manifest of a report, the same bytes for the same content."""
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / MANIFEST).write_text(
+        json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+    )
 
 
-# --- code ---------------------------------------------------------------------------------------------------------
+# --- code -----------------------------------------------------------------------------------------
 
 
 def shape(node: Any) -> Any:
     """A syntax tree as nested lists, without docstrings, comments and places; the same in every version of Python."""
     if isinstance(node, ast.AST):
-        parts = [[name, shape(value)] for name, value in ast.iter_fields(node) if value is not None and value != []]
+        parts = [
+            [name, shape(value)]
+            for name, value in ast.iter_fields(node)
+            if value is not None and value != []
+        ]
         return [type(node).__name__, *parts]
     if isinstance(node, list):
         return [
-            shape(item) for item in node if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
+            shape(item)
+            for item in node
+            if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
         ]
     return repr(node)
 
@@ -98,19 +111,21 @@ def library() -> dict[str, str]:
 
 def loaded_modules() -> list[str]:
     """Modules of the packages that are loaded, each by its place in the repository."""
-    loaded = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
+    loaded = [
+        module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES
+    ]
     files = [Path(file) for module in loaded if (file := getattr(module, "__file__", None))]
     return sorted(f"lib/{path.relative_to(LIBRARY).as_posix()}" for path in files)
 
 
-# --- versions -----------------------------------------------------------------------------------------------------
+# --- versions -------------------------------------------------------------------------------------
 
 
 def loaded_versions() -> dict[str, str]:
     """Version of every distribution that a run has imported, itself or through what it imported.
 
-    Left out are the notebook tooling with what is there for its sake, and what a distribution only tries to import: a
-    report is the same whatever else is installed.
+    Left out are the notebook tooling with what is there for its sake, and what a distribution only
+    tries to import: a report is the same whatever else is installed.
     """
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     loaded, of_notebook = set(), set()
@@ -118,7 +133,9 @@ def loaded_versions() -> dict[str, str]:
     for module, names in importlib.metadata.packages_distributions().items():
         for name in set(names) if module in sys.modules else ():
             alone = len(set(names)) == 1  # else they share a namespace
-            if alone or any(str(part.locate()) in files for part in importlib.metadata.files(name) or []):
+            if alone or any(
+                str(part.locate()) in files for part in importlib.metadata.files(name) or []
+            ):
                 loaded.add(canonicalize_name(name))
                 of_notebook |= {canonicalize_name(name)} if module in named else set()
     tooling = _needed(filter(_TOOLING.match, loaded))
@@ -134,7 +151,10 @@ def _origin(value: object) -> str:
 
 def direct_requirements() -> set[str]:
     """Distributions that the library names as its own requirements, those of its extras among them."""
-    return {canonicalize_name(Requirement(text).name) for text in importlib.metadata.requires("equipoise") or []}
+    return {
+        canonicalize_name(Requirement(text).name)
+        for text in importlib.metadata.requires("equipoise") or []
+    }
 
 
 def _needed(names: Iterable[str]) -> set[str]:
@@ -146,12 +166,16 @@ def _needed(names: Iterable[str]) -> set[str]:
         found.add(name)
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             wanted = map(Requirement, importlib.metadata.requires(name) or [])
-            needed = (need.name for need in wanted if need.marker is None or need.marker.evaluate({"extra": ""}))
+            needed = (
+                need.name
+                for need in wanted
+                if need.marker is None or need.marker.evaluate({"extra": ""})
+            )
             waiting |= set(map(canonicalize_name, needed)) - found
     return found
 
 
-# --- freshness ----------------------------------------------------------------------------------------------------
+# --- freshness ------------------------------------------------------------------------------------
 
 
 def output_digests(folder: Path) -> dict[str, str]:
@@ -160,21 +184,27 @@ def output_digests(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): project.sha256(path) for path in files}
 
 
-def _sources(notebook: Notebook, modules: Iterable[str], texts: Mapping[str, str]) -> dict[str, str]:
+def _sources(
+    notebook: Notebook, modules: Iterable[str], texts: Mapping[str, str]
+) -> dict[str, str]:
     """Digests of a notebook and of the modules of the library that its run has loaded."""
     found = {name: code_digest(texts[name]) if name in texts else "" for name in modules}
     return {f"notebooks/{notebook.path.name}": notebook.digest, **found}
 
 
-def complete_manifest(notebook: Notebook, parameters: Mapping[str, Any], folder: Path, texts: dict[str, str]) -> None:
+def complete_manifest(
+    notebook: Notebook, parameters: Mapping[str, Any], folder: Path, texts: dict[str, str]
+) -> None:
     """Add to a manifest what a run cannot know: its code, parameters and the files it has left.
 
-    ``notebook`` and ``texts``, the library's modules, are as they were before the run: what has been edited since did
-    not make the report, and so makes it out of date.
+    ``notebook`` and ``texts``, the library's modules, are as they were before the run: what has
+    been edited since did not make the report, and so makes it out of date.
     """
     manifest = read_manifest(folder) or {}
     manifest["sources"] = _sources(notebook, manifest["sources"], texts)
-    write_manifest(folder, manifest | {"parameters": dict(parameters), "outputs": output_digests(folder)})
+    write_manifest(
+        folder, manifest | {"parameters": dict(parameters), "outputs": output_digests(folder)}
+    )
 
 
 def staleness(notebook: Notebook, folder: Path, parameters: Mapping[str, Any] | None = None) -> str:
@@ -186,11 +216,21 @@ def staleness(notebook: Notebook, folder: Path, parameters: Mapping[str, Any] | 
     if manifest is None or "outputs" not in manifest:
         return "its manifest is damaged" if (folder / MANIFEST).exists() else "there is no report"
     modules = [name for name in manifest["sources"] if name.startswith("lib/")]
-    registered = {f"registry:{row.item}/{row.path}": row.sha256 for row in registry.entries().itertuples()}
+    registered = {
+        f"registry:{row.item}/{row.path}": row.sha256 for row in registry.entries().itertuples()
+    }
     pairs = [
         ("", manifest["sources"], _sources(notebook, modules, library())),
-        ("", manifest["inputs"], {name: registered.get(name) or _digest(name) for name in manifest["inputs"]}),
-        ("version of ", manifest["versions"], {name: _version(name) for name in manifest["versions"]}),
+        (
+            "",
+            manifest["inputs"],
+            {name: registered.get(name) or _digest(name) for name in manifest["inputs"]},
+        ),
+        (
+            "version of ",
+            manifest["versions"],
+            {name: _version(name) for name in manifest["versions"]},
+        ),
         ("parameter ", manifest["parameters"], json.loads(json.dumps(dict(parameters or {})))),
         ("report file ", manifest["outputs"], output_digests(folder)),
     ]
@@ -215,4 +255,8 @@ def missing_data(inputs: Iterable[str]) -> list[str]:
     """Registered files among the inputs of a report that are not on this machine, as ``<item>/<path>``."""
     rows = {f"{row['item']}/{row['path']}": row for _, row in registry.entries().iterrows()}
     wanted = {name.removeprefix("registry:") for name in inputs if name.startswith("registry:")}
-    return sorted(name for name in wanted if name not in rows or registry.verify(rows[name]) not in ("cache", "mirror"))
+    return sorted(
+        name
+        for name in wanted
+        if name not in rows or registry.verify(rows[name]) not in ("cache", "mirror")
+    )

@@ -1,7 +1,8 @@
 """The registry of upstream files: where each comes from, its sha256, its licence, and how to get it.
 
-A file is looked for in the local cache, then in the folder named by ``EQUIPOISE_MIRROR`` (laid out as
-``<item>/<path>``), then at its url. The sha256 is checked on every path. Upstream files are never committed.
+A file is looked for in the local cache, then in the folder named by ``EQUIPOISE_MIRROR`` (laid out
+as ``<item>/<path>``), then at its url. The sha256 is checked on every path. Upstream files are
+never committed.
 """
 
 from __future__ import annotations
@@ -45,12 +46,18 @@ def entries() -> pd.DataFrame:
 
     Returns a table with the columns item, path, url, sha256, bytes, licence, all as text.
     """
-    table = pd.read_csv(project.root() / "data" / "registry.tsv", sep="\t", dtype=str, keep_default_na=False)
+    table = pd.read_csv(
+        project.root() / "data" / "registry.tsv", sep="\t", dtype=str, keep_default_na=False
+    )
     wanted = ["item", "path", "url", "sha256", "bytes", "licence"]
     if table.columns.tolist() != wanted or table.duplicated(["item", "path"]).any():
-        raise ValueError(f"data/registry.tsv: wanted the columns {', '.join(wanted)} and each file once")
+        raise ValueError(
+            f"data/registry.tsv: wanted the columns {', '.join(wanted)} and each file once"
+        )
     if not table["bytes"].str.fullmatch("[0-9]+").all():
-        raise ValueError("data/registry.tsv: wanted a whole number in each field of the column bytes")
+        raise ValueError(
+            "data/registry.tsv: wanted a whole number in each field of the column bytes"
+        )
     return table
 
 
@@ -59,7 +66,9 @@ def _entry(item: str, path: str) -> pd.Series:
     found = table[(table["item"] == item) & (table["path"] == path)]
     if found.empty:
         known = table.loc[table["item"] == item, "path"].tolist() or sorted(set(table["item"]))
-        raise KeyError(f"{item}/{path} is not in data/registry.tsv; there are {len(known)}, such as {known[0]}")
+        raise KeyError(
+            f"{item}/{path} is not in data/registry.tsv; there are {len(known)}, such as {known[0]}"
+        )
     return found.iloc[0]
 
 
@@ -94,12 +103,16 @@ def _download(entry: pd.Series, target: Path) -> None:
     import pooch
 
     registered = f"{entry['bytes']} bytes with sha256 {entry['sha256']}"
-    wrong = ValueError(f"{entry['item']}/{entry['path']}: {entry['url']} gives another file than wanted: {registered}")
+    wrong = ValueError(
+        f"{entry['item']}/{entry['path']}: {entry['url']} gives another file than wanted: {registered}"
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent)
     with staging(target) as part:
         with part.open("wb") as file, ExitStack() as stack:
-            hooks = {"response": lambda answer, **_: stack.enter_context(answer)}  # which pooch leaves open
+            hooks = {
+                "response": lambda answer, **_: stack.enter_context(answer)
+            }  # which pooch leaves open
             downloader = pooch.HTTPDownloader(timeout=20, hooks=hooks)  # seconds
             downloader(entry["url"], _Bounded(file, int(entry["bytes"]), wrong), None)
         if project.sha256(part) != entry["sha256"]:
@@ -119,7 +132,9 @@ def fetch(item: str, path: str) -> Path:
             if error.errno is not None:
                 told = f"cannot be written to the cache, {CACHE_VARIABLE} ({error.strerror})"
             told = f"{item}/{path} is not in the cache or the mirror, and {told}"
-            raise DataUnreachable(f"{told}: set {MIRROR_VARIABLE} to a folder that has it") from None
+            raise DataUnreachable(
+                f"{told}: set {MIRROR_VARIABLE} to a folder that has it"
+            ) from None
     project.note(f"registry:{item}/{path}", str(entry["sha256"]))
     return target
 

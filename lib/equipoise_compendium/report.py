@@ -1,9 +1,10 @@
 """The report of a notebook: tables and figures saved, held against the printed ones, and summed up in a manifest.
 
-A notebook opens one `Report`, gives it each table and figure under the artefact's name (``gfrc/table-1``) or a name
-of its own, and ends with `Report.finish`. What the paper prints lies in ``data/published``; cells are compared at the
-printed precision, and every cell that differs needs a reason in ``data/published/<paper>/explanations.csv``. Code, not
-the author, decides the status of an artefact and the verdict on a claim. A variant, made with other parameters than the
+A notebook opens one `Report`, gives it each table and figure under the artefact's name
+(``gfrc/table-1``) or a name of its own, and ends with `Report.finish`. What the paper prints lies
+in ``data/published``; cells are compared at the printed precision, and every cell that differs
+needs a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides the
+status of an artefact and the verdict on a claim. A variant, made with other parameters than the
 paper's, is held against no paper: it stands beside the report made with the paper's.
 """
 
@@ -55,7 +56,9 @@ Basis = Literal["recomputed", "derived", "replica"]
 
 def _slug(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?", name):
-        raise ValueError(f"{name!r} is no name for a table or figure: letters, digits, '.', '_', '-', at most one '/'")
+        raise ValueError(
+            f"{name!r} is no name for a table or figure: letters, digits, '.', '_', '-', at most one '/'"
+        )
     return name.replace("/", "-")
 
 
@@ -63,14 +66,17 @@ class Report:
     """The tables and figures of one notebook, saved and compared as they are made.
 
     Under `equipoise build` it writes where the build says. In a notebook run by hand it writes to
-    ``reports/variants/by-hand/<notebook>``, and so never over the committed report. ``notebook`` is its name, without
-    ending. ``compared``: whether it is compared with what is printed though its parameters are not the usual ones.
+    ``reports/variants/by-hand/<notebook>``, and so never over the committed report. ``notebook`` is
+    its name, without ending. ``compared``: whether it is compared with what is printed though its
+    parameters are not the usual ones.
     """
 
     def __init__(self, notebook: str, *, compared: bool = False) -> None:
         self.notebook = notebook
         given = os.environ.get(REPORT_FOLDER_VARIABLE)
-        self.folder = Path(given or project.root() / "reports" / "variants" / "by-hand" / _slug(notebook))
+        self.folder = Path(
+            given or project.root() / "reports" / "variants" / "by-hand" / _slug(notebook)
+        )
         if not given:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -98,21 +104,27 @@ class Report:
     ) -> Shown:
         """Save a table, and hold it against the printed one where it is a paper's; both are shown side by side.
 
-        ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of ``ours`` is saved as
-        CSV; shown are the rows and columns that the paper prints. ``keys`` are the columns that identify a row,
-        ``caption`` is by default the artefact's title, and ``against`` its own printed table. ``columns`` are the
-        printed ones to compare, and ``where`` chooses the printed rows by a column's text, where the others cannot be
-        computed or are what ours was computed from. ``data`` says in words for the ledger what it was made from,
-        ``note`` what else its reader should know. ``digits`` are the decimals to show where no printed precision is
-        known. ``tolerance`` is how much farther from the printed number than its precision a cell may lie.
+        ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of
+        ``ours`` is saved as CSV; shown are the rows and columns that the paper prints. ``keys`` are
+        the columns that identify a row, ``caption`` is by default the artefact's title, and
+        ``against`` its own printed table. ``columns`` are the printed ones to compare, and
+        ``where`` chooses the printed rows by a column's text, where the others cannot be computed
+        or are what ours was computed from. ``data`` says in words for the ledger what it was made
+        from, ``note`` what else its reader should know. ``digits`` are the decimals to show where
+        no printed precision is known. ``tolerance`` is how much farther from the printed number
+        than its precision a cell may lie.
         """
         if against is None and name in self._known.index and basis != "replica":
             against = name
         comparison = (
-            None if against is None or self._variant else compare(ours, against, keys, columns, where, tolerance)
+            None
+            if against is None or self._variant
+            else compare(ours, against, keys, columns, where, tolerance)
         )
         if self._variant:
-            shown = show_variant(self._title(name, caption), ours, self._published(name), self._variant, digits)
+            shown = show_variant(
+                self._title(name, caption), ours, self._published(name), self._variant, digits
+            )
         else:
             shown = show_table(self._title(name, caption), ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
@@ -138,10 +150,10 @@ class Report:
     ) -> Shown:
         """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
 
-        ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is to be seen in it,
-        for those who cannot see it, by default the caption. The values are compared with a printed table only if
-        ``against`` names one; ``basis`` is "recomputed" where the figure itself prints these numbers. The other
-        parameters are those of `table`.
+        ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is
+        to be seen in it, for those who cannot see it, by default the caption. The values are
+        compared with a printed table only if ``against`` names one; ``basis`` is "recomputed" where
+        the figure itself prints these numbers. The other parameters are those of `table`.
         """
         comparison = None
         if against is not None:
@@ -149,7 +161,9 @@ class Report:
                 raise ValueError(f"{name}: to compare a figure, give its values")
             comparison = None if self._variant else compare(values, against, keys)
         elif basis == "recomputed" and name in self._known.index:
-            raise ValueError(f"{name}: a figure without printed numbers to compare is derived or a replica")
+            raise ValueError(
+                f"{name}: a figure without printed numbers to compare is derived or a replica"
+            )
         figure = drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
@@ -158,13 +172,18 @@ class Report:
         (self.folder / "figures").mkdir(exist_ok=True)
         alt = plain(alt or caption)
         for file in files:
-            (self.folder / file).write_bytes(plots.rendered(figure, file.rpartition(".")[2], alt, slug))
+            (self.folder / file).write_bytes(
+                plots.rendered(figure, file.rpartition(".")[2], alt, slug)
+            )
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
-        shown = {"text/plain": caption, "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8")}
+        shown = {
+            "text/plain": caption,
+            "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8"),
+        }
         return Shown(shown, {"image/svg+xml": {"alt": alt}})
 
     def words(
@@ -196,7 +215,9 @@ class Report:
         record = judged(paper, claim, evidence)
         artefact = f"{paper}/{record['artefact']}"
         if artefact not in self._records:
-            raise ValueError(f"{artefact} has not been reported yet, so nothing can be claimed on it")
+            raise ValueError(
+                f"{artefact} has not been reported yet, so nothing can be claimed on it"
+            )
         if self._variant:
             return self.say(f"{record['statement']}: not judged with {self._variant}.")
         self._records[artefact]["claims"].append(record)
@@ -233,11 +254,25 @@ class Report:
         rows, notes = [], []
         for name, record in self._records.items():
             found = [claim["verdict"] for claim in record["claims"] if claim["kind"] == "finding"]
-            findings = ", ".join(counted(found.count(said), said) for said in VERDICTS if said in found)
+            findings = ", ".join(
+                counted(found.count(said), said) for said in VERDICTS if said in found
+            )
             status = "variant" if self._variant else record["status"]
-            rows.append([self._label(name), status, record["cells"] or "", len(record["differences"]) or "", findings])
-            notes += [f"{self._label(name)}, {line}" for line in difference_lines(record["differences"])]
-        used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct_requirements())
+            rows.append(
+                [
+                    self._label(name),
+                    status,
+                    record["cells"] or "",
+                    len(record["differences"]) or "",
+                    findings,
+                ]
+            )
+            notes += [
+                f"{self._label(name)}, {line}" for line in difference_lines(record["differences"])
+            ]
+        used = ", ".join(
+            f"{name} {versions[name]}" for name in versions if name in direct_requirements()
+        )
         return show_summary(rows, notes, used)
 
     def _published(self, name: str) -> pd.DataFrame | None:
@@ -255,7 +290,13 @@ class Report:
         return f"{paper}, {artefact.replace('-', ' ').capitalize()}"
 
     def _record(
-        self, name: str, basis: Basis, data: str, note: str, files: list[str], comparison: Comparison | None
+        self,
+        name: str,
+        basis: Basis,
+        data: str,
+        note: str,
+        files: list[str],
+        comparison: Comparison | None,
     ) -> None:
         if name not in self._known.index:
             if "/" in name:
@@ -263,7 +304,9 @@ class Report:
             return
         if basis == "replica" and not data:
             raise ValueError(f"{name}: a replica says which data it was made from")
-        differences = [asdict(difference) for difference in comparison.differences] if comparison else []
+        differences = (
+            [asdict(difference) for difference in comparison.differences] if comparison else []
+        )
         compared = "explained" if differences else "exact"
         self._records[name] = {
             "artefact": name,

@@ -44,7 +44,8 @@ def markdown_list(notes: Iterable[str]) -> str:
 class Cell:
     """A cell of a table to look at.
 
-    ``mark``: set small and raised behind it. ``printed``: what the paper prints instead. ``number``: set to the right.
+    ``mark``: set small and raised behind it. ``printed``: what the paper prints instead.
+    ``number``: set to the right.
     """
 
     text: str
@@ -61,7 +62,9 @@ class Cell:
 
     def as_text(self) -> str:
         """Its words."""
-        return " ".join(filter(None, [self.text, self.mark, self.printed and f"(printed {self.printed})"]))
+        return " ".join(
+            filter(None, [self.text, self.mark, self.printed and f"(printed {self.printed})"])
+        )
 
 
 def html_table(title: str, header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
@@ -99,17 +102,22 @@ class Shown:
     @classmethod
     def text(cls, words: str, markdown: str, page: str) -> Shown:
         """Something in words, in the three formats for words; nothing hidden in them is obeyed."""
-        return cls({"text/plain": plain(words), "text/markdown": plain(markdown), "text/html": plain(page)})
+        return cls(
+            {"text/plain": plain(words), "text/markdown": plain(markdown), "text/html": plain(page)}
+        )
 
 
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
     """Decimals to show a column at: the printed precision, else ``digits``; None for what is no float."""
-    if not pd.api.types.is_float_dtype(ours) and not any(isinstance(value, float) for value in ours):
+    if not pd.api.types.is_float_dtype(ours) and not any(
+        isinstance(value, float) for value in ours
+    ):
         return None
     if any(PRINTED_FRACTION.fullmatch(text.strip()) for text in printed):
         return digits
     return max(
-        (parsed.decimals for parsed in map(Printed.parse, printed) if parsed.decimals is not None), default=digits
+        (parsed.decimals for parsed in map(Printed.parse, printed) if parsed.decimals is not None),
+        default=digits,
     )
 
 
@@ -137,7 +145,9 @@ def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
     """Cells that differ: those of one reason in one line, each without a reason in its own."""
     groups: dict[tuple[str, int], list[str]] = {}
     for number, d in enumerate(differences):
-        cell = f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'}"
+        cell = (
+            f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'}"
+        )
         groups.setdefault((d["reason"], 0 if d["reason"] else number), []).append(cell)
     return [
         f"{f'{len(cells)} cells: ' if len(cells) > 1 else ''}{'; '.join(cells)} ({reason or 'no reason is known'})"
@@ -146,30 +156,51 @@ def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def _cells(
-    table: pd.DataFrame, printed: Mapping[str, Iterable[str]], digits: int, differing: Mapping[tuple[int, int], str]
+    table: pd.DataFrame,
+    printed: Mapping[str, Iterable[str]],
+    digits: int,
+    differing: Mapping[tuple[int, int], str],
 ) -> tuple[list[str], list[list[Cell]]]:
     """Header and cells of a table; a column of marks stands raised behind the column that they belong to."""
-    marks = {str(name).removesuffix(MARKS): name for name in table.columns if str(name).endswith(MARKS)}
+    marks = {
+        str(name).removesuffix(MARKS): name for name in table.columns if str(name).endswith(MARKS)
+    }
     marks = {name: column for name, column in marks.items() if name in table}
     columns, parts = [name for name in table.columns if name not in marks.values()], []
     for name in columns:
         column, place = table[name], table.columns.get_loc(name)
-        decimals = None if name not in printed and _whole(column) else _decimals(printed.get(name, ()), column, digits)
+        decimals = (
+            None
+            if name not in printed and _whole(column)
+            else _decimals(printed.get(name, ()), column, digits)
+        )
         behind = table[marks[name]] if name in marks else [""] * len(table)
-        number = column.dtype != bool and (pd.api.types.is_numeric_dtype(column) or decimals is not None)
+        number = column.dtype != bool and (
+            pd.api.types.is_numeric_dtype(column) or decimals is not None
+        )
         chance = name not in printed and str(name).split(" ")[0] == "p"
-        found = zip([_cell(value, decimals, chance) for value in column], map(raw, behind), strict=True)
-        parts.append([Cell(*texts, differing.get((row, place), ""), number=number) for row, texts in enumerate(found)])
+        found = zip(
+            [_cell(value, decimals, chance) for value in column], map(raw, behind), strict=True
+        )
+        parts.append(
+            [
+                Cell(*texts, differing.get((row, place), ""), number=number)
+                for row, texts in enumerate(found)
+            ]
+        )
     return [_words(name) for name in columns], [list(row) for row in zip(*parts, strict=True)]
 
 
-def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int) -> Shown:
+def show_table(
+    caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int
+) -> Shown:
     """A table; where it is compared with a printed one, a cell that differs is marked, the printed one beneath it."""
     table, printed = (ours, {}) if comparison is None else (comparison.ours, comparison.printed)
     title, verdict, notes, differing = markdown_cell(caption), "", list[str](), {}
     if comparison is not None:
         differing = {
-            (table.index.get_loc(d.row), table.columns.get_loc(d.column)): d.printed for d in comparison.differences
+            (table.index.get_loc(d.row), table.columns.get_loc(d.column)): d.printed
+            for d in comparison.differences
         }
         equal = comparison.cells - len(differing)
         verdict = f"{equal} of {comparison.cells} printed cells agree at the printed precision."
@@ -180,11 +211,15 @@ def show_table(caption: str, ours: pd.DataFrame, comparison: Comparison | None, 
         f'<div style="overflow-x: auto">{html_table("", columns, cells)}</div>{html_list(notes)}</div>'
     )
     texts = [[cell.as_text() for cell in row] for row in cells]
-    markdown = f"{title}\n\n{markdown_table(columns, texts)}" + ("\n" + markdown_list(notes) if notes else "")
+    markdown = f"{title}\n\n{markdown_table(columns, texts)}" + (
+        "\n" + markdown_list(notes) if notes else ""
+    )
     return Shown.text("\n".join([f"{caption}. {verdict}".strip(), *notes]), markdown, page)
 
 
-def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None, variant: str, digits: int) -> Shown:
+def show_variant(
+    caption: str, ours: pd.DataFrame, default: pd.DataFrame | None, variant: str, digits: int
+) -> Shown:
     """A table made with other parameters than the paper's, beside the one made with the paper's, where there is one."""
     tables = {variant: ours} | ({} if default is None else {"as published": default})
     page, markdown = "", f"{markdown_cell(caption)}\n"
@@ -193,7 +228,9 @@ def show_variant(caption: str, ours: pd.DataFrame, default: pd.DataFrame | None,
         page += html_table(title, columns, cells)
         texts = [[cell.as_text() for cell in row] for row in cells]
         markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(columns, texts)}"
-    page = f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto">{page}</div>'
+    page = (
+        f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto">{page}</div>'
+    )
     page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p>{page}</div>'
     return Shown.text(f"{caption}, {variant}", markdown, page)
 
@@ -205,11 +242,16 @@ def show_words(caption: str, said: Iterable[tuple[str, str]]) -> Shown:
         f"<tr><td><b>{html.escape(who)}</b></td><td>{'<br>'.join(map(html.escape, lines))}</td></tr>"
         for who, lines in rows
     )
-    page = (
-        f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p><table><tbody>{cells}</tbody></table></div>'
+    page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p><table><tbody>{cells}</tbody></table></div>'
+    told = [
+        f"{markdown_cell(who)}: {markdown_cell(line)}"
+        for who, lines in rows
+        for line in lines
+        if line.strip()
+    ]
+    return Shown.text(
+        f"{caption}.", f"{markdown_cell(caption)}\n\n" + "\n\n".join(told) + "\n", page
     )
-    told = [f"{markdown_cell(who)}: {markdown_cell(line)}" for who, lines in rows for line in lines if line.strip()]
-    return Shown.text(f"{caption}.", f"{markdown_cell(caption)}\n\n" + "\n\n".join(told) + "\n", page)
 
 
 def show_claim(claim: Mapping[str, Any]) -> Shown:
@@ -217,7 +259,11 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     words, numbers = claim["statement"], as_words(claim)
     label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
     quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
-    lines = [f"<b>{label}:</b> {html.escape(words)}", html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
+    lines = [
+        f"<b>{label}:</b> {html.escape(words)}",
+        html.escape(quote),
+        f"<i>{html.escape(numbers)}</i>",
+    ]
     page = f'<p class="claim {claim["verdict"].replace(" ", "-")}">{"<br>".join(filter(None, lines))}</p>'
     quoted = f"\n\n> {markdown_cell(quote)}" if quote else ""
     markdown = f"**{label}:** {markdown_cell(words)}{quoted}\n\n*{markdown_cell(numbers)}*"
@@ -226,7 +272,9 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
 
 def folded(title: str, shown: Sequence[Shown]) -> Shown:
     """Tables behind a title that opens."""
-    page, markdown = ("".join(one.formats[kind] for one in shown) for kind in ("text/html", "text/markdown"))
+    page, markdown = (
+        "".join(one.formats[kind] for one in shown) for kind in ("text/html", "text/markdown")
+    )
     page = f"<details><summary>{html.escape(title)}</summary>{page}</details>"
     return Shown.text(title, f"{markdown_cell(title)}\n\n{markdown}", page)
 
@@ -244,4 +292,8 @@ def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: s
     table = html_table("What this notebook regenerates", header, rows) if rows else ""
     page = f'<div class="equipoise-table">{table}{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>'
     tables = f"{markdown_table(header, rows)}\n" if rows else ""
-    return Shown.text(f"Made with {used}", f"{tables}{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n", page)
+    return Shown.text(
+        f"Made with {used}",
+        f"{tables}{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n",
+        page,
+    )

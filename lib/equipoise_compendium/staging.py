@@ -1,8 +1,8 @@
 """Where reports are made before they are moved into place, and what a build that was killed has left there.
 
-One process at a time is at work in ``reports/.equipoise``, on the file system of the reports. Whatever it finds there
-when it begins is a dead process's: a report that was put aside for a new one which never came goes back, all else is
-removed.
+One process at a time is at work in ``reports/.equipoise``, on the file system of the reports.
+Whatever it finds there when it begins is a dead process's: a report that was put aside for a new
+one which never came goes back, all else is removed.
 """
 
 from __future__ import annotations

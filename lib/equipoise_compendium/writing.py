@@ -26,11 +26,16 @@ def harmless(text: Any) -> Any:
 
 
 def write_csv(
-    table: pd.DataFrame, path: Path | TextIO | BinaryIO, *, for_spreadsheets: bool = False, header: bool = True
+    table: pd.DataFrame,
+    path: Path | TextIO | BinaryIO,
+    *,
+    for_spreadsheets: bool = False,
+    header: bool = True,
 ) -> None:
     """Write a table as CSV at 12 significant digits, the same bytes everywhere.
 
-    ``for_spreadsheets`` makes `harmless` what a spreadsheet would run: a table to look at, not to read again.
+    ``for_spreadsheets`` makes `harmless` what a spreadsheet would run: a table to look at, not to
+    read again.
     """
     tidy = table.copy()
     if for_spreadsheets:
@@ -40,7 +45,14 @@ def write_csv(
                 tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
     for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
         tidy[column] = tidy[column] + 0.0  # no negative zero
-    tidy.to_csv(path, index=False, header=header, float_format=CSV_DIGITS, lineterminator="\n", encoding="utf-8")
+    tidy.to_csv(
+        path,
+        index=False,
+        header=header,
+        float_format=CSV_DIGITS,
+        lineterminator="\n",
+        encoding="utf-8",
+    )
 
 
 def lock(descriptor: int, *, wait: bool = False) -> bool | None:
@@ -78,7 +90,9 @@ def staging(target: Path, *, folder: bool = False) -> Iterator[Path]:
         made = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}{_ENDING}")
         if folder:
             made.mkdir()
-        descriptor = os.open(made, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = os.open(
+            made, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666
+        )
         if lock(descriptor) is not False and os.fstat(descriptor).st_nlink:
             break  # else another process swept it before it was locked
         os.close(descriptor)
@@ -122,8 +136,9 @@ def _keep(target: Path, stack: ExitStack, undo: ExitStack) -> None:
 def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
     """Write every file or none: text, and tables as CSV or Parquet by the ending of the name.
 
-    Each is written beside its place and through to the disk before the first is put there. A new file has the mode that
-    the umask leaves, one that was there keeps its own; through a link its target is written.
+    Each is written beside its place and through to the disk before the first is put there. A new
+    file has the mode that the umask leaves, one that was there keeps its own; through a link its
+    target is written.
     """
     staged: list[tuple[Path, Path, Path]] = []
     at = Path()

@@ -38,8 +38,9 @@ def config_path(study: str, name: str) -> Path:
 def read_config(path: Path, kind: type[Config]) -> Config:
     """Read a config; ``kind`` is a dataclass, whose fields, their types and defaults say what is wanted.
 
-    A file that is named (a field of type Path) lies beside the config unless its path is absolute, or among the
-    repository's data if it begins with ``data/``. Raises InputError with every problem.
+    A file that is named (a field of type Path) lies beside the config unless its path is absolute,
+    or among the repository's data if it begins with ``data/``. Raises InputError with every
+    problem.
     """
     reader = _Reader(path)
     read = reader.value(read_yaml(path, plain_yaml.Values), kind, "")
@@ -59,7 +60,8 @@ def recorded(path: Path, chapter: str) -> Path:
 class ChapterConfig:
     """What the configs of all chapters say.
 
-    ``stands_for``: the thesis, whose own data and models it names, or a replica. ``chapter``: the study's folder.
+    ``stands_for``: the thesis, whose own data and models it names, or a replica. ``chapter``: the
+    study's folder.
     """
 
     stands_for: StandsFor
@@ -103,16 +105,21 @@ class _Reader:
             return given
         if origin is dict:
             return {
-                key: self.value(one, parts[1], f"{place}.{key}") for key, one in self._mapping(given, place).items()
+                key: self.value(one, parts[1], f"{place}.{key}")
+                for key, one in self._mapping(given, place).items()
             }
         if origin is tuple:
             if not isinstance(given, list):
                 self._wrong(place, given, "a list")
                 return ()
-            return tuple(self.value(one, parts[0], f"{place}[{number}]") for number, one in enumerate(given))
+            return tuple(
+                self.value(one, parts[0], f"{place}[{number}]") for number, one in enumerate(given)
+            )
         if hint is Path:
             named = Path(self.value(given, str, place) or "")
-            return project.root() / named if named.parts[:1] == ("data",) else self.path.parent / named
+            return (
+                project.root() / named if named.parts[:1] == ("data",) else self.path.parent / named
+            )
         if hint is float and type(given) is int:
             return float(given)
         if type(given) is not hint:
@@ -126,15 +133,24 @@ class _Reader:
         return {}
 
     def _fields(self, given: Any, kind: type, place: str) -> Any:
-        known, hints = {one.name: one for one in dataclasses.fields(kind)}, typing.get_type_hints(kind)
+        known, hints = (
+            {one.name: one for one in dataclasses.fields(kind)},
+            typing.get_type_hints(kind),
+        )
         given, at = self._mapping(given, place), f"{place}." if place else ""
         for name in [name for name in given if name not in known]:
             self._wrong(f"{at}{name}", "a setting that is not known", f"one of {', '.join(known)}")
-        values = {name: self.value(given[name], hints[name], f"{at}{name}") for name in known if name in given}
+        values = {
+            name: self.value(given[name], hints[name], f"{at}{name}")
+            for name in known
+            if name in given
+        }
         lacking = [
             name
             for name, one in known.items()
-            if name not in given and one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+            if name not in given
+            and one.default is dataclasses.MISSING
+            and one.default_factory is dataclasses.MISSING
         ]
         for name in lacking:
             self._wrong(f"{at}{name}", "nothing", "a value")
@@ -143,19 +159,21 @@ class _Reader:
         try:
             return kind(**values)
         except ValueError as error:
-            self.problems.add(self.path, None, place or None, str(error), "settings that fit together")
+            self.problems.add(
+                self.path, None, place or None, str(error), "settings that fit together"
+            )
             return None
 
 
-# --- steps --------------------------------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Step:
     """A part of what a study records, by itself resumable.
 
-    ``wanted, done``: in ``unit``s, such as answers. ``seconds``: for one of them, as far as is known. ``lacks``: what
-    has to be had first. ``run``: records the rest.
+    ``wanted, done``: in ``unit``s, such as answers. ``seconds``: for one of them, as far as is
+    known. ``lacks``: what has to be had first. ``run``: records the rest.
     """
 
     name: str
@@ -184,13 +202,17 @@ def told(steps: Iterable[Step]) -> str:
         elif step.seconds and not step.finished:
             line += f"; about {step.seconds * 1000 / 60:.1f} min for 1,000"
         lines += [line, *(f"    wanted first: {lack}" for lack in step.lacks)]
-    return "\n".join([*lines, f"All that is known together: about {seconds / 60:.0f} min." if seconds else ""]).strip()
+    return "\n".join(
+        [*lines, f"All that is known together: about {seconds / 60:.0f} min." if seconds else ""]
+    ).strip()
 
 
 def carry_out(steps: Iterable[Step], say: Callable[[str], None]) -> None:
     """Run the steps that are not finished, one after the other; refuses before the first where any lacks something."""
     steps = [step for step in steps if not step.finished]
-    problems = [Problem(step.name, None, None, "not at hand", lack) for step in steps for lack in step.lacks]
+    problems = [
+        Problem(step.name, None, None, "not at hand", lack) for step in steps for lack in step.lacks
+    ]
     if problems:
         raise InputError(problems)
     for step in steps:

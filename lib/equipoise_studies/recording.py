@@ -1,7 +1,8 @@
 """What a study records once, to be replayed ever after: settings stated in one way, then lines or rows.
 
-A record of lines is JSON Lines, settings first: `begin` or go on, `add`, `read`. A record of rows is a CSV file whose
-settings lie in a JSON file: `state`, `replace_rows`. Whoever goes on with other settings is refused, each one named.
+A record of lines is JSON Lines, settings first: `begin` or go on, `add`, `read`. A record of rows
+is a CSV file whose settings lie in a JSON file: `state`, `replace_rows`. Whoever goes on with other
+settings is refused, each one named.
 """
 
 from __future__ import annotations
@@ -32,13 +33,23 @@ def settings_of(
 ) -> dict[str, Any]:
     """Settings as every record states them: ``seed, models, versions, inputs``, then the record's own.
 
-    ``models``: weights by the model's name, a file or its sha256. ``packages``: distributions whose versions matter.
-    ``inputs``: files of the repository; without them, every file noted as used so far that no recorder wrote.
+    ``models``: weights by the model's name, a file or its sha256. ``packages``: distributions whose
+    versions matter. ``inputs``: files of the repository; without them, every file noted as used so
+    far that no recorder wrote.
     """
-    files = {name: sha for name, sha in project.used_files().items() if not name.startswith("data/outputs/")}
+    files = {
+        name: sha
+        for name, sha in project.used_files().items()
+        if not name.startswith("data/outputs/")
+    }
     if inputs is not None:
-        files = {path.relative_to(project.root()).as_posix(): project.sha256(path) for path in inputs}
-    weights = {name: one if isinstance(one, str) else project.sha256(one) for name, one in (models or {}).items()}
+        files = {
+            path.relative_to(project.root()).as_posix(): project.sha256(path) for path in inputs
+        }
+    weights = {
+        name: one if isinstance(one, str) else project.sha256(one)
+        for name, one in (models or {}).items()
+    }
     versions = {name: version(name) for name in packages}
     return {"seed": seed, "models": weights, "versions": versions, "inputs": files, **further}
 
@@ -48,14 +59,18 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# --- weights ------------------------------------------------------------------------------------------------------
+# --- weights --------------------------------------------------------------------------------------
 
 
 def weights_of(models: Path | None, name: str) -> list[Path]:
     """Files of a model's weights in a folder of models: a GGUF file, or the safetensors of a folder with a config."""
     if models is None or (models / name).is_file():
         return [] if models is None else [models / name]
-    return sorted((models / name).glob("*.safetensors")) if (models / name / "config.json").is_file() else []
+    return (
+        sorted((models / name).glob("*.safetensors"))
+        if (models / name / "config.json").is_file()
+        else []
+    )
 
 
 def lacking_weights(models: Path | None, name: str) -> list[str]:
@@ -74,23 +89,29 @@ def wrong_weights(path: Path) -> str:
             return "" if start.startswith(b"GGUF") else "none in the form GGUF"
         header = int.from_bytes(start, "little")
         if not 8 < 8 + header <= size:
-            return "the file is empty" if not size else "no safetensors file, or one that is cut off"
+            return (
+                "the file is empty" if not size else "no safetensors file, or one that is cut off"
+            )
         try:
             tensors = json.loads(file.read(header))
-            ends = [one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"]
+            ends = [
+                one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"
+            ]
         except (ValueError, TypeError, KeyError, AttributeError):
             return "no safetensors file"
     return "" if ends and 8 + header + max(ends) <= size else "it holds no weights, or is cut off"
 
 
-# --- lines --------------------------------------------------------------------------------------------------------
+# --- lines ----------------------------------------------------------------------------------------
 
 
-def read(path: Path, kind: str, fields: Mapping[str, type], key: Sequence[str]) -> tuple[Line, list[Line]]:
+def read(
+    path: Path, kind: str, fields: Mapping[str, type], key: Sequence[str]
+) -> tuple[Line, list[Line]]:
     """Settings and lines of a record.
 
-    ``kind``: what ``record`` says on every line but the first. ``fields``: those of every line, with their types.
-    ``key``: fields that tell lines apart. Raises InputError with every problem.
+    ``kind``: what ``record`` says on every line but the first. ``fields``: those of every line,
+    with their types. ``key``: fields that tell lines apart. Raises InputError with every problem.
     """
     problems = Problems()
     settings, lines = parse_lines(path, kind, problems)
@@ -110,10 +131,16 @@ def read(path: Path, kind: str, fields: Mapping[str, type], key: Sequence[str]) 
 
 
 def begin(
-    path: Path, settings: Mapping[str, Any], kind: str, fields: Mapping[str, type], key: Sequence[str]
+    path: Path,
+    settings: Mapping[str, Any],
+    kind: str,
+    fields: Mapping[str, type],
+    key: Sequence[str],
 ) -> list[Line]:
     """Begin a record of lines, or go on with one of the same settings; returns the lines that it holds already."""
-    return resume(path, {"record": "settings", **settings}, lambda held: read(held, kind, fields, key))
+    return resume(
+        path, {"record": "settings", **settings}, lambda held: read(held, kind, fields, key)
+    )
 
 
 def add(path: Path, kind: str, line: Mapping[str, Any]) -> None:
@@ -121,7 +148,7 @@ def add(path: Path, kind: str, line: Mapping[str, Any]) -> None:
     append(path, {"record": kind, **line})
 
 
-# --- rows ---------------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -133,10 +160,13 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise refused(path, "no such thing", "settings, a JSON object", 1) from None
 
 
-def state(path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] | None = None) -> None:
+def state(
+    path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] | None = None
+) -> None:
     """Write the settings of a record of rows to a JSON file; where others are written there, they are refused.
 
-    ``measured``: what is known afterwards, such as seconds or a loss; free to differ, and added to what was known.
+    ``measured``: what is known afterwards, such as seconds or a loss; free to differ, and added to
+    what was known.
     """
     whole = json.loads(json.dumps(settings))
     held = read_settings(path) if path.is_file() else dict(whole)
@@ -155,5 +185,7 @@ def replace_rows(path: Path, rows: pd.DataFrame, key: Sequence[str], digits: int
     held = [read_columns(path, list(rows.columns))] if path.is_file() else []
     whole = pd.concat([*held, texts.astype("str")]).drop_duplicates(list(key), keep="last")
     path.parent.mkdir(parents=True, exist_ok=True)
-    by_number = whole.sort_values(list(key), key=lambda part: part.astype(int) if part.str.isdecimal().all() else part)
+    by_number = whole.sort_values(
+        list(key), key=lambda part: part.astype(int) if part.str.isdecimal().all() else part
+    )
     write_files({path: by_number})

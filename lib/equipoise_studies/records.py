@@ -1,7 +1,8 @@
 """Records that grow line by line and survive an interruption.
 
-A record is a JSON Lines file: first the settings that it is made with, then one object for each thing recorded. Every
-line is written through to the disk before the next. A last line that an interruption left unfinished is cut off.
+A record is a JSON Lines file: first the settings that it is made with, then one object for each
+thing recorded. Every line is written through to the disk before the next. A last line that an
+interruption left unfinished is cut off.
 """
 
 from __future__ import annotations
@@ -29,18 +30,23 @@ def parted(path: Path | str) -> tuple[list[bytes], bytes]:
     return lines, last
 
 
-def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[Line, list[tuple[int, Line]]]:
+def parse_lines(
+    path: str | Path, kind: str, problems: list[Problem]
+) -> tuple[Line, list[tuple[int, Line]]]:
     """Parse a record: settings on line 1, then objects of one kind.
 
-    ``kind``: what ``record`` says on every line but the first. ``problems``: lines that are not JSON, or say something
-    else, are added to it. Returns: the first line, empty where the record is, and the others with their numbers.
+    ``kind``: what ``record`` says on every line but the first. ``problems``: lines that are not
+    JSON, or say something else, are added to it. Returns: the first line, empty where the record
+    is, and the others with their numbers.
     """
     settings: Line = {}
     lines: list[tuple[int, Line]] = []
     texts, rest = parted(path)
     if not texts:
         there = "no whole line" if rest else "an empty file"
-        problems.append(Problem(str(path), None, None, there, f"a record: settings on line 1, then {kind}"))
+        problems.append(
+            Problem(str(path), None, None, there, f"a record: settings on line 1, then {kind}")
+        )
     for number, text in enumerate(texts, start=1):
         try:
             line = json_value(text)
@@ -50,7 +56,11 @@ def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[L
         else:
             found = line.get("record") if isinstance(line, dict) else None
             if found != ("settings" if number == 1 else kind):
-                problems.append(Problem(str(path), number, "record", repr(found), f"settings on line 1, then {kind}"))
+                problems.append(
+                    Problem(
+                        str(path), number, "record", repr(found), f"settings on line 1, then {kind}"
+                    )
+                )
             elif number == 1:
                 settings = line
             else:
@@ -62,11 +72,16 @@ def parse_lines(path: str | Path, kind: str, problems: list[Problem]) -> tuple[L
 
 def refuse_others(record: Path, stated: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings than a record states, each one named."""
-    differing = sorted(name for name in settings.keys() | stated.keys() if settings.get(name) != stated.get(name))
+    differing = sorted(
+        name for name in settings.keys() | stated.keys() if settings.get(name) != stated.get(name)
+    )
     if differing:
-        found, wanted = ({name: json.dumps(of.get(name)) for name in differing} for of in (stated, settings))
+        found, wanted = (
+            {name: json.dumps(of.get(name)) for name in differing} for of in (stated, settings)
+        )
         raise InputError(
-            Problem(str(record), 1, name, found[name], f"{wanted[name]}, or another record") for name in differing
+            Problem(str(record), 1, name, found[name], f"{wanted[name]}, or another record")
+            for name in differing
         )
 
 
@@ -80,15 +95,20 @@ def held(record: Path) -> Iterator[None]:
         raise ValueError(f"cannot write {record}: {error.strerror}") from None
     with file:
         if lock(file.fileno()) is False:
-            raise ValueError(f"another harvest is writing {record}: let it end, or name another record")
+            raise ValueError(
+                f"another harvest is writing {record}: let it end, or name another record"
+            )
         yield
 
 
-def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tuple[Line, list[Line]]]) -> list[Line]:
+def resume(
+    record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tuple[Line, list[Line]]]
+) -> list[Line]:
     """Begin a record, or go on with it; a file that is no record of these settings is refused.
 
-    ``record``: the file; it is made, with its folder, where it is not there yet. ``settings``: what it is made with.
-    ``parse``: takes the file and returns its settings and lines. Returns: what the record holds already.
+    ``record``: the file; it is made, with its folder, where it is not there yet. ``settings``: what
+    it is made with. ``parse``: takes the file and returns its settings and lines. Returns: what the
+    record holds already.
     """
     record.parent.mkdir(parents=True, exist_ok=True)
     if not record.exists():
@@ -97,11 +117,15 @@ def resume(record: Path, settings: Mapping[str, Any], parse: Callable[[Path], tu
         if file.read(2) == GZIP:
             raise refused(record, "a record packed by gzip", "an unpacked one to go on with")
     data = read_bytes(record)
-    if data != (first := _encoded(settings)) and first.startswith(data):  # new, or cut off within its first line
+    if data != (first := _encoded(settings)) and first.startswith(
+        data
+    ):  # new, or cut off within its first line
         _write(record, 0, first)
         return []
     stated, lines = parse(record)
-    refuse_others(record, stated, json.loads(json.dumps(settings)))  # as they are read back: tuples are lists
+    refuse_others(
+        record, stated, json.loads(json.dumps(settings))
+    )  # as they are read back: tuples are lists
     rest = parted(record)[1]
     if rest or not data.endswith(b"\n"):
         _write(record, len(data) - len(rest), b"" if rest else b"\n")

@@ -25,10 +25,11 @@ def descend(
 ) -> list[float]:
     """Minimise with Adam or AdamW: linear warm-up, then linear decay; gradients clipped at 1. Returns each step's loss.
 
-    ``modules``: what is trained, on one device, with dropout or without as they are set. ``plan``: row numbers of every
-    step. ``loss_of``: the loss of these rows. ``what``: label of the progress bar. ``rate``: the highest learning rate.
-    ``warm``: steps of warm-up, by default a tenth of them. ``checkpoint``: a file to go on from, saved every 100 steps
-    and at the end; it holds tensors only and is never unpickled, and no random numbers but PyTorch's of the processor.
+    ``modules``: what is trained, on one device, with dropout or without as they are set. ``plan``:
+    row numbers of every step. ``loss_of``: the loss of these rows. ``what``: label of the progress
+    bar. ``rate``: the highest learning rate. ``warm``: steps of warm-up, by default a tenth of
+    them. ``checkpoint``: a file to go on from, saved every 100 steps and at the end; it holds
+    tensors only and is never unpickled, and no random numbers but PyTorch's of the processor.
     """
     torch = models_package("torch")
     trained = torch.nn.ModuleList(modules)
@@ -36,13 +37,19 @@ def descend(
     descent = made(trained.parameters(), lr=rate)
     steps, warm, losses = len(plan), warm or max(1, len(plan) // 10), list[float]()
     if checkpoint and checkpoint.is_file():
-        saved = torch.load(checkpoint, weights_only=True, map_location=next(trained.parameters()).device)
+        saved = torch.load(
+            checkpoint, weights_only=True, map_location=next(trained.parameters()).device
+        )
         trained.load_state_dict(saved["modules"])
         descent.load_state_dict(saved["optimiser"])
         torch.set_rng_state(saved["random"].cpu())
         losses = saved["losses"].tolist()
-    for step in tqdm(range(len(losses), steps), desc=what, initial=len(losses), total=steps, mininterval=10):
-        descent.param_groups[0]["lr"] = rate * min((step + 1) / warm, (steps - step) / max(1, steps - warm))
+    for step in tqdm(
+        range(len(losses), steps), desc=what, initial=len(losses), total=steps, mininterval=10
+    ):
+        descent.param_groups[0]["lr"] = rate * min(
+            (step + 1) / warm, (steps - step) / max(1, steps - warm)
+        )
         loss = loss_of(plan[step])
         descent.zero_grad()
         loss.backward()
@@ -51,7 +58,10 @@ def descend(
         losses.append(float(loss.detach()))
         if checkpoint and ((step + 1) % 100 == 0 or step + 1 == steps):
             state = {"modules": trained.state_dict(), "optimiser": descent.state_dict()}
-            state |= {"random": torch.get_rng_state(), "losses": torch.tensor(losses, dtype=torch.float64)}
+            state |= {
+                "random": torch.get_rng_state(),
+                "losses": torch.tensor(losses, dtype=torch.float64),
+            }
             torch.save(state, checkpoint.with_suffix(".part"))
             checkpoint.with_suffix(".part").replace(checkpoint)
     return losses

@@ -30,12 +30,20 @@ def recording(models: int) -> pd.DataFrame:
     cited = rng.integers(1, SHOWN + 1, (len(keys), 3))
     prose = "The new film was made in the Bay of Plenty, on the North Island, in early 2015"
     rows = [
-        (f"m{model}", *authors, mode, f"q{question}", f"{prose} [{a}][{b}]. It opened a year later [{c}].")
+        (
+            f"m{model}",
+            *authors,
+            mode,
+            f"q{question}",
+            f"{prose} [{a}][{b}]. It opened a year later [{c}].",
+        )
         for (model, authors, mode, question), (a, b, c) in zip(keys, cited.tolist(), strict=True)
     ]
     names = ["model", "relevant_author", "nonrelevant_author", "mode", "question", "answer"]
     table = pd.DataFrame(rows, columns=names).assign(documents=SHOWN)
-    return table.assign(relevant=[(number,) for number in rng.integers(1, SHOWN + 1, len(rows)).tolist()])
+    return table.assign(
+        relevant=[(number,) for number in rng.integers(1, SHOWN + 1, len(rows)).tolist()]
+    )
 
 
 def plain_scores(answers: pd.DataFrame) -> list[tuple[float, float]]:
@@ -45,7 +53,12 @@ def plain_scores(answers: pd.DataFrame) -> list[tuple[float, float]]:
         cited = {int(number) for number in re.findall(r"\[(\d+)\]", str(row.answer))}
         truth = [document in row.relevant for document in range(1, SHOWN + 1)]
         said = [document in cited for document in range(1, SHOWN + 1)]
-        found.append((precision_score(truth, said, zero_division=0), recall_score(truth, said, zero_division=0)))
+        found.append(
+            (
+                precision_score(truth, said, zero_division=0),
+                recall_score(truth, said, zero_division=0),
+            )
+        )
     return found
 
 
@@ -59,7 +72,9 @@ def bare_scores(answers: pd.DataFrame) -> list[tuple[float, float]]:
     return found
 
 
-def plain_bias(table: pd.DataFrame, resamples: int) -> dict[tuple[str, ...], tuple[float, float, float]]:
+def plain_bias(
+    table: pd.DataFrame, resamples: int
+) -> dict[tuple[str, ...], tuple[float, float, float]]:
     """CAS and CAB with a bootstrap interval and a randomisation test, one question after another."""
     draw = random.Random(1)  # noqa: S311 - a benchmark
     found: dict[tuple[str, ...], tuple[float, float, float]] = {}
@@ -71,18 +86,27 @@ def plain_bias(table: pd.DataFrame, resamples: int) -> dict[tuple[str, ...], tup
         for model, author in sorted({key[:2] for key in held}):
             for quantity, other in (("CAS", "Vanilla"), ("CAB", "CF-informed")):
                 gaps = [
-                    held[model, author, "Informed", f"q{place}"] - held[model, author, other, f"q{place}"]
+                    held[model, author, "Informed", f"q{place}"]
+                    - held[model, author, other, f"q{place}"]
                     for place in range(QUESTIONS)
                 ]
                 omega = 1 if author == "Human" else -1
                 values = [abs(gap) if quantity == "CAS" else omega * gap for gap in gaps]
-                means = sorted(sum(draw.choices(values, k=QUESTIONS)) / QUESTIONS for _ in range(resamples))
+                means = sorted(
+                    sum(draw.choices(values, k=QUESTIONS)) / QUESTIONS for _ in range(resamples)
+                )
                 total = abs(sum(gaps))
                 beyond = 0
                 for _ in range(resamples):
-                    beyond += abs(sum(gap if draw.random() < 0.5 else -gap for gap in gaps)) >= total
+                    beyond += (
+                        abs(sum(gap if draw.random() < 0.5 else -gap for gap in gaps)) >= total
+                    )
                 low = means[int(0.025 * resamples)]
-                found[model, author, measure, quantity] = (sum(values) / QUESTIONS, low, (beyond + 1) / (resamples + 1))
+                found[model, author, measure, quantity] = (
+                    sum(values) / QUESTIONS,
+                    low,
+                    (beyond + 1) / (resamples + 1),
+                )
     return found
 
 
@@ -90,15 +114,21 @@ def test_scores_of_answers_against_scikit_learn_one_by_one(benchmark: Any) -> No
     answers = recording(4)
     scored = benchmark.pedantic(lambda: score_answers(answers), rounds=5, warmup_rounds=1)
     few = answers[:200]
-    assert scored[["precision", "recall"]][:200].to_numpy() == pytest.approx(np.array(plain_scores(few)))
+    assert scored[["precision", "recall"]][:200].to_numpy() == pytest.approx(
+        np.array(plain_scores(few))
+    )
     bare = best_of(lambda: bare_scores(answers))
-    assert scored[["precision", "recall"]].to_numpy() == pytest.approx(np.array(bare_scores(answers)))
+    assert scored[["precision", "recall"]].to_numpy() == pytest.approx(
+        np.array(bare_scores(answers))
+    )
     print(
         f"\na bare loop over sets of numbers, without any check: {benchmark.stats.stats.min / bare:.1f} times as fast"
     )
     ratio = best_of(lambda: plain_scores(few)) * len(answers) / len(few) / benchmark.stats.stats.min
     benchmark.extra_info["times as fast as scikit-learn, answer by answer"] = round(ratio, 1)
-    print(f"\nscores of {len(answers)} answers: {ratio:.0f} times as fast as scikit-learn, answer by answer")
+    print(
+        f"\nscores of {len(answers)} answers: {ratio:.0f} times as fast as scikit-learn, answer by answer"
+    )
     assert ratio > 5
 
 
@@ -111,7 +141,9 @@ def test_bias_of_a_table_against_a_loop_over_questions(benchmark: Any) -> None:
     found = benchmark.pedantic(ours, rounds=5, warmup_rounds=1)
     plain = plain_bias(table, RESAMPLES)
     for row in found.itertuples():
-        value, low, p = plain[str(row.model), str(row.relevant_author), str(row.measure), str(row.quantity)]
+        value, low, p = plain[
+            str(row.model), str(row.relevant_author), str(row.measure), str(row.quantity)
+        ]
         assert row.value == pytest.approx(value)
         assert row.low == pytest.approx(low, abs=0.02)
         assert row.p_permutation == pytest.approx(p, abs=0.15)

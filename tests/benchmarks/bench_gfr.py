@@ -1,6 +1,7 @@
 """GFR over a large collection against a plain loop, and partitions on a Dask cluster against one process.
 
-Each pair runs in one session on one machine; what counts is the ratio, printed by the last test of the pair.
+Each pair runs in one session on one machine; what counts is the ratio, printed by the last test of
+the pair.
 """
 
 from __future__ import annotations
@@ -55,20 +56,30 @@ def collection() -> dict[str, Any]:
     )
     vectors = rng.dirichlet(np.ones(4), len(qrels))
     members = qrels[["topic", "document"]].assign(**dict(zip(SIZE.groups, vectors.T, strict=True)))
-    return {"runs": runs, "qrels": qrels, "memberships": {"SIZE": members}, "attributes": {"SIZE": SIZE}}
+    return {
+        "runs": runs,
+        "qrels": qrels,
+        "memberships": {"SIZE": members},
+        "attributes": {"SIZE": SIZE},
+    }
 
 
-def plain_loop(collection: dict[str, Any], topics: int) -> dict[tuple[str, str], tuple[float, float]]:
+def plain_loop(
+    collection: dict[str, Any], topics: int
+) -> dict[tuple[str, str], tuple[float, float]]:
     """ERR and GF-RNOD list by list, document by document, of the first topics."""
     wanted = set(sorted(set(collection["qrels"]["topic"]))[:topics])
     qrels, vectors = (
-        table[table["topic"].isin(wanted)] for table in (collection["qrels"], collection["memberships"]["SIZE"])
+        table[table["topic"].isin(wanted)]
+        for table in (collection["qrels"], collection["memberships"]["SIZE"])
     )
     level = {(t, d): x for t, d, x in qrels.itertuples(index=False)}
     members = {(t, d): np.array(p) for t, d, *p in vectors.itertuples(index=False)}
     runs = collection["runs"]
     scores = {}
-    for (run, topic), rows in runs[runs["topic"].isin(wanted)].groupby(["run", "topic"], sort=False):
+    for (run, topic), rows in runs[runs["topic"].isin(wanted)].groupby(
+        ["run", "topic"], sort=False
+    ):
         reading, err, fair, seen = 1.0, 0.0, 0.0, np.zeros(4)
         for rank, document in enumerate(rows["document"], start=1):
             seen = seen + members.get((topic, document), np.full(4, 0.25))
@@ -90,7 +101,12 @@ def test_gfr_plain_loop(benchmark: Any, collection: dict[str, Any]) -> None:
 def test_gfr_vectorised(benchmark: Any, collection: dict[str, Any]) -> None:
     table = benchmark.pedantic(
         gfr_table,
-        kwargs={**collection, "cutoff": DOCUMENTS, "similarities": {"ordinal": ("rnod",)}, "least_seen": 0},
+        kwargs={
+            **collection,
+            "cutoff": DOCUMENTS,
+            "similarities": {"ordinal": ("rnod",)},
+            "least_seen": 0,
+        },
         rounds=8,
     )
     took["vectorised"] = benchmark.stats["min"] / (RUNS * TOPICS)
@@ -100,11 +116,13 @@ def test_gfr_vectorised(benchmark: Any, collection: dict[str, Any]) -> None:
         assert ours[run, topic, "GF-RNOD"] == pytest.approx(fair, abs=1e-9)
     ratio = took["loop"] / took["vectorised"]
     benchmark.extra_info["times as fast as a plain loop, per list"] = ratio
-    print(f"\nGFR of {RUNS} x {TOPICS} lists of {DOCUMENTS}: {ratio:.1f} times as fast as a plain loop, per list")
+    print(
+        f"\nGFR of {RUNS} x {TOPICS} lists of {DOCUMENTS}: {ratio:.1f} times as fast as a plain loop, per list"
+    )
     assert ratio > 10
 
 
-# --- partitions ---------------------------------------------------------------------------------------------------
+# --- partitions -----------------------------------------------------------------------------------
 
 PARTS, PER_PART = 40, 500_000
 
@@ -132,12 +150,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed: no ratio of a cluster")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local:
+    distributed = pytest.importorskip(
+        "distributed", reason="Dask is not installed: no ratio of a cluster"
+    )
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0"
+    ) as local:
         yield local.scheduler_address
 
 
-def test_20000000_nuggets_on_two_workers(benchmark: Any, folder: Path, tmp_path: Path, address: str) -> None:
+def test_20000000_nuggets_on_two_workers(
+    benchmark: Any, folder: Path, tmp_path: Path, address: str
+) -> None:
     """One thread on each side, the start of the workers apart; by the clock, and by the time of the processor."""
     first = tmp_path / "first"
     first.mkdir()
@@ -152,7 +176,9 @@ def test_20000000_nuggets_on_two_workers(benchmark: Any, folder: Path, tmp_path:
     with cluster(address) as executor, import_module("distributed").Client(address) as client:
         client.run(pa.set_cpu_count, 1)
         for number in range(2):  # each worker imports the library before the clock starts
-            score_parts(first, tmp_path / f"warm-{number}", "gfrc", {"SIZE": SIZE}, None, None, executor)
+            score_parts(
+                first, tmp_path / f"warm-{number}", "gfrc", {"SIZE": SIZE}, None, None, executor
+            )
         before = client.run(time.process_time)
         arguments = (folder, tmp_path / "two", "gfrc", {"SIZE": SIZE}, None, None, executor)
         begun = time.process_time()
@@ -162,10 +188,14 @@ def test_20000000_nuggets_on_two_workers(benchmark: Any, folder: Path, tmp_path:
     assert count == PARTS * PER_PART // 8
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
-    benchmark.extra_info["times as fast on two Dask workers as in one process"] = waited / benchmark.stats["mean"]
+    benchmark.extra_info["times as fast on two Dask workers as in one process"] = (
+        waited / benchmark.stats["mean"]
+    )
     ratio, floor = alone / max(spent), 2 * alone / (sum(spent) + here)
     benchmark.extra_info["times the processor time of the busier worker, one process"] = ratio
-    benchmark.extra_info["times as fast at most, on two processors that the scheduler shares"] = floor
+    benchmark.extra_info["times as fast at most, on two processors that the scheduler shares"] = (
+        floor
+    )
     print(
         f"\n{PARTS} partitions of {PER_PART} nuggets: {waited / benchmark.stats['mean']:.2f} times as fast on two"
         f" workers as in one process, {ratio:.2f} by processor time ({alone:.1f} s against {spent}), at most"
@@ -182,22 +212,31 @@ def peak_memory(source: Path, target: Path) -> float:
         "bench['score_parts'](sys.argv[2], sys.argv[3], 'gfrc', {'SIZE': bench['SIZE']})\n"
         "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])\n"
     )
-    run = subprocess.run(  # noqa: S603 - our own code
-        [sys.executable, "-c", code, __file__, source, target], capture_output=True, text=True, check=True
+    run = subprocess.run(
+        [sys.executable, "-c", code, __file__, source, target],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return int(run.stdout) * 1024 / 1e6
 
 
-def test_memory_of_20000000_nuggets_in_a_folder(benchmark: Any, folder: Path, tmp_path: Path) -> None:
+def test_memory_of_20000000_nuggets_in_a_folder(
+    benchmark: Any, folder: Path, tmp_path: Path
+) -> None:
     """Ten times the files add 8 bytes for each conversation, twice while they are compared, and no more."""
     few = tmp_path / "few"
     few.mkdir()
     for path in sorted(folder.iterdir())[: PARTS // 10]:
         (few / path.name).symlink_to(path)
     sources = ((few, tmp_path / "a"), (folder, tmp_path / "b"))
-    small, large = benchmark.pedantic(lambda: [peak_memory(*source) for source in sources], rounds=1)
+    small, large = benchmark.pedantic(
+        lambda: [peak_memory(*source) for source in sources], rounds=1
+    )
     added = (PARTS - PARTS // 10) * PER_PART // 8 * 17 / 1e6
     benchmark.extra_info["times the peak memory for ten times the nuggets"] = large / small
     benchmark.extra_info["peak MB of 2000000 and 20000000 nuggets"] = [round(small), round(large)]
-    print(f"\nmemory: {small:.0f} MB for 4 files, {large:.0f} MB for 40; conversations account for {added:.0f} MB")
+    print(
+        f"\nmemory: {small:.0f} MB for 4 files, {large:.0f} MB for 40; conversations account for {added:.0f} MB"
+    )
     assert large < 1.2 * small + added

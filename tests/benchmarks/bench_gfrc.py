@@ -20,7 +20,9 @@ from equipoise.nuggets import NuggetTable
 plain = pytest.importorskip("plain_gfrc")
 
 CONVERSATIONS, NUGGETS_EACH = 100_000, 10
-REFERENCE_SHARE = 50  # the plain reference scores every 50th conversation; its time grows with their number alone
+REFERENCE_SHARE = (
+    50  # the plain reference scores every 50th conversation; its time grows with their number alone
+)
 
 
 def table_bytes(nuggets: NuggetTable) -> int:
@@ -32,7 +34,9 @@ def table_bytes(nuggets: NuggetTable) -> int:
         nuggets.level,
         *nuggets.memberships.values(),
     ]
-    return sum(array.nbytes for array in arrays) + int(nuggets.conversations.memory_usage(deep=True).sum())
+    return sum(array.nbytes for array in arrays) + int(
+        nuggets.conversations.memory_usage(deep=True).sum()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +88,9 @@ def test_vectorised(benchmark: Any, table: tuple[NuggetTable, Any]) -> None:
     assert results["times the size of the nugget table, peak memory"] < 6
 
 
-def test_growth_with_the_number_of_conversations(benchmark: Any, table: tuple[NuggetTable, Any]) -> None:
+def test_growth_with_the_number_of_conversations(
+    benchmark: Any, table: tuple[NuggetTable, Any]
+) -> None:
     nuggets, sets = table
     tenth, _ = plain.random_table(CONVERSATIONS // 10, NUGGETS_EACH, seed=3)
     benchmark.pedantic(score, args=(nuggets, sets), rounds=5, warmup_rounds=1)

@@ -1,7 +1,8 @@
 """Speed of the permutation study, as ratios against plain references run side by side.
 
-Each benchmark times our function with pytest-benchmark and the reference a few times in the same process; what counts
-is the ratio, which is printed. The assertions ask for a modest factor, far below what is measured.
+Each benchmark times our function with pytest-benchmark and the reference a few times in the same
+process; what counts is the ratio, which is printed. The assertions ask for a modest factor, far
+below what is measured.
 """
 
 from __future__ import annotations
@@ -20,7 +21,20 @@ from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.variance import anova
 from timed import best_of
 
-TWELVE = ["SE", "FT", "FT", "SE", "PT", "PT", "FT", "SE", "PT", "FT", "SE", "PT"]  # 10,080 valid orders
+TWELVE = [
+    "SE",
+    "FT",
+    "FT",
+    "SE",
+    "PT",
+    "PT",
+    "FT",
+    "SE",
+    "PT",
+    "FT",
+    "SE",
+    "PT",
+]  # 10,080 valid orders
 
 
 def shuffled_blocks(structure: ClassStructure, size: int) -> list[list[int]]:
@@ -75,16 +89,25 @@ def test_md1_of_180_000_scores(benchmark: Any) -> None:
 
 def test_the_interaction_of_180_000_scores(benchmark: Any) -> None:
     scores = scores_of(20, 1000, 9)
-    table = benchmark.pedantic(lambda: anova(scores, "MD1", interaction=True), rounds=3, warmup_rounds=1)
+    table = benchmark.pedantic(
+        lambda: anova(scores, "MD1", interaction=True), rounds=3, warmup_rounds=1
+    )
     assert table["DF"].tolist() == [19, 19_980, 8, 152, 159_840, 179_999]
     formula = "value ~ C(topic) + C(topic):C(permutation) + C(run) + C(topic):C(run)"
     ratio = 0.0
-    for topics in (10, 20):  # sizes that statsmodels can do, the second that of the study: 1,064 columns of dummies
+    for topics in (
+        10,
+        20,
+    ):  # sizes that statsmodels can do, the second that of the study: 1,064 columns of dummies
         small = scores_of(topics, 48, 5)
-        theirs = best_of(partial(lambda held: anova_lm(smf.ols(formula, held).fit(), typ=1), small), 2)
+        theirs = best_of(
+            partial(lambda held: anova_lm(smf.ols(formula, held).fit(), typ=1), small), 2
+        )
         ratio = theirs / best_of(partial(anova, small, "MD1", interaction=True))
         benchmark.extra_info[f"times as fast as statsmodels, on {len(small):,} scores"] = ratio
-        print(f"\nthe interaction: {ratio:.1f} times as fast as statsmodels on {len(small):,} scores")
+        print(
+            f"\nthe interaction: {ratio:.1f} times as fast as statsmodels on {len(small):,} scores"
+        )
     assert ratio > 50
 
 
@@ -95,7 +118,9 @@ def test_exact_means_against_ten_thousand_samples(benchmark: Any) -> None:
 
     def sampled() -> float:
         orders = structure.sample(10_000, np.random.default_rng(3))
-        return float((first[orders[:, 0]] + pairs[orders[:, :-1], orders[:, 1:]].sum(axis=1)).mean())
+        return float(
+            (first[orders[:, 0]] + pairs[orders[:, :-1], orders[:, 1:]].sum(axis=1)).mean()
+        )
 
     exact = benchmark(lambda: structure.mean_score(pairs, first))
     assert exact == pytest.approx(sampled(), abs=0.05)

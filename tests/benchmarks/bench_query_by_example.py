@@ -1,7 +1,7 @@
 """Thesis chapter 2: every query against every candidate as one product; documents encoded a second.
 
-Ratios within one run, so that the machine does not matter: each benchmark keeps in ``extra_info`` how many times faster
-it is than its plain reference, and asserts that it is faster at all.
+Ratios within one run, so that the machine does not matter: each benchmark keeps in ``extra_info``
+how many times faster it is than its plain reference, and asserts that it is faster at all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - started
 
 
-def compared(benchmark: Any, fast: Callable[[], Any], plain: Callable[[], Any], share: float = 1.0) -> None:
+def compared(
+    benchmark: Any, fast: Callable[[], Any], plain: Callable[[], Any], share: float = 1.0
+) -> None:
     """Benchmark the fast way, time the plain one on a share of the work, and keep the ratio."""
     _, slow = timed(plain)
     benchmark(fast)
@@ -57,9 +59,17 @@ def test_tilde_scores(benchmark: Any, texts: tuple[list[Any], list[Any]]) -> Non
     logs = np.log(np.random.default_rng(1).random((DOCUMENTS, VOCABULARY), dtype=np.float32) + 1e-6)
 
     def plain() -> list[list[float]]:
-        return [[float(sum(float(row[token]) for token in query)) for row in logs[:100]] for query in queries]
+        return [
+            [float(sum(float(row[token]) for token in query)) for row in logs[:100]]
+            for query in queries
+        ]
 
-    compared(benchmark, lambda: tilde_query_likelihood(token_counts(queries, VOCABULARY), logs), plain, 100 / DOCUMENTS)
+    compared(
+        benchmark,
+        lambda: tilde_query_likelihood(token_counts(queries, VOCABULARY), logs),
+        plain,
+        100 / DOCUMENTS,
+    )
 
 
 def test_tildev2_scores(benchmark: Any, texts: tuple[list[Any], list[Any]]) -> None:
@@ -75,22 +85,37 @@ def test_tildev2_scores(benchmark: Any, texts: tuple[list[Any], list[Any]]) -> N
                 best: dict[int, float] = {}
                 for token, weight in zip(document.tolist(), own.tolist(), strict=True):
                     best[token] = max(best.get(token, 0.0), weight)
-                sum(count * best.get(token, 0.0) for token, count in zip(tokens.tolist(), counts.tolist(), strict=True))
+                sum(
+                    count * best.get(token, 0.0)
+                    for token, count in zip(tokens.tolist(), counts.tolist(), strict=True)
+                )
 
-    compared(benchmark, lambda: matched_term_scores(token_counts(queries, VOCABULARY), stored), plain, 100 / DOCUMENTS)
+    compared(
+        benchmark,
+        lambda: matched_term_scores(token_counts(queries, VOCABULARY), stored),
+        plain,
+        100 / DOCUMENTS,
+    )
 
 
 @pytest.mark.parametrize("model", [bm25, jelinek_mercer], ids=["bm25", "jelinek-mercer"])
-def test_lexical_scores(benchmark: Any, texts: tuple[list[Any], list[Any]], model: Callable[..., Any]) -> None:
+def test_lexical_scores(
+    benchmark: Any, texts: tuple[list[Any], list[Any]], model: Callable[..., Any]
+) -> None:
     queries, documents = ([" ".join(map(str, text)) for text in part] for part in texts)
-    collection = Collection.from_texts({f"{n:06d}": text for n, text in enumerate(documents)}, str.split)
+    collection = Collection.from_texts(
+        {f"{n:06d}": text for n, text in enumerate(documents)}, str.split
+    )
     asked = collection.queries(queries)
 
     def plain() -> None:
         terms = [text.split() for text in documents[:100]]
         for query in queries:
             for document in terms:
-                sum(document.count(term) / (document.count(term) + 1.0) for term in set(query.split()))
+                sum(
+                    document.count(term) / (document.count(term) + 1.0)
+                    for term in set(query.split())
+                )
 
     compared(benchmark, lambda: model(collection, asked), plain, 100 / DOCUMENTS)
 
@@ -108,7 +133,10 @@ def test_sweep_over_the_weight(benchmark: Any) -> None:
             parts = [row[codes == query] for row in scores]
             scaled = [(part - part.mean()) / part.std() for part in parts]
             for alpha in ALPHAS:
-                [alpha * first + (1 - alpha) * second for first, second in zip(*scaled, strict=True)]
+                [
+                    alpha * first + (1 - alpha) * second
+                    for first, second in zip(*scaled, strict=True)
+                ]
 
     compared(benchmark, fast, plain)
 
@@ -122,7 +150,13 @@ def test_documents_encoded_a_second(benchmark: Any, tmp_path: Path) -> None:
     checkpoint = neural.load_checkpoint(tmp_path)
     rng = np.random.default_rng(4)
     documents = [rng.integers(4, VOCABULARY, size=LENGTH) for _ in range(32)]
-    _, alone = timed(lambda: [neural.log_probabilities(checkpoint, [document]) for document in documents])
+    _, alone = timed(
+        lambda: [neural.log_probabilities(checkpoint, [document]) for document in documents]
+    )
     benchmark(lambda: neural.log_probabilities(checkpoint, documents))
-    benchmark.extra_info["documents a second"] = round(len(documents) / benchmark.stats.stats.min, 1)
-    benchmark.extra_info["times as fast as one at a time"] = round(alone / benchmark.stats.stats.min, 2)
+    benchmark.extra_info["documents a second"] = round(
+        len(documents) / benchmark.stats.stats.min, 1
+    )
+    benchmark.extra_info["times as fast as one at a time"] = round(
+        alone / benchmark.stats.stats.min, 2
+    )

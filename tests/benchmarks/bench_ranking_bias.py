@@ -1,7 +1,8 @@
 """Speed of the bias measures, as a ratio to the plain transcription in the same run.
 
-The plain side works on a part of the input and is scaled by its share; each ratio stands in the benchmark's extra
-information, and falls below its floor only if the vectorised side has become slow.
+The plain side works on a part of the input and is scaled by its share; each ratio stands in the
+benchmark's extra information, and falls below its floor only if the vectorised side has become
+slow.
 """
 
 import math
@@ -63,7 +64,9 @@ def test_scoring_1000_queries_of_1000_documents_at_3_cut_offs(benchmark: Any) ->
 
     def vectorised() -> tuple[Any, Any]:
         omega = neutrality(magnitudes)
-        return nfairr(fairr(omega, CUTOFFS), ideal_fairr(omega, CUTOFFS)), texfair(magnitudes, lengths, CUTOFFS)
+        return nfairr(fairr(omega, CUTOFFS), ideal_fairr(omega, CUTOFFS)), texfair(
+            magnitudes, lengths, CUTOFFS
+        )
 
     ours = benchmark.pedantic(vectorised, rounds=5, warmup_rounds=1)
     part = 20
@@ -85,7 +88,9 @@ def test_scoring_1000_queries_of_1000_documents_at_3_cut_offs(benchmark: Any) ->
 
 def passages(number: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Passages of about 56 words, with gendered words among them, one at a time."""
-    words = np.array([f"word{n}" for n in range(20_000)] + ["he", "she", "her", "him", "man", "woman"] * 300)
+    words = np.array(
+        [f"word{n}" for n in range(20_000)] + ["he", "she", "her", "him", "man", "woman"] * 300
+    )
     for start in range(0, number, 10_000):
         chosen = words[rng.integers(0, words.size, (10_000, 56))]
         for n, row in enumerate(chosen[: number - start]):
@@ -105,8 +110,11 @@ def peak_memory(number: int) -> float:
         "assert counts.counts.shape[0] == int(sys.argv[2])\n"
         "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])\n"
     )
-    run = subprocess.run(  # noqa: S603 - our own code
-        [sys.executable, "-c", code, __file__, str(number)], capture_output=True, text=True, check=True
+    run = subprocess.run(
+        [sys.executable, "-c", code, __file__, str(number)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return int(run.stdout) / 1e3
 
@@ -118,15 +126,23 @@ def test_counting_terms_of_1000000_passages(benchmark: Any) -> None:
     made = sum(1 for _ in passages(number, np.random.default_rng(2)))
     making = time.perf_counter() - start
     assert made == number
-    counts = benchmark.pedantic(lambda: count_terms(passages(number, np.random.default_rng(2)), TERMS), rounds=1)
-    benchmark.extra_info["documents per second"] = round(number / (benchmark.stats.stats.min - making))
+    counts = benchmark.pedantic(
+        lambda: count_terms(passages(number, np.random.default_rng(2)), TERMS), rounds=1
+    )
+    benchmark.extra_info["documents per second"] = round(
+        number / (benchmark.stats.stats.min - making)
+    )
     assert counts.counts.shape == (number, len(TERMS))
 
 
 def test_memory_of_counting_1000000_passages(benchmark: Any) -> None:
     """Ten times the passages may add their counts and ids to the memory, not their texts."""
-    peaks = benchmark.pedantic(lambda: [peak_memory(number) for number in (100_000, 1_000_000)], rounds=1)
-    benchmark.extra_info["times the peak memory for ten times the passages"] = round(peaks[1] / peaks[0], 1)
+    peaks = benchmark.pedantic(
+        lambda: [peak_memory(number) for number in (100_000, 1_000_000)], rounds=1
+    )
+    benchmark.extra_info["times the peak memory for ten times the passages"] = round(
+        peaks[1] / peaks[0], 1
+    )
     benchmark.extra_info["peak MB of 100000 and 1000000 passages"] = [round(peak) for peak in peaks]
     texts = sum(len(text) for _, text in passages(10_000, np.random.default_rng(2))) * 100 / 1e6
     benchmark.extra_info["MB of text"] = round(texts)
@@ -169,10 +185,12 @@ def test_rbo_of_100000_pairs_of_100(benchmark: Any) -> None:
             np.cumsum(marked[rows, second[begin : begin + 1000]], axis=1)
 
     bare = min(timeit.repeat(floor, number=1, repeat=3))
-    benchmark.extra_info["times the floor: to mark the items of one list, look up the others, and sum"] = (
-        benchmark.stats.stats.min / bare
+    benchmark.extra_info[
+        "times the floor: to mark the items of one list, look up the others, and sum"
+    ] = benchmark.stats.stats.min / bare
+    print(
+        f"\nRBO: {ratio:.1f} times as fast as the loop, {benchmark.stats.stats.min / bare:.1f} times the floor"
     )
-    print(f"\nRBO: {ratio:.1f} times as fast as the loop, {benchmark.stats.stats.min / bare:.1f} times the floor")
     assert ratio > 8
 
 
@@ -187,9 +205,13 @@ def test_the_tidy_table_of_a_whole_run(benchmark: Any) -> None:
         {
             "run": "r",
             "topic": np.repeat([f"t{n}" for n in range(1000)], 100),
-            "document": [str(d) for _ in range(1000) for d in rng.choice(20_000, 100, replace=False)],
+            "document": [
+                str(d) for _ in range(1000) for d in rng.choice(20_000, 100, replace=False)
+            ],
             "rank": np.tile(np.arange(1, 101), 1000),
         }
     )
-    table = benchmark.pedantic(lambda: score_ranking_bias(runs, counts, groups, cutoffs=CUTOFFS), rounds=3)
+    table = benchmark.pedantic(
+        lambda: score_ranking_bias(runs, counts, groups, cutoffs=CUTOFFS), rounds=3
+    )
     assert len(table) == 1001 * 7 * 3

@@ -71,18 +71,23 @@ def seconds(work: Callable[[], Any], times: int = 3) -> float:
 
 
 COMPILED = tempfile.TemporaryDirectory()
-ENVIRONMENT = dict(os.environ)  # as it is before Dask, in another benchmark, has memory given back at once
+ENVIRONMENT = dict(
+    os.environ
+)  # as it is before Dask, in another benchmark, has memory given back at once
 
 
 def child(*command: object) -> tuple[float, str]:
     """Seconds of the processor that a process takes, its start included, and what it prints.
 
-    Modules are compiled, as installers leave them, from the second start on: sources alone cost more than a second.
+    Modules are compiled, as installers leave them, from the second start on: sources alone cost
+    more than a second.
     """
-    compiled = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    compiled = {
+        name: value for name, value in ENVIRONMENT.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     compiled["PYTHONPYCACHEPREFIX"] = COMPILED.name
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(  # noqa: S603 - our own
+    done = subprocess.run(
         [*map(str, command)], check=True, capture_output=True, text=True, env=compiled
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -117,7 +122,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for topic in range(TOPICS):
             documents = (rng.permutation(3000)[:DEPTH] + topic % 50 * 3000).tolist()
             rows = enumerate(documents, start=1)
-            file.writelines(f"{topic} Q0 doc{one:07d} {rank} {30 - rank / 100:.6f} bm25\n" for rank, one in rows)
+            file.writelines(
+                f"{topic} Q0 doc{one:07d} {rank} {30 - rank / 100:.6f} bm25\n" for rank, one in rows
+            )
     return path
 
 
@@ -132,17 +139,41 @@ def test_a_run_of_2000000_lines_read_and_checked(benchmark: Any, run: Path) -> N
 
 def test_score_gfr_of_2000000_lines(benchmark: Any, run: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
-    judged = [(topic, one + topic % 50 * 3000) for topic in range(TOPICS) for one in rng.permutation(3000)[:100]]
-    (tmp_path / "qrels").write_text("".join(f"{topic} 0 doc{one:07d} {one % 3}\n" for topic, one in judged))
-    (tmp_path / "size").write_text("".join(f"{topic} doc{one:07d} 0.25 0.75\n" for topic, one in judged))
+    judged = [
+        (topic, one + topic % 50 * 3000)
+        for topic in range(TOPICS)
+        for one in rng.permutation(3000)[:100]
+    ]
+    (tmp_path / "qrels").write_text(
+        "".join(f"{topic} 0 doc{one:07d} {one % 3}\n" for topic, one in judged)
+    )
+    (tmp_path / "size").write_text(
+        "".join(f"{topic} doc{one:07d} 0.25 0.75\n" for topic, one in judged)
+    )
     (tmp_path / "target").write_text("0.5\n0.5\n")
-    sets = [f"--membership=A={tmp_path / 'size'}", f"--target=A={tmp_path / 'target'}", "--kind=A=ordinal"]
-    arguments = ["score", "gfr", "--run", run, "--qrels", tmp_path / "qrels", *sets, "-o", tmp_path / "out.csv"]
+    sets = [
+        f"--membership=A={tmp_path / 'size'}",
+        f"--target=A={tmp_path / 'target'}",
+        "--kind=A=ordinal",
+    ]
+    arguments = [
+        "score",
+        "gfr",
+        "--run",
+        run,
+        "--qrels",
+        tmp_path / "qrels",
+        *sets,
+        "-o",
+        tmp_path / "out.csv",
+    ]
     equipoise(*arguments)
     taken, size = benchmark.pedantic(lambda: min(equipoise(*arguments) for _ in range(2)), rounds=1)
     ratio = taken / seconds(lambda: bare(run))
     benchmark.extra_info["times the bare reading by pyarrow, the start included"] = ratio
-    benchmark.extra_info["times the size of the file, peak memory"] = size * 1e6 / run.stat().st_size
+    benchmark.extra_info["times the size of the file, peak memory"] = (
+        size * 1e6 / run.stat().st_size
+    )
     print(f"\nscore gfr: {ratio:.1f} times the bare reading by pyarrow, {size:.0f} MB")
     assert ratio < 15
     assert not size > 600
@@ -157,8 +188,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "collection.tsv").open("w") as file:
         for start in range(0, DOCUMENTS, 10_000):
             chosen = words[rng.integers(0, words.size, (10_000, 56))].tolist()
-            file.writelines(f"{start + place}\t{' '.join(row)}\n" for place, row in enumerate(chosen))
-    (folder / "terms.csv").write_text("".join(f"{term},{group}\n" for group, own in TERMS.items() for term in own))
+            file.writelines(
+                f"{start + place}\t{' '.join(row)}\n" for place, row in enumerate(chosen)
+            )
+    (folder / "terms.csv").write_text(
+        "".join(f"{term},{group}\n" for group, own in TERMS.items() for term in own)
+    )
     ranked = rng.integers(0, DOCUMENTS // 100, (QUERIES, 100)) + 10_000 * np.arange(100)
     rows = [
         f"{query} Q0 {document} {rank} {100 - rank} x\n"
@@ -169,7 +204,9 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_score_ranking_bias_of_1000000_documents(benchmark: Any, collection: Path, tmp_path: Path) -> None:
+def test_score_ranking_bias_of_1000000_documents(
+    benchmark: Any, collection: Path, tmp_path: Path
+) -> None:
     """Beside a stand-in for the public program's two scripts: its algorithm, written for this benchmark."""
     documents, terms, run = (collection / name for name in ("collection.tsv", "terms.csv", "run"))
     held = tmp_path / "neutrality.json"
@@ -178,22 +215,41 @@ def test_score_ranking_bias_of_1000000_documents(benchmark: Any, collection: Pat
     first, count = child(sys.executable, tmp_path / "first.py", documents, terms, held)
     second, told = child(sys.executable, tmp_path / "second.py", held, run)
     assert int(count) == DOCUMENTS
-    given = ["--run", run, "--documents", documents, "--terms", terms, "--background", "own", "--tokens", "space"]
+    given = [
+        "--run",
+        run,
+        "--documents",
+        documents,
+        "--terms",
+        terms,
+        "--background",
+        "own",
+        "--tokens",
+        "space",
+    ]
     whole = ["score", "ranking-bias", *given, "--cutoff", "10", "-o", tmp_path / "own.csv"]
     equipoise(*whole)
     rows = (line.split(",") for line in (tmp_path / "own.csv").read_text().splitlines())
-    ours = [float(value) for _, topic, _, measure, value, _ in rows if (topic, measure) == ("", "NFaiRR@10")]
+    ours = [
+        float(value)
+        for _, topic, _, measure, value, _ in rows
+        if (topic, measure) == ("", "NFaiRR@10")
+    ]
     assert ours == pytest.approx([float(told)])
     # every document counted, as the first script does: the whole collection is the background
     every = ["collection" if argument == "own" else argument for argument in whole]
 
     def in_turn() -> tuple[float, float, float]:
         """Both once more: what the machine does beside them then troubles both."""
-        return child(sys.executable, tmp_path / "first.py", documents, terms, held)[0], *equipoise(*every)
+        return child(sys.executable, tmp_path / "first.py", documents, terms, held)[0], *equipoise(
+            *every
+        )
 
     turns = benchmark.pedantic(lambda: [in_turn() for _ in range(3)], rounds=1)
     plain, taken, size = (min(column) for column in zip(*turns, strict=True))
     ratio = (min(first, plain) + second) / taken
     benchmark.extra_info["times as fast as a stand-in for the public program's two scripts"] = ratio
-    print(f"\nscore ranking-bias: {ratio:.1f} times as fast as a stand-in for the public scripts, {size:.0f} MB")
+    print(
+        f"\nscore ranking-bias: {ratio:.1f} times as fast as a stand-in for the public scripts, {size:.0f} MB"
+    )
     assert ratio > 2

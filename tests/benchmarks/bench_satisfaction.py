@@ -26,7 +26,11 @@ def drawn(draws: int) -> np.ndarray:
     found = np.zeros((len(RATIOS), len(SCORES)))
     for place, ratio in enumerate(RATIOS):
         wanted = min(SIZE[2], round(ratio * SIZE[0] / max(1 - ratio, 1e-9)) - SIZE[1])
-        kept = SIZE[0] if wanted < SIZE[2] else min(SIZE[0], round((SIZE[1] + SIZE[2]) * (1 - ratio) / ratio))
+        kept = (
+            SIZE[0]
+            if wanted < SIZE[2]
+            else min(SIZE[0], round((SIZE[1] + SIZE[2]) * (1 - ratio) / ratio))
+        )
         for _ in range(draws):
             satisfied = rng.choice(main, kept, replace=False).sum()
             right = CORRECT[1] + rng.choice(extra, max(wanted, 0), replace=False).sum()
@@ -35,7 +39,9 @@ def drawn(draws: int) -> np.ndarray:
 
 
 def test_exact_curve_against_a_hundred_drawn_test_sets(benchmark: Any) -> None:
-    curve = benchmark.pedantic(lambda: robustness_curve(CORRECT, SIZE, RATIOS), rounds=5, warmup_rounds=1)
+    curve = benchmark.pedantic(
+        lambda: robustness_curve(CORRECT, SIZE, RATIOS), rounds=5, warmup_rounds=1
+    )
     assert curve[..., 0] == pytest.approx(drawn(100), abs=0.02)
     ratio = best_of(lambda: drawn(5), 2) * 20 / benchmark.stats.stats.min
     benchmark.extra_info["times as fast as a hundred drawn test sets"] = round(ratio, 1)

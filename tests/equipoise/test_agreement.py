@@ -34,15 +34,20 @@ SETS = {
 WORKED = pd.read_csv(Path(__file__).parents[1] / "references" / "krippendorff_2011.csv")
 
 
-# --- coefficients -------------------------------------------------------------------------------------------------
+# --- coefficients ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", [*WORKED.itertuples()], ids=lambda row: row.section)
 def test_alpha_is_that_of_the_worked_examples(row: Any) -> None:
-    labels = [[np.nan if one == "." else float(one) for one in line.split()] for line in row.labels.split("/")]
+    labels = [
+        [np.nan if one == "." else float(one) for one in line.split()]
+        for line in row.labels.split("/")
+    ]
     assert round(krippendorff_alpha(labels, row.kind), 3) == row.alpha
     names = np.unique(np.array(labels)[~np.isnan(labels)])
-    vectors = np.where(np.isnan(np.array(labels))[..., None], np.nan, np.array(labels)[..., None] == names)
+    vectors = np.where(
+        np.isnan(np.array(labels))[..., None], np.nan, np.array(labels)[..., None] == names
+    )
     assert round(krippendorff_alpha(vectors, row.kind), 3) == row.alpha
 
 
@@ -53,9 +58,14 @@ def plain_alpha(labels: np.ndarray[Any, Any], distance: Any) -> float:
     every = [one for unit in units for one in unit]
     n = len(every)
     observed = (
-        sum(distance(a, b) / (len(u) - 1) for u in units for a, b in itertools.permutations(u, 2)) / n if n else 0
+        sum(distance(a, b) / (len(u) - 1) for u in units for a, b in itertools.permutations(u, 2))
+        / n
+        if n
+        else 0
     )
-    expected = sum(distance(a, b) for a, b in itertools.permutations(every, 2)) / (n * (n - 1)) if n else 0
+    expected = (
+        sum(distance(a, b) for a, b in itertools.permutations(every, 2)) / (n * (n - 1)) if n else 0
+    )
     return 1 - observed / expected if expected else np.nan
 
 
@@ -70,7 +80,13 @@ def test_alpha_of_memberships_is_the_plain_loop(seed: int, annotators: int, kind
     places = [shares[:g].sum() + shares[g] / 2 for g in range(3)]
 
     def earth_mover(a: Any, b: Any) -> float:
-        return float(sum(abs(sum(a[: g + 1]) - sum(b[: g + 1])) * (places[g + 1] - places[g]) for g in range(2)) ** 2)
+        return float(
+            sum(
+                abs(sum(a[: g + 1]) - sum(b[: g + 1])) * (places[g + 1] - places[g])
+                for g in range(2)
+            )
+            ** 2
+        )
 
     def half(a: Any, b: Any) -> float:
         return float(np.abs(a - b).sum() / 2)
@@ -99,7 +115,7 @@ def test_what_has_no_agreement_is_refused_or_undefined() -> None:
             cohen_kappa(*pair)
 
 
-# --- nuggets ------------------------------------------------------------------------------------------------------
+# --- nuggets --------------------------------------------------------------------------------------
 
 
 def drawn(seed: int, conversations: int = 3, entities: bool = False, most: int = 3) -> NuggetTable:
@@ -107,7 +123,11 @@ def drawn(seed: int, conversations: int = 3, entities: bool = False, most: int =
     draw, rows = np.random.default_rng(seed), []
     for number in range(conversations):
         for turn in (1, 2):
-            cuts = np.sort(draw.choice(20, size=2 * draw.integers(0, most + 1), replace=False)) + 20 * (turn - 1) + 1
+            cuts = (
+                np.sort(draw.choice(20, size=2 * draw.integers(0, most + 1), replace=False))
+                + 20 * (turn - 1)
+                + 1
+            )
             for start, end in cuts.reshape(-1, 2):
                 level = int(draw.integers(0, 3))
                 size, kind = np.eye(3)[draw.integers(3)], draw.choice(["1 0", "0 1", ".5 .5"])
@@ -122,7 +142,9 @@ def drawn(seed: int, conversations: int = 3, entities: bool = False, most: int =
 
 def spans(table: NuggetTable) -> list[tuple[int, int, int, int]]:
     rows = np.flatnonzero(table.start > 0)
-    return [(int(table.conversation[r]), int(table.start[r]), int(table.end[r]), int(r)) for r in rows]
+    return [
+        (int(table.conversation[r]), int(table.start[r]), int(table.end[r]), int(r)) for r in rows
+    ]
 
 
 @given(st.integers(0, 10**6))
@@ -155,7 +177,10 @@ def test_scores_are_drawn_over_what_either_annotator_has(seed: int, entities: bo
     for name, table in (("first", first), ("second", second)):
         expected = [*gfrc(table, SETS)["value"], *gfrc2(table, SETS)["value"]]
         assert scores[name].tolist() == pytest.approx(expected)
-    every = sorted([(s, e, 0, r) for _, s, e, r in spans(first)] + [(s, e, 1, r) for _, s, e, r in spans(second)])
+    every = sorted(
+        [(s, e, 0, r) for _, s, e, r in spans(first)]
+        + [(s, e, 1, r) for _, s, e, r in spans(second)]
+    )
     groups: list[list[tuple[int, int, int, int]]] = []
     for one in every:
         if groups and one[0] <= max(end for _, end, *_ in groups[-1]):
@@ -170,9 +195,17 @@ def test_scores_are_drawn_over_what_either_annotator_has(seed: int, entities: bo
                 table = (first, second)[owner]
                 vectors = {name: table.memberships[name][row].tolist() for name in SETS}
                 if owner == side:
-                    about = {"turn": table.turn[row], "start": table.start[row], "end": table.end[row]}
-                    rows.append(about | {"level": table.level[row], "entity": table.names[row]} | vectors)
-        nothing = {"turn": 2, "start": None, "end": None, "level": 0, "entity": ""} | dict.fromkeys(SETS)
+                    about = {
+                        "turn": table.turn[row],
+                        "start": table.start[row],
+                        "end": table.end[row],
+                    }
+                    rows.append(
+                        about | {"level": table.level[row], "entity": table.names[row]} | vectors
+                    )
+        nothing = {"turn": 2, "start": None, "end": None, "level": 0, "entity": ""} | dict.fromkeys(
+            SETS
+        )
         rows += [] if rows else [nothing]
         frame = pd.DataFrame(rows).assign(run="r0", topic="t")
         made = nugget_table(frame if entities else frame.drop(columns="entity"), SETS)
@@ -187,7 +220,10 @@ def test_scores_are_drawn_over_what_either_annotator_has(seed: int, entities: bo
 def test_an_annotator_agrees_with_itself_and_the_scores_have_no_width() -> None:
     table = drawn(7, 30)
     found = annotator_agreement(table, table, SETS, draws=50)
-    scores, agreed = found[found["run"] != ""], found[found["run"] == ""].set_index(["attribute", "measure"])["value"]
+    scores, agreed = (
+        found[found["run"] != ""],
+        found[found["run"] == ""].set_index(["attribute", "measure"])["value"],
+    )
     tables = pd.concat([gfrc(table, SETS), gfrc2(table, SETS)])
     expected = [value for _, part in tables.groupby("run") for value in part["value"]]
     for column in ("low", "high", "first", "second", "value"):
@@ -200,24 +236,38 @@ def test_an_annotator_agrees_with_itself_and_the_scores_have_no_width() -> None:
 
 def test_coefficients_are_of_the_matched_nuggets() -> None:
     columns = ["run", "topic", "turn", "start", "end", "level", "SIZE", "KIND"]
-    one = [(1, 2, 3, 2, "1 0 0", "1 0"), (1, 6, 8, 1, "0 1 0", "1 0"), (2, 20, 21, 1, "0 0 1", "0 1")]
-    two = [(1, 3, 3, 2, "0 1 0", "1 0"), (1, 7, 9, 2, "0 1 0", "0 1"), (1, 12, 12, 1, "1 0 0", "1 0")]
+    one = [
+        (1, 2, 3, 2, "1 0 0", "1 0"),
+        (1, 6, 8, 1, "0 1 0", "1 0"),
+        (2, 20, 21, 1, "0 0 1", "0 1"),
+    ]
+    two = [
+        (1, 3, 3, 2, "0 1 0", "1 0"),
+        (1, 7, 9, 2, "0 1 0", "0 1"),
+        (1, 12, 12, 1, "1 0 0", "1 0"),
+    ]
     first, second = (
-        nugget_table(pd.DataFrame([("r", "t", *row) for row in rows], columns=columns), SETS) for rows in (one, two)
+        nugget_table(pd.DataFrame([("r", "t", *row) for row in rows], columns=columns), SETS)
+        for rows in (one, two)
     )
     found = annotator_agreement(first, second, SETS, draws=99).fillna({"attribute": ""})
     agreed = found[found["run"] == ""].set_index(["attribute", "measure"])
     assert agreed.loc[("", ["matched", "only first", "only second"]), "value"].tolist() == [2, 1, 1]
     assert agreed.loc[("", "Dice"), "value"] == pytest.approx(2 * 2 / 6)
     assert agreed.loc[("level", "kappa"), "value"] == cohen_kappa([2, 1], [2, 2])
-    assert agreed.loc[("level", "alpha"), "value"] == krippendorff_alpha([[2, 1], [2, 2]], "ordinal")
+    assert agreed.loc[("level", "alpha"), "value"] == krippendorff_alpha(
+        [[2, 1], [2, 2]], "ordinal"
+    )
     whole = krippendorff_alpha([[2, 1, 1, 0], [2, 2, 0, 1]], "ordinal")
     assert agreed.loc[("level", "alpha, unmatched as level 0"), "value"] == whole
     assert agreed.loc[("SIZE", "alpha"), "value"] == krippendorff_alpha([[0, 1], [1, 1]], "ordinal")
     assert agreed.loc[("KIND", "kappa"), "value"] == cohen_kappa(["x", "x"], ["x", "y"])
     assert agreed.loc[("SIZE", "alpha"), "units"] == 2
     alone = unmatched_nuggets(first, second)
-    assert alone[["annotator", "turn", "start"]].to_numpy().tolist() == [["first", 2, 20], ["second", 1, 12]]
+    assert alone[["annotator", "turn", "start"]].to_numpy().tolist() == [
+        ["first", 2, 20],
+        ["second", 1, 12],
+    ]
     assert agreed.loc[("level", "alpha"), "low"] <= agreed.loc[("level", "alpha"), "high"]
 
 
@@ -226,10 +276,20 @@ def test_conversations_of_one_annotator_are_left_out_and_said() -> None:
     with pytest.warns(Note, match="1 conversations of the first only are left out: r2 t"):
         found = annotator_agreement(table, fewer, SETS, draws=9)
     assert set(found["run"]) == {"", "r0", "r1"}
-    row = {"run": ["x"], "topic": "y", "turn": 1, "start": "", "end": "", "level": 0, "SIZE": "", "KIND": ""}
+    row = {
+        "run": ["x"],
+        "topic": "y",
+        "turn": 1,
+        "start": "",
+        "end": "",
+        "level": 0,
+        "SIZE": "",
+        "KIND": "",
+    }
     other = nugget_table(pd.DataFrame(row), SETS)
     with pytest.raises(
-        ValueError, match="no conversation that both have; the first has r0 t, r1 t, r2 t, the second x y"
+        ValueError,
+        match="no conversation that both have; the first has r0 t, r1 t, r2 t, the second x y",
     ):
         annotator_agreement(table, other, SETS, draws=9)
 
@@ -237,16 +297,21 @@ def test_conversations_of_one_annotator_are_left_out_and_said() -> None:
 def test_another_text_is_refused() -> None:
     columns = ["run", "topic", "turn", "start", "end", "level", "SIZE", "KIND"]
     first, second = (
-        nugget_table(pd.DataFrame([("r", "t", turn, 5, 6, 1, "1 0 0", "1 0")], columns=columns), SETS)
+        nugget_table(
+            pd.DataFrame([("r", "t", turn, 5, 6, 1, "1 0 0", "1 0")], columns=columns), SETS
+        )
         for turn in (1, 2)
     )
     with pytest.raises(
-        ValueError, match=r"in another turn for the second annotator, who read another text: .*'turn': 1"
+        ValueError,
+        match=r"in another turn for the second annotator, who read another text: .*'turn': 1",
     ):
         annotator_agreement(first, second, SETS)
 
 
-def test_the_command_writes_agreement_and_unmatched_nuggets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_agreement_and_unmatched_nuggets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
     head = "run,topic,turn,start,end,level,SIZE\n"
@@ -259,7 +324,10 @@ def test_the_command_writes_agreement_and_unmatched_nuggets(tmp_path: Path, monk
     words += ["--gains", "exponential", "--max-level", "3", "--draws", "99"]
     result = called(*words, "--unmatched", "u.csv")
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[0] == "run,topic,attribute,measure,value,low,high,first,second,units"
+    assert (
+        result.stdout.splitlines()[0]
+        == "run,topic,attribute,measure,value,low,high,first,second,units"
+    )
     assert ",,,matched,1,,,,,3" in result.stdout
     assert "\nr,t,,GFRC2," in result.stdout
     unmatched = "annotator,run,topic,turn,start,end,level,entity\nfirst,r,t,1,6,8,3,\nsecond,r,t,1,10,10,1,\n"

@@ -31,7 +31,8 @@ def written(folder: Path, *rows: Any) -> Path:
     """A file of rows, which are objects or lines as they stand."""
     path = folder / "mine.jsonl"
     path.write_text(
-        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8"
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows),
+        encoding="utf-8",
     )
     return path
 
@@ -44,12 +45,26 @@ def problems(path: Path) -> list[str]:
 
 def test_a_whole_line_is_kept(tmp_path: Path) -> None:
     more = {"documents": 5, "gold": ["Wales", "Cymru"], "model": "m", "seed": 3, "temperature": 0.5}
-    cited = [{"document": 2, "probability": 1}, {"document": 9, "probability": None}, {"document": 0}]
+    cited = [
+        {"document": 2, "probability": 1},
+        {"document": 9, "probability": None},
+        {"document": 0},
+    ]
     path = written(
-        tmp_path, ROW | more | {"citations": cited}, ROW | more | {"mode": "Informed/Informed", "question": 7}
+        tmp_path,
+        ROW | more | {"citations": cited},
+        ROW | more | {"mode": "Informed/Informed", "question": 7},
     )
     table = read_answers(path)
-    assert table.columns.tolist() == [*ROW, "documents", "citations", "gold", "model", "seed", "temperature"]
+    assert table.columns.tolist() == [
+        *ROW,
+        "documents",
+        "citations",
+        "gold",
+        "model",
+        "seed",
+        "temperature",
+    ]
     first, second = table.to_dict("records")
     assert first["relevant"] == (2,)
     assert first["gold"] == ("Wales", "Cymru")
@@ -66,7 +81,13 @@ def test_a_whole_line_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_recording_is_read_without_its_settings_and_without_a_torn_line(tmp_path: Path) -> None:
-    how = {"finish": "stop", "seconds": 1.5, "prompt_tokens": 9, "completion_tokens": 3, "shown": ["d1", "d2"]}
+    how = {
+        "finish": "stop",
+        "seconds": 1.5,
+        "prompt_tokens": 9,
+        "completion_tokens": 3,
+        "shown": ["d1", "d2"],
+    }
     line = {"record": "answer"} | ROW | {"documents": 2} | how
     settings = {"record": "settings", "seed": 1}
     path = written(tmp_path, settings, line, line | {"question": "q2"})
@@ -77,7 +98,9 @@ def test_a_recording_is_read_without_its_settings_and_without_a_torn_line(tmp_pa
     assert "record" not in table
     # what only says how an answer came about tells no two apart
     again = written(tmp_path, settings, line, line | {"seconds": 2.0, "completion_tokens": 4})
-    assert problems(again)[0].startswith("line 3: found question 'q1' in mode Vanilla again, as on line 2")
+    assert problems(again)[0].startswith(
+        "line 3: found question 'q1' in mode Vanilla again, as on line 2"
+    )
     (said,) = problems(written(tmp_path, settings, line | {"record": "turn"}))
     assert said.startswith("line 2, column record: found 'turn'")
     with pytest.raises(InputError, match="settings without an answer"):
@@ -85,7 +108,9 @@ def test_a_recording_is_read_without_its_settings_and_without_a_torn_line(tmp_pa
 
 
 def test_marks_ends_of_line_and_empty_lines_do_not_matter(tmp_path: Path) -> None:
-    plain = read_answers(written(tmp_path, ROW, ROW | {"question": "q2", "answer": "a\u2028b\u0085c [1]"}))
+    plain = read_answers(
+        written(tmp_path, ROW, ROW | {"question": "q2", "answer": "a\u2028b\u0085c [1]"})
+    )
     path = tmp_path / "other.jsonl"
     lines = [
         json.dumps(ROW),
@@ -102,7 +127,10 @@ def test_marks_ends_of_line_and_empty_lines_do_not_matter(tmp_path: Path) -> Non
         ({"question": ""}, "column question: found an empty text"),
         ({"question": True}, "column question: found true, wanted a text"),
         ({"question": 10**30}, "column question: found a number of very many digits"),
-        ({"mode": "informed"}, "column mode: found 'informed', wanted Vanilla, Informed, CF-informed, or two"),
+        (
+            {"mode": "informed"},
+            "column mode: found 'informed', wanted Vanilla, Informed, CF-informed, or two",
+        ),
         ({"mode": 3}, "column mode: found 3, wanted a text"),
         ({"relevant_author": "  "}, "column relevant_author: found an empty text"),
         ({"answer": None}, "column answer: found null, wanted a text"),
@@ -119,22 +147,39 @@ def test_marks_ends_of_line_and_empty_lines_do_not_matter(tmp_path: Path) -> Non
         ({"gold": "Wales"}, "column gold: found 'Wales', wanted a list of gold answers"),
         ({"gold": [""]}, "column gold: found an empty text"),
         ({"citations": {}}, "column citations: found an object, wanted a list of citations"),
-        ({"citations": [2]}, "column citations: found 2, wanted objects with document and probability"),
-        ({"citations": [{"probability": 1}]}, "column citations: found an object with 'probability', wanted objects"),
+        (
+            {"citations": [2]},
+            "column citations: found 2, wanted objects with document and probability",
+        ),
+        (
+            {"citations": [{"probability": 1}]},
+            "column citations: found an object with 'probability', wanted objects",
+        ),
         ({"citations": [{"document": 1, "p": 1}]}, "found an object with 'document', 'p'"),
-        ({"citations": [{"document": -1}]}, "column citations: found -1, wanted a whole number from 0"),
-        ({"citations": [{"document": 1, "probability": 1.5}]}, "found 1.5, wanted a probability from 0 to 1, or null"),
+        (
+            {"citations": [{"document": -1}]},
+            "column citations: found -1, wanted a whole number from 0",
+        ),
+        (
+            {"citations": [{"document": 1, "probability": 1.5}]},
+            "found 1.5, wanted a probability from 0 to 1, or null",
+        ),
         ({"citations": [{"document": 1, "probability": True}]}, "found true, wanted a probability"),
         ({"citations": [{"document": 1, "probability": "1"}]}, "found '1', wanted a probability"),
         ({"model": None}, "column model: found null, wanted a text or a number"),
         ({"model": [1]}, "column model: found a list, wanted a text or a number"),
-        ({"seed": 10**30}, "column seed: found a number of very many digits, wanted a number that a table can hold"),
+        (
+            {"seed": 10**30},
+            "column seed: found a number of very many digits, wanted a number that a table can hold",
+        ),
         ({"seed": float("nan")}, "column seed: found nan, wanted a number that a table can hold"),
         ({"": 1}, "found an empty text, wanted a text that is not empty"),
         ({"\ud800": 1}, "found half a surrogate pair"),
     ],
 )
-def test_a_bad_value_is_named_by_line_and_key(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_a_bad_value_is_named_by_line_and_key(
+    change: dict[str, Any], told: str, tmp_path: Path
+) -> None:
     (said,) = problems(written(tmp_path, "", ROW | change))
     assert said.startswith("line 2")
     assert told in said
@@ -221,7 +266,9 @@ def read_or_told(path: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.just(json.dumps(ROW).encode())), max_size=4))
-def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]) -> None:
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]
+) -> None:
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
     path.write_bytes(b"\n".join(lines))
     table, told = read_or_told(path)
@@ -231,13 +278,17 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
 
 @given(key=st.sampled_from([*ROW, "documents", "gold", "citations", "model"]), value=values)
-def test_any_value_is_kept_or_refused(tmp_path_factory: pytest.TempPathFactory, key: str, value: Any) -> None:
+def test_any_value_is_kept_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, key: str, value: Any
+) -> None:
     path = tmp_path_factory.getbasetemp() / "value.jsonl"
     path.write_text(json.dumps(ROW | {key: value}) + "\n", encoding="utf-8")
     table, told = read_or_told(path)
@@ -249,16 +300,30 @@ def test_any_value_is_kept_or_refused(tmp_path_factory: pytest.TempPathFactory, 
         table.to_csv(io.StringIO())
 
 
-# --- the command --------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def answers(folder: Path, authors: tuple[str, str] = ("Human", "LLM")) -> Path:
     rows = [
         ROW
-        | {"question": place, "mode": mode, "model": model, "documents": 3, "gold": ["Wales"] if place else []}
+        | {
+            "question": place,
+            "mode": mode,
+            "model": model,
+            "documents": 3,
+            "gold": ["Wales"] if place else [],
+        }
         | {"relevant_author": authors[0], "nonrelevant_author": authors[1]}
-        | {"answer": "Wales " + "".join(f"[{1 + (place * step) % 4}]" for step in range(number + 1))}
-        | {"citations": [{"document": 2, "probability": 0.25 * number}, {"document": 1, "probability": None}]}
+        | {
+            "answer": "Wales "
+            + "".join(f"[{1 + (place * step) % 4}]" for step in range(number + 1))
+        }
+        | {
+            "citations": [
+                {"document": 2, "probability": 0.25 * number},
+                {"document": 1, "probability": None},
+            ]
+        }
         for model in "xy"
         for number, mode in enumerate(MODES)
         for place in range(6)
@@ -271,34 +336,56 @@ def called(path: Path, *more: str) -> Any:
 
 
 def read(text: str) -> pd.DataFrame:
-    return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values={"value": [""], "low": [""]})
+    return pd.read_csv(
+        io.StringIO(text), keep_default_na=False, na_values={"value": [""], "low": [""]}
+    )
 
 
 def test_the_csv_is_the_library_s_table(tmp_path: Path) -> None:
     path = answers(tmp_path)
-    result = called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "wrong")
+    result = called(
+        path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "wrong"
+    )
     assert result.exit_code == 0, result.output
     options: dict[str, Any] = {"level": 0.9, "resamples": 99, "out_of_range": "wrong"}
     assert "note: citations are read as bracket in 36 of 36 answers" in result.stderr
-    expected = score_attribution(read_answers(path), ["model"], run="mine", seed=5, citation_style="bracket", **options)
+    expected = score_attribution(
+        read_answers(path), ["model"], run="mine", seed=5, citation_style="bracket", **options
+    )
     ours = read(result.stdout)
     assert ours.columns.tolist() == expected.columns.tolist()
     assert ours["measure"].tolist() == expected["measure"].tolist()
-    assert ours["value"].tolist() == pytest.approx(expected["value"].tolist(), rel=1e-11, nan_ok=True)
+    assert ours["value"].tolist() == pytest.approx(
+        expected["value"].tolist(), rel=1e-11, nan_ok=True
+    )
     assert ours["low"].tolist() == pytest.approx(expected["low"].tolist(), rel=1e-11, nan_ok=True)
-    wanted = {"precision", "recall", "exact_match", "malformed", "CAS-recall", "CAB-precision", "AC-relevant"}
+    wanted = {
+        "precision",
+        "recall",
+        "exact_match",
+        "malformed",
+        "CAS-recall",
+        "CAB-precision",
+        "AC-relevant",
+    }
     assert wanted <= set(ours["measure"])
     assert (
-        called(path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "wrong").stdout
+        called(
+            path, "--by", "model", "--seed", "5", "--level", "0.9", "--out-of-range", "wrong"
+        ).stdout
         == result.stdout
     )
 
 
 def test_cab_turns_round_with_the_favoured_author(tmp_path: Path) -> None:
     path = answers(tmp_path, ("A", "B"))
-    tables = [read(called(path, "--by", "model", "--favoured", author).stdout) for author in ("A", "B")]
+    tables = [
+        read(called(path, "--by", "model", "--favoured", author).stdout) for author in ("A", "B")
+    ]
     for measure, sign in (("CAB-precision", -1), ("CAS-precision", 1)):
-        first, second = (table.loc[table["measure"] == measure, "value"].to_numpy() for table in tables)
+        first, second = (
+            table.loc[table["measure"] == measure, "value"].to_numpy() for table in tables
+        )
         assert first == pytest.approx(sign * second)
         assert abs(first).min() > 0
 

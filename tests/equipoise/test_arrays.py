@@ -14,7 +14,9 @@ def test_starts_and_ranks_invert_lengths(lengths: list[int]) -> None:
     labels = np.repeat(np.arange(len(lengths)), lengths)
     first = starts(labels)
     assert np.diff(first, append=len(labels)).tolist() == lengths
-    assert ranks(first, len(labels)).tolist() == [rank for length in lengths for rank in range(length)]
+    assert ranks(first, len(labels)).tolist() == [
+        rank for length in lengths for rank in range(length)
+    ]
 
 
 def test_starts_with_several_keys() -> None:

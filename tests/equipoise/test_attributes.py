@@ -40,10 +40,16 @@ def test_attribute_sets_from_yaml(tmp_path: Path) -> None:
         ("A: {kind: nominal, groups: [x, y], target: [-1, 2]}", "non-negative"),
         ("A: {kind: nominal, groups: [x, y], target: [0, 0]}", "not all zero"),
         ("A: {kind: nominal, groups: [x, y], target: [inf, 1]}", "'inf'"),
-        ("A: {kind: nominal, groups: [x, y], target: [1.0e+308, 1.0e+308]}", "a sum that is a number"),
+        (
+            "A: {kind: nominal, groups: [x, y], target: [1.0e+308, 1.0e+308]}",
+            "a sum that is a number",
+        ),
         ("A: {kind: nominal, groups: [x, y], target: equal}", "uniform or a list"),
         ("turn: {kind: nominal, groups: [x, y], target: uniform}", "no other column"),
-        ("A: {kind: nominal, groups: [x, y], target: uniform}\nA: {}\n", "line 2: found key 'A' twice"),
+        (
+            "A: {kind: nominal, groups: [x, y], target: uniform}\nA: {}\n",
+            "line 2: found key 'A' twice",
+        ),
         ("A: [", "YAML"),
         ("A: !!python/object/apply:os.system [x]", "tag"),
     ],
@@ -53,9 +59,7 @@ def test_refuses_bad_attribute_sets(tmp_path: Path, text: str, message: str) -> 
         read_attributes(write(tmp_path, text))
 
 
-PARTS = (
-    "P: {kind: nominal, groups: [he, she], target: [1, 3]}\nH: {kind: ordinal, groups: [a, b, c], target: uniform}\n"
-)
+PARTS = "P: {kind: nominal, groups: [he, she], target: [1, 3]}\nH: {kind: ordinal, groups: [a, b, c], target: uniform}\n"
 
 
 def test_a_product_set_has_every_combination_and_is_nominal(tmp_path: Path) -> None:
@@ -66,7 +70,9 @@ def test_a_product_set_has_every_combination_and_is_nominal(tmp_path: Path) -> N
     assert both.groups == ("he x a", "he x b", "he x c", "she x a", "she x b", "she x c")
     assert both.target == pytest.approx([1 / 12] * 3 + [1 / 4] * 3)
     assert both.with_target("uniform").parts == ("P", "H")
-    own = read_attributes(write(tmp_path, PARTS + "B: {product: [H, P], target: [1, 0, 1, 0, 1, 1]}\n"))["B"]
+    own = read_attributes(
+        write(tmp_path, PARTS + "B: {product: [H, P], target: [1, 0, 1, 0, 1, 1]}\n")
+    )["B"]
     assert own.groups[:2] == ("a x he", "a x she")
     assert own.target.tolist() == [0.25, 0, 0.25, 0, 0.25, 0.25]
 

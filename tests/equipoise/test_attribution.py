@@ -32,10 +32,17 @@ scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=8
 
 
 def scored(
-    by_mode: dict[str, list[float]], relevant: str = "Human", nonrelevant: str = "LLM", name: str = "recall"
+    by_mode: dict[str, list[float]],
+    relevant: str = "Human",
+    nonrelevant: str = "LLM",
+    name: str = "recall",
 ) -> pd.DataFrame:
     """Scores of the questions q0, q1, ... in some modes."""
-    rows = [(f"q{place}", mode, value) for mode, values in by_mode.items() for place, value in enumerate(values)]
+    rows = [
+        (f"q{place}", mode, value)
+        for mode, values in by_mode.items()
+        for place, value in enumerate(values)
+    ]
     table = pd.DataFrame(rows, columns=["question", "mode", name])
     return table.assign(relevant_author=relevant, nonrelevant_author=nonrelevant)
 
@@ -45,7 +52,7 @@ def bias(table: pd.DataFrame, by: tuple[str, ...] = (), **options: Any) -> pd.Da
     return bias_table(table, **{"by": by} | defaults | options)
 
 
-# --- citations ----------------------------------------------------------------------------------------------------
+# --- citations ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,11 @@ def bias(table: pd.DataFrame, by: tuple[str, ...] = (), **options: Any) -> pd.Da
     ],
 )
 def test_what_is_a_citation(
-    answer: str, cited: tuple[int, ...], out_of_range: tuple[int, ...], repeated: int, malformed: int
+    answer: str,
+    cited: tuple[int, ...],
+    out_of_range: tuple[int, ...],
+    repeated: int,
+    malformed: int,
 ) -> None:
     assert citations(answer, 5) == Citations(cited, out_of_range, repeated, malformed)
 
@@ -110,18 +121,24 @@ def test_citations_of_any_text_keep_their_bounds(text: str) -> None:
     assert 2 in brackets.cited
 
 
-# --- scores of answers --------------------------------------------------------------------------------------------
+# --- scores of answers ----------------------------------------------------------------------------
 
 
 @st.composite
 def cited_answers(draw: st.DrawFn) -> tuple[list[int], list[int], int]:
     documents = draw(st.integers(1, 8))
     numbers = st.integers(1, documents)
-    return draw(st.lists(numbers, max_size=10)), draw(st.lists(numbers, min_size=1, unique=True)), documents
+    return (
+        draw(st.lists(numbers, max_size=10)),
+        draw(st.lists(numbers, min_size=1, unique=True)),
+        documents,
+    )
 
 
 @given(st.lists(cited_answers(), min_size=1, max_size=6))
-def test_precision_and_recall_are_scikit_learn_s(rows: list[tuple[list[int], list[int], int]]) -> None:
+def test_precision_and_recall_are_scikit_learn_s(
+    rows: list[tuple[list[int], list[int], int]],
+) -> None:
     answers = pd.DataFrame(
         {
             "question": [str(place) for place in range(len(rows))],
@@ -142,7 +159,9 @@ def test_precision_and_recall_are_scikit_learn_s(rows: list[tuple[list[int], lis
 
 
 def test_a_document_that_is_not_there_is_not_cited_and_counted_apart() -> None:
-    answers = pd.DataFrame({"question": [*"abc"], "answer": ["[2][9]", "[9][0]", "none [4"], "documents": 5})
+    answers = pd.DataFrame(
+        {"question": [*"abc"], "answer": ["[2][9]", "[9][0]", "none [4"], "documents": 5}
+    )
     answers["relevant"] = [(2,), (1,), (4, 5)]
     ignored, wrong = score_answers(answers), score_answers(answers, out_of_range="wrong")
     assert wrong["precision"].tolist() == [0.5, 0.0, 0.0]
@@ -157,14 +176,22 @@ def test_a_document_that_is_not_there_is_not_cited_and_counted_apart() -> None:
 
 
 def test_documents_of_large_numbers_stay_with_their_answers() -> None:
-    answers = pd.DataFrame({"question": ["a", "b"], "answer": ["[7]", "[50000000]"], "relevant": [(50_000_000,), (3,)]})
+    answers = pd.DataFrame(
+        {"question": ["a", "b"], "answer": ["[7]", "[50000000]"], "relevant": [(50_000_000,), (3,)]}
+    )
     assert score_answers(answers)["recall"].tolist() == [0.0, 0.0]
     assert score_answers(answers[::-1])["recall"].tolist() == [0.0, 0.0]
 
 
 def test_other_columns_and_the_order_are_kept_and_the_input_is_left_alone() -> None:
     answers = pd.DataFrame(
-        {"question": ["b", "a"], "answer": ["[1]", "x"], "relevant": [[1], [2]], "model": "m", "gold": [None, ["X"]]},
+        {
+            "question": ["b", "a"],
+            "answer": ["[1]", "x"],
+            "relevant": [[1], [2]],
+            "model": "m",
+            "gold": [None, ["X"]],
+        },
         index=[5, 3],
     )
     found = score_answers(answers)
@@ -186,12 +213,17 @@ def test_other_columns_and_the_order_are_kept_and_the_input_is_left_alone() -> N
         ({"relevant": [(True,)]}, "relevant: whole numbers"),
         ({"documents": 0}, "documents: whole numbers"),
         ({"documents": np.nan}, "documents: whole numbers"),
-        ({"answer": [None]}, "answer: a text is wanted, not so for 1 answers, the first to question 'a'"),
+        (
+            {"answer": [None]},
+            "answer: a text is wanted, not so for 1 answers, the first to question 'a'",
+        ),
         ({"recall": 1.0}, "columns recall would be overwritten"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(change: dict[str, Any], said: str) -> None:
-    answers = pd.DataFrame({"question": ["a"], "answer": ["[1]"], "relevant": [(1,)], "documents": 5})
+    answers = pd.DataFrame(
+        {"question": ["a"], "answer": ["[1]"], "relevant": [(1,)], "documents": 5}
+    )
     with pytest.raises(ValueError, match=said):
         score_answers(answers.assign(**change))
 
@@ -210,7 +242,7 @@ def test_choices_and_columns_are_named() -> None:
         exact_match("a", [])
 
 
-# --- exact match --------------------------------------------------------------------------------------------------
+# --- exact match ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,7 +260,9 @@ def test_choices_and_columns_are_named() -> None:
         ("", ["Wales"], False),
     ],
 )
-def test_exact_match_is_a_substring_after_normalisation(answer: str, gold: list[str], found: bool) -> None:
+def test_exact_match_is_a_substring_after_normalisation(
+    answer: str, gold: list[str], found: bool
+) -> None:
     assert exact_match(answer, gold) is found
 
 
@@ -245,10 +279,12 @@ def test_a_text_holds_what_it_is_made_of(middle: str, before: str, after: str) -
     assert normalised_answer(f" {normal} ") == normalised_answer(normal)
     if normalised_answer(normal):
         assert exact_match(f"{before} {middle} {after}", [middle], citation_marks="kept")
-        assert exact_match(f"{before} {middle} {after}", [middle], citation_marks="kept", match="words")
+        assert exact_match(
+            f"{before} {middle} {after}", [middle], citation_marks="kept", match="words"
+        )
 
 
-# --- modes, sensitivity and bias ----------------------------------------------------------------------------------
+# --- modes, sensitivity and bias ------------------------------------------------------------------
 
 
 def test_modes_are_named_once() -> None:
@@ -268,7 +304,9 @@ def test_a_hand_worked_example_of_each_mode() -> None:
         "Informed/CF-informed": ["[1]", "[1]"],  # 1, 1
         "CF-informed/Informed": ["[1][2][3][4]", "[2]"],  # 1/4, 0
     }
-    rows = [(f"q{place}", mode, text) for mode, both in texts.items() for place, text in enumerate(both)]
+    rows = [
+        (f"q{place}", mode, text) for mode, both in texts.items() for place, text in enumerate(both)
+    ]
     answers = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(documents=5)
     answers["relevant"] = [(1,)] * len(answers)
     plain = answers[answers["mode"].isin(MODES)]
@@ -278,7 +316,9 @@ def test_a_hand_worked_example_of_each_mode() -> None:
         (answers, "Human", "Human"),
         (answers, "LLM", "LLM"),
     ]
-    whole = pd.concat([part.assign(relevant_author=r, nonrelevant_author=n) for part, r, n in authorships])
+    whole = pd.concat(
+        [part.assign(relevant_author=r, nonrelevant_author=n) for part, r, n in authorships]
+    )
     found = bias_table(score_answers(whole), measures=["precision"], resamples=99, seed=7)
     values = {tuple(row[:4]): row[4] for row in found[[
         "relevant_author", "nonrelevant_author", "quantity", "mode", "value"
@@ -304,8 +344,12 @@ def test_a_hand_worked_example_of_each_mode() -> None:
 
 @settings(max_examples=20)
 @given(scores, st.data())
-def test_cab_changes_sign_when_labels_swap_and_cas_does_not(first: list[float], data: st.DataObject) -> None:
-    second = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=len(first), max_size=len(first)))
+def test_cab_changes_sign_when_labels_swap_and_cas_does_not(
+    first: list[float], data: st.DataObject
+) -> None:
+    second = data.draw(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=len(first), max_size=len(first))
+    )
     assert cab(first, second, "Human") == -cab(first, second, "LLM") == cab(second, first, "LLM")
     assert cas(first, second) == cas(second, first)
     assert abs(cab(first, second, "LLM")) <= cas(first, second) + 1e-15
@@ -326,7 +370,9 @@ def test_cas_and_cab_broadcast() -> None:
     labels = np.array(["Human", "LLM", "Human"])
     expected = (informed - other).mean(axis=-1) * [1, -1, 1]
     assert cab(informed, other, labels) == pytest.approx(expected)
-    assert cab(informed, other, [["a"], ["b"]], authors=("b", "a"))[0] == pytest.approx(-expected[0] * [1, -1, 1])
+    assert cab(informed, other, [["a"], ["b"]], authors=("b", "a"))[0] == pytest.approx(
+        -expected[0] * [1, -1, 1]
+    )
 
 
 def test_bad_scores_and_labels_are_refused() -> None:
@@ -369,14 +415,22 @@ def test_intervals_and_tests_are_scipy_s() -> None:
 def test_the_randomisation_test_of_few_pairs_is_every_exchange() -> None:
     gaps = np.array([0.5, 0.0, -0.25, 0.75, 0.0, 1.0])
     found = bias(scored({"Informed": gaps.tolist(), "Vanilla": [0.0] * 6}))
-    means = np.array([np.mean(np.array(signs) * gaps) for signs in product([-1, 1], repeat=len(gaps))])
-    assert found["p_permutation"].tolist() == pytest.approx([np.mean(np.abs(means) >= gaps.mean() - 1e-12)])
+    means = np.array(
+        [np.mean(np.array(signs) * gaps) for signs in product([-1, 1], repeat=len(gaps))]
+    )
+    assert found["p_permutation"].tolist() == pytest.approx(
+        [np.mean(np.abs(means) >= gaps.mean() - 1e-12)]
+    )
     equal = bias(scored({"Informed": [1.0, 0.0, 1.0], "Vanilla": [1.0, 0.0, 1.0]}))
-    assert equal[["value", "low", "high", "t", "p_t", "p_permutation"]].to_numpy().tolist() == [[0, 0, 0, 0, 1, 1]]
+    assert equal[["value", "low", "high", "t", "p_t", "p_permutation"]].to_numpy().tolist() == [
+        [0, 0, 0, 0, 1, 1]
+    ]
 
 
 def test_only_questions_of_both_modes_count_and_the_others_are_told() -> None:
-    table = scored({"Vanilla": [1.0, 0.0, 1.0, np.nan], "Informed": [0.0, 0.0, 1.0, 1.0], "CF-informed": [1.0]})
+    table = scored(
+        {"Vanilla": [1.0, 0.0, 1.0, np.nan], "Informed": [0.0, 0.0, 1.0, 1.0], "CF-informed": [1.0]}
+    )
     table = table[~((table["mode"] == "Informed") & (table["question"] == "q0"))]
     found = bias(table).set_index("quantity")
     assert found["questions"].to_dict() == {"CAS": 2, "CAB": 0}
@@ -401,7 +455,9 @@ def test_a_row_depends_neither_on_the_order_nor_on_other_groups() -> None:
 
 def test_equal_modes_of_a_pair_are_the_plain_mode() -> None:
     table = scored({"Vanilla/Vanilla": [1.0, 0.0], "Informed/Informed": [0.0, 0.0]}, "LLM", "LLM")
-    assert bias(table)[["against", "mode", "value"]].to_numpy().tolist() == [["Vanilla", "Informed", 0.5]]
+    assert bias(table)[["against", "mode", "value"]].to_numpy().tolist() == [
+        ["Vanilla", "Informed", 0.5]
+    ]
     with pytest.raises(ValueError, match="2 answers are there twice"):
         bias(pd.concat([table, scored({"Informed": [1.0, 0.0]}, "LLM", "LLM")]))
 
@@ -410,7 +466,11 @@ def test_what_has_no_bias_is_refused() -> None:
     table = scored({"Vanilla": [1.0, 0.0], "Informed": [0.0, 0.0]})
     cases: list[tuple[pd.DataFrame, dict[str, Any], str]] = [
         (table.assign(mode="informed"), {}, "'informed' is no mode"),
-        (table.assign(relevant_author="Bot"), {}, "favoured is Bot or LLM, the authors of the answers; found 'Human'"),
+        (
+            table.assign(relevant_author="Bot"),
+            {},
+            "favoured is Bot or LLM, the authors of the answers; found 'Human'",
+        ),
         (table, {"measures": ["precision"]}, "columns precision wanted"),
         (table, {"by": "model"}, "by lists further columns"),
         (table, {"by": ["mode"]}, "by lists further columns"),
@@ -424,21 +484,25 @@ def test_what_has_no_bias_is_refused() -> None:
     assert renamed["value"].tolist() == bias(table)["value"].tolist()
 
 
-# --- confidence ---------------------------------------------------------------------------------------------------
+# --- confidence -----------------------------------------------------------------------------------
 
 
 @given(
     st.lists(
         st.tuples(
             st.booleans(),
-            st.one_of(st.just(np.nan), st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)),
+            st.one_of(
+                st.just(np.nan), st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
+            ),
             st.sampled_from(["Informed", "Vanilla"]),
         ),
         max_size=30,
     )
 )
 def test_confidence_is_the_mean_with_welch_s_test(rows: list[tuple[bool, float, str]]) -> None:
-    cited = pd.DataFrame(rows, columns=["relevant", "probability", "mode"]).astype({"relevant": bool})
+    cited = pd.DataFrame(rows, columns=["relevant", "probability", "mode"]).astype(
+        {"relevant": bool}
+    )
     found = attribution_confidence(cited, ["mode"])
     assert found["mode"].tolist() == sorted(set(cited["mode"]))
     for row in found.to_dict("records"):
@@ -456,7 +520,9 @@ def test_confidence_is_the_mean_with_welch_s_test(rows: list[tuple[bool, float, 
             assert np.isnan([row["t"], row["p"]]).all()
         elif np.ptp(a) or np.ptp(b):
             theirs = stats.ttest_ind(a, b, equal_var=False)
-            assert [row["t"], row["p"]] == pytest.approx([theirs.statistic, theirs.pvalue], abs=1e-9)
+            assert [row["t"], row["p"]] == pytest.approx(
+                [theirs.statistic, theirs.pvalue], abs=1e-9
+            )
         else:
             assert row["p"] == (1.0 if a[0] == b[0] else 0.0)
 
@@ -468,7 +534,10 @@ def test_confidence_of_nothing_and_of_constants() -> None:
     assert np.isnan([row["relevant_ac"], row["t"], row["p"]]).all()
     constant = pd.DataFrame({"relevant": [True] * 3 + [False] * 3, "probability": [0.9] * 6})
     assert attribution_confidence(constant)[["t", "p"]].to_numpy().tolist() == [[0.0, 1.0]]
-    for broken, said in (({"probability": 1.5}, "between 0 and 1"), ({"relevant": None}, "true or false")):
+    for broken, said in (
+        ({"probability": 1.5}, "between 0 and 1"),
+        ({"relevant": None}, "true or false"),
+    ):
         with pytest.raises(ValueError, match=said):
             attribution_confidence(constant.assign(**broken))
     with pytest.raises(ValueError, match="by lists columns"):
@@ -477,12 +546,22 @@ def test_confidence_of_nothing_and_of_constants() -> None:
 
 def test_every_mention_of_a_document_that_is_there_is_a_row() -> None:
     cited = [
-        [{"document": 2, "probability": 0.5}, {"document": 2, "probability": None}, {"document": 1}],
+        [
+            {"document": 2, "probability": 0.5},
+            {"document": 2, "probability": None},
+            {"document": 1},
+        ],
         [],
         None,
-        [{"document": 0, "probability": 0.1}, {"document": 9, "probability": 0.1}, {"document": 3, "probability": 1}],
+        [
+            {"document": 0, "probability": 0.1},
+            {"document": 9, "probability": 0.1},
+            {"document": 3, "probability": 1},
+        ],
     ]
-    answers = pd.DataFrame({"question": [*"abcd"], "answer": "x", "documents": 3, "citations": cited})
+    answers = pd.DataFrame(
+        {"question": [*"abcd"], "answer": "x", "documents": 3, "citations": cited}
+    )
     rows = citation_rows(answers.assign(relevant=[(2,), (1,), (1,), (3, 1)], gold=[()] * 4))
     assert rows.columns.tolist() == ["question", "documents", "document", "relevant", "probability"]
     assert rows["question"].tolist() == ["a", "a", "a", "d"]
@@ -490,24 +569,38 @@ def test_every_mention_of_a_document_that_is_there_is_a_row() -> None:
     assert rows["relevant"].tolist() == [True, True, False, True]
     assert rows["probability"].tolist() == pytest.approx([0.5, np.nan, np.nan, 1.0], nan_ok=True)
     found = attribution_confidence(rows)
-    assert found[["relevant_ac", "relevant_citations", "relevant_missing"]].to_numpy().tolist() == [[0.75, 2, 1]]
+    assert found[["relevant_ac", "relevant_citations", "relevant_missing"]].to_numpy().tolist() == [
+        [0.75, 2, 1]
+    ]
 
 
-# --- tables -------------------------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def test_the_whole_table_is_its_parts() -> None:
     draw = np.random.default_rng(8)
     rows = [
-        (f"q{place}", mode, "So " + "".join(f"[{number}]" for number in draw.integers(1, 5, draw.integers(0, 4))))
+        (
+            f"q{place}",
+            mode,
+            "So " + "".join(f"[{number}]" for number in draw.integers(1, 5, draw.integers(0, 4))),
+        )
         for mode in MODES
         for place in range(8)
     ]
-    answers = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(model="m", documents=4)
-    answers = answers.assign(relevant_author="Human", nonrelevant_author="LLM", relevant=[(1,)] * len(rows))
-    answers["citations"] = [[{"document": 1, "probability": draw.random()}, {"document": 2}] for _ in rows]
+    answers = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(
+        model="m", documents=4
+    )
+    answers = answers.assign(
+        relevant_author="Human", nonrelevant_author="LLM", relevant=[(1,)] * len(rows)
+    )
+    answers["citations"] = [
+        [{"document": 1, "probability": draw.random()}, {"document": 2}] for _ in rows
+    ]
     options: dict[str, Any] = {"resamples": 99, "seed": 7}
-    with pytest.warns(Note, match="read as bracket in 19 of 24 answers; 5 have none, such as those to q6, q0, q4"):
+    with pytest.warns(
+        Note, match="read as bracket in 19 of 24 answers; 5 have none, such as those to q6, q0, q4"
+    ):
         whole = score_attribution(answers, ["model"], run="mine", **options)
     table = score_answers(answers)
     quality = table.groupby("mode")[["precision", "recall", "cited"]].mean()
@@ -517,7 +610,9 @@ def test_the_whole_table_is_its_parts() -> None:
         assert row["value"].tolist() == [quality.loc[mode, name]]
         assert row["count"].tolist() == [8]
         values = table[table["mode"] == mode].sort_values("question")[name]
-        theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=99, rng=np.random.default_rng(7))
+        theirs = stats.bootstrap(
+            (values,), np.mean, method="percentile", n_resamples=99, rng=np.random.default_rng(7)
+        )
         ends = [np.nan] * 2 if name == "malformed" else [*theirs.confidence_interval]
         assert row[["low", "high"]].iloc[0].tolist() == pytest.approx(ends, nan_ok=True)
     assert set(whole["topic"]) == {""}
@@ -533,10 +628,17 @@ def test_the_whole_table_is_its_parts() -> None:
     confidence = attribution_confidence(citation_rows(answers), ["mode"])
     sides = whole[whole["measure"].str.startswith("AC-")]
     assert sides["measure"].tolist() == ["AC-relevant", "AC-nonrelevant", "AC-difference"] * 3
-    assert sides.loc[sides["measure"] == "AC-relevant", "value"].tolist() == confidence["relevant_ac"].tolist()
+    assert (
+        sides.loc[sides["measure"] == "AC-relevant", "value"].tolist()
+        == confidence["relevant_ac"].tolist()
+    )
     assert sides.loc[sides["measure"] == "AC-nonrelevant", "left_out"].tolist() == [8, 8, 8]
     assert set(whole["run"]) == {"mine"}
     assert not whole[["count", "left_out"]].isna().to_numpy().any()
-    for by, said in ((["value"], "value"), (["citations"], "citations"), (["lost"], "columns lost wanted")):
+    for by, said in (
+        (["value"], "value"),
+        (["citations"], "citations"),
+        (["lost"], "columns lost wanted"),
+    ):
         with pytest.raises(ValueError, match=said):
             score_attribution(answers, by, citation_style="bracket", **options)

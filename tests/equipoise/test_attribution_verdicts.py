@@ -21,8 +21,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.
 def answers(pairs: list[tuple[int, int]], relevant_author: str = "Human") -> pd.DataFrame:
     """Of a pair, the first document is cited in Informed, the other in CF-informed; 1 is relevant."""
     modes = [("Informed", 0), ("CF-informed", 1)]
-    rows = [(f"q{place}", mode, f"So [{pair[side]}]") for place, pair in enumerate(pairs) for mode, side in modes]
-    table = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(relevant=[(1,)] * len(rows), documents=4)
+    rows = [
+        (f"q{place}", mode, f"So [{pair[side]}]")
+        for place, pair in enumerate(pairs)
+        for mode, side in modes
+    ]
+    table = pd.DataFrame(rows, columns=["question", "mode", "answer"]).assign(
+        relevant=[(1,)] * len(rows), documents=4
+    )
     other = "LLM" if relevant_author == "Human" else "Human"
     return table.assign(relevant_author=relevant_author, nonrelevant_author=other)
 
@@ -41,7 +47,12 @@ def test_an_interval_decides_or_says_how_many_questions_would() -> None:
         found,
     )
     assert told is not None
-    error = (float(told[2]) - float(told[1])) / 100 / (2 * stats.norm.ppf(0.975)) * np.sqrt(20 / int(told[3]))
+    error = (
+        (float(told[2]) - float(told[1]))
+        / 100
+        / (2 * stats.norm.ppf(0.975))
+        * np.sqrt(20 / int(told[3]))
+    )
     assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.01)
     fewer = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17], difference=0.1)[0]
     quarter = re.search(r"; (\d+) questions would decide 10 points", fewer)
@@ -51,7 +62,9 @@ def test_an_interval_decides_or_says_how_many_questions_would() -> None:
 
 def test_nothing_is_decided_where_nothing_moved_or_one_question_answered() -> None:
     assert "undecided; no score changed" in sentences([(1, 1)] * 5)[0]
-    assert sentences([(1, 2)])[0].endswith("+100.0 points for Human, n = 1: undecided; one question has no interval")
+    assert sentences([(1, 2)])[0].endswith(
+        "+100.0 points for Human, n = 1: undecided; one question has no interval"
+    )
 
 
 def test_groups_are_named_where_there_are_several() -> None:
@@ -64,7 +77,9 @@ def test_groups_are_named_where_there_are_several() -> None:
         "CAB-recall (relevant LLM, nonrelevant Human)",
     ]
     models = pd.concat([answers([(1, 2), (1, 1)]).assign(model=name) for name in "ab"])
-    assert verdicts(score_attribution(models, ["model"], resamples=99), ["model"])[0].startswith("CAB-precision (a) +")
+    assert verdicts(score_attribution(models, ["model"], resamples=99), ["model"])[0].startswith(
+        "CAB-precision (a) +"
+    )
 
 
 def test_the_command_ends_in_the_sentences_and_draws_them(tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ BY_NAME = {measure.name: measure for measure in MEASURES}
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_a_measure_says_what_the_code_says(measure: declare.Measure) -> None:
-    assert measure.meaning in " ".join((inspect.getdoc(measure.function) or "").replace("`", "").split())
+    assert measure.meaning in " ".join(
+        (inspect.getdoc(measure.function) or "").replace("`", "").split()
+    )
     assert measure.where
     assert measure.formula.count("{") - measure.formula.count(r"\{") == measure.formula.count(
         "}"
@@ -44,7 +46,13 @@ def test_names_anchors_and_sources_are_in_order() -> None:
     for key, entry in known.items():
         assert re.match(rf"@\w+\{{{key},\n(  \w+ = \{{.+\}},\n)+\}}$", entry), key
         assert {"author", "title", "year"} <= set(re.findall(r"^  (\w+) =", entry, re.MULTILINE))
-    assert {"gfrc", "gfrc2", "permutations", "thesis", *(f"thesis-ch{n}" for n in (2, 3, 4, 5))} <= set(known)
+    assert {
+        "gfrc",
+        "gfrc2",
+        "permutations",
+        "thesis",
+        *(f"thesis-ch{n}" for n in (2, 3, 4, 5)),
+    } <= set(known)
 
 
 def test_every_divergence_is_listed() -> None:
@@ -52,12 +60,16 @@ def test_every_divergence_is_listed() -> None:
     assert {divergence.function for divergence in divergences.DIVERGENCES.values()} <= listed
 
 
-shares = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(lambda values: np.array(values) / sum(values))
+shares = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(
+    lambda values: np.array(values) / sum(values)
+)
 
 
 @pytest.mark.parametrize("name", ["JSD", "NVD", "NMD", "RNOD"])
 @given(achieved=shares, target=shares)
-def test_divergences_keep_their_range_and_reach_their_ideal(name: str, achieved: Any, target: Any) -> None:
+def test_divergences_keep_their_range_and_reach_their_ideal(
+    name: str, achieved: Any, target: Any
+) -> None:
     function: Callable[..., Any] = BY_NAME[name].function
     assert BY_NAME[name].range.startswith("0 to 1")
     assert 0 <= function(achieved, target) <= 1
@@ -73,10 +85,15 @@ def test_ranking_measures_keep_their_range(magnitudes: list[tuple[int, int]]) ->
     omega = ranking_bias.neutrality(counts)
     assert np.all((omega >= -1e-12) & (omega <= 1))
     order = np.arange(len(counts))
-    assert rank_overlap.rbo(order[None], order[None])[0] == pytest.approx(float(BY_NAME["RBO"].ideal))
+    assert rank_overlap.rbo(order[None], order[None])[0] == pytest.approx(
+        float(BY_NAME["RBO"].ideal)
+    )
 
 
-@given(end=st.lists(st.integers(1, 3000), min_size=1, max_size=9, unique=True), patience=st.integers(2, 2000))
+@given(
+    end=st.lists(st.integers(1, 3000), min_size=1, max_size=9, unique=True),
+    patience=st.integers(2, 2000),
+)
 def test_nugget_weights_keep_their_range(end: list[int], patience: int) -> None:
     weights = gfrc.nugget_weights(end, patience)
     assert np.all((weights >= 0) & (weights <= 1))

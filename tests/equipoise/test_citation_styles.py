@@ -14,7 +14,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from equipoise.measures.attribution import score_attribution
-from equipoise.measures.attribution.citation_styles import STYLES, in_brackets, style_counts, style_of
+from equipoise.measures.attribution.citation_styles import (
+    STYLES,
+    in_brackets,
+    style_counts,
+    style_of,
+)
 from equipoise.problems import InputError, Note
 from equipoise_cli import main
 from equipoise_cli.loaders.rag_answers import read_answer_files
@@ -38,17 +43,37 @@ def answers(style: str) -> pd.DataFrame:
     for place in range(20):
         for step, mode in enumerate(("Vanilla", "Informed", "CF-informed")):
             number = 1 + (place * (step + 2)) % 4
-            marks = [[f"{number}"], [f"{number}", "2"], [f"{number}, 12"], [f"1-{1 + number}"], ["11"]][place % 5]
-            text = "Wales" + " and Bangor".join(WRITTEN[style](mark) for mark in marks) + " (in 1984)."
-            rows.append({"question": f"q{place}", "mode": mode, "answer": text, "relevant": (2,), "gold": ("12",)})
-    return pd.DataFrame(rows).assign(relevant_author="Human", nonrelevant_author="LLM", documents=12)
+            marks = [
+                [f"{number}"],
+                [f"{number}", "2"],
+                [f"{number}, 12"],
+                [f"1-{1 + number}"],
+                ["11"],
+            ][place % 5]
+            text = (
+                "Wales" + " and Bangor".join(WRITTEN[style](mark) for mark in marks) + " (in 1984)."
+            )
+            rows.append(
+                {
+                    "question": f"q{place}",
+                    "mode": mode,
+                    "answer": text,
+                    "relevant": (2,),
+                    "gold": ("12",),
+                }
+            )
+    return pd.DataFrame(rows).assign(
+        relevant_author="Human", nonrelevant_author="LLM", documents=12
+    )
 
 
 @pytest.mark.parametrize("style", WRITTEN)
 def test_every_style_is_scored_as_the_brackets_of_the_thesis(style: str) -> None:
     options: dict[str, Any] = {"resamples": 49, "seed": 1}
     expected = score_attribution(answers("bracket"), citation_style="bracket", **options)
-    pd.testing.assert_frame_equal(score_attribution(answers(style), citation_style=style, **options), expected)
+    pd.testing.assert_frame_equal(
+        score_attribution(answers(style), citation_style=style, **options), expected
+    )
     if style in STYLES:
         with pytest.warns(Note, match=f"citations are read as {style} in 60 of 60 answers"):
             pd.testing.assert_frame_equal(score_attribution(answers(style), **options), expected)
@@ -57,20 +82,44 @@ def test_every_style_is_scored_as_the_brackets_of_the_thesis(style: str) -> None
 @pytest.mark.parametrize(
     ("style", "text", "read"),
     [
-        ("paren", "In Wales (1) and (2)(3), (4; 5) （6） (2015) (a) (7a) [8]", "[1] [2] [3] [4, 5] [6]"),
+        (
+            "paren",
+            "In Wales (1) and (2)(3), (4; 5) （6） (2015) (a) (7a) [8]",
+            "[1] [2] [3] [4, 5] [6]",
+        ),
         ("paren", "it ( 1 and 2 ), ()", "[1, 2]"),
-        ("superscript", "Wales¹ and² it ³, ¹² words⁴,⁵ and⁶⁻⁸ in 1998⁹", "[1] [2] [3] [12] [4, 5] [6-8] [9]"),
+        (
+            "superscript",
+            "Wales¹ and² it ³, ¹² words⁴,⁵ and⁶⁻⁸ in 1998⁹",
+            "[1] [2] [3] [12] [4, 5] [6-8] [9]",
+        ),
         ("superscript", "x² 5 km² 10³ 10⁻³ E=mc² CO₂ <sup>2</sup> <sup>[3]</sup> m²", "[2] [3]"),
-        ("footnote", "Wales[^1][^2], [^3]: so.\n[^1]: A source\n  [^2]: Another\n[^a]", "[1] [2] [3]"),
+        (
+            "footnote",
+            "Wales[^1][^2], [^3]: so.\n[^1]: A source\n  [^2]: Another\n[^a]",
+            "[1] [2] [3]",
+        ),
         ("lenticular", "W【1†source】【2】［3］【12†L1-L5】 【4:0†a.pdf】", "[1] [2] [3] [12]"),
         (
             "doc",
             "[doc 1] [Document 2: Its title] (Doc. 3) [docs 4, 5] [Sources 6 and 7] [#8] [ref9]",
             "[1] [2] [3] [4, 5] [6, 7] [8] [9]",
         ),
-        ("doc", "[Doc 1, Doc 2] [Passage 3-5] [Document] [documentary 4] (see doc 5) [6]", "[1, 2] [3-5]"),
-        ("tag", '<cite>1</cite> <cite>[2]</cite> <cite id="3">it</cite> <ref>4, 5</ref>', "[1] [2] [3] [4, 5]"),
-        ("tag", "<source id='4'/> <cite doc=5>so</cite> <b>6</b> <cite>Wales</cite> <citecite>7</citecite>", "[4] [5]"),
+        (
+            "doc",
+            "[Doc 1, Doc 2] [Passage 3-5] [Document] [documentary 4] (see doc 5) [6]",
+            "[1, 2] [3-5]",
+        ),
+        (
+            "tag",
+            '<cite>1</cite> <cite>[2]</cite> <cite id="3">it</cite> <ref>4, 5</ref>',
+            "[1] [2] [3] [4, 5]",
+        ),
+        (
+            "tag",
+            "<source id='4'/> <cite doc=5>so</cite> <b>6</b> <cite>Wales</cite> <citecite>7</citecite>",
+            "[4] [5]",
+        ),
         (r"src(\d+)", "src1, src2; src", "[1] [2]"),
         (r"src\d+", "src1 [2]", "[1]"),
         (r"src:(\w+)", "src:1 src:b", "[1] [?0]"),
@@ -84,7 +133,19 @@ def test_what_is_a_mark_and_what_only_looks_like_one(style: str, text: str, read
 
 
 def test_hostile_text_and_expressions_take_linear_time() -> None:
-    starts = ["(1, ", "[^1", "[^ ", "<cite ", '<cite a="1', "【1†", "[doc 1, ", "[doc 1:", "¹,", "<sup>1 <", "(1 "]
+    starts = [
+        "(1, ",
+        "[^1",
+        "[^ ",
+        "<cite ",
+        '<cite a="1',
+        "【1†",
+        "[doc 1, ",
+        "[doc 1:",
+        "¹,",
+        "<sup>1 <",
+        "(1 ",
+    ]
     for start in starts:
         for style in [*STYLES, r"(a|a)*(b+)+([(\[<【]+\d+)+c"]:
             began = time.process_time()
@@ -119,13 +180,17 @@ def test_auto_takes_what_most_answers_have_and_counts_the_others() -> None:
     with pytest.warns(Note, match="read as bracket in 30 of 60 answers"):
         style_of([style_counts(table, "auto")], "auto")
     table["answer"] = ["Wales 【1†source】."] * 35 + ["The array x[1]."] * 25
-    with pytest.warns(Note, match=r"read as lenticular in 35 of 60 answers \(there are also bracket in 25\)"):
+    with pytest.warns(
+        Note, match=r"read as lenticular in 35 of 60 answers \(there are also bracket in 25\)"
+    ):
         style_of([style_counts(table, "auto")], "auto")
-    with pytest.raises(ValueError, match="none of the 60 answers has a citation that can be read as auto"):
+    with pytest.raises(
+        ValueError, match="none of the 60 answers has a citation that can be read as auto"
+    ):
         score_attribution(table.assign(answer="In Wales."))
 
 
-# --- files of TREC and ALCE ---------------------------------------------------------------------------------------
+# --- files of TREC and ALCE -----------------------------------------------------------------------
 
 
 def called(*words: str) -> Result:
@@ -136,7 +201,10 @@ def called(*words: str) -> Result:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One question of every file, answered citing d1 and d3, or no document that is there."""
     monkeypatch.chdir(tmp_path)
-    says: list[Any] = [{"text": "Wales [7].", "citations": [0, 2]}, {"text": "So.", "citations": []}]
+    says: list[Any] = [
+        {"text": "Wales [7].", "citations": [0, 2]},
+        {"text": "So.", "citations": []},
+    ]
     ids = [one | {"citations": [f"d{1 + number}" for number in one["citations"]]} for one in says]
     scores = [one | {"citations": dict.fromkeys(one["citations"], 0.5)} for one in ids]
     references = ["d1", "d2", "d3"]
@@ -144,8 +212,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files: dict[str, Any] = {
         "rag24.jsonl": {"run_id": "r", "topic_id": 1, "references": references, "answer": says},
         "rag25.jsonl": about | {"references": references, "answer": ids},
-        "ragtime.jsonl": {"metadata": {"topic_id": "1"}, "references": references, "responses": scores},
-        "ikat25.jsonl": about | {"turn_id": "1", "references": dict.fromkeys(references, 1.0), "responses": scores},
+        "ragtime.jsonl": {
+            "metadata": {"topic_id": "1"},
+            "references": references,
+            "responses": scores,
+        },
+        "ikat25.jsonl": about
+        | {"turn_id": "1", "references": dict.fromkeys(references, 1.0), "responses": scores},
         "alce.json": {
             "args": {},
             "data": [{"sample_id": 1, "docs": [{"id": i} for i in references], "output": "[1][3]"}],
@@ -157,10 +230,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["rag24.jsonl", "rag25.jsonl", "ragtime.jsonl", "ikat25.jsonl", "alce.json"])
+@pytest.mark.parametrize(
+    "name", ["rag24.jsonl", "rag25.jsonl", "ragtime.jsonl", "ikat25.jsonl", "alce.json"]
+)
 def test_files_of_trec_and_alce_are_judged_by_qrels(name: str, here: Path) -> None:
     (row,) = read_answer_files([f"Informed={name}"], here / "qrels").to_dict("records")
-    assert (row["question"], row["mode"], row["relevant"], row["documents"]) == ("1", "Informed", (3,), 3)
+    assert (row["question"], row["mode"], row["relevant"], row["documents"]) == (
+        "1",
+        "Informed",
+        (3,),
+        3,
+    )
     result = called(name, "--qrels", "qrels")
     assert "citations are read as bracket in 1 of 1 answers" in result.stderr
     assert f"{name.split('.')[0]},,unnamed,unnamed,Vanilla,,precision,0.5," in result.stdout
@@ -174,7 +254,13 @@ def test_files_of_trec_and_alce_are_judged_by_qrels(name: str, here: Path) -> No
 
 @pytest.mark.usefixtures("here")
 def test_three_modes_of_trec_give_a_cab() -> None:
-    modes = ["Vanilla=rag24.jsonl", "Informed=rag25.jsonl", "CF-informed=ragtime.jsonl", "--qrels", "qrels"]
+    modes = [
+        "Vanilla=rag24.jsonl",
+        "Informed=rag25.jsonl",
+        "CF-informed=ragtime.jsonl",
+        "--qrels",
+        "qrels",
+    ]
     assert "wanted --authors" in called(*modes).stderr
     result = called(*modes, "--authors", "Human", "LLM")
     assert "rag24+rag25+ragtime,,Human,LLM,Informed,CF-informed,CAB-precision,0," in result.stdout
@@ -192,7 +278,9 @@ def test_a_citation_of_nothing_is_out_of_range_and_a_broken_sentence_is_refused(
     content["answer"][1] = "So."
     del content["metadata"]
     Path("x.jsonl").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"sentence 2: found 'So\.', wanted an object with text and citations"):
+    with pytest.raises(
+        InputError, match=r"sentence 2: found 'So\.', wanted an object with text and citations"
+    ):
         read_answer_files(["x.jsonl"], "qrels")
 
 

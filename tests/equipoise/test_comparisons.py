@@ -39,13 +39,17 @@ def sakai() -> pd.DataFrame:
 
 
 def tidy(values: Any, measure: str = "M", attribute: str = "") -> pd.DataFrame:
-    table = pd.DataFrame(np.asarray(values, dtype=float)).rename_axis("topic").rename_axis(columns="run")
+    table = (
+        pd.DataFrame(np.asarray(values, dtype=float))
+        .rename_axis("topic")
+        .rename_axis(columns="run")
+    )
     long = table.stack().rename("value").reset_index()  # noqa: PD013
     names = {"run": "r" + long["run"].astype(str), "topic": "t" + long["topic"].astype(str)}
     return long.assign(**names, measure=measure, attribute=attribute)
 
 
-# --- tests of differences -----------------------------------------------------------------------------------------
+# --- tests of differences -------------------------------------------------------------------------
 
 
 def test_effects_and_t_are_those_of_the_book() -> None:
@@ -71,9 +75,14 @@ def test_residual_variance_is_that_of_statsmodels() -> None:
 def test_randomised_tukey_agrees_with_every_exchange() -> None:
     """Hand-made: all (3!)^4 ways for three systems to change places over four topics."""
     values = np.random.default_rng(2).normal(size=(4, 3)).round(2)
-    every = [np.ptp(np.mean(rows, axis=0)) for rows in itertools.product(*map(itertools.permutations, values.tolist()))]
+    every = [
+        np.ptp(np.mean(rows, axis=0))
+        for rows in itertools.product(*map(itertools.permutations, values.tolist()))
+    ]
     assert len(every) == 6**4
-    found = compare_pairs(tidy(values), test="tukey", resamples=20_000, rng=np.random.default_rng(0))
+    found = compare_pairs(
+        tidy(values), test="tukey", resamples=20_000, rng=np.random.default_rng(0)
+    )
     for row in found.itertuples():
         exact = np.mean(np.array(every) >= abs(row.difference) - 1e-12)
         assert row.p == pytest.approx(exact, abs=0.012)
@@ -89,7 +98,9 @@ def test_randomised_tukey_agrees_with_a_permutation_test_of_scipy() -> None:
         vectorized=False,
         alternative="greater",
     )
-    found = compare_pairs(tidy(values), test="tukey", resamples=20_000, rng=np.random.default_rng(1))
+    found = compare_pairs(
+        tidy(values), test="tukey", resamples=20_000, rng=np.random.default_rng(1)
+    )
     widest = found.loc[found["difference"].abs().idxmax()]
     assert widest["p"] == pytest.approx(whole.pvalue, abs=0.012)
 
@@ -119,9 +130,13 @@ def test_intervals_say_what_the_test_says(test: Any) -> None:
     apart = (found["low"] > 0) | (found["high"] < 0)
     assert 0 < apart.sum() < len(found)
     assert apart.tolist() == (found["p"] <= 0.1 + 1e-9).tolist()
-    for row in found[found["p"].between(0.003, 0.9)].itertuples():  # at its own p it leaves 0 out, just above not
+    for row in found[
+        found["p"].between(0.003, 0.9)
+    ].itertuples():  # at its own p it leaves 0 out, just above not
         for level, out in ((1 - row.p, True), (1 - row.p + 1e-4, False)):
-            again = compare_pairs(tidy(values), rng=np.random.default_rng(0), **options | {"level": level})
+            again = compare_pairs(
+                tidy(values), rng=np.random.default_rng(0), **options | {"level": level}
+            )
             low, high = again.loc[row.Index, ["low", "high"]]
             assert (low > 1e-12 or high < -1e-12) == out
     one = compare_pairs(tidy(values), baseline="r0", rng=np.random.default_rng(0), **options)
@@ -144,12 +159,19 @@ def test_the_bootstrap_test_is_near_t_and_calm_where_nothing_moves() -> None:
     values = np.random.default_rng(8).normal(size=(60, 2)) + np.array([0, 0.3])
     t = compare_pairs(tidy(values)).iloc[0]
     drawn = compare_pairs(tidy(values), test="bootstrap", rng=np.random.default_rng(0)).iloc[0]
-    assert drawn[["p", "low", "high"]].tolist() == pytest.approx(t[["p", "low", "high"]].tolist(), abs=0.05)
+    assert drawn[["p", "low", "high"]].tolist() == pytest.approx(
+        t[["p", "low", "high"]].tolist(), abs=0.05
+    )
     same = compare_pairs(
-        tidy([[1, 1.1], [2, 2.1], [4, 4.1]]), test="bootstrap", resamples=99, rng=np.random.default_rng(0)
+        tidy([[1, 1.1], [2, 2.1], [4, 4.1]]),
+        test="bootstrap",
+        resamples=99,
+        rng=np.random.default_rng(0),
     )
     assert same["p"].tolist() == [0.01]
-    equal = compare_pairs(tidy([[1, 1], [2, 2], [4, 4]]), test="bootstrap", resamples=99, rng=np.random.default_rng(0))
+    equal = compare_pairs(
+        tidy([[1, 1], [2, 2], [4, 4]]), test="bootstrap", resamples=99, rng=np.random.default_rng(0)
+    )
     assert equal[["p", "low", "high"]].to_numpy().tolist() == [[1, 0, 0]]
 
 
@@ -164,7 +186,7 @@ def test_no_test_finds_more_than_its_level_where_there_is_nothing() -> None:
     assert 0.02 < found / 300 < 0.09
 
 
-# --- topics -------------------------------------------------------------------------------------------------------
+# --- topics ---------------------------------------------------------------------------------------
 
 
 def test_a_mean_is_no_topic_and_what_lacks_is_named() -> None:
@@ -177,7 +199,8 @@ def test_a_mean_is_no_topic_and_what_lacks_is_named() -> None:
     holes = scores.iloc[1:].copy()
     holes.iloc[-1, -1] = np.nan
     with pytest.raises(
-        ValueError, match=r"^2 scores .*: run m0 lacks topic t0; run m2 has no number for topic t3; score"
+        ValueError,
+        match=r"^2 scores .*: run m0 lacks topic t0; run m2 has no number for topic t3; score",
     ):
         compare_pairs(holes)
     with pytest.warns(Note, match="compared over the 2 topics that all have"):
@@ -185,7 +208,7 @@ def test_a_mean_is_no_topic_and_what_lacks_is_named() -> None:
     pd.testing.assert_frame_equal(kept, compare_pairs(scores[scores["topic"].isin(["t1", "t2"])]))
 
 
-# --- leaderboards -------------------------------------------------------------------------------------------------
+# --- leaderboards ---------------------------------------------------------------------------------
 
 
 def test_intervals_of_means_agree_with_scipy() -> None:
@@ -202,7 +225,8 @@ def test_intervals_of_means_agree_with_scipy() -> None:
 def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:
     rng = np.random.default_rng(11)
     parts = [
-        tidy(rng.normal(size=(20, 3)) + np.array([0, 0, shift]), "GF", name) for name, shift in (("A", 3), ("B", 0))
+        tidy(rng.normal(size=(20, 3)) + np.array([0, 0, shift]), "GF", name)
+        for name, shift in (("A", 3), ("B", 0))
     ]
     scores = pd.concat([*parts, tidy(rng.normal(size=(20, 3)), "R")], ignore_index=True)
     found = compare_systems(scores, "GF", ["attribute"], resamples=999)
@@ -210,7 +234,9 @@ def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:
     assert found.leaderboard["better_than"].tolist() == ["r0 r1", "", "", "", "", ""]
     alone = compare_systems(parts[1], "GF", resamples=999)
     pd.testing.assert_frame_equal(
-        found.comparisons[found.comparisons["attribute"] == "B"].drop(columns="attribute").reset_index(drop=True),
+        found.comparisons[found.comparisons["attribute"] == "B"]
+        .drop(columns="attribute")
+        .reset_index(drop=True),
         alone.comparisons,
     )
     best = found.topics[found.topics["attribute"] == "A"]
@@ -225,7 +251,7 @@ def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:
         compare_systems(scores)
 
 
-# --- measures -----------------------------------------------------------------------------------------------------
+# --- measures -------------------------------------------------------------------------------------
 
 
 def test_kendall_agrees_with_scipy_ties_and_all() -> None:
@@ -266,13 +292,17 @@ def test_correlations_agree_with_a_bootstrap_of_scipy() -> None:
     assert found["tau"] == pytest.approx(stats.kendalltau(*means).statistic)
     theirs = stats.bootstrap(
         (np.arange(15),),
-        lambda drawn: stats.kendalltau(first[drawn].mean(axis=0), second[drawn].mean(axis=0)).statistic,
+        lambda drawn: (
+            stats.kendalltau(first[drawn].mean(axis=0), second[drawn].mean(axis=0)).statistic
+        ),
         vectorized=False,
         n_resamples=1500,
         method="percentile",
         rng=np.random.default_rng(0),
     ).confidence_interval
-    assert (found["low"], found["high"]) == pytest.approx((theirs.low, max(theirs.high, found["tau"])), abs=0.14)
+    assert (found["low"], found["high"]) == pytest.approx(
+        (theirs.low, max(theirs.high, found["tau"])), abs=0.14
+    )
     assert (found["systems"], found["topics"]) == (6, 15)
     with pytest.raises(ValueError, match="two measures or more"):
         correlations(tidy(first))
@@ -297,7 +327,7 @@ def test_discriminative_power_is_counted_from_the_p_of_every_pair() -> None:
     assert table.loc["sharp", "share"] > table.loc["blunt", "share"]
 
 
-# --- how many topics ----------------------------------------------------------------------------------------------
+# --- how many topics ------------------------------------------------------------------------------
 
 
 def test_designs_are_those_that_others_print() -> None:
@@ -305,18 +335,29 @@ def test_designs_are_those_that_others_print() -> None:
     for row in pd.read_csv(REFERENCES / "anova_designs.csv").itertuples():
         case: Any = row
         difference = np.sqrt(2 * case.systems * case.squared_effect)
-        assert topics_needed(case.systems, 1.0, difference, level=case.level, power=case.power) == case.topics
+        assert (
+            topics_needed(case.systems, 1.0, difference, level=case.level, power=case.power)
+            == case.topics
+        )
         decimals = len(str(case.reached).partition(".")[2])
         reached = power_of_anova(case.power_at, case.systems, 1.0, difference, level=case.level)
         assert round(float(reached), decimals) == case.reached
 
 
 def test_power_agrees_with_statsmodels() -> None:
-    for topics, systems, variance, difference, level in ((50, 10, 0.05, 0.1, 0.95), (200, 3, 0.2, 0.08, 0.99)):
+    for topics, systems, variance, difference, level in (
+        (50, 10, 0.05, 0.1, 0.95),
+        (200, 3, 0.2, 0.08, 0.99),
+    ):
         theirs = FTestAnovaPower().power(
-            np.sqrt(difference**2 / (2 * systems * variance)), topics * systems, 1 - level, k_groups=systems
+            np.sqrt(difference**2 / (2 * systems * variance)),
+            topics * systems,
+            1 - level,
+            k_groups=systems,
         )
-        assert power_of_anova(topics, systems, variance, difference, level=level) == pytest.approx(theirs, rel=1e-6)
+        assert power_of_anova(topics, systems, variance, difference, level=level) == pytest.approx(
+            theirs, rel=1e-6
+        )
 
 
 def test_power_is_what_simulated_studies_reach() -> None:
@@ -340,7 +381,9 @@ def test_topic_set_size_takes_the_variance_within_systems() -> None:
     enough, short = (power_of_anova(found["needed"] - less, 4, one_way, 0.5) for less in (0, 1))
     assert short < 0.8 <= enough
     assert found["power_now"] == pytest.approx(power_of_anova(30, 4, one_way, 0.5))
-    paired = topic_set_size(scores, difference=0.5, within_systems="two-way", systems=2, resamples=199).iloc[0]
+    paired = topic_set_size(
+        scores, difference=0.5, within_systems="two-way", systems=2, resamples=199
+    ).iloc[0]
     assert paired["variance"] == pytest.approx(residual_variance(wide.to_numpy()))
     assert paired["needed"] == topics_needed(2, residual_variance(wide.to_numpy()), 0.5)
     with pytest.warns(Note, match="a variance of 0 says nothing"):
@@ -356,9 +399,16 @@ def test_units_to_decide_shrink_the_interval_to_the_gap() -> None:
 
 def test_scores_that_are_all_alike_say_nothing_and_that_is_said() -> None:
     means = {"a": 1.0, "b": 2.0, "c": 4.0}
-    rows = [(r, t, m, v if m == "P" else 0.5) for r, v in means.items() for t in "12" for m in ("P", "flat")]
+    rows = [
+        (r, t, m, v if m == "P" else 0.5)
+        for r, v in means.items()
+        for t in "12"
+        for m in ("P", "flat")
+    ]
     table = pd.DataFrame(rows, columns=["run", "topic", "measure", "value"])
     with pytest.warns(Note, match="flat puts the runs in no order"):
         assert np.isnan(correlations(table, resamples=9)["tau"].iloc[0])
-    with pytest.raises(ValueError, match="two systems and two units are wanted, found 1 and 2 for P"):
+    with pytest.raises(
+        ValueError, match="two systems and two units are wanted, found 1 and 2 for P"
+    ):
         discriminative_power(table[table["run"] == "a"], ["P"], resamples=9)

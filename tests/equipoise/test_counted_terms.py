@@ -21,12 +21,25 @@ WORDS: dict[Tokens, Callable[[str], list[str]]] = {
     "word": re.compile(r"[^\W_]+").findall,
 }
 words = st.sampled_from(
-    ["he", "He", "her", "HERS", "x", "he\x00", "grandmas", "grandmast", "grandmother", "stepgrandmotherly"]
+    [
+        "he",
+        "He",
+        "her",
+        "HERS",
+        "x",
+        "he\x00",
+        "grandmas",
+        "grandmast",
+        "grandmother",
+        "stepgrandmotherly",
+    ]
 ) | st.sampled_from(["é", "ÉE", "İ", "ΟΔΟΣ", "Σ", "e\u0301", "彼女", "he's", "_", "#", "don't"])
-between = st.sampled_from([" ", " ", " ", "  ", "", ",", "_", "\t", "\n", "\r\n", "\x1f", "\xa0", "\u3000", "-", "."])
-texts = st.lists(st.tuples(words, between) | st.tuples(st.text(max_size=3), between), max_size=8).map(
-    lambda parts: "".join(word + gap for word, gap in parts)
+between = st.sampled_from(
+    [" ", " ", " ", "  ", "", ",", "_", "\t", "\n", "\r\n", "\x1f", "\xa0", "\u3000", "-", "."]
 )
+texts = st.lists(
+    st.tuples(words, between) | st.tuples(st.text(max_size=3), between), max_size=8
+).map(lambda parts: "".join(word + gap for word, gap in parts))
 
 
 @settings(max_examples=250)
@@ -46,7 +59,9 @@ def test_terms_are_counted_as_words_are_defined(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(terms, "_BLOCK", block)
         if slots:  # every term in one place of the table
-            patch.setattr(terms._Vocabulary, "_slots", staticmethod(lambda words: words * np.uint64(0)))
+            patch.setattr(
+                terms._Vocabulary, "_slots", staticmethod(lambda words: words * np.uint64(0))
+            )
         found = count_terms(documents, wanted, tokens=tokens, batch=block)
         table = pd.DataFrame(documents, columns=["document", "text"], dtype="str")
         again = count_terms([table[:2], table[2:]], wanted, tokens=tokens)
@@ -62,7 +77,9 @@ def test_many_terms_in_long_texts(tokens: Tokens) -> None:
     rng = np.random.default_rng(1)
     pool = np.array([f"{'grandmother' * (number % 3)}{number}" for number in range(3000)])
     held = [" ".join(pool[rng.integers(0, len(pool), size)]) for size in rng.integers(0, 400, 50)]
-    found = count_terms([(str(number), text) for number, text in enumerate(held)], pool[:1000], tokens=tokens)
+    found = count_terms(
+        [(str(number), text) for number, text in enumerate(held)], pool[:1000], tokens=tokens
+    )
     split = pd.Series([text.split() for text in held])
     assert found.lengths.tolist() == split.map(len).tolist()
     for term, column in zip(found.terms, found.counts.toarray().T, strict=True):

@@ -64,7 +64,9 @@ def test_nominal_divergences_are_blind_to_the_order_of_groups(
     p, q = pair
     shuffled = order.sample(range(p.shape[-1]), p.shape[-1])
     function = DIVERGENCES[name].function
-    np.testing.assert_allclose(function(p[:, shuffled], q[:, shuffled]), function(p, q), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        function(p[:, shuffled], q[:, shuffled]), function(p, q), rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ["nmd", "rnod"])
@@ -87,7 +89,9 @@ def test_against_scipy_and_the_definitions(pair: tuple[Floats, Floats]) -> None:
     groups = np.arange(pair[0].shape[-1])
     for p, q in zip(*pair, strict=True):
         assert jsd(p, q) == pytest.approx(jensenshannon(p, q, base=2) ** 2, abs=1e-12)
-        assert nmd(p, q) == pytest.approx(wasserstein_distance(groups, groups, p, q) / groups[-1], abs=1e-12)
+        assert nmd(p, q) == pytest.approx(
+            wasserstein_distance(groups, groups, p, q) / groups[-1], abs=1e-12
+        )
         assert rnod(p, q) == pytest.approx(rnod_by_definition(p, q), abs=1e-12)
         assert nvd(p, q) == pytest.approx(np.maximum(p - q, 0).sum(), abs=1e-12)
 
@@ -99,7 +103,9 @@ def test_broadcasts_over_leading_axes() -> None:
         assert divergence.function(achieved, targets).shape == (3, 5)
 
 
-@pytest.mark.parametrize(("achieved", "target"), [([1, 0], [1, 0, 0]), ([1.0], [1.0]), (1.0, [1.0, 0.0])])
+@pytest.mark.parametrize(
+    ("achieved", "target"), [([1, 0], [1, 0, 0]), ([1.0], [1.0]), (1.0, [1.0, 0.0])]
+)
 def test_refuses_groups_that_do_not_match(achieved: Any, target: Any) -> None:
     with pytest.raises(ValueError, match="groups"):
         jsd(achieved, target)

@@ -17,7 +17,9 @@ def test_numbers_and_fractions(number: Any) -> None:
     assert parse_number(repr(float(number))) == float(number)
 
 
-@pytest.mark.parametrize("text", ["", "nan", "inf", "1_0", "0x10", "1/0", "1/2/3", "½", "1e999", "1,5"])
+@pytest.mark.parametrize(
+    "text", ["", "nan", "inf", "1_0", "0x10", "1/0", "1/2/3", "½", "1e999", "1,5"]
+)
 def test_refuses_what_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="not a number"):
         parse_number(text)
@@ -26,5 +28,7 @@ def test_refuses_what_is_no_number(text: str) -> None:
 def test_a_byte_that_is_no_text_is_named_by_its_place_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "marked.txt"
     path.write_bytes(b"\xef\xbb\xbfone\ntw\xff\n")
-    with pytest.raises(InputError, match=r"line 2: found bytes that are not UTF-8 \(0xff at byte 10 of the file\)"):
+    with pytest.raises(
+        InputError, match=r"line 2: found bytes that are not UTF-8 \(0xff at byte 10 of the file\)"
+    ):
         read_text(path)

@@ -41,7 +41,7 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-# --- upstream files -------------------------------------------------------------------------------------------------
+# --- upstream files -------------------------------------------------------------------------------
 
 
 def test_grepbiasir_has_117_queries_and_702_documents_in_triples() -> None:
@@ -50,13 +50,22 @@ def test_grepbiasir_has_117_queries_and_702_documents_in_triples() -> None:
     assert (len(queries), len(table)) == (117, 702)
     assert set(table["query"]) == set(queries["query"])
     assert table.groupby("query")["level"].sum().eq(3).all()
-    assert table["wording"].value_counts().to_dict() == {"neutral": 233, "male": 232, "female": 232, "both": 5}
+    assert table["wording"].value_counts().to_dict() == {
+        "neutral": 233,
+        "male": 232,
+        "female": 232,
+        "both": 5,
+    }
     assert "botrh" not in set(table["wording"])
 
 
 def test_term_lists_are_326_and_64_terms_of_two_groups() -> None:
-    long = gender_terms.read_terms(upstream("cpjku", "resources/wordlist_gender_representative.txt"))
-    short = gender_terms.read_terms(upstream("genderbias_ir", "resources/wordlist_genderspecific.txt"))
+    long = gender_terms.read_terms(
+        upstream("cpjku", "resources/wordlist_gender_representative.txt")
+    )
+    short = gender_terms.read_terms(
+        upstream("genderbias_ir", "resources/wordlist_genderspecific.txt")
+    )
     assert (len(long), len(short)) == (326, 64)
     assert TermGroups.from_pairs(long.itertuples(index=False, name=None)).shared == ()
     assert set(short["term"]) <= set(long["term"].str.lower())
@@ -64,9 +73,20 @@ def test_term_lists_are_326_and_64_terms_of_two_groups() -> None:
 
 def test_pairs_and_query_sets_have_their_published_sizes() -> None:
     assert len(gender_terms.read_pairs(upstream("cds", "data/cda_default_pairs.json"))) == 124
-    assert len(gender_terms.read_pairs(upstream("cds", "data/names_pairs_1000_scaled.json"))) == 1000
-    assert len(gender_terms.read_sensitive_queries(upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv"))) == 215
-    annotated = gender_terms.read_annotated_queries(upstream("genderbias_ir", "resources/queries_gender_annotated.csv"))
+    assert (
+        len(gender_terms.read_pairs(upstream("cds", "data/names_pairs_1000_scaled.json"))) == 1000
+    )
+    assert (
+        len(
+            gender_terms.read_sensitive_queries(
+                upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
+            )
+        )
+        == 215
+    )
+    annotated = gender_terms.read_annotated_queries(
+        upstream("genderbias_ir", "resources/queries_gender_annotated.csv")
+    )
     assert len(annotated) == 3750
     assert set(annotated["label"]) <= set(gender_terms.QUERY_LABELS)
 
@@ -82,19 +102,26 @@ def test_nq_utd_holds_the_same_passages_by_people_and_by_a_model() -> None:
     assert set(qrels["level"]) == {0, 1, 2}
 
 
-# --- problems -------------------------------------------------------------------------------------------------------
+# --- problems -------------------------------------------------------------------------------------
 
 
 def test_every_problem_of_a_term_list_is_told_at_once(tmp_path: Path) -> None:
     path = written(tmp_path, "terms.txt", "he,m\nshe\n,f\nHe,m\nold man,m\nher,\n\nhim,m\n")
     told = problems_of(lambda: gender_terms.read_terms(path))
-    assert [line.split(", line ")[1].split(":")[0].split(",")[0] for line in told] == ["2", "3", "4", "5", "6"]
+    assert [line.split(", line ")[1].split(":")[0].split(",")[0] for line in told] == [
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+    ]
     assert "first on line 1" in told[2]
     assert "single word" in told[3]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("", "empty file"), ("\n \n", "empty file"), ("he,m\nhim,m\n", "one group, m")]
+    ("text", "said"),
+    [("", "empty file"), ("\n \n", "empty file"), ("he,m\nhim,m\n", "one group, m")],
 )
 def test_a_term_list_without_two_groups_is_refused(text: str, said: str, tmp_path: Path) -> None:
     assert said in problems_of(lambda: gender_terms.read_terms(written(tmp_path, "t.txt", text)))[0]
@@ -128,7 +155,8 @@ def test_all_bad_pairs_are_told_at_once(tmp_path: Path) -> None:
 def test_bad_query_files_are_named(tmp_path: Path) -> None:
     sensitive = written(tmp_path, "q.tsv", "1\ta\n2 b\n1\tc\n")
     assert [
-        ", line 2" in t or ", line 3" in t for t in problems_of(lambda: gender_terms.read_sensitive_queries(sensitive))
+        ", line 2" in t or ", line 3" in t
+        for t in problems_of(lambda: gender_terms.read_sensitive_queries(sensitive))
     ]
     annotated = written(tmp_path, "q.csv", "1,a\u2028, b,n\n2,c\n3,d,x\n1,e,f\n")
     told = problems_of(lambda: gender_terms.read_annotated_queries(annotated))
@@ -137,9 +165,13 @@ def test_bad_query_files_are_named(tmp_path: Path) -> None:
 
 def test_every_problem_of_grepbiasir_files_is_told_at_once(tmp_path: Path) -> None:
     header = "q_id,d_id,relevant,query,doc_title,document,content_gender,exp_stereotype\n"
-    one = written(tmp_path, "one.csv", header + "1,1,2,q,t,d,M,Towards male\n1,2,1,q,t,d,X,nobody\n")
+    one = written(
+        tmp_path, "one.csv", header + "1,1,2,q,t,d,M,Towards male\n1,2,1,q,t,d,X,nobody\n"
+    )
     two = written(tmp_path, "two.csv", header + "1,1,1,q,t,d,M,Towards Male\n")
-    told = " ".join(problems_of(lambda: grepbiasir.read_documents([one, two, tmp_path / "three.csv"])))
+    told = " ".join(
+        problems_of(lambda: grepbiasir.read_documents([one, two, tmp_path / "three.csv"]))
+    )
     for said in (
         "column relevant: found '2'",
         "column content_gender: found 'X'",
@@ -150,9 +182,14 @@ def test_every_problem_of_grepbiasir_files_is_told_at_once(tmp_path: Path) -> No
         assert said in told
     assert "no file" in problems_of(lambda: grepbiasir.read_documents([]))[0]
     broken = written(
-        tmp_path, "broken.csv", header + '1,1,1,q,t,"two\nlines",M,Towards male\n1,2,1,q,t,d,X,Towards male\n'
+        tmp_path,
+        "broken.csv",
+        header + '1,1,1,q,t,"two\nlines",M,Towards male\n1,2,1,q,t,d,X,Towards male\n',
     )
-    assert ", line 4, column content_gender" in problems_of(lambda: grepbiasir.read_documents([broken]))[0]
+    assert (
+        ", line 4, column content_gender"
+        in problems_of(lambda: grepbiasir.read_documents([broken]))[0]
+    )
     queries = written(tmp_path, "queries.csv", "q_id,category,query\n1,Cooking,a\n1,Career,b\n")
     assert len(problems_of(lambda: grepbiasir.read_queries(queries))) == 2
 
@@ -161,31 +198,53 @@ def archive(folder: Path, **members: str) -> Path:
     path = folder / "set.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members.items():
-            file.writestr(name.replace("__", "/") + (".tsv" if "qrels" in name else ".jsonl"), content)
+            file.writestr(
+                name.replace("__", "/") + (".tsv" if "qrels" in name else ".jsonl"), content
+            )
     return path
 
 
-def test_problems_of_a_cocktail_archive_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_of_a_cocktail_archive_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = '{"_id": "a", "text": "x"}\nnot json\n[1]\n{"_id": "b"}\n{"_id": "a", "text": "y"}\n'
-    path = archive(tmp_path, corpus__human=lines, qrels__test="query-id\tcorpus-id\tscore\nq\ta\tx\nq\n", queries="\n")
+    path = archive(
+        tmp_path,
+        corpus__human=lines,
+        qrels__test="query-id\tcorpus-id\tscore\nq\ta\tx\nq\n",
+        queries="\n",
+    )
     told = problems_of(lambda: cocktail.read_documents(path))
-    assert [int(line.split("line ")[1].split(":")[0].split(",")[0]) for line in told] == [2, 3, 4, 5]
+    assert [int(line.split("line ")[1].split(":")[0].split(",")[0]) for line in told] == [
+        2,
+        3,
+        4,
+        5,
+    ]
     assert "set.zip/corpus/human.jsonl" in told[0]
     assert len(problems_of(lambda: cocktail.read_qrels(path))) == 2
     assert "empty file" in problems_of(lambda: cocktail.read_queries(path))[0]
     assert "no such file" in problems_of(lambda: cocktail.read_documents(path, "model"))[0]
-    assert "zip archive" in problems_of(lambda: cocktail.read_queries(written(tmp_path, "no.zip", "text")))[0]
+    assert (
+        "zip archive"
+        in problems_of(lambda: cocktail.read_queries(written(tmp_path, "no.zip", "text")))[0]
+    )
     monkeypatch.setattr(cocktail, "LARGEST_MEMBER", 10)
     assert "more than 10 bytes" in problems_of(lambda: cocktail.read_documents(path))[0]
 
 
-# --- streamed documents ---------------------------------------------------------------------------------------------
+# --- streamed documents ---------------------------------------------------------------------------
 
 
 def test_documents_come_from_jsonl_tsv_and_gzip_alike(tmp_path: Path) -> None:
     rows = [("d1", "She left.\u2028He stayed."), ("2", "tab\tinside")]
-    jsonl = "\n".join(json.dumps({"id": name, "text": text}) for name, text in rows).replace('"2"', "2")
-    paths = [written(tmp_path, "d.jsonl", jsonl), written(tmp_path, "d.tsv", "\n".join("\t".join(r) for r in rows))]
+    jsonl = "\n".join(json.dumps({"id": name, "text": text}) for name, text in rows).replace(
+        '"2"', "2"
+    )
+    paths = [
+        written(tmp_path, "d.jsonl", jsonl),
+        written(tmp_path, "d.tsv", "\n".join("\t".join(r) for r in rows)),
+    ]
     for path in paths:
         packed = tmp_path / f"{path.name}.gz"
         packed.write_bytes(gzip.compress(path.read_bytes()))
@@ -195,12 +254,16 @@ def test_documents_come_from_jsonl_tsv_and_gzip_alike(tmp_path: Path) -> None:
 
 def test_every_bad_line_is_told_at_the_end_of_the_stream(tmp_path: Path) -> None:
     path = written(
-        tmp_path, "d.jsonl", '{"id": "a", "text": "x"}\n{"id": ""}\n7\n{"id": true, "text": ""}\n{"id": "b"}\n{\n'
+        tmp_path,
+        "d.jsonl",
+        '{"id": "a", "text": "x"}\n{"id": ""}\n7\n{"id": true, "text": ""}\n{"id": "b"}\n{\n',
     )
     stream = documents.stream_documents(path)
     assert next(stream) == ("a", "x")
     assert len(problems_of(lambda: list(stream))) == 5
-    told = problems_of(lambda: list(documents.stream_documents(written(tmp_path, "d.tsv", "no tab\n"))))
+    told = problems_of(
+        lambda: list(documents.stream_documents(written(tmp_path, "d.tsv", "no tab\n")))
+    )
     assert told == [f"{tmp_path / 'd.tsv'}, line 1: found 'no tab', wanted an id, a tab and a text"]
     (tmp_path / "bad.tsv").write_bytes(b"a\tx\nb\t\xff\n")
     assert (
@@ -208,8 +271,15 @@ def test_every_bad_line_is_told_at_the_end_of_the_stream(tmp_path: Path) -> None
         in problems_of(lambda: list(documents.stream_documents(tmp_path / "bad.tsv")))[0]
     )
     (tmp_path / "torn.tsv.gz").write_bytes(gzip.compress(b"a\tx\n" * 1000)[:-20])
-    assert "torn" in problems_of(lambda: list(documents.stream_documents(tmp_path / "torn.tsv.gz")))[0]
-    assert "empty" in problems_of(lambda: list(documents.stream_documents(written(tmp_path, "e.tsv", "\n"))))[0]
+    assert (
+        "torn" in problems_of(lambda: list(documents.stream_documents(tmp_path / "torn.tsv.gz")))[0]
+    )
+    assert (
+        "empty"
+        in problems_of(lambda: list(documents.stream_documents(written(tmp_path, "e.tsv", "\n"))))[
+            0
+        ]
+    )
     assert problems_of(lambda: list(documents.stream_documents(tmp_path / "none.jsonl")))
 
 
@@ -222,7 +292,9 @@ def test_a_name_of_ir_datasets_streams_its_documents(monkeypatch: pytest.MonkeyP
 
         def docs_iter(self) -> Iterator[Any]:
             yield types.SimpleNamespace(doc_id="7", text="She left.")
-            yield types.SimpleNamespace(doc_id="8", title="A", default_text=lambda: "A title and text")
+            yield types.SimpleNamespace(
+                doc_id="8", title="A", default_text=lambda: "A title and text"
+            )
 
     def load(name: str) -> Dataset:
         if name != "msmarco-passage":
@@ -230,10 +302,18 @@ def test_a_name_of_ir_datasets_streams_its_documents(monkeypatch: pytest.MonkeyP
         return Dataset()
 
     monkeypatch.setitem(sys.modules, "ir_datasets", types.SimpleNamespace(load=load))
-    assert list(documents.stream_documents("msmarco-passage")) == [("7", "She left."), ("8", "A title and text")]
-    assert "no data set of ir_datasets" in problems_of(lambda: list(documents.stream_documents("the-web")))[0]
+    assert list(documents.stream_documents("msmarco-passage")) == [
+        ("7", "She left."),
+        ("8", "A title and text"),
+    ]
+    assert (
+        "no data set of ir_datasets"
+        in problems_of(lambda: list(documents.stream_documents("the-web")))[0]
+    )
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    assert "pip install" in problems_of(lambda: list(documents.stream_documents("msmarco-passage")))[0]
+    assert (
+        "pip install" in problems_of(lambda: list(documents.stream_documents("msmarco-passage")))[0]
+    )
 
 
 def test_counting_a_streamed_collection_holds_no_text(tmp_path: Path) -> None:
@@ -254,10 +334,12 @@ def test_counting_a_streamed_collection_holds_no_text(tmp_path: Path) -> None:
     assert pd.Series([small, large]).gt(0).all()
 
 
-# --- collections ----------------------------------------------------------------------------------------------------
+# --- collections ----------------------------------------------------------------------------------
 
 
-def test_the_original_collection_streams_through_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_original_collection_streams_through_ir_datasets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Stands in for ir_datasets: queries come from the public sets, judgements and passages from it."""
     upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
     passes = []

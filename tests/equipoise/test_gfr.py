@@ -46,7 +46,9 @@ def ranked(run: str, topic: str, documents: list[str]) -> pd.DataFrame:
     )
 
 
-def value(table: pd.DataFrame, topic: str, measure: str, attribute: str = "", run: str = "r") -> float:
+def value(
+    table: pd.DataFrame, topic: str, measure: str, attribute: str = "", run: str = "r"
+) -> float:
     row = table[
         (table["run"] == run)
         & (table["topic"] == topic)
@@ -65,7 +67,13 @@ def value(table: pd.DataFrame, topic: str, measure: str, attribute: str = "", ru
 HAND_RUN = ranked("r", "t", ["a", "x", "b"])
 HAND_QRELS = pd.DataFrame({"topic": "t", "document": ["a", "b", "c"], "level": [2, 1, 0]})
 HAND_SIZE = pd.DataFrame(
-    {"topic": "t", "document": ["a", "b"], "small": [1.0, 0.0], "middle": [0.0, 0.0], "large": [0.0, 1.0]}
+    {
+        "topic": "t",
+        "document": ["a", "b"],
+        "small": [1.0, 0.0],
+        "middle": [0.0, 0.0],
+        "large": [0.0, 1.0],
+    }
 )
 
 
@@ -85,19 +93,30 @@ def test_unjudged_and_unrepresented_documents_are_choices() -> None:
     def score(**choices: Any) -> pd.DataFrame:
         return gfr_table(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE}, **choices)
 
-    # without the unjudged document the L1 document is at rank 2: achieved (1/2, 0, 1/2), NMD (0 + 1/4) / 2
+    # without the unjudged document the L1 document is at rank 2: achieved (1/2, 0, 1/2), NMD (0 +
+    # 1/4) / 2
     removed = score(unjudged="removed")
     assert value(removed, "t", "ERR") == pytest.approx(3 / 4 + 1 / 16 / 2, abs=1e-12)
-    assert value(removed, "t", "GF-NMD", "SIZE") == pytest.approx(3 / 4 * 5 / 8 + 1 / 16 * 7 / 8, abs=1e-12)
+    assert value(removed, "t", "GF-NMD", "SIZE") == pytest.approx(
+        3 / 4 * 5 / 8 + 1 / 16 * 7 / 8, abs=1e-12
+    )
     # ignored, it keeps its rank but not its share in the mean
     ignored = score(unrepresented="ignored")
     assert value(ignored, "t", "ERR") == pytest.approx(3 / 4 + 1 / 16 / 3, abs=1e-12)
-    assert value(ignored, "t", "GF-NMD", "SIZE") == pytest.approx(3 / 4 * 5 / 8 + 1 / 16 * 7 / 8, abs=1e-12)
+    assert value(ignored, "t", "GF-NMD", "SIZE") == pytest.approx(
+        3 / 4 * 5 / 8 + 1 / 16 * 7 / 8, abs=1e-12
+    )
 
 
 def test_order_of_a_list_is_a_choice() -> None:
     run = pd.DataFrame(
-        {"run": "r", "topic": "t", "document": ["x", "a", "b"], "rank": [2, 3, 1], "score": [1.0, 2.0, 2.0]}
+        {
+            "run": "r",
+            "topic": "t",
+            "document": ["x", "a", "b"],
+            "rank": [2, 3, 1],
+            "score": [1.0, 2.0, 2.0],
+        }
     )
     qrels = pd.DataFrame({"topic": "t", "document": ["a"], "level": [1]})
     with pytest.warns(Note, match="1 of 1 lists do not stand in the order of their ranks"):
@@ -105,11 +124,14 @@ def test_order_of_a_list_is_a_choice() -> None:
             order: value(gfr_table(run, qrels, order=order, gains={1: 1}, least_seen=0), "t", "ERR")
             for order in ("file", "score", "rank")
         }
-    # a stands second in the file, second by score (b is the later id of two with the same score), third by rank
+    # a stands second in the file, second by score (b is the later id of two with the same score),
+    # third by rank
     assert found == {"file": 0.5 / 2, "score": 0.5 / 2, "rank": pytest.approx(0.5 / 3)}
     tied = run.assign(score=[0.0, 2.0, 2.0], document=["x", "b", "a"])
     both = qrels.assign(document=["b"])
-    assert value(gfr_table(tied, both, order="score", gains={1: 1}, least_seen=0), "t", "ERR") == 0.5
+    assert (
+        value(gfr_table(tied, both, order="score", gains={1: 1}, least_seen=0), "t", "ERR") == 0.5
+    )
 
 
 def test_cutoff() -> None:
@@ -132,8 +154,12 @@ def test_absent_topics_and_means() -> None:
 def test_an_attribute_set_counts_only_for_its_topics() -> None:
     runs = pd.concat([HAND_RUN, HAND_RUN.assign(topic="u")])
     qrels = pd.concat([HAND_QRELS, HAND_QRELS.assign(topic="u")])
-    hues = pd.DataFrame({"topic": "u", "document": ["a", "b"], "red": [1.0, 0.5], "blue": [0.0, 0.5]})
-    table = gfr_table(runs, qrels, {"SIZE": HAND_SIZE, "COLOUR": hues}, {"SIZE": SIZE, "COLOUR": COLOUR})
+    hues = pd.DataFrame(
+        {"topic": "u", "document": ["a", "b"], "red": [1.0, 0.5], "blue": [0.0, 0.5]}
+    )
+    table = gfr_table(
+        runs, qrels, {"SIZE": HAND_SIZE, "COLOUR": hues}, {"SIZE": SIZE, "COLOUR": COLOUR}
+    )
     assert set(table.loc[table["topic"] == "t", "attribute"]) == {"", "SIZE"}
     assert set(table.loc[table["topic"] == "u", "attribute"]) == {"", "COLOUR"}
     assert value(table, "", "GF-JSD", "COLOUR") == value(table, "u", "GF-JSD", "COLOUR")
@@ -144,7 +170,9 @@ def test_an_attribute_set_counts_only_for_its_topics() -> None:
 
 def test_weights() -> None:
     def score(weights: dict[str, float]) -> float:
-        table = gfr_table(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE}, weights=weights)
+        table = gfr_table(
+            HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE}, weights=weights
+        )
         return value(table, "t", "GFR-ERR+NMD")
 
     table = gfr_table(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE})
@@ -168,7 +196,9 @@ def test_weights_of_components_are_refused_where_they_are_no_shares(weights: Any
 
 def test_components_are_rounded_as_the_campaign_does() -> None:
     assert gfr([0.00004999, 0.00005001], decimals=4) == pytest.approx(0.00005)
-    assert gfr([0.03125, 0.09375], decimals=4) == pytest.approx((0.0312 + 0.0938) / 2)  # printf: half to even
+    assert gfr([0.03125, 0.09375], decimals=4) == pytest.approx(
+        (0.0312 + 0.0938) / 2
+    )  # printf: half to even
     raw = gfr_table(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE})
     rounded = gfr_table(HAND_RUN, HAND_QRELS, {"SIZE": HAND_SIZE}, {"SIZE": SIZE}, decimals=4)
     by_hand = (round(value(raw, "t", "ERR"), 4) + round(value(raw, "t", "GF-NMD", "SIZE"), 4)) / 2
@@ -184,13 +214,22 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
             {"runs": pd.concat([HAND_RUN, HAND_RUN.iloc[[0]]])},
             "a run ranks a document twice: run 'r', topic 't', document 'a'",
         ),
-        ({"qrels": pd.concat([HAND_QRELS, HAND_QRELS.iloc[[0]]])}, "the qrels judge a document twice"),
-        ({"memberships": {"SIZE": pd.concat([HAND_SIZE, HAND_SIZE])}}, "the memberships in SIZE have a document twice"),
+        (
+            {"qrels": pd.concat([HAND_QRELS, HAND_QRELS.iloc[[0]]])},
+            "the qrels judge a document twice",
+        ),
+        (
+            {"memberships": {"SIZE": pd.concat([HAND_SIZE, HAND_SIZE])}},
+            "the memberships in SIZE have a document twice",
+        ),
         (
             {"memberships": {"SIZE": HAND_SIZE.drop(columns="large")}},
             "wanted also group, or columns for small, middle, large",
         ),
-        ({"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}}, "no topic of the qrels has memberships in SIZE"),
+        (
+            {"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}},
+            "no topic of the qrels has memberships in SIZE",
+        ),
         ({"memberships": {}}, "the same are needed"),
         ({"gains": {1: 1}}, "no gain for level 2"),
         ({"qrels": HAND_QRELS.iloc[:0]}, "the qrels judge no document"),
@@ -223,11 +262,15 @@ def test_gains_out_of_range_are_refused() -> None:
             stopping(gains, max_gain=3)
 
 
-# --- a plain loop as reference -----------------------------------------------------------------------------------
+# --- a plain loop as reference --------------------------------------------------------------------
 
 
 def plain_scores(
-    documents: list[str], level: dict[str, int], members: dict[str, list[float]], target: Floats, divergence: Any
+    documents: list[str],
+    level: dict[str, int],
+    members: dict[str, list[float]],
+    target: Floats,
+    divergence: Any,
 ) -> dict[str, float]:
     """One list, document by document, straight from the formulas."""
     gain_of, n = {0: 0, 1: 1, 2: 3}, len(target)
@@ -250,11 +293,17 @@ def collections(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFra
     for run, topic in itertools.product(["r1", "r2"], topics):
         order = draw(st.permutations(pool))
         runs.append(ranked(run, topic, order[: draw(st.integers(1, len(pool)))]))
-    judged = draw(st.lists(st.tuples(st.sampled_from(topics), st.sampled_from(pool)), unique=True, min_size=1))
+    judged = draw(
+        st.lists(st.tuples(st.sampled_from(topics), st.sampled_from(pool)), unique=True, min_size=1)
+    )
     levels = draw(st.lists(st.integers(0, 2), min_size=len(judged), max_size=len(judged)))
-    qrels = pd.DataFrame({"topic": [t for t, _ in judged], "document": [d for _, d in judged], "level": levels})
+    qrels = pd.DataFrame(
+        {"topic": [t for t, _ in judged], "document": [d for _, d in judged], "level": levels}
+    )
     part = draw(st.integers(1, len(judged)))
-    raw = np.array([[draw(st.integers(0, 4)) for _ in range(3)] for _ in range(part)]) + np.array([0, 0, 1])
+    raw = np.array([[draw(st.integers(0, 4)) for _ in range(3)] for _ in range(part)]) + np.array(
+        [0, 0, 1]
+    )
     probabilities = raw / raw.sum(axis=1, keepdims=True)
     memberships = qrels.loc[: part - 1, ["topic", "document"]].assign(
         **dict(zip(SIZE.groups, probabilities.T, strict=True))
@@ -289,17 +338,25 @@ def test_agrees_with_a_plain_loop(
             assert table[run, topic, "", "ERR"] == pytest.approx(plain["ERR"], abs=1e-12)
             assert table[run, topic, "", "iRBU"] == pytest.approx(plain["iRBU"], abs=1e-12)
             listed = list(rows["document"])[:cutoff]
-            assert share[run, topic, "", "ERR"] == pytest.approx(np.mean([d in level for d in listed]))
+            assert share[run, topic, "", "ERR"] == pytest.approx(
+                np.mean([d in level for d in listed])
+            )
             if members:
-                assert table[run, topic, "SIZE", f"GF-{name.upper()}"] == pytest.approx(plain["GF"], abs=1e-9)
-                assert share[run, topic, "SIZE", f"GF-{name.upper()}"] == np.mean([d in members for d in listed])
+                assert table[run, topic, "SIZE", f"GF-{name.upper()}"] == pytest.approx(
+                    plain["GF"], abs=1e-9
+                )
+                assert share[run, topic, "SIZE", f"GF-{name.upper()}"] == np.mean(
+                    [d in members for d in listed]
+                )
             else:
                 assert (run, topic, "SIZE", f"GF-{name.upper()}") not in table.index
 
 
 @given(collections())
 @settings(deadline=None, max_examples=30)
-def test_bounds_and_clusters(collection: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, Floats]) -> None:
+def test_bounds_and_clusters(
+    collection: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, Floats],
+) -> None:
     runs, qrels, memberships, target = collection
     fixed: dict[str, Any] = {
         "memberships": {"SIZE": memberships},
@@ -312,14 +369,18 @@ def test_bounds_and_clusters(collection: tuple[pd.DataFrame, pd.DataFrame, pd.Da
     clusters = gfr_clusters(runs, qrels, **fixed)
     share = clusters[clusters["measure"] == "share"].set_index(["run", "topic", "rank"])["value"]
     for measure, score in (("ERR", "ERR"), ("DistrSim-RNOD", "GF-RNOD")):
-        terms = clusters[clusters["measure"] == measure].set_index(["run", "topic", "rank"])["value"]
+        terms = clusters[clusters["measure"] == measure].set_index(["run", "topic", "rank"])[
+            "value"
+        ]
         sums = (share * terms).dropna().groupby(["run", "topic"]).sum()
-        scores = table[(table["measure"] == score) & (table["topic"] != "")].set_index(["run", "topic"])["value"]
+        scores = table[(table["measure"] == score) & (table["topic"] != "")].set_index(
+            ["run", "topic"]
+        )["value"]
         joined = scores.to_frame("score").join(sums.to_frame("sum")).fillna({"sum": 0.0})
         np.testing.assert_allclose(joined["score"], joined["sum"], atol=1e-12)
 
 
-# --- the kernels --------------------------------------------------------------------------------------------------
+# --- the kernels ----------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
@@ -349,28 +410,44 @@ def random_collection(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     rng = np.random.default_rng(seed)
     documents = np.array([f"d{i:02d}" for i in range(40)])
     topics = ["101", "102", "103", "104"]
-    runs = pd.concat(ranked("r", topic, rng.permutation(documents)[:25].tolist()) for topic in topics)
-    judged = [(topic, d, int(rng.integers(0, 5))) for topic in topics for d in rng.permutation(documents)[:20].tolist()]
+    runs = pd.concat(
+        ranked("r", topic, rng.permutation(documents)[:25].tolist()) for topic in topics
+    )
+    judged = [
+        (topic, d, int(rng.integers(0, 5)))
+        for topic in topics
+        for d in rng.permutation(documents)[:20].tolist()
+    ]
     return runs, pd.DataFrame(judged, columns=["topic", "document", "level"])
 
 
 def by_ir_measures(measure: Any, runs: pd.DataFrame, qrels: pd.DataFrame) -> dict[str, float]:
     """Scores of a measure by topic, as the public evaluation programs behind ir_measures compute them."""
     judged = qrels.rename(columns={"topic": "query_id", "document": "doc_id", "level": "relevance"})
-    run = runs.rename(columns={"topic": "query_id", "document": "doc_id"})[["query_id", "doc_id", "score"]]
-    return {metric.query_id: metric.value for metric in ir_measures.iter_calc([measure], judged, run)}
+    run = runs.rename(columns={"topic": "query_id", "document": "doc_id"})[
+        ["query_id", "doc_id", "score"]
+    ]
+    return {
+        metric.query_id: metric.value for metric in ir_measures.iter_calc([measure], judged, run)
+    }
 
 
-@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval, which computes ERR for ir_measures, needs perl")
+@pytest.mark.skipif(
+    shutil.which("perl") is None, reason="gdeval, which computes ERR for ir_measures, needs perl"
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_err_is_that_of_gdeval(seed: int) -> None:
     """With the gains 2^l - 1 up to level 4 the stop probability is gdeval's (2^l - 1) / 2^4."""
     runs, qrels = random_collection(seed)
-    table = gfr_table(runs, qrels, gains={level: 2**level - 1 for level in range(1, 5)}, order="score")
+    table = gfr_table(
+        runs, qrels, gains={level: 2**level - 1 for level in range(1, 5)}, order="score"
+    )
     expected = by_ir_measures(ir_measures.ERR @ 20, runs, qrels)
     assert len(expected) == 4
     for topic, score in expected.items():
-        assert value(table, topic, "ERR") == pytest.approx(score, abs=5e-6)  # gdeval prints five decimals
+        assert value(table, topic, "ERR") == pytest.approx(
+            score, abs=5e-6
+        )  # gdeval prints five decimals
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -407,7 +484,9 @@ def test_users_of_the_hand_worked_list_leave_at_its_ranks() -> None:
 
 
 def test_clusters_have_the_options_of_the_table() -> None:
-    table, clusters = ({choice.name: choice.value for choice in options_of(of)} for of in (gfr_table, gfr_clusters))
+    table, clusters = (
+        {choice.name: choice.value for choice in options_of(of)} for of in (gfr_table, gfr_clusters)
+    )
     assert set(table) - set(clusters) == {"absent", "weights", "decimals", "least_seen", "by_group"}
     assert clusters == {name: table[name] for name in clusters}
     with pytest.raises(ValueError, match="cutoff is 0"):

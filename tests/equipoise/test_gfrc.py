@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 import plain_gfrc as plain
 from equipoise.attributes import attribute_sets
-from equipoise.measures.gfrc import gain_values, gfrc, nugget_scores, nugget_weights, relevance, steps, turns
+from equipoise.measures.gfrc import (
+    gain_values,
+    gfrc,
+    nugget_scores,
+    nugget_weights,
+    relevance,
+    steps,
+    turns,
+)
 from equipoise.measures.gfrc2 import gfrc2, user_clusters
 from equipoise.nuggets import NuggetTable, nugget_table
 
@@ -26,12 +34,16 @@ tables = st.builds(
 )
 
 
-def scores_by_conversation(table: pd.DataFrame, conversations: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def scores_by_conversation(
+    table: pd.DataFrame, conversations: int
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     return table["value"].to_numpy().reshape(conversations, -1)
 
 
 @given(given_table=tables, cumulative=st.booleans(), uniform=st.booleans())
-def test_gfrc_agrees_with_the_plain_transcription(given_table: Any, cumulative: bool, uniform: bool) -> None:
+def test_gfrc_agrees_with_the_plain_transcription(
+    given_table: Any, cumulative: bool, uniform: bool
+) -> None:
     nuggets, sets = given_table
     ours = gfrc(
         nuggets,
@@ -43,7 +55,9 @@ def test_gfrc_agrees_with_the_plain_transcription(given_table: Any, cumulative: 
     expected = [plain.gfrc(c, sets, 120, cumulative, uniform) for c in plain.conversations(nuggets)]
     assert ours["measure"].tolist()[:5] == ["R", "GF", "GF", "GF", "GFRC"]
     assert ours["attribute"].tolist()[:5] == ["", "RATINGS", "ORIGIN", "", ""]
-    np.testing.assert_allclose(scores_by_conversation(ours, len(expected)), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        scores_by_conversation(ours, len(expected)), expected, rtol=1e-12, atol=1e-14
+    )
 
 
 @given(given_table=tables)
@@ -52,21 +66,29 @@ def test_gfrc2_agrees_with_the_plain_transcription(given_table: Any) -> None:
     ours = gfrc2(nuggets, sets, patience=120)
     expected = [plain.gfrc2(c, sets, 120) for c in plain.conversations(nuggets)]
     assert ours["measure"].tolist()[:4] == ["EGNP", "EGF", "EGF", "GFRC2"]
-    np.testing.assert_allclose(scores_by_conversation(ours, len(expected)), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        scores_by_conversation(ours, len(expected)), expected, rtol=1e-12, atol=1e-14
+    )
 
 
 @given(given_table=tables, patience=st.sampled_from([2, 50, 1000]))
 def test_scores_within_bounds(given_table: Any, patience: int) -> None:
     nuggets, sets = given_table
-    scores = pd.concat([gfrc(nuggets, sets, patience=patience), gfrc2(nuggets, sets, patience=patience)])
+    scores = pd.concat(
+        [gfrc(nuggets, sets, patience=patience), gfrc2(nuggets, sets, patience=patience)]
+    )
     assert scores["value"].between(0, 1).all()
     clusters = user_clusters(nuggets, sets, patience=patience)
-    shares = clusters.filter(regex="^(GNP|D |DistrSim|Experience|probability)").to_numpy(dtype=float)
+    shares = clusters.filter(regex="^(GNP|D |DistrSim|Experience|probability)").to_numpy(
+        dtype=float
+    )
     assert ((shares >= 0) & (shares <= 1)).all()
 
 
 @given(given_table=tables, data=st.data())
-def test_moving_a_nugget_earlier_lowers_neither_r_nor_gfrc2(given_table: Any, data: st.DataObject) -> None:
+def test_moving_a_nugget_earlier_lowers_neither_r_nor_gfrc2(
+    given_table: Any, data: st.DataObject
+) -> None:
     nuggets, sets = given_table
     row = data.draw(st.integers(0, len(nuggets) - 1))
     same = row > 0 and nuggets.conversation[row - 1] == nuggets.conversation[row]
@@ -86,7 +108,9 @@ def test_moving_a_nugget_earlier_lowers_neither_r_nor_gfrc2(given_table: Any, da
 def test_independent_equals_cumulative_for_one_turn(given_table: Any) -> None:
     nuggets, sets = given_table
     one_turn = replace(nuggets, turn=np.ones(len(nuggets), dtype=np.int64))
-    independent, cumulative = (gfrc(one_turn, sets, distribution=d)["value"] for d in ("independent", "cumulative"))
+    independent, cumulative = (
+        gfrc(one_turn, sets, distribution=d)["value"] for d in ("independent", "cumulative")
+    )
     np.testing.assert_allclose(independent, cumulative, rtol=0, atol=1e-14)
 
 
@@ -128,10 +152,15 @@ def test_permuting_nominal_groups_and_reversing_ordinal_ones(given_table: Any) -
         )[name]
         for name, a in sets.items()
     }
-    reversed_table = replace(nuggets, memberships={name: m[:, ::-1] for name, m in nuggets.memberships.items()})
+    reversed_table = replace(
+        nuggets, memberships={name: m[:, ::-1] for name, m in nuggets.memberships.items()}
+    )
     for measure in (gfrc, gfrc2):
         np.testing.assert_allclose(
-            measure(reversed_table, turned)["value"], measure(nuggets, sets)["value"], rtol=0, atol=1e-12
+            measure(reversed_table, turned)["value"],
+            measure(nuggets, sets)["value"],
+            rtol=0,
+            atol=1e-12,
         )
 
 
@@ -149,7 +178,11 @@ def value(scores: pd.DataFrame, measure: str, attribute: str = "") -> float:
 def test_a_conversation_of_nothing_but_perfect_words_has_r_of_one() -> None:
     words = list(range(1, 51))
     nuggets, sets = one_conversation(start=words, end=words)
-    for equation, expected in (("one-based", 1.0), ("zero-based", 49 / 51), ("zero-based-own-normaliser", 1.0)):
+    for equation, expected in (
+        ("one-based", 1.0),
+        ("zero-based", 49 / 51),
+        ("zero-based-own-normaliser", 1.0),
+    ):
         r = value(gfrc(nuggets, sets, patience=50, position_weight=equation), "R")  # type: ignore[arg-type]
         assert r == pytest.approx(expected)
 
@@ -167,17 +200,25 @@ def test_position_weights_and_their_normalisers() -> None:
 def test_a_nugget_beyond_the_patience_counts_for_nothing() -> None:
     nuggets, sets = one_conversation(start=[10, 101], end=[10, 101], A=["1 0", "0 1"])
     only, _ = one_conversation(start=[10], end=[10])
-    assert value(gfrc2(nuggets, sets, patience=100), "GFRC2") == value(gfrc2(only, sets, patience=100), "GFRC2")
-    assert value(gfrc(nuggets, sets, patience=100), "R") == value(gfrc(only, sets, patience=100), "R")
+    assert value(gfrc2(nuggets, sets, patience=100), "GFRC2") == value(
+        gfrc2(only, sets, patience=100), "GFRC2"
+    )
+    assert value(gfrc(nuggets, sets, patience=100), "R") == value(
+        gfrc(only, sets, patience=100), "R"
+    )
     on_the_edge = value(gfrc2(nuggets, sets, patience=101), "EGNP")
     assert on_the_edge > value(gfrc2(only, sets, patience=101), "EGNP")
 
 
 def test_empty_turns() -> None:
-    nuggets, sets = one_conversation(turn=[1, 2, 3], start=[5, None, None], end=[5, None, None], level=[2, 0, 0])
+    nuggets, sets = one_conversation(
+        turn=[1, 2, 3], start=[5, None, None], end=[5, None, None], level=[2, 0, 0]
+    )
     similarity = turns(nuggets, sets)["DistrSim A"].item()
     assert value(gfrc(nuggets, sets), "GF", "A") == similarity
-    assert value(gfrc(nuggets, sets, empty_turns="uniform"), "GF", "A") == pytest.approx((similarity + 1 + 1) / 3)
+    assert value(gfrc(nuggets, sets, empty_turns="uniform"), "GF", "A") == pytest.approx(
+        (similarity + 1 + 1) / 3
+    )
     nothing, _ = one_conversation(start=[None], end=[None], level=0, A=None)
     assert [value(gfrc(nothing, sets), m) for m in ("R", "GF", "GFRC")] == [0, 0, 0]
     assert value(gfrc(nothing, sets, empty_turns="uniform"), "GF") == 1
@@ -185,14 +226,20 @@ def test_empty_turns() -> None:
 
 
 def test_turns_weighted_by_their_largest_nugget() -> None:
-    nuggets, sets = one_conversation(turn=[1, 1, 2], start=[1, 21, 51], end=[1, 21, 51], A=["1 0", "1 0", "1/2 1/2"])
+    nuggets, sets = one_conversation(
+        turn=[1, 1, 2], start=[1, 21, 51], end=[1, 21, 51], A=["1 0", "1 0", "1/2 1/2"]
+    )
     similarities = turns(nuggets, sets)["DistrSim A"]
     weighted = gfrc(nuggets, sets, patience=100, turn_weight="largest-nugget")
-    assert value(weighted, "GF", "A") == pytest.approx((1.0 * similarities[0] + 0.5 * similarities[1]) / 1.5)
+    assert value(weighted, "GF", "A") == pytest.approx(
+        (1.0 * similarities[0] + 0.5 * similarities[1]) / 1.5
+    )
 
 
 def test_duplicates_of_an_entity_are_not_rewarded() -> None:
-    twice, sets = one_conversation(start=[5, 9], end=[5, 9], entity=["Tenet", "Tenet"], A=["1 0", "0 1"])
+    twice, sets = one_conversation(
+        start=[5, 9], end=[5, 9], entity=["Tenet", "Tenet"], A=["1 0", "0 1"]
+    )
     once, _ = one_conversation(start=[5], end=[5], entity=["Tenet"])
     assert value(gfrc(twice, sets), "GFRC") == value(gfrc(once, sets), "GFRC")
     assert value(gfrc2(twice, sets), "GFRC2") == value(gfrc2(once, sets), "GFRC2")
@@ -213,7 +260,9 @@ def test_what_a_nugget_names_travels_with_it() -> None:
 
 def test_weights_and_alpha() -> None:
     nuggets, sets = plain.random_table(3, 5, 1)
-    plainly = gfrc(nuggets, sets).pivot_table(index="run", columns=["measure", "attribute"], values="value")
+    plainly = gfrc(nuggets, sets).pivot_table(
+        index="run", columns=["measure", "attribute"], values="value"
+    )
     tilted = gfrc(nuggets, sets, weights={"RATINGS": 3, "ORIGIN": 1}, alpha=0.25)
     tilted = tilted.pivot_table(index="run", columns=["measure", "attribute"], values="value")
     mean = 0.75 * plainly["GF", "RATINGS"] + 0.25 * plainly["GF", "ORIGIN"]
@@ -226,7 +275,9 @@ def test_weights_and_alpha() -> None:
 
 
 def test_gains() -> None:
-    np.testing.assert_array_equal(gain_values([0, 1, 2, 3], "exponential", max_level=3), [0, 1 / 8, 3 / 8, 7 / 8])
+    np.testing.assert_array_equal(
+        gain_values([0, 1, 2, 3], "exponential", max_level=3), [0, 1 / 8, 3 / 8, 7 / 8]
+    )
     with pytest.raises(ValueError, match="no gain for level 3"):
         gain_values([1, 3])
     with pytest.raises(ValueError, match="between 0 and 1"):

@@ -19,8 +19,14 @@ from equipoise.measures.ranking_bias import awrf
 from equipoise.problems import InputError
 
 QRELS = {"t1": {"d1": 2, "d2": 0, "d3": 1}, "t2": {"d2": 1}, "t3": {"d1": 1}}
-RUN = {"t1": {"d2": 3.0, "d1": 2.0, "d4": 1.0}, "t2": {"d3": 2.0, "d2": 2.0}, "unjudged": {"d1": 1.0}}
-PAGES = pd.DataFrame({"docno": ["d1", "d2", "d3"], "small": [1.0, 0.25, 0.0], "large": [0.0, 0.75, 1.0]})
+RUN = {
+    "t1": {"d2": 3.0, "d1": 2.0, "d4": 1.0},
+    "t2": {"d3": 2.0, "d2": 2.0},
+    "unjudged": {"d1": 1.0},
+}
+PAGES = pd.DataFrame(
+    {"docno": ["d1", "d2", "d3"], "small": [1.0, 0.25, 0.0], "large": [0.0, 0.75, 1.0]}
+)
 TEXTS = {"d1": "He and his father.", "d2": "She sang.", "d3": "Rain", "d4": "he ran; she did not"}
 TERMS = [("he", "m"), ("his", "m"), ("she", "f")]
 
@@ -45,14 +51,20 @@ def test_gfr_is_that_of_the_table() -> None:
     lists = lists.assign(rank=[1, 2, 3, 1, 2], score=[3.0, 2, 1, 2, 1])
     qrels = pd.DataFrame([(t, d, level) for t, own in QRELS.items() for d, level in own.items()])
     qrels = qrels.set_axis(["topic", "document", "level"], axis=1)
-    members = pd.concat([PAGES.rename(columns={"docno": "document"}).assign(topic=topic) for topic in QRELS])
+    members = pd.concat(
+        [PAGES.rename(columns={"docno": "document"}).assign(topic=topic) for topic in QRELS]
+    )
     size = AttributeSet("SIZE", "ordinal", ("small", "large"), np.array([1.0, 3.0]))
     table = gfr_table(lists, qrels, {"SIZE": members}, {"SIZE": size}, cutoff=2)
-    expected = table[table["measure"] == "GFR-iRBU+RNOD"].set_index("topic")["value"].drop("").to_dict()
+    expected = (
+        table[table["measure"] == "GFR-iRBU+RNOD"].set_index("topic")["value"].drop("").to_dict()
+    )
     assert by_topic(ir.GFR @ 2) == pytest.approx(expected)
     assert by_topic(ir.GFR @ 2)["t3"] == 0
     other = table[table["measure"] == "GFR-ERR+NMD"].set_index("topic")["value"].drop("").to_dict()
-    assert by_topic(ir_measures.parse_measure("GFR(utility='ERR', ordinal='nmd')@2")) == pytest.approx(other)
+    assert by_topic(
+        ir_measures.parse_measure("GFR(utility='ERR', ordinal='nmd')@2")
+    ) == pytest.approx(other)
 
 
 def test_awrf_is_computed_by_rank_with_documents_without_membership() -> None:
@@ -70,32 +82,53 @@ def test_awrf_is_computed_by_rank_with_documents_without_membership() -> None:
 
 def test_measures_of_texts_by_hand() -> None:
     """TExFAIR of t1 at 1: one document, only of she: TED 1, and 1 - 1 = 0; of t2 at 1, rain: nothing shown, 1."""
-    assert by_topic(ir.TExFAIR @ 1) == pytest.approx({"t1": 0.0, "t2": 1.0, "t3": np.nan}, nan_ok=True)
+    assert by_topic(ir.TExFAIR @ 1) == pytest.approx(
+        {"t1": 0.0, "t2": 1.0, "t3": np.nan}, nan_ok=True
+    )
     # neutral texts are worth 1: rain, and she sang (one occurrence, at the threshold)
-    assert by_topic(ir.NFaiRR @ 1) == pytest.approx({"t1": 1.0, "t2": 1.0, "t3": np.nan}, nan_ok=True)
+    assert by_topic(ir.NFaiRR @ 1) == pytest.approx(
+        {"t1": 1.0, "t2": 1.0, "t3": np.nan}, nan_ok=True
+    )
     discounted, plain = (by_topic(ir.TExFAIR(proportional=way) @ 2)["t2"] for way in (True, False))
     assert plain == pytest.approx(0.0)  # she alone
     assert discounted == pytest.approx(1 - (1 / np.log2(3)) / (1 + 1 / np.log2(3)))
 
 
 def test_beside_others_in_one_call_and_with_the_names_they_print() -> None:
-    wanted = [ir_measures.nDCG @ 2, ir.GFR @ 2, ir_measures.parse_measure("AWRF(groups='SIZE',distance='jsd')@2")]
+    wanted = [
+        ir_measures.nDCG @ 2,
+        ir.GFR @ 2,
+        ir_measures.parse_measure("AWRF(groups='SIZE',distance='jsd')@2"),
+    ]
     frame = pd.DataFrame([(t, d, s) for t, own in RUN.items() for d, s in own.items()])
     frame.columns = pd.Index(["query_id", "doc_id", "score"])
     complete = {"t1": QRELS["t1"], "t2": QRELS["t2"]}
     for run in (RUN, frame):
         found = ir_measures.calc_aggregate(wanted, complete, run)
-        alone = {measure: ir_measures.calc_aggregate([measure], complete, run)[measure] for measure in wanted}
+        alone = {
+            measure: ir_measures.calc_aggregate([measure], complete, run)[measure]
+            for measure in wanted
+        }
         assert found == pytest.approx(alone)
-    assert [str(measure) for measure in wanted] == ["nDCG@2", "GFR@2", "AWRF(groups='SIZE',distance='jsd')@2"]
-    assert np.isnan(ir_measures.calc_aggregate([ir.AWRF], QRELS, RUN)[ir.AWRF])  # t3 has no list: nothing is guessed
+    assert [str(measure) for measure in wanted] == [
+        "nDCG@2",
+        "GFR@2",
+        "AWRF(groups='SIZE',distance='jsd')@2",
+    ]
+    assert np.isnan(
+        ir_measures.calc_aggregate([ir.AWRF], QRELS, RUN)[ir.AWRF]
+    )  # t3 has no list: nothing is guessed
     assert by_topic(ir.GFR, {}) == dict.fromkeys(QRELS, 0.0)
 
 
 def test_files_of_fairweb_are_named_alike(tmp_path: Path) -> None:
     for topic in QRELS:
         with (tmp_path / "m.gmemb").open("a") as file:
-            file.write("".join(f"{topic} {row.docno} {row.small} {row.large}\n" for row in PAGES.itertuples()))
+            file.write(
+                "".join(
+                    f"{topic} {row.docno} {row.small} {row.large}\n" for row in PAGES.itertuples()
+                )
+            )
     (tmp_path / "t.golddistr").write_text("1\n3\n")
     expected = by_topic(ir.GFR @ 2)
     ir.groups("SIZE", tmp_path / "m.gmemb", tmp_path / "t.golddistr", kind="ordinal")
@@ -119,10 +152,14 @@ def test_what_was_not_named_is_said() -> None:
 def test_a_fairness_of_nothing_is_refused_and_of_little_is_warned_of() -> None:
     """Each document in no group is the uniform distribution, which an AWRF of 0 would call perfectly fair."""
     ir.groups("SIZE", PAGES.assign(docno=["x1", "x2", "x3"]))
-    with pytest.raises(InputError, match=r"in SIZE for none of 5 ranked documents, such as d2.*other has x1"):
+    with pytest.raises(
+        InputError, match=r"in SIZE for none of 5 ranked documents, such as d2.*other has x1"
+    ):
         by_topic(ir.AWRF @ 3)
     ir.groups("SIZE", PAGES.assign(docno=["d1", "x2", "x3"]))
-    with pytest.warns(Unseen, match=r"only a membership in SIZE for 1 of 5 ranked documents \(20%\)"):
+    with pytest.warns(
+        Unseen, match=r"only a membership in SIZE for 1 of 5 ranked documents \(20%\)"
+    ):
         by_topic(ir.AWRF @ 3)
 
 
@@ -131,6 +168,7 @@ def test_an_order_that_groups_do_not_have_is_not_measured() -> None:
     ir.groups("KIND", PAGES)
     for wanted in ("AWRF(groups='KIND',distance='rnod')@3", "GFR(groups='KIND',nominal='rnod')@3"):
         with pytest.raises(
-            ValueError, match=r"rnod would depend on the order of nominal groups; take (l1, )?jsd or nvd"
+            ValueError,
+            match=r"rnod would depend on the order of nominal groups; take (l1, )?jsd or nvd",
         ):
             by_topic(ir_measures.parse_measure(wanted))

@@ -18,7 +18,13 @@ from chat_server import Behaviour, Server, send
 from commands import called
 from equipoise_cli.harvest import Topic, harvest
 from equipoise_studies.recorded_conversations import parse_record
-from equipoise_studies.systems.endpoint import Endpoint, EndpointError, Sampling, ask_patiently, connect
+from equipoise_studies.systems.endpoint import (
+    Endpoint,
+    EndpointError,
+    Sampling,
+    ask_patiently,
+    connect,
+)
 from equipoise_studies.systems.keys import kept_out, tells
 
 KEY = "sk-Proj/4bQz_9Lm+Xw2Rk7TfVh8Yc3Nd6Gj1Pa5Se0U"
@@ -54,8 +60,12 @@ FORMS: dict[str, Callable[[str], str]] = {
 }
 
 
-def answer(text: str = "Tenet: https://www.imdb.com/1", finish: str = "stop", **more: object) -> bytes:
-    return json.dumps({"choices": [{"message": {"content": text}, "finish_reason": finish}], **more}).encode()
+def answer(
+    text: str = "Tenet: https://www.imdb.com/1", finish: str = "stop", **more: object
+) -> bytes:
+    return json.dumps(
+        {"choices": [{"message": {"content": text}, "finish_reason": finish}], **more}
+    ).encode()
 
 
 PLACES: dict[str, Callable[[str], Behaviour]] = {
@@ -64,11 +74,19 @@ PLACES: dict[str, Callable[[str], Behaviour]] = {
     "the model": lambda echo: lambda h: send(h, answer(model=echo)),
     "the fingerprint": lambda echo: lambda h: send(h, answer(system_fingerprint=echo)),
     "an error that may pass": lambda echo: lambda h: send(h, echo.encode(), 503),
-    "an error that stays": lambda echo: lambda h: send(h, json.dumps({"error": echo}).encode(), 401),
+    "an error that stays": lambda echo: (
+        lambda h: send(h, json.dumps({"error": echo}).encode(), 401)
+    ),
     "broken JSON": lambda echo: lambda h: send(h, answer(echo)[:-2]),
-    "a key of the JSON": lambda echo: lambda h: send(h, json.dumps({echo: echo, "choices": []}).encode()),
-    "counts": lambda echo: lambda h: send(h, answer(usage={"prompt_tokens": echo, "completion_tokens": 9**9})),
-    "headers": lambda echo: lambda h: send(h, b"no", 503, X_Echo=quote(echo), Retry_After=quote(echo)[:60]),
+    "a key of the JSON": lambda echo: (
+        lambda h: send(h, json.dumps({echo: echo, "choices": []}).encode())
+    ),
+    "counts": lambda echo: (
+        lambda h: send(h, answer(usage={"prompt_tokens": echo, "completion_tokens": 9**9}))
+    ),
+    "headers": lambda echo: (
+        lambda h: send(h, b"no", 503, X_Echo=quote(echo), Retry_After=quote(echo)[:60])
+    ),
 }
 
 
@@ -87,7 +105,9 @@ def assert_without_key(text: str) -> None:
         assert plain[place : place + PART] not in seen(text)
     for run in re.findall(r"[A-Za-z0-9+/_-]{16,}", text):
         for shift in range(4):
-            some = run[shift : shift + (len(run) - shift) // 4 * 4].replace("-", "+").replace("_", "/")
+            some = (
+                run[shift : shift + (len(run) - shift) // 4 * 4].replace("-", "+").replace("_", "/")
+            )
             found = base64.b64decode(some).decode("latin-1")
             assert not any(KEY[at : at + PART] in found for at in range(len(KEY) - PART + 1))
     for run in re.findall("[0-9a-f]{16,}", text):
@@ -117,16 +137,37 @@ def test_no_form_of_the_key_is_recorded_or_printed(
     tmp_path: Path, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
-    server = serve(*(behaviour(form(KEY)) for behaviour in PLACES.values() for form in list(FORMS.values())[5:8]))
+    server = serve(
+        *(
+            behaviour(form(KEY))
+            for behaviour in PLACES.values()
+            for form in list(FORMS.values())[5:8]
+        )
+    )
     topics, record, transcript = tmp_path / "topics.csv", tmp_path / "r.jsonl", tmp_path / "t.txt"
-    topics.write_text("topic,type,request,format,site\nT1,T,Please list.,title,\nT2,T,Please list more.,title,\n")
-    common = ["harvest", "--topics", str(topics), "--endpoint", server.url, "--model", "m", "--key-variable", "MY_KEY"]
+    topics.write_text(
+        "topic,type,request,format,site\nT1,T,Please list.,title,\nT2,T,Please list more.,title,\n"
+    )
+    common = [
+        "harvest",
+        "--topics",
+        str(topics),
+        "--endpoint",
+        server.url,
+        "--model",
+        "m",
+        "--key-variable",
+        "MY_KEY",
+    ]
     common += ["-o", str(record), "--transcripts", str(transcript), "--tries", "1", "--trials", "9"]
     for _ in range(9):
         said = called(*common)
         assert_without_key(said.output + record.read_text())
     assert len(server.requests) >= 30
-    for text in (transcript.read_text() if transcript.exists() else "", *map(str, tmp_path.iterdir())):
+    for text in (
+        transcript.read_text() if transcript.exists() else "",
+        *map(str, tmp_path.iterdir()),
+    ):
         assert_without_key(text)
 
 
@@ -147,15 +188,25 @@ def test_a_text_without_the_key_is_left_alone(text: str) -> None:
     assert kept_out(KEY, text) == text
 
 
-@given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(sorted(FORMS)), st.integers(20, 160), st.randoms())
-def test_every_key_is_told_in_every_form(before: str, behind: str, form: str, length: int, random: object) -> None:
+@given(
+    st.text(max_size=40),
+    st.text(max_size=40),
+    st.sampled_from(sorted(FORMS)),
+    st.integers(20, 160),
+    st.randoms(),
+)
+def test_every_key_is_told_in_every_form(
+    before: str, behind: str, form: str, length: int, random: object
+) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
     key = "sk-" + "".join(random.choices(letters, k=length))  # type: ignore[attr-defined]
     shown = FORMS[form](key) if "part" not in form else FORMS[form](key * 2)
     assert tells(key, f"{before} {shown} {behind}")
 
 
-def test_tokens_that_spell_the_key_are_not_kept(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_that_spell_the_key_are_not_kept(
+    serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     tokens = [{"token": letter, "logprob": -0.5} for letter in KEY]
     body = json.loads(answer("fine"))
@@ -174,7 +225,9 @@ def test_a_key_spread_over_the_fields_is_not_kept(
     parts = {"finish": KEY[:11], "model": KEY[11:22], "system_fingerprint": KEY[22:33]}
     server = serve(lambda h: send(h, answer(**parts)))
     topic = Topic("T1", "T", "Please list films.", "title, URL")
-    harvest([topic], Endpoint(server.url, "m", key_variable="MY_KEY"), tmp_path / "r.jsonl", trials=1)
+    harvest(
+        [topic], Endpoint(server.url, "m", key_variable="MY_KEY"), tmp_path / "r.jsonl", trials=1
+    )
     (first, _) = parse_record(tmp_path / "r.jsonl")[1]
     assert {first[name] for name in ("finish", "answered_by", "fingerprint")} == {"[key]"}
 
@@ -189,7 +242,9 @@ def test_a_key_spread_over_the_fields_is_not_kept(
         ("sk-1234", "too few to keep it out of a record"),
     ],
 )
-def test_a_bad_key_is_refused_at_once(value: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_key_is_refused_at_once(
+    value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_KEY", value)
     with pytest.raises(ValueError, match=said) as caught:
         Endpoint("http://127.0.0.1/v1", "m", key_variable="MY_KEY")
@@ -197,7 +252,9 @@ def test_a_bad_key_is_refused_at_once(value: str, said: str, monkeypatch: pytest
         assert value not in str(caught.value)
 
 
-@pytest.mark.parametrize("variable", [KEY, "hf_AbCdEfGhIjKlMnOp", "", "A=B", "NO\x00", "NO_SUCH_VARIABLE"])
+@pytest.mark.parametrize(
+    "variable", [KEY, "hf_AbCdEfGhIjKlMnOp", "", "A=B", "NO\x00", "NO_SUCH_VARIABLE"]
+)
 def test_a_name_that_is_no_variable_is_refused_and_not_repeated(variable: str) -> None:
     with pytest.raises(ValueError, match="must name an environment variable") as caught:
         Endpoint("http://127.0.0.1/v1", "m", key_variable=variable)
@@ -205,11 +262,20 @@ def test_a_name_that_is_no_variable_is_refused_and_not_repeated(variable: str) -
 
 
 @pytest.mark.parametrize("option", ["--note", "--system", "--model", "--endpoint", "--topics"])
-def test_a_key_among_the_settings_is_refused(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_among_the_settings_is_refused(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     topics = tmp_path / "topics.csv"
-    topics.write_text(f"topic,type,request,format,site\nT1,T,{KEY if option == '--topics' else 'Please'},title,\n")
-    given = {"--topics": str(topics), "--endpoint": "http://127.0.0.1:9/v1", "--model": "m", "--key-variable": "MY_KEY"}
+    topics.write_text(
+        f"topic,type,request,format,site\nT1,T,{KEY if option == '--topics' else 'Please'},title,\n"
+    )
+    given = {
+        "--topics": str(topics),
+        "--endpoint": "http://127.0.0.1:9/v1",
+        "--model": "m",
+        "--key-variable": "MY_KEY",
+    }
     given |= {"-o": str(tmp_path / "r.jsonl")}
     if option != "--topics":
         given[option] = f"http://127.0.0.1:9/{KEY}" if option == "--endpoint" else f"a {KEY}"

@@ -39,7 +39,10 @@ def test_reads_the_format(tmp_path: Path) -> None:
     nuggets = read_nuggets(
         write(
             tmp_path,
-            "\ufeff" + HEADER + "a,T,1,3,4,2,0 1/2 .5,1 0\r\n\r\na,T,2,,,0,,\n" + '"b,1",T,1,7,7,1,1 0 0,1/4 3/4\n\n',
+            "\ufeff"
+            + HEADER
+            + "a,T,1,3,4,2,0 1/2 .5,1 0\r\n\r\na,T,2,,,0,,\n"
+            + '"b,1",T,1,7,7,1,1 0 0,1/4 3/4\n\n',
         ),
         SETS,
     )
@@ -79,7 +82,9 @@ def test_reads_the_format(tmp_path: Path) -> None:
         ("z,T,1,,,0,,", 3, "level", "relevant nuggets in other rows"),
     ],
 )
-def test_refuses_a_bad_row_and_names_it(tmp_path: Path, row: str, line: int, column: str | None, found: str) -> None:
+def test_refuses_a_bad_row_and_names_it(
+    tmp_path: Path, row: str, line: int, column: str | None, found: str
+) -> None:
     (problem,) = problems(tmp_path, HEADER + "z,T,1,1,2,2,0 1 0,1 0\n" + row + "\n")
     assert problem[:2] == (line, column)
     assert found in problem[2]
@@ -88,7 +93,9 @@ def test_refuses_a_bad_row_and_names_it(tmp_path: Path, row: str, line: int, col
 def test_refuses_nuggets_out_of_order(tmp_path: Path) -> None:
     good = "0 1 0,1 0\n"
     found = problems(
-        tmp_path, HEADER + f"a,T,1,30,31,2,{good}a,T,1,10,11,2,{good}a,T,2,40,41,1,{good}a,T,1,50,51,1,{good}"
+        tmp_path,
+        HEADER
+        + f"a,T,1,30,31,2,{good}a,T,1,10,11,2,{good}a,T,2,40,41,1,{good}a,T,1,50,51,1,{good}",
     )
     assert [(line, column) for line, column, _ in found] == [(3, "start"), (5, "start")]
     assert "words 10-11 of turn 1 after words 30-31 of turn 1" in found[0][2]
@@ -123,7 +130,9 @@ def test_lines_are_right_behind_a_field_with_a_line_break(tmp_path: Path) -> Non
         (b"PAR1 but nothing else", None, "Parquet"),
     ],
 )
-def test_refuses_a_file_that_is_no_table(tmp_path: Path, content: bytes, line: int | None, found: str) -> None:
+def test_refuses_a_file_that_is_no_table(
+    tmp_path: Path, content: bytes, line: int | None, found: str
+) -> None:
     (problem,) = problems(tmp_path, content)
     assert problem[0] == line
     assert found in problem[2]
@@ -136,7 +145,9 @@ def test_a_frame_with_a_column_twice_is_refused() -> None:
 
 
 def test_a_field_may_be_longer_than_the_csv_module_likes(tmp_path: Path) -> None:
-    (problem,) = problems(tmp_path, HEADER + f"a,{'T' * 200_000},1,3,4,2,0 1 0,1 0\na,T,1,3,4,x,0 1 0,1 0\n")
+    (problem,) = problems(
+        tmp_path, HEADER + f"a,{'T' * 200_000},1,3,4,2,0 1 0,1 0\na,T,1,3,4,x,0 1 0,1 0\n"
+    )
     assert problem[:2] == (3, "level")
 
 
@@ -147,7 +158,9 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
 
 def test_unknown_columns_list_what_is_known(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"RATINGS, ORIGIN"):
-        read_nuggets(write(tmp_path, HEADER.replace("ORIGIN", "COLOUR") + "a,T,1,3,4,2,0 1 0,1 0\n"), SETS)
+        read_nuggets(
+            write(tmp_path, HEADER.replace("ORIGIN", "COLOUR") + "a,T,1,3,4,2,0 1 0,1 0\n"), SETS
+        )
 
 
 def test_parquet_with_text_lists_and_gaps(tmp_path: Path) -> None:
@@ -155,7 +168,9 @@ def test_parquet_with_text_lists_and_gaps(tmp_path: Path) -> None:
     frame = plain.frame(table)
     texts, lists = tmp_path / "texts.parquet", tmp_path / "lists.parquet"
     frame.to_parquet(texts)
-    frame.assign(**{name: list(array) for name, array in table.memberships.items()}).to_parquet(lists)
+    frame.assign(**{name: list(array) for name, array in table.memberships.items()}).to_parquet(
+        lists
+    )
     for path in (texts, lists):
         read = read_nuggets(path, sets)
         np.testing.assert_array_equal(read.end, table.end)
@@ -180,7 +195,9 @@ def test_a_selection_of_attribute_sets(tmp_path: Path) -> None:
 
 def test_memberships_may_miss_one_by_rounding_only(tmp_path: Path) -> None:
     row = "a,T,1,3,4,2,0.333333 0.333333 0.333333,1 0\n"
-    assert read_nuggets(write(tmp_path, HEADER + row), SETS).memberships["RATINGS"].sum() == pytest.approx(0.999999)
+    assert read_nuggets(write(tmp_path, HEADER + row), SETS).memberships[
+        "RATINGS"
+    ].sum() == pytest.approx(0.999999)
     assert problems(tmp_path, HEADER + row.replace("0.333333", "0.333"))[0][1] == "RATINGS"
 
 
@@ -203,7 +220,9 @@ def test_memberships_of_a_product_set_are_multiplied_or_given() -> None:
             "P x O": {"product": ["P", "O"]},
         }
     )
-    rows = pd.DataFrame({"run": "r", "topic": "t", "turn": 1, "start": [1, 2], "end": [1, 2], "level": 2})
+    rows = pd.DataFrame(
+        {"run": "r", "topic": "t", "turn": 1, "start": [1, 2], "end": [1, 2], "level": 2}
+    )
     rows = rows.assign(P=["1/2 1/2", "1 0"], O=["1/4 3/4", "0 1"])
     multiplied = nugget_table(rows, sets).memberships["P x O"]
     assert multiplied.tolist() == [[0.125, 0.375, 0.125, 0.375], [0, 1, 0, 0]]

@@ -49,7 +49,7 @@ def made(words: list[str]) -> dict[str, bytes]:
     return found
 
 
-# --- the same content in other clothes ----------------------------------------------------------------------------
+# --- the same content in other clothes ------------------------------------------------------------
 
 
 def _named(name: str) -> Callable[[bytes], str]:
@@ -113,8 +113,12 @@ DRESSED = [
     for command, name in READ
     if command != "harvest" and "/" not in name
     for how in _clothes(name)
-    if not (name == "record.jsonl" and how in ("a byte order mark", "blank lines at the end"))  # written here
-    if not (name in ("messages.jsonl", "export.jsonl") and how == "a pipe")  # looked into first: a pipe wants --from
+    if not (
+        name == "record.jsonl" and how in ("a byte order mark", "blank lines at the end")
+    )  # written here
+    if not (
+        name in ("messages.jsonl", "export.jsonl") and how == "a pipe"
+    )  # looked into first: a pipe wants --from
 ]
 
 
@@ -128,8 +132,12 @@ def test_the_same_content_in_other_clothes(command: str, name: str, how: str, he
     words = [word.replace(name, odd) for word in COMMANDS[command]]
     run, called_run = Path(name).name, Path(odd).name
     called_run = called_run[:-3] if called_run.lower().endswith(".gz") else called_run
-    expected = {out: content.replace(run.encode(), called_run.encode()) for out, content in plain.items()}
-    if name != "b.run":  # others are called by their tag, which is the name of the file that a pipe goes by
+    expected = {
+        out: content.replace(run.encode(), called_run.encode()) for out, content in plain.items()
+    }
+    if (
+        name != "b.run"
+    ):  # others are called by their tag, which is the name of the file that a pipe goes by
         expected = plain
     found = made(words)
     if "parquet" not in "".join(found):
@@ -137,17 +145,29 @@ def test_the_same_content_in_other_clothes(command: str, name: str, how: str, he
     assert list(found) == list(expected)
 
 
-# --- other ways to say the same -----------------------------------------------------------------------------------
+# --- other ways to say the same -------------------------------------------------------------------
 
 SAYS = [
-    ("gfrc", "nuggets.csv", TEXTS["nuggets.csv"].replace("\n", ",red\n").replace("entity,red", "entity,colour")),
+    (
+        "gfrc",
+        "nuggets.csv",
+        TEXTS["nuggets.csv"].replace("\n", ",red\n").replace("entity,red", "entity,colour"),
+    ),
     (
         "gfrc2",
         "nuggets.csv",
         frame("nuggets.csv").iloc[:, ::-1].to_csv(index=False),
     ),
-    ("gfrc", "nuggets.csv", TEXTS["nuggets.csv"].replace(",Tenet", ',"Tenet"').replace("1/2 1/2 0", '" 0.5  5e-1 0 "')),
-    ("gfrc", "sets.yaml", "# sets\n" + TEXTS["sets.yaml"].replace("[2, 1, 1]", "[1/2, .25, 2.5e-1]")),
+    (
+        "gfrc",
+        "nuggets.csv",
+        TEXTS["nuggets.csv"].replace(",Tenet", ',"Tenet"').replace("1/2 1/2 0", '" 0.5  5e-1 0 "'),
+    ),
+    (
+        "gfrc",
+        "sets.yaml",
+        "# sets\n" + TEXTS["sets.yaml"].replace("[2, 1, 1]", "[1/2, .25, 2.5e-1]"),
+    ),
     (
         "gfrc",
         "sets.yaml",
@@ -158,32 +178,68 @@ SAYS = [
             }
         ),
     ),
-    ("gfrc", "sets.yaml", TEXTS["sets.yaml"].replace("uniform", "&one [1, 1]").replace("[2, 1, 1]", '["2", 1, 1]')),
-    ("gfrc", "sets.yaml", TEXTS["sets.yaml"].replace("ordinal", "&k ordinal").replace("nominal, g", '"nominal", g')),
-    ("gfrc", "sets.yaml", TEXTS["sets.yaml"].replace("[small, large]", "[No, 'null']").replace("[x,", "[ä ö,")),
+    (
+        "gfrc",
+        "sets.yaml",
+        TEXTS["sets.yaml"].replace("uniform", "&one [1, 1]").replace("[2, 1, 1]", '["2", 1, 1]'),
+    ),
+    (
+        "gfrc",
+        "sets.yaml",
+        TEXTS["sets.yaml"].replace("ordinal", "&k ordinal").replace("nominal, g", '"nominal", g'),
+    ),
+    (
+        "gfrc",
+        "sets.yaml",
+        TEXTS["sets.yaml"].replace("[small, large]", "[No, 'null']").replace("[x,", "[ä ö,"),
+    ),
     ("gfrc", "sets.yaml", TEXTS["sets.yaml"].replace("[2, 1, 1]", "[200, 100, 100]")),
     (
         "nuggets",
         "transcript.txt",
         TEXTS["transcript.txt"].replace("#L2", "#L2 sure").replace("Tenet\n", "\tTenet  \n\n"),
     ),
-    ("nuggets", "transcript.txt", TEXTS["transcript.txt"].replace("(0,1/2,1/2)", "( 0 , 1/2,1/2 ) #remark")),
-    ("transcripts", "conversation.txt", "\n\n" + TEXTS["conversation.txt"].replace("<T1>\n", "<T1> ") + "\n\n"),
+    (
+        "nuggets",
+        "transcript.txt",
+        TEXTS["transcript.txt"].replace("(0,1/2,1/2)", "( 0 , 1/2,1/2 ) #remark"),
+    ),
+    (
+        "transcripts",
+        "conversation.txt",
+        "\n\n" + TEXTS["conversation.txt"].replace("<T1>\n", "<T1> ") + "\n\n",
+    ),
     ("gfr", "a.run", "<SYSDESC>mine</SYSDESC>\n" + TEXTS["a.run"].replace(" ", "\t")),
-    ("gfr", "a.run", TEXTS["a.run"].replace("3.5", "+35e-1").replace(" ", "   ") + "T9 Q0 d1 1 1 a.run\n"),
+    (
+        "gfr",
+        "a.run",
+        TEXTS["a.run"].replace("3.5", "+35e-1").replace(" ", "   ") + "T9 Q0 d1 1 1 a.run\n",
+    ),
     ("gfr", "qrels.txt", "T1 d1 L2\nT1 d2 L0\nT2 d3 L1\n"),
     ("gfr", "qrels.txt", TEXTS["qrels.txt"].replace("d2 0", "d2 -2")),
     ("gfr", "target.golddistr", "1\n1\n"),
     ("gfr", "target.golddistr", "1/2\n\n 5e-1 \n"),
     ("gfr", "target.golddistr", "7\n7\n"),
-    ("gfr", "members.txt", TEXTS["members.txt"].replace("1 0\n", "1.000001 0\n".replace("1.000001", "1"))),
-    ("bias", "docs.jsonl", TEXTS["docs.jsonl"].replace('"text"', '"score": NaN, "more": [[1]], "text"')),
+    (
+        "gfr",
+        "members.txt",
+        TEXTS["members.txt"].replace("1 0\n", "1.000001 0\n".replace("1.000001", "1")),
+    ),
+    (
+        "bias",
+        "docs.jsonl",
+        TEXTS["docs.jsonl"].replace('"text"', '"score": NaN, "more": [[1]], "text"'),
+    ),
     ("bias", "docs.jsonl", TEXTS["docs.jsonl"].replace("rain", "\\ud83d\\ude00 rain")),
     ("bias", "docs.jsonl", TEXTS["docs.jsonl"].replace("rain", "r\\u0000n")),
     ("bias of tabs", "docs.tsv", TEXTS["docs.tsv"].replace("rain", "rain\tagain")),
     ("bias", "terms.csv", "\n  He , m\nhim,m\n\nSHE,f\nher ,f\n"),
     ("attribution", "answers.jsonl", TEXTS["answers.jsonl"].replace("\n", "\n\n")),
-    ("attribution", "answers.jsonl", TEXTS["answers.jsonl"].replace('"model": "mine"', '"model": 7, "größe": 1.5')),
+    (
+        "attribution",
+        "answers.jsonl",
+        TEXTS["answers.jsonl"].replace('"model": "mine"', '"model": 7, "größe": 1.5'),
+    ),
 ]
 
 
@@ -201,7 +257,11 @@ WORDS = [
     ("gfrc", "--patience 01000", "--patience 1000"),
     ("gfrc", "--weights SIZE:1/4,KIND:.75", "--weights SIZE:1,KIND:3"),
     ("gfrc", "--gains 2:1,1:1/2", ""),
-    ("gfrc", "--attribute KIND --attribute SIZE --alpha 1/3", "--attribute KIND --attribute SIZE --alpha 1/3"),
+    (
+        "gfrc",
+        "--attribute KIND --attribute SIZE --alpha 1/3",
+        "--attribute KIND --attribute SIZE --alpha 1/3",
+    ),
     ("gfr", "--cutoff 1000000", "--cutoff 3"),
     ("gfr", "--weights utility:2,SIZE:2", ""),
     ("bias", "--target m:1,f:1", ""),
@@ -233,7 +293,9 @@ def test_columns_that_are_not_read_are_said_once(here: Path) -> None:
     assert result.stderr.count("note: not read: column colour; known are run, topic") == 1
     result = called(COMMANDS["gfrc2 of a folder"])
     assert result.stderr.count("note: not read: column colour, Größe; known are run, topic") == 1
-    (here / "topics.csv").write_text(TEXTS["topics.csv"].replace("\n", ",x\n").replace("site,x", "site,day"))
+    (here / "topics.csv").write_text(
+        TEXTS["topics.csv"].replace("\n", ",x\n").replace("site,x", "site,day")
+    )
     with pytest.warns(Note, match="not read: column day"):
         assert [topic.topic for topic in read_topics("topics.csv")] == ["T1", "T2"]
 
@@ -242,7 +304,9 @@ def test_columns_that_are_not_read_are_said_once(here: Path) -> None:
     "table",
     [
         frame("nuggets.csv").assign(SIZE=[[1.0, 0.0], [0.0, 1.0], None, [0.5, 0.5]]),
-        frame("nuggets.csv").iloc[[2, 0, 1, 3]].assign(SIZE=[None, [1, 0], [0, 1], [0.5, 0.5]], turn=[1, 2, 2, 1]),
+        frame("nuggets.csv")
+        .iloc[[2, 0, 1, 3]]
+        .assign(SIZE=[None, [1, 0], [0, 1], [0.5, 0.5]], turn=[1, 2, 2, 1]),
         frame("nuggets.csv").assign(turn=[1.0, 1.0, 2.0, 1.0], start=[3, 8, None, 2]),
         frame("nuggets.csv").astype({"run": "category", "entity": "category"}),
         frame("nuggets.csv").assign(topic=[1, 1, 1, 1]),
@@ -260,7 +324,9 @@ def test_names_that_are_no_text_and_records_that_are_packed(here: Path) -> None:
     called(["transcripts", "caf\udce9.txt", "-o", "out.txt"])
     assert (here / "out.txt").read_text().startswith("##### T1 caf\ufffd\n")
     (here / "caf\udce9.run").write_text(TEXTS["a.run"])
-    called([*COMMANDS["gfr"], "--run", "caf\udce9.run"])  # of the same tag: each is called by its file
+    called(
+        [*COMMANDS["gfr"], "--run", "caf\udce9.run"]
+    )  # of the same tag: each is called by its file
     assert "caf\ufffd.run,T1," in (here / "out.csv").read_text()
     (here / "RUN.PARQUET").write_bytes(parquet(RUN))
     called([word.replace("run.parquet", "RUN.PARQUET") for word in COMMANDS["gfr of Parquet"]])

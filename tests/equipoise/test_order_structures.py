@@ -47,13 +47,19 @@ def valid_by_definition(order: tuple[int, ...], names: list[str], pt_behind_ft: 
                 names[x] in owners for x in range(owner + 1, w)
             )
         }  # fmt: skip
-        between = order[order.index(owner) + 1 : order.index(u)] if order.index(owner) < order.index(u) else None
+        between = (
+            order[order.index(owner) + 1 : order.index(u)]
+            if order.index(owner) < order.index(u)
+            else None
+        )
         if between is None or not set(between) <= siblings:
             return False
     return True
 
 
-def probabilities(orders: np.ndarray[Any, Any], size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def probabilities(
+    orders: np.ndarray[Any, Any], size: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Adjacency and position frequencies of a stack of orders, by counting."""
     adjacency, positions = np.zeros((size, size)), np.zeros((size, size))
     np.add.at(adjacency, (orders[:, :-1].ravel(), orders[:, 1:].ravel()), 1 / len(orders))
@@ -95,7 +101,10 @@ def test_graphs_agree_with_filtered_permutations(graph: GraphStructure) -> None:
 def test_score_range_agrees_with_every_order(names: list[str], home: Any, seed: int) -> None:
     structure = ClassStructure.from_classes(names, pt_behind_ft=home)
     rng = np.random.default_rng(seed)
-    pairs, first = rng.normal(size=(structure.size, structure.size)), rng.normal(size=structure.size)
+    pairs, first = (
+        rng.normal(size=(structure.size, structure.size)),
+        rng.normal(size=structure.size),
+    )
     assert_range(structure, pairs, first)
 
 
@@ -130,7 +139,9 @@ def test_extremes_are_the_same_some_sets_at_a_time(monkeypatch: pytest.MonkeyPat
     assert structure.score_range(pairs) == whole
     orders = structure.orders()
     totals = pairs[orders[:, :-1], orders[:, 1:]].sum(axis=1)
-    assert whole.worst == tuple(orders[totals.argmin()].tolist())  # the first of those that attain it
+    assert whole.worst == tuple(
+        orders[totals.argmin()].tolist()
+    )  # the first of those that attain it
     assert whole.best == tuple(orders[totals.argmax()].tolist())
     np.testing.assert_allclose(structure.opening(), structure.positions()[:, 0])
 
@@ -165,7 +176,9 @@ def test_distinct_samples_are_uniform_sets_without_the_excluded() -> None:
     original = [[0, 1, 2, 3, 4]]
     rng, tally = np.random.default_rng(2), np.zeros(structure.count)
     for _ in range(600):
-        ranks = structure.rank(structure.sample(5, rng, distinct=True, exclude=original)).astype(int)
+        ranks = structure.rank(structure.sample(5, rng, distinct=True, exclude=original)).astype(
+            int
+        )
         assert len(set(ranks)) == 5
         tally[ranks] += 1
     barred = int(structure.rank(original)[0])
@@ -210,15 +223,23 @@ def test_long_conversations_of_three_chains_follow_the_runs_test(size: int) -> N
     third = size // 3
     m, k = 2 * third, size - 1 - 2 * third
     ends = [1, 1 + third, 1 + m, size]
-    chains = [edge for start, end in itertools.pairwise(ends) for edge in itertools.pairwise(range(start, end))]
+    chains = [
+        edge
+        for start, end in itertools.pairwise(ends)
+        for edge in itertools.pairwise(range(start, end))
+    ]
     structure = GraphStructure(size, chains)
-    assert structure.count == math.factorial(m + k) // math.factorial(third) ** 2 // math.factorial(k)
+    assert structure.count == math.factorial(m + k) // math.factorial(third) ** 2 // math.factorial(
+        k
+    )
     kind = np.arange(size) > m
     pairs = (kind[:, None] != kind[None, :]).astype(float)
     pairs[0] = 0.0  # the first utterance belongs to no chain
     found = structure.score_range(pairs)
     assert found.mean == pytest.approx(2 * m * k / (m + k))
-    assert found.sd**2 == pytest.approx(2 * m * k * (2 * m * k - m - k) / ((m + k) ** 2 * (m + k - 1)))
+    assert found.sd**2 == pytest.approx(
+        2 * m * k * (2 * m * k - m - k) / ((m + k) ** 2 * (m + k - 1))
+    )
     assert (found.minimum, found.maximum) == pytest.approx((1, 2 * min(m, k)))
     assert_ranks_both_ways(structure)
 
@@ -232,7 +253,10 @@ def test_long_conversations_of_classes_are_counted_ranked_and_averaged(size: int
     assert structure.count == math.factorial(blocks) * 2**twice
     heads = np.array([name != "PT" for name in names], dtype=float)
     assert structure.mean_score(np.tile(heads, (size, 1))) == pytest.approx(blocks)
-    first, second = 1, names.index("FT")  # the end of any block stands before a given other head with probability 1 / b
+    first, second = (
+        1,
+        names.index("FT"),
+    )  # the end of any block stands before a given other head with probability 1 / b
     before = structure.adjacency()[[first, first + 1, first + 2], second]
     assert before.tolist() == pytest.approx([0, 1 / blocks / 2, 1 / blocks / 2])
     assert_ranks_both_ways(structure)
@@ -240,10 +264,16 @@ def test_long_conversations_of_classes_are_counted_ranked_and_averaged(size: int
 
 @pytest.mark.parametrize("blocks", [3, 5])
 def test_long_blocks_have_exact_extremes(blocks: int) -> None:
-    structure = ClassStructure.from_classes(["SE", *(["SE", *["PT"] * 6] * blocks)])  # 22 and 36 utterances
-    later = np.triu(np.ones((structure.size, structure.size)))  # one for each step that goes on in the script's order
+    structure = ClassStructure.from_classes(
+        ["SE", *(["SE", *["PT"] * 6] * blocks)]
+    )  # 22 and 36 utterances
+    later = np.triu(
+        np.ones((structure.size, structure.size))
+    )  # one for each step that goes on in the script's order
     found = structure.score_range(later)
-    assert (found.minimum, found.maximum) == pytest.approx((1 + blocks, structure.size - 1))  # to heads, to followers
+    assert (found.minimum, found.maximum) == pytest.approx(
+        (1 + blocks, structure.size - 1)
+    )  # to heads, to followers
     assert found.best == tuple(range(structure.size))
 
 
@@ -252,7 +282,9 @@ def assert_ranks_both_ways(structure: Structure) -> None:
     orders = structure.unrank(ranks)
     assert structure.is_valid(orders).all()
     assert structure.rank(orders).tolist() == ranks
-    drawn = structure.sample(5, np.random.default_rng(structure.size), distinct=True, exclude=orders[:1])
+    drawn = structure.sample(
+        5, np.random.default_rng(structure.size), distinct=True, exclude=orders[:1]
+    )
     assert len({*structure.rank(drawn).tolist(), 0}) == 6
 
 
@@ -270,7 +302,10 @@ def test_refuses_classes_that_are_none(names: list[str], message: str) -> None:
 
 
 def test_refuses_graphs_that_cannot_be_ordered() -> None:
-    with pytest.raises(ValueError, match=r"circle: 1 -> 2 -> 3 -> 1|circle: 2 -> 3 -> 1 -> 2|circle: 3 -> 1 -> 2 -> 3"):
+    with pytest.raises(
+        ValueError,
+        match=r"circle: 1 -> 2 -> 3 -> 1|circle: 2 -> 3 -> 1 -> 2|circle: 3 -> 1 -> 2 -> 3",
+    ):
         GraphStructure(4, [(1, 2), (2, 3), (3, 1)])
     with pytest.raises(ValueError, match="circle"):
         GraphStructure(3, [(1, 0)])

@@ -24,14 +24,20 @@ def test_more_permutations_come_nearer_to_the_true_ranking() -> None:
     assert table["tau"].iloc[-1] == table["same"].iloc[-1] == table["best"].iloc[-1] == 1.0
     assert table["tau"].iloc[0] < 0.6
     backwards = pd.Series({f"r{run}": -float(run) for run in range(4)})
-    turned = ranking_stability(scores, [399], np.random.default_rng(5), repeats=5, reference=backwards)
+    turned = ranking_stability(
+        scores, [399], np.random.default_rng(5), repeats=5, reference=backwards
+    )
     assert turned["tau"].tolist() == [-1.0]
 
 
 def test_refuses_what_cannot_be_ranked() -> None:
-    scores = pd.DataFrame({"run": list("aabb"), "topic": "1", "permutation": [0, 1, 0, 1], "value": [5.0, 1, 3, 1]})
+    scores = pd.DataFrame(
+        {"run": list("aabb"), "topic": "1", "permutation": [0, 1, 0, 1], "value": [5.0, 1, 3, 1]}
+    )
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="topic 1: every system needs one score for the same permutations"):
+    with pytest.raises(
+        ValueError, match="topic 1: every system needs one score for the same permutations"
+    ):
         preference(scores.iloc[1:])
     with pytest.raises(ValueError, match="topics 1 have no permutation besides the script"):
         ranking_stability(scores[scores["permutation"] == 0], [1], rng)

@@ -39,11 +39,17 @@ def outcomes(cells: dict[str, list[str]]) -> pd.DataFrame:
 
 
 def test_hand_worked_statistics() -> None:
-    table = outcome_statistics(outcomes({"G2": ["oo", "xo", "xo", "xx", "x-"], "B1": ["oo", "ox", "oo", "oo", "ox"]}))
+    table = outcome_statistics(
+        outcomes({"G2": ["oo", "xo", "xo", "xx", "x-"], "B1": ["oo", "ox", "oo", "oo", "ox"]})
+    )
     assert table["run"].tolist() == ["G2", "B1"]
     g2, b1 = (row for _, row in table.iterrows())
     assert (g2["useful 1"], g2["useful 2"], g2["average useful"]) == pytest.approx((0.2, 0.6, 0.4))
-    assert (g2["unsuccessful"], g2["recovered"], g2["recovery"]) == (4, 2, 0.5)  # a breakdown counts as unsuccessful
+    assert (g2["unsuccessful"], g2["recovered"], g2["recovery"]) == (
+        4,
+        2,
+        0.5,
+    )  # a breakdown counts as unsuccessful
     assert (b1["useful 1"], b1["useful 2"], b1["average useful"]) == pytest.approx((1.0, 0.6, 0.8))
     assert (b1["unsuccessful"], b1["recovered"]) == (0, 0)
     assert np.isnan(b1["recovery"])
@@ -108,7 +114,10 @@ def test_what_the_findings_of_gfrc_ask_of_two_trials() -> None:
     assert changed_topics(four)["pairs"].tolist() == [6, 6]
     assert changed_topics(outcomes({"a": ["oo"]})).empty
     sequence = failures_in_sequence(table).set_index("failed_before")
-    assert sequence.loc[False].to_dict() == {"share": 0.5, "turns": 4}  # after a success: o, x and o, x
+    assert sequence.loc[False].to_dict() == {
+        "share": 0.5,
+        "turns": 4,
+    }  # after a success: o, x and o, x
     assert sequence.loc[True].to_dict() == {"share": 0.5, "turns": 2}
     after = failures_after_useful(table)
     assert after["failed"].tolist() == [False, True, False, False, False]
@@ -118,25 +127,42 @@ def test_what_the_findings_of_gfrc_ask_of_two_trials() -> None:
 def test_the_worst_trial_of_each_topic() -> None:
     table = outcomes({"a-1": ["oo", "ox"], "a-2": ["xo", "ox"], "a-3": ["oo", "xx"]})
     worst = worst_of_trials(table).set_index("measure")
-    first = (1 * 0 + 0.5 * 1) / 1.5  # each topic fails once in three trials: the worst half is one trial and a half
-    assert worst.loc["useful 1"].to_dict() == pytest.approx({"mean": 2 / 3, "worst": 0, "worst 0.5": first})
-    assert worst.loc["useful 2"].to_dict() == pytest.approx({"mean": 1 / 2, "worst": 1 / 2, "worst 0.5": 1 / 2})
+    first = (
+        1 * 0 + 0.5 * 1
+    ) / 1.5  # each topic fails once in three trials: the worst half is one trial and a half
+    assert worst.loc["useful 1"].to_dict() == pytest.approx(
+        {"mean": 2 / 3, "worst": 0, "worst 0.5": first}
+    )
+    assert worst.loc["useful 2"].to_dict() == pytest.approx(
+        {"mean": 1 / 2, "worst": 1 / 2, "worst 0.5": 1 / 2}
+    )
 
 
 def test_sample_sizes_are_of_the_variance_within_trials_and_within_means_of_two() -> None:
-    table = outcomes({"a-1": ["oo", "ox", "xx"], "a-2": ["xo", "ox", "xx"], "a-3": ["oo", "xx", "xo"]})
+    table = outcomes(
+        {"a-1": ["oo", "ox", "xx"], "a-2": ["xo", "ox", "xx"], "a-3": ["oo", "xx", "xo"]}
+    )
     sizes = sample_sizes(table, systems=3)
-    useful = np.array([[1, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0.5]])  # of each trial, the share of useful turns by topic
+    useful = np.array(
+        [[1, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0.5]]
+    )  # of each trial, the share of useful turns by topic
     assert sizes["trials"].tolist() == [1, 1]  # an odd trial has no other
     assert sizes["variance"].tolist() == pytest.approx([useful.var(axis=1, ddof=1).mean()] * 2)
     assert sample_sizes(table[table["run"] == "a-1"], systems=3).empty
 
 
 def test_a_pair_of_trials_has_the_mean_of_both() -> None:
-    cells = {"a-1": ["oo", "xx", "oo"], "a-2": ["xx", "xx", "oo"], "a-3": ["oo", "oo", "xx"], "a-4": ["ox", "oo", "xx"]}
+    cells = {
+        "a-1": ["oo", "xx", "oo"],
+        "a-2": ["xx", "xx", "oo"],
+        "a-3": ["oo", "oo", "xx"],
+        "a-4": ["ox", "oo", "xx"],
+    }
     sizes = sample_sizes(outcomes(cells), systems=3)
     means = np.array([[0.5, 0, 1], [0.75, 1, 0]])
-    assert sizes.loc[sizes["trials"] == 2, "variance"].tolist() == pytest.approx([means.var(axis=1, ddof=1).mean()] * 2)
+    assert sizes.loc[sizes["trials"] == 2, "variance"].tolist() == pytest.approx(
+        [means.var(axis=1, ddof=1).mean()] * 2
+    )
     said = sample_size_said(sizes, 3)
     assert f"{sizes['needed'].iloc[0]:,} [" in said
     assert said.endswith("The 3 topics of this record are enough for none of these.")
@@ -179,7 +205,9 @@ def test_the_committed_harvest_holds_what_its_rules_say() -> None:
     settings, turns = parse_record(path)
     sites = {topic["topic"]: topic["site"] for topic in settings["topics"]}
     for turn in turns:
-        judgement = judge_answer(turn["system"], sites[turn["topic"]], settings["protocol"]["refusals"])
+        judgement = judge_answer(
+            turn["system"], sites[turn["topic"]], settings["protocol"]["refusals"]
+        )
         assert (judgement.mark, judgement.breakdown) == (turn["outcome"], turn["breakdown"])
     table = read_harvest(path)
     assert len(outcome_statistics(table)) == 4

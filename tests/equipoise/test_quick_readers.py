@@ -31,31 +31,67 @@ READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 blanks = st.sampled_from([" ", "\t", "  ", " \t ", "\u3000", "\xa0", "\x1f", "\r", "\v"])
 ends = st.sampled_from(["\n", "\r\n", " \n", "\n\n", "\n \t\n", "\n ", "\r"])
-ids = st.sampled_from(["d1", "d2", '"d3', 'd"4"', "dé", "d,5", "№7", "\ufeffd", "\x00", "NA", "nan", "1", "<SYSDESC>"])
-ranks = st.sampled_from(["1", "02", "0000000003", "-1", "+4", "1.0", "0x1F", "9999999999", "x", "٣", "1e3"])
-scores = st.sampled_from(["1.5", "-2", ".5", "5.", "1e-3", "1E0001", "+7", "nan", "inf", "1e999", "0x1p3", "1_0", "٣"])
+ids = st.sampled_from(
+    ["d1", "d2", '"d3', 'd"4"', "dé", "d,5", "№7", "\ufeffd", "\x00", "NA", "nan", "1", "<SYSDESC>"]
+)
+ranks = st.sampled_from(
+    ["1", "02", "0000000003", "-1", "+4", "1.0", "0x1F", "9999999999", "x", "٣", "1e3"]
+)
+scores = st.sampled_from(
+    ["1.5", "-2", ".5", "5.", "1e-3", "1E0001", "+7", "nan", "inf", "1e999", "0x1p3", "1_0", "٣"]
+)
 levels = st.sampled_from(["0", "1", "L2", "-2", "LL1", "2.0", "12345", "L-1"])
-shares = st.sampled_from(["0", "1", "0.5", "1/2", ".50", "0.25", "0.75", "5e-1", "-0.5", "1.5", "nan", "0.500001"])
+shares = st.sampled_from(
+    ["0", "1", "0.5", "1/2", ".50", "0.25", "0.75", "5e-1", "-0.5", "1.5", "nan", "0.500001"]
+)
 COLUMNS = {
-    "run": [ids, st.just("Q0"), ids, ranks, scores, st.sampled_from(["bm25", "bm25", "bm25", "other"])],
+    "run": [
+        ids,
+        st.just("Q0"),
+        ids,
+        ranks,
+        scores,
+        st.sampled_from(["bm25", "bm25", "bm25", "other"]),
+    ],
     "qrels": [ids, st.sampled_from(["0", "Q0"]), ids, levels],
     "memberships": [ids, ids, shares, shares],
 }
-ORDINARY = {"run": "t{0} Q0 d1 1 2.5 bm25", "qrels": "t{0} 0 d1 2", "memberships": "t{0} d1 0.25 0.75"}
+ORDINARY = {
+    "run": "t{0} Q0 d1 1 2.5 bm25",
+    "qrels": "t{0} 0 d1 2",
+    "memberships": "t{0} d1 0.25 0.75",
+}
 
 
 @st.composite
 def files(draw: Any, kind: str) -> bytes:
     """Lines of a kind, most of them good, with odd white space and ends."""
     text = draw(
-        st.sampled_from(["", "", "\ufeff", "\ufeff\ufeff", "\n", " ", "<SYSDESC>bm 25</SYSDESC>\n", "<SYSDESC>b\n"])
+        st.sampled_from(
+            [
+                "",
+                "",
+                "\ufeff",
+                "\ufeff\ufeff",
+                "\n",
+                " ",
+                "<SYSDESC>bm 25</SYSDESC>\n",
+                "<SYSDESC>b\n",
+            ]
+        )
     )
     between, end = (st.just(draw(one)) if draw(st.booleans()) else one for one in (blanks, ends))
     for number in range(draw(st.integers(0, 4))):
         odd = draw(st.integers(0, 2)) == 0
-        fields = [draw(column) for column in COLUMNS[kind]] if odd else ORDINARY[kind].format(number).split()
+        fields = (
+            [draw(column) for column in COLUMNS[kind]]
+            if odd
+            else ORDINARY[kind].format(number).split()
+        )
         if draw(st.integers(0, 9)) == 0:
-            fields.insert(draw(st.integers(0, len(fields))), "more") if draw(st.booleans()) else fields.pop()
+            fields.insert(draw(st.integers(0, len(fields))), "more") if draw(
+                st.booleans()
+            ) else fields.pop()
         text += "".join(field + draw(between) for field in fields[:-1]) + fields[-1] + draw(end)
     return text.encode() + draw(st.sampled_from([b"", b"", b"\xff"]))
 
@@ -104,7 +140,9 @@ def test_a_described_run_is_read_quickly() -> None:
     assert found["document"].tolist() == ["d1"]
 
 
-texts = st.text(st.sampled_from("ab\x00é"), max_size=3) | st.text(st.sampled_from("ab"), min_size=60, max_size=70)
+texts = st.text(st.sampled_from("ab\x00é"), max_size=3) | st.text(
+    st.sampled_from("ab"), min_size=60, max_size=70
+)
 
 
 @settings(max_examples=120)
@@ -134,15 +172,26 @@ def test_places_are_those_of_an_index(values: list[str], index: list[str]) -> No
         assert places(series, wanted).tolist() == expected
 
 
-# --- documents ----------------------------------------------------------------------------------------------------
+# --- documents ------------------------------------------------------------------------------------
 
 keys = st.sampled_from(
-    ['"id": "a"', '"id": 7', '"id": -0', '"_id": "b"', '"id": ""', '"id": null', '"id": true', '"id": 1.5']
+    [
+        '"id": "a"',
+        '"id": 7',
+        '"id": -0',
+        '"_id": "b"',
+        '"id": ""',
+        '"id": null',
+        '"id": true',
+        '"id": 1.5',
+    ]
 )
 contents = st.sampled_from(
     ['"text": "x y"', '"text": "é\\n"', '"text": ""', '"text": null', '"text": "\\ud800"', '"t": 1']
 )
-others = st.sampled_from(['"z": [[1], {"k": 2}]', '"z": 1, "z": 2', '"z": {"k": 1, "k": 2}', '"z": NaN', '"id": "c"'])
+others = st.sampled_from(
+    ['"z": [[1], {"k": 2}]', '"z": 1, "z": 2', '"z": {"k": 1, "k": 2}', '"z": NaN', '"id": "c"']
+)
 gaps = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", " ", " \n", ""])
 cells = st.sampled_from(["d1", " d2 ", "", "\ufeffd", "a text", '"a', "\r", "\u3000", "tab\tin it"])
 
@@ -156,7 +205,11 @@ def collections(draw: Any, kind: str) -> bytes:
             line = draw(cells) + draw(st.sampled_from(["\t", "\t", "\t", " "])) + draw(cells)
         else:
             parts = [draw(keys), draw(contents), *draw(st.lists(others, max_size=1))]
-            line = "{" + ", ".join(draw(st.permutations(parts))) + draw(st.sampled_from(["}", "}", "}", "}", "}}", ""]))
+            line = (
+                "{"
+                + ", ".join(draw(st.permutations(parts)))
+                + draw(st.sampled_from(["}", "}", "}", "}", "}}", ""]))
+            )
         text += line + draw(gaps)
     return text.encode() + draw(st.sampled_from([b"", b"", b"", b"\xff"]))
 
@@ -182,7 +235,10 @@ def test_ordinary_collections_are_read_quickly() -> None:
         b'{"_id":"x","title":"","text":"[1][2]","m":{"k":[]}}\n',
     ]
     assert all(documents._quick_json(content) is not None for content in lines)
-    assert all(documents._quick_tsv(content) is not None for content in (b"1\ta\n2\tb", b"1\ta\r\n\r\n2\t\r\n"))
+    assert all(
+        documents._quick_tsv(content) is not None
+        for content in (b"1\ta\n2\tb", b"1\ta\r\n\r\n2\t\r\n")
+    )
 
 
 def test_values_within_values_do_not_break_the_reader(tmp_path: Path) -> None:
@@ -199,9 +255,15 @@ def test_a_folder_of_documents_in_all_forms(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "a.tsv").write_text("".join(f"{key}\t{text}\n" for key, text in rows[:2]))
     (tmp_path / "b.jsonl.gz").write_bytes(
-        gzip.compress("".join(json.dumps({"_id": key, "text": text}) + "\n" for key, text in rows[2:4]).encode())
+        gzip.compress(
+            "".join(
+                json.dumps({"_id": key, "text": text}) + "\n" for key, text in rows[2:4]
+            ).encode()
+        )
     )
-    pd.DataFrame(rows[4:], columns=["docno", "contents"]).to_parquet(tmp_path / "inner" / "c.parquet")
+    pd.DataFrame(rows[4:], columns=["docno", "contents"]).to_parquet(
+        tmp_path / "inner" / "c.parquet"
+    )
     (tmp_path / "_SUCCESS.txt").write_text("")
     assert list(documents.stream_documents(tmp_path)) == rows
     pd.DataFrame({"docno": ["x"], "n": [1]}).to_parquet(tmp_path / "d.parquet")

@@ -39,13 +39,15 @@ distinct = st.lists(st.integers(0, 15), unique=True, min_size=1, max_size=10)
 persistence = st.floats(0.05, 0.97)
 
 
-# --- published examples ---------------------------------------------------------------------------------------------
+# --- published examples ---------------------------------------------------------------------------
 
 
 def test_agreements_of_figure_5_of_webber_et_al() -> None:
     """S = abcdefg, L = zcavwxy: truncated at depth k, differences between depths give back the printed agreements."""
     agreement = [0, 0, 2 / 3, 2 / 4, 2 / 5, 2 / 6, 2 / 7]
-    assert sum(agreement) / 7 == pytest.approx(0.312, abs=5e-4)  # the printed average overlap at depth 7
+    assert sum(agreement) / 7 == pytest.approx(
+        0.312, abs=5e-4
+    )  # the printed average overlap at depth 7
     p, before = 0.9, 0.0
     for k in range(1, 8):
         value = one("abcdefg"[:k], "zcavwxy"[:k], p, beyond="truncated")
@@ -68,7 +70,9 @@ def test_published_values_for_lists_without_ties() -> None:
         ("corrected", 0.7207131, 0.3509163),
     ],
 )
-def test_the_worked_example_of_corsi_and_urbano_uneven_and_tied(ties: Any, extrapolated: float, minimum: float) -> None:
+def test_the_worked_example_of_corsi_and_urbano_uneven_and_tied(
+    ties: Any, extrapolated: float, minimum: float
+) -> None:
     colours = ["red", "blue", "green", "yellow", "pink", "white", "black", "purple"]
     number = {colour: n for n, colour in enumerate(colours)}
     x = [[number[c] for c in ("red", "blue", "green", "yellow", "pink")]]
@@ -76,24 +80,33 @@ def test_the_worked_example_of_corsi_and_urbano_uneven_and_tied(ties: Any, extra
     scores = {"first_scores": [[5, 4, 4, 3, 2]], "second_scores": [[9, 9, 8, 7, 7, 7, 1]]}
     beyond: Any
     for beyond, printed in (("extrapolated", extrapolated), ("minimum", minimum)):
-        assert rbo(x, y, 0.95, ties=ties, beyond=beyond, **scores)[0] == pytest.approx(printed, abs=5e-8)
+        assert rbo(x, y, 0.95, ties=ties, beyond=beyond, **scores)[0] == pytest.approx(
+            printed, abs=5e-8
+        )
         assert rbo(y, x, 0.95, ties=ties, beyond=beyond, first_scores=scores["second_scores"],
                    second_scores=scores["first_scores"])[0] == pytest.approx(printed, abs=5e-8)  # fmt: skip
 
 
-# --- against a direct sum -------------------------------------------------------------------------------------------
+# --- against a direct sum -------------------------------------------------------------------------
 
 
 @given(distinct, distinct, persistence)
-def test_the_minimum_is_the_direct_sum_without_further_items(first: list[int], second: list[int], p: float) -> None:
-    assert rbo([first], [second], p, beyond="minimum")[0] == pytest.approx(direct(first, second, p), abs=1e-9)
+def test_the_minimum_is_the_direct_sum_without_further_items(
+    first: list[int], second: list[int], p: float
+) -> None:
+    assert rbo([first], [second], p, beyond="minimum")[0] == pytest.approx(
+        direct(first, second, p), abs=1e-9
+    )
 
 
 @given(distinct, distinct, persistence)
-def test_the_maximum_is_the_direct_sum_of_the_best_continuation(first: list[int], second: list[int], p: float) -> None:
+def test_the_maximum_is_the_direct_sum_of_the_best_continuation(
+    first: list[int], second: list[int], p: float
+) -> None:
     short, long = sorted((first, second), key=len)
     gaps = [item for item in long if item not in short]
-    # the short list goes on with what only the long one holds, the long one then with what only the short one holds
+    # the short list goes on with what only the long one holds, the long one then with what only the
+    # short one holds
     rest = [item for item in short if item not in long]
     new = [1000 + n for n in range(1500)]
     best_short, best_long = short + gaps + new, long + rest + new
@@ -102,7 +115,9 @@ def test_the_maximum_is_the_direct_sum_of_the_best_continuation(first: list[int]
 
 
 @given(distinct, distinct, persistence)
-def test_extrapolation_keeps_the_agreement_of_the_end(first: list[int], second: list[int], p: float) -> None:
+def test_extrapolation_keeps_the_agreement_of_the_end(
+    first: list[int], second: list[int], p: float
+) -> None:
     """Eq. 32 of Webber et al.: the agreement seen last goes on, in the short list from its end."""
     short, long = sorted((first, second), key=len)
     s, length = len(short), len(long)
@@ -122,7 +137,10 @@ def test_extrapolation_keeps_the_agreement_of_the_end(first: list[int], second: 
 
 def orders(groups: list[list[int]]) -> list[list[int]]:
     """Every order that breaks the ties."""
-    return [[item for group in order for item in group] for order in product(*(permutations(g) for g in groups))]
+    return [
+        [item for group in order for item in group]
+        for order in product(*(permutations(g) for g in groups))
+    ]
 
 
 def cut(items: list[int], sizes: list[int]) -> list[list[int]]:
@@ -145,16 +163,28 @@ def test_average_ties_are_the_mean_over_every_order_of_the_tied_items(
     first: list[int], second: list[int], cuts: list[int], others: list[int], beyond: Any
 ) -> None:
     one_groups, two_groups = cut(first, cuts), cut(second, others)
-    broken = [rbo([a], [b], 0.8, beyond=beyond)[0] for a in orders(one_groups) for b in orders(two_groups)]
-    scores = [[-n for n, group in enumerate(groups) for _ in group] for groups in (one_groups, two_groups)]
+    broken = [
+        rbo([a], [b], 0.8, beyond=beyond)[0] for a in orders(one_groups) for b in orders(two_groups)
+    ]
+    scores = [
+        [-n for n, group in enumerate(groups) for _ in group] for groups in (one_groups, two_groups)
+    ]
     ours = rbo(
-        [first], [second], 0.8, beyond=beyond, ties="average", first_scores=[scores[0]], second_scores=[scores[1]]
+        [first],
+        [second],
+        0.8,
+        beyond=beyond,
+        ties="average",
+        first_scores=[scores[0]],
+        second_scores=[scores[1]],
     )
     assert ours[0] == pytest.approx(np.mean(broken))
 
 
 @given(distinct, st.lists(st.integers(1, 3), min_size=10, max_size=10), persistence)
-def test_equal_and_corrected_ties_agree_fully_with_themselves(items: list[int], cuts: list[int], p: float) -> None:
+def test_equal_and_corrected_ties_agree_fully_with_themselves(
+    items: list[int], cuts: list[int], p: float
+) -> None:
     scores = [[-n for n, group in enumerate(cut(items, cuts)) for _ in group]]
     for ties in ("equal", "corrected"):
         ours = rbo([items], [items], p, ties=ties, first_scores=scores, second_scores=scores)
@@ -170,13 +200,21 @@ def test_without_ties_every_treatment_of_ties_is_the_same(
     assert ours[0] == pytest.approx(rbo([first], [second], p)[0])
 
 
-# --- properties -----------------------------------------------------------------------------------------------------
+# --- properties -----------------------------------------------------------------------------------
 
 
 @given(distinct, distinct, persistence)
 def test_bounds_order_and_symmetry(first: list[int], second: list[int], p: float) -> None:
-    low, mid, high = (rbo([first], [second], p, beyond=b)[0] for b in ("minimum", "extrapolated", "maximum"))
-    assert 0 <= rbo([first], [second], p, beyond="truncated")[0] <= low + 1e-12 <= mid + 2e-12 <= high + 3e-12
+    low, mid, high = (
+        rbo([first], [second], p, beyond=b)[0] for b in ("minimum", "extrapolated", "maximum")
+    )
+    assert (
+        0
+        <= rbo([first], [second], p, beyond="truncated")[0]
+        <= low + 1e-12
+        <= mid + 2e-12
+        <= high + 3e-12
+    )
     assert high <= 1
     assert rbo([second], [first], p)[0] == pytest.approx(mid)
     assert rbo([first], [first], p)[0] == pytest.approx(1)
@@ -199,7 +237,9 @@ def test_blocks_do_not_show_and_large_item_numbers_are_kept() -> None:
     first = np.argsort(rng.random((30_000, 30)), axis=1)
     second = np.argsort(rng.random((30_000, 30)), axis=1)
     whole = rbo(first, second)
-    assert whole[[0, 17_476, 29_999]] == pytest.approx([rbo(first[[n]], second[[n]])[0] for n in (0, 17_476, 29_999)])
+    assert whole[[0, 17_476, 29_999]] == pytest.approx(
+        [rbo(first[[n]], second[[n]])[0] for n in (0, 17_476, 29_999)]
+    )
     assert rbo(first[:50] + 2**40, second[:50] + 2**40) == pytest.approx(whole[:50])
 
 
@@ -217,8 +257,16 @@ def test_empty_lists() -> None:
         (lambda: rbo([[1.5]], [[1]]), "whole numbers"),
         (lambda: rbo([[1]], [[1], [2]]), "same pairs"),
         (lambda: rbo([[1]], [[1]], ties="equal"), "needs the scores"),
-        (lambda: rbo([[1, 2]], [[1, 2]], ties="equal", first_scores=[[1, 2]], second_scores=[[2, 1]]), "rise"),
-        (lambda: rbo([[1]], [[1]], ties="equal", first_scores=[[1, 2]], second_scores=[[2]]), "wanted"),
+        (
+            lambda: rbo(
+                [[1, 2]], [[1, 2]], ties="equal", first_scores=[[1, 2]], second_scores=[[2, 1]]
+            ),
+            "rise",
+        ),
+        (
+            lambda: rbo([[1]], [[1]], ties="equal", first_scores=[[1, 2]], second_scores=[[2]]),
+            "wanted",
+        ),
         (lambda: rbo([[1]], [[1]], ties=cast("Any", "chance")), "chance"),
         (lambda: rbo([[1]], [[1]], beyond=cast("Any", "sea")), "sea"),
         (lambda: rbo([[1]], [[1]], beyond="maximum", ties="equal"), "without ties"),
@@ -229,7 +277,7 @@ def test_bad_input_is_named(call: Callable[[], object], said: str) -> None:
         call()
 
 
-# --- CRBO -----------------------------------------------------------------------------------------------------------
+# --- CRBO -----------------------------------------------------------------------------------------
 
 
 def runs(**lists: Iterable[str]) -> pd.DataFrame:

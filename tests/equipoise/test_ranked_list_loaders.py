@@ -34,14 +34,20 @@ def written(folder: Path, text: str | bytes, name: str = "file") -> Path:
 def complaints(read: Any, *arguments: Any) -> list[str]:
     with pytest.raises(InputError) as caught:
         read(*arguments)
-    return [f"{problem.line} {problem.column}: {problem.found}" for problem in caught.value.problems]
+    return [
+        f"{problem.line} {problem.column}: {problem.found}" for problem in caught.value.problems
+    ]
 
 
-# --- runs ---------------------------------------------------------------------------------------------------------
+# --- runs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("opening", ["", "<SYSDESC>BM25, as it comes</SYSDESC>\n", "\ufeff", "\n\n"])
-def test_a_run_is_read_with_or_without_description_and_compressed(opening: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "opening", ["", "<SYSDESC>BM25, as it comes</SYSDESC>\n", "\ufeff", "\n\n"]
+)
+def test_a_run_is_read_with_or_without_description_and_compressed(
+    opening: str, tmp_path: Path
+) -> None:
     plain = read_run(written(tmp_path, opening + RUN, "a.run"))
     assert plain["document"].tolist() == ["d1", "d2", "d1"]
     assert plain["score"].tolist() == [12.5, 0.001, -4.0]
@@ -73,7 +79,9 @@ def test_a_run_in_parquet(tmp_path: Path) -> None:
     plain = read_run(written(tmp_path, RUN, "a"))
     plain.drop(columns="run").to_parquet(tmp_path / "a.parquet")
     assert read_run(tmp_path / "a.parquet").equals(plain)
-    bad = plain.assign(rank=[1.0, 2.5, None], score=[1.0, float("inf"), 2.0], document=["d1", "d1", None])
+    bad = plain.assign(
+        rank=[1.0, 2.5, None], score=[1.0, float("inf"), 2.0], document=["d1", "d1", None]
+    )
     bad.to_parquet(tmp_path / "bad.parquet")
     found = complaints(read_run, tmp_path / "bad.parquet")
     places = ["2 rank", "2 score", "2 document", "3 document", "3 rank"]
@@ -87,14 +95,25 @@ def test_files_that_are_no_runs(tmp_path: Path) -> None:
     assert complaints(read_run, written(tmp_path, "<SYSDESC>only that</SYSDESC>\n")) == [
         "None None: no ranked document"
     ]
-    assert "1 None: <SYSDESC> without its end" in complaints(read_run, written(tmp_path, f"<SYSDESC>\n{RUN}"))
+    assert "1 None: <SYSDESC> without its end" in complaints(
+        read_run, written(tmp_path, f"<SYSDESC>\n{RUN}")
+    )
     assert len(complaints(read_run, tmp_path / "none")) == 1
     assert "an empty file" in complaints(read_run, written(tmp_path, ""))[0]
-    assert complaints(read_run, written(tmp_path, gzip.compress(b" \n"), "blank.gz")) == ["None None: an empty file"]
+    assert complaints(read_run, written(tmp_path, gzip.compress(b" \n"), "blank.gz")) == [
+        "None None: an empty file"
+    ]
     packed = gzip.compress(RUN.encode() * 50)
-    assert "no whole gzip file" in complaints(read_run, written(tmp_path, packed[:-20], "torn.gz"))[0]
-    assert len(read_run(written(tmp_path, RUN, "plain.gz"))) == len(RUN.splitlines())  # by its bytes, not its name
-    assert "not UTF-8" in complaints(read_run, written(tmp_path, gzip.compress(b"\xff\xfe"), "odd.gz"))[0]
+    assert (
+        "no whole gzip file" in complaints(read_run, written(tmp_path, packed[:-20], "torn.gz"))[0]
+    )
+    assert len(read_run(written(tmp_path, RUN, "plain.gz"))) == len(
+        RUN.splitlines()
+    )  # by its bytes, not its name
+    assert (
+        "not UTF-8"
+        in complaints(read_run, written(tmp_path, gzip.compress(b"\xff\xfe"), "odd.gz"))[0]
+    )
 
 
 def test_problems_of_all_runs_are_told_together(tmp_path: Path) -> None:
@@ -107,10 +126,13 @@ def test_problems_of_all_runs_are_told_together(tmp_path: Path) -> None:
     ]
     again = tmp_path / "again"
     again.mkdir()
-    assert "a second run called a" in complaints(read_runs, [written(tmp_path, RUN, "a"), written(again, RUN, "a")])[0]
+    assert (
+        "a second run called a"
+        in complaints(read_runs, [written(tmp_path, RUN, "a"), written(again, RUN, "a")])[0]
+    )
 
 
-# --- qrels --------------------------------------------------------------------------------------------------------
+# --- qrels ----------------------------------------------------------------------------------------
 
 
 def test_both_forms_of_qrels(tmp_path: Path) -> None:
@@ -125,7 +147,10 @@ def test_both_forms_of_qrels(tmp_path: Path) -> None:
     [
         ("M002 d1\n", ["1 None: 2 columns"]),
         ("M002 d1 L2\nM002 0 d2 2\n", ["2 None: 4 columns"]),
-        ("M002 d1 high\nM002 d2 L\nM002 d3 1.5\n", ["1 level: 'high'", "2 level: 'L'", "3 level: '1.5'"]),
+        (
+            "M002 d1 high\nM002 d2 L\nM002 d3 1.5\n",
+            ["1 level: 'high'", "2 level: 'L'", "3 level: '1.5'"],
+        ),
         ("M002 d1 L2\nM002 d1 L0\n", ["2 document: d1 again for topic M002"]),
     ],
 )
@@ -133,7 +158,7 @@ def test_bad_qrels_are_refused(text: str, found: list[str], tmp_path: Path) -> N
     assert complaints(read_qrels, written(tmp_path, text)) == found
 
 
-# --- memberships and targets --------------------------------------------------------------------------------------
+# --- memberships and targets ----------------------------------------------------------------------
 
 
 def test_memberships_and_targets_printed_with_few_digits_are_taken(tmp_path: Path) -> None:
@@ -160,7 +185,9 @@ def test_bad_memberships_are_refused(text: str, found: str, tmp_path: Path) -> N
     assert complaint.startswith(found)
 
 
-BAD_TARGET = "None None: a target is made of non-negative numbers, not all zero, with a sum that is a number"
+BAD_TARGET = (
+    "None None: a target is made of non-negative numbers, not all zero, with a sum that is a number"
+)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +223,7 @@ def test_no_bytes_break_the_readers(content: bytes) -> None:
                 assert read(path) is not None
 
 
-# --- the toy set, worked by hand ----------------------------------------------------------------------------------
+# --- the toy set, worked by hand ------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -210,20 +237,25 @@ def toy() -> Pack:
 def test_toy_set_by_hand(toy: Pack) -> None:
     """Topic P001 of toyrun1: doc01 (L2), unjudged, doc02 (L0), doc04 (L1), unjudged.
 
-    Users leave at rank 1 (3/4) and 4 (1/4 * 1/4). HINDEX (ordinal, uniform target): (1,0,0,0) at rank 1; at rank 4
-    the mean of (1,0,0,0), uniform, uniform and (0,0,0,1), (3/8, 1/8, 1/8, 3/8). GENDER: (1,0,0), (5/12, 2/12, 5/12).
+    Users leave at rank 1 (3/4) and 4 (1/4 * 1/4). HINDEX (ordinal, uniform target): (1,0,0,0) at
+    rank 1; at rank 4 the mean of (1,0,0,0), uniform, uniform and (0,0,0,1), (3/8, 1/8, 1/8, 3/8).
+    GENDER: (1,0,0), (5/12, 2/12, 5/12).
     """
     table = gfr_table(toy.runs, toy.qrels, toy.memberships, toy.attributes, least_seen=0.4)
-    scores = table[(table["run"] == "toyrun1") & (table["topic"] == "P001")].set_index(["attribute", "measure"])[
-        "value"
-    ]
+    scores = table[(table["run"] == "toyrun1") & (table["topic"] == "P001")].set_index(
+        ["attribute", "measure"]
+    )["value"]
     leave, later = 3 / 4, 1 / 16
 
     def match_distance(cumulated: list[float]) -> float:
         return sum(abs(c - (i + 1) / 4) for i, c in enumerate(cumulated)) / 3
 
     def order_aware(p: list[float]) -> float:
-        return float(np.sqrt(sum(abs(i - j) * (p[j] - 0.25) ** 2 for i in range(4) for j in range(4)) / 4 / 3))
+        return float(
+            np.sqrt(
+                sum(abs(i - j) * (p[j] - 0.25) ** 2 for i in range(4) for j in range(4)) / 4 / 3
+            )
+        )
 
     def shannon(p: list[float]) -> float:
         pairs = [(x, (x + 1 / 3) / 2) for x in p] + [(1 / 3, (x + 1 / 3) / 2) for x in p]
@@ -235,11 +267,15 @@ def test_toy_set_by_hand(toy: Pack) -> None:
         ("", "iRBU"): leave * 0.99 + later * 0.99**4,
         ("R-HINDEX", "GF-NMD"): leave * (1 - match_distance([1, 1, 1]))
         + later * (1 - match_distance([3 / 8, 1 / 2, 5 / 8])),
-        ("R-HINDEX", "GF-RNOD"): leave * (1 - order_aware([1, 0, 0, 0])) + later * (1 - order_aware(mean)),
-        ("R-GENDER", "GF-JSD"): leave * (1 - shannon([1, 0, 0])) + later * (1 - shannon([5 / 12, 2 / 12, 5 / 12])),
+        ("R-HINDEX", "GF-RNOD"): leave * (1 - order_aware([1, 0, 0, 0]))
+        + later * (1 - order_aware(mean)),
+        ("R-GENDER", "GF-JSD"): leave * (1 - shannon([1, 0, 0]))
+        + later * (1 - shannon([5 / 12, 2 / 12, 5 / 12])),
     }
     for key, value in expected.items():
-        assert scores[key] == pytest.approx(value, abs=2e-6), key  # the files print thirds with six digits
+        assert scores[key] == pytest.approx(value, abs=2e-6), (
+            key
+        )  # the files print thirds with six digits
     parts = [expected["", "iRBU"], expected["R-GENDER", "GF-JSD"], expected["R-HINDEX", "GF-RNOD"]]
     assert scores["", "GFR-iRBU+JSD+RNOD"] == pytest.approx(sum(parts) / 3, abs=2e-6)
 

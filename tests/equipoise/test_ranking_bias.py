@@ -39,7 +39,7 @@ WORDS = ["he", "him", "she", "her", "they", "them", "the", "rain", "falls"]
 PAIRS = [("he", "m"), ("him", "m"), ("she", "f"), ("her", "f"), ("they", "n"), ("them", "n")]
 
 
-# --- the equations, one number at a time ----------------------------------------------------------------------------
+# --- the equations, one number at a time ----------------------------------------------------------
 
 
 def plain_magnitudes(text: str, groups: Sequence[str]) -> list[int]:
@@ -47,7 +47,9 @@ def plain_magnitudes(text: str, groups: Sequence[str]) -> list[int]:
     return [sum(tf[t] for t, g in PAIRS if g == group) for group in groups]
 
 
-def plain_neutrality(magnitudes: Sequence[float], target: Sequence[float], threshold: float) -> float:  # Eq. 4.1
+def plain_neutrality(
+    magnitudes: Sequence[float], target: Sequence[float], threshold: float
+) -> float:  # Eq. 4.1
     total = sum(magnitudes)
     if total <= threshold:
         return 1.0
@@ -67,7 +69,10 @@ def plain_nfairr(
     threshold: float = 1,
 ) -> float:  # Eq. 4.3
     omega = [plain_neutrality(plain_magnitudes(t, groups), target, threshold) for t in texts]
-    ideal = sorted((plain_neutrality(plain_magnitudes(t, groups), target, threshold) for t in background), reverse=True)
+    ideal = sorted(
+        (plain_neutrality(plain_magnitudes(t, groups), target, threshold) for t in background),
+        reverse=True,
+    )
     return plain_fairr(omega, k) / plain_fairr(ideal, k)
 
 
@@ -81,8 +86,12 @@ def plain_term_exposure(
     return exposure
 
 
-def plain_representation(texts: list[str], groups: Sequence[str], k: int) -> list[float] | None:  # Eq. 4.9
-    by_group = [sum(plain_term_exposure(t, texts, k) for t, g in PAIRS if g == group) for group in groups]
+def plain_representation(
+    texts: list[str], groups: Sequence[str], k: int
+) -> list[float] | None:  # Eq. 4.9
+    by_group = [
+        sum(plain_term_exposure(t, texts, k) for t, g in PAIRS if g == group) for group in groups
+    ]
     return [part / sum(by_group) for part in by_group] if sum(by_group) else None
 
 
@@ -93,7 +102,12 @@ def plain_rbdf(texts: list[str], groups: Sequence[str], k: int) -> float:  # Eq.
 
 
 def plain_texfair(
-    texts: list[str], groups: Sequence[str], target: Sequence[float], k: int, *, proportional: bool = True
+    texts: list[str],
+    groups: Sequence[str],
+    target: Sequence[float],
+    k: int,
+    *,
+    proportional: bool = True,
 ) -> float:  # Eqs. 4.10, 4.12, 4.13
     shares = plain_representation(texts, groups, k)
     most = max(sum(abs((i == j) - q) for i, q in enumerate(target)) for j in range(len(target)))
@@ -116,11 +130,15 @@ def plain_arb(
 
 text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 ranking = st.lists(text, min_size=1, max_size=8)
-two_or_three = st.sampled_from([(("f", "m"), (0.5, 0.5)), (("f", "m"), (0.3, 0.7)), (("f", "m", "n"), (0.5, 0.3, 0.2))])
+two_or_three = st.sampled_from(
+    [(("f", "m"), (0.5, 0.5)), (("f", "m"), (0.3, 0.7)), (("f", "m", "n"), (0.5, 0.3, 0.2))]
+)
 cutoffs = st.lists(st.integers(1, 12), min_size=1, max_size=3)
 
 
-def counted(texts: list[str], groups: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def counted(
+    texts: list[str], groups: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Magnitudes and lengths of one ranking, by the library."""
     chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups], groups=groups)
     counts = count_terms(((str(n), text) for n, text in enumerate(texts)), WORDS)
@@ -128,12 +146,16 @@ def counted(texts: list[str], groups: Sequence[str]) -> tuple[NDArray[np.float64
 
 
 @given(ranking, two_or_three, cutoffs)
-def test_texfair_is_eqs_4_7_to_4_13_for_two_and_three_groups(texts: list[str], setting: Setting, ks: list[int]) -> None:
+def test_texfair_is_eqs_4_7_to_4_13_for_two_and_three_groups(
+    texts: list[str], setting: Setting, ks: list[int]
+) -> None:
     groups, target = setting
     magnitudes, lengths = counted(texts, groups)
     for proportional in (True, False):
         ours = texfair(magnitudes, lengths, ks, target, proportional=proportional)
-        assert ours == pytest.approx([plain_texfair(texts, groups, target, k, proportional=proportional) for k in ks])
+        assert ours == pytest.approx(
+            [plain_texfair(texts, groups, target, k, proportional=proportional) for k in ks]
+        )
 
 
 @given(ranking, ranking, two_or_three, cutoffs, st.integers(0, 3))
@@ -154,7 +176,9 @@ def test_nfairr_is_eqs_4_1_to_4_3(
 @given(ranking, cutoffs)
 def test_arb_is_the_mean_of_the_running_means(texts: list[str], ks: list[int]) -> None:
     magnitudes, _ = counted(texts, ("f", "m"))
-    assert arb(magnitudes, ks) == pytest.approx([plain_arb(texts, ("f", "m"), k) for k in ks], abs=1e-12)
+    assert arb(magnitudes, ks) == pytest.approx(
+        [plain_arb(texts, ("f", "m"), k) for k in ks], abs=1e-12
+    )
 
 
 @given(ranking, two_or_three, cutoffs)
@@ -162,7 +186,9 @@ def test_term_exposure_summed_over_a_group_is_the_groups_exposure(
     texts: list[str], setting: Setting, ks: list[int]
 ) -> None:
     groups, _ = setting
-    counts = count_terms(((str(n), text) for n, text in enumerate(texts)), [t for t, g in PAIRS if g in groups])
+    counts = count_terms(
+        ((str(n), text) for n, text in enumerate(texts)), [t for t, g in PAIRS if g in groups]
+    )
     chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups], groups=groups)
     of_terms = term_exposure(counts.counts.toarray(), counts.lengths, ks)
     of_groups = term_exposure(counts.magnitudes(chosen), counts.lengths, ks)
@@ -182,7 +208,7 @@ def test_alignments_are_the_shares_of_each_document(texts: list[str], setting: S
     assert none.tolist() == normalize(magnitudes, norm="l1").tolist()
 
 
-# --- identities -----------------------------------------------------------------------------------------------------
+# --- identities -----------------------------------------------------------------------------------
 
 
 @given(ranking, two_or_three, cutoffs)
@@ -192,7 +218,9 @@ def test_doubling_the_text_of_every_document_changes_no_exposure_measure(
     groups, target = setting
     once, twice = counted(texts, groups), counted([f"{t} {t}" for t in texts], groups)
     assert texfair(*once, ks, target) == pytest.approx(texfair(*twice, ks, target))
-    assert awrf(share_alignment(once[0]), ks, target) == pytest.approx(awrf(share_alignment(twice[0]), ks, target))
+    assert awrf(share_alignment(once[0]), ks, target) == pytest.approx(
+        awrf(share_alignment(twice[0]), ks, target)
+    )
 
 
 @given(ranking, two_or_three, cutoffs)
@@ -219,7 +247,9 @@ def test_ted_stays_within_its_bounds_and_the_maximum_is_reached(
 
 
 @given(ranking, cutoffs)
-def test_awrf_over_term_shares_of_the_length_is_ted_without_proportionality(texts: list[str], ks: list[int]) -> None:
+def test_awrf_over_term_shares_of_the_length_is_ted_without_proportionality(
+    texts: list[str], ks: list[int]
+) -> None:
     """Eqs. 4.5 and 4.6 with the alignment tf / |d| and the L1 distance are Eqs. 4.9 and 4.10."""
     magnitudes, lengths = counted(texts, ("f", "m"))
     ours = awrf(magnitudes / lengths[:, None], ks, undefined=0.0)
@@ -227,15 +257,21 @@ def test_awrf_over_term_shares_of_the_length_is_ted_without_proportionality(text
 
 
 @given(ranking, cutoffs)
-def test_the_base_of_the_logarithm_cancels_in_nfairr_but_not_in_fairr(texts: list[str], ks: list[int]) -> None:
+def test_the_base_of_the_logarithm_cancels_in_nfairr_but_not_in_fairr(
+    texts: list[str], ks: list[int]
+) -> None:
     omega = neutrality(counted([*texts, "the rain"], ("f", "m"))[0])
-    two, e = (nfairr(fairr(omega, ks, base=b), ideal_fairr(omega, ks, base=b)) for b in (2.0, math.e))
+    two, e = (
+        nfairr(fairr(omega, ks, base=b), ideal_fairr(omega, ks, base=b)) for b in (2.0, math.e)
+    )
     assert two == pytest.approx(e)
     assert fairr([1.0], [1], base=math.e) == pytest.approx(1 / math.log(2))
 
 
 @given(ranking, st.permutations(["f", "m"]), cutoffs)
-def test_the_order_of_the_groups_only_turns_the_sign_of_arb(texts: list[str], order: list[str], ks: list[int]) -> None:
+def test_the_order_of_the_groups_only_turns_the_sign_of_arb(
+    texts: list[str], order: list[str], ks: list[int]
+) -> None:
     magnitudes, lengths = counted(texts, ("f", "m"))
     turned, _ = counted(texts, tuple(order))
     assert ted(magnitudes, lengths, ks) == pytest.approx(ted(turned, lengths, ks))
@@ -252,12 +288,14 @@ def test_figure_4_1_both_rankings_have_nfairr_zero_and_texfair_tells_them_apart(
     assert fair[1] == pytest.approx(0)
 
 
-# --- shapes and padding ---------------------------------------------------------------------------------------------
+# --- shapes and padding ---------------------------------------------------------------------------
 
 
 @settings(max_examples=30)
 @given(st.lists(ranking, min_size=1, max_size=5), cutoffs)
-def test_padded_lists_of_different_lengths_score_as_each_alone(lists: list[list[str]], ks: list[int]) -> None:
+def test_padded_lists_of_different_lengths_score_as_each_alone(
+    lists: list[list[str]], ks: list[int]
+) -> None:
     depth = max(map(len, lists))
     magnitudes, lengths = np.full((len(lists), depth, 2), 7.0), np.full((len(lists), depth), 9)
     present = np.zeros((len(lists), depth), dtype=bool)
@@ -269,8 +307,12 @@ def test_padded_lists_of_different_lengths_score_as_each_alone(lists: list[list[
     for n, texts in enumerate(lists):
         alone = counted(texts, ("f", "m"))
         assert fair[n] == pytest.approx(texfair(*alone, ks))
-        assert fairr(omega, ks, present=present)[n] == pytest.approx(fairr(neutrality(alone[0]), ks))
-        assert ideal_fairr(omega, ks, present=present)[n] == pytest.approx(ideal_fairr(neutrality(alone[0]), ks))
+        assert fairr(omega, ks, present=present)[n] == pytest.approx(
+            fairr(neutrality(alone[0]), ks)
+        )
+        assert ideal_fairr(omega, ks, present=present)[n] == pytest.approx(
+            ideal_fairr(neutrality(alone[0]), ks)
+        )
         assert arb(magnitudes, ks, present=present)[n] == pytest.approx(arb(alone[0], ks))
 
 
@@ -293,19 +335,28 @@ def test_a_zero_ideal_is_undefined_unless_a_value_is_chosen() -> None:
 
 def test_awrf_takes_any_distance_and_attention() -> None:
     alignment = [[1, 0, 0], [0, 1, 0]]
-    assert awrf(alignment, [2], distance="jsd", attention="uniform")[0] == pytest.approx(1 - 0.809126, abs=1e-6)
-    own = awrf(alignment, [2], distance=lambda p, q: ((p - q) ** 2).sum(axis=-1), attention="uniform")
+    assert awrf(alignment, [2], distance="jsd", attention="uniform")[0] == pytest.approx(
+        1 - 0.809126, abs=1e-6
+    )
+    own = awrf(
+        alignment, [2], distance=lambda p, q: ((p - q) ** 2).sum(axis=-1), attention="uniform"
+    )
     assert own[0] == pytest.approx(2 * (1 / 6) ** 2 + (1 / 3) ** 2)
     assert attention_weights(3, "geometric", persistence=0.5).tolist() == [1, 0.5, 0.25]
 
 
-# --- counting -------------------------------------------------------------------------------------------------------
+# --- counting -------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.text(alphabet="aAbB \t.,'-é", max_size=30), min_size=1, max_size=6), st.integers(1, 4))
+@given(
+    st.lists(st.text(alphabet="aAbB \t.,'-é", max_size=30), min_size=1, max_size=6),
+    st.integers(1, 4),
+)
 def test_counting_agrees_with_a_counter_over_each_text(texts: list[str], batch: int) -> None:
     terms = ["a", "ab", "b."]
-    counts = count_terms(((str(n), text) for n, text in enumerate(texts)), terms, tokens="space", batch=batch)
+    counts = count_terms(
+        ((str(n), text) for n, text in enumerate(texts)), terms, tokens="space", batch=batch
+    )
     for n, body in enumerate(texts):
         tokens = [token for token in body.lower().split(" ") if token]
         assert counts.counts.toarray()[n].tolist() == [tokens.count(term) for term in terms]
@@ -314,7 +365,9 @@ def test_counting_agrees_with_a_counter_over_each_text(texts: list[str], batch: 
 
 def test_words_are_freed_of_punctuation_and_of_the_possessive() -> None:
     counts = count_terms(
-        [("1", "(He) met the boy's step-mother, HE said; Anna's.")], ["he", "mother", "anna"], tokens="word"
+        [("1", "(He) met the boy's step-mother, HE said; Anna's.")],
+        ["he", "mother", "anna"],
+        tokens="word",
     )
     assert dict(zip(counts.terms, counts.counts.toarray()[0].tolist(), strict=True)) == {
         "he": 2,
@@ -343,8 +396,14 @@ def test_one_count_serves_several_term_lists() -> None:
             lambda: TermGroups.from_pairs([("he", "m"), ("she", "f")], groups=["m", "f", "n"]),
             "no representative term for n",
         ),
-        (lambda: TermGroups.from_pairs([("he", "m"), ("it", "n")], groups=["m", "f"]), "not asked for: n"),
-        (lambda: count_terms([("1", "a")], ["a"]).magnitudes(TermGroups.from_pairs(PAIRS)), "were not counted"),
+        (
+            lambda: TermGroups.from_pairs([("he", "m"), ("it", "n")], groups=["m", "f"]),
+            "not asked for: n",
+        ),
+        (
+            lambda: count_terms([("1", "a")], ["a"]).magnitudes(TermGroups.from_pairs(PAIRS)),
+            "were not counted",
+        ),
         (lambda: neutrality([[-1, 2]]), "below zero"),
         (lambda: neutrality([[1, 2]], threshold=-1), "threshold"),
         (lambda: neutrality([[1, 2]], decimals=-1), "places"),
@@ -377,7 +436,7 @@ def test_a_term_of_two_groups_counts_for_both_and_is_named() -> None:
     assert count_terms([("1", "robin")], groups.terms).magnitudes(groups).tolist() == [[1, 1]]
 
 
-# --- tidy tables ----------------------------------------------------------------------------------------------------
+# --- tidy tables ----------------------------------------------------------------------------------
 
 
 def random_collection(
@@ -389,7 +448,9 @@ def random_collection(
         {"run": f"run{r}", "topic": f"t{t}", "document": f"d{d}", "rank": rank}
         for r in range(runs)
         for t in range(topics)
-        for rank, d in enumerate(rng.choice(documents, size=rng.integers(1, depth + 1), replace=False), start=1)
+        for rank, d in enumerate(
+            rng.choice(documents, size=rng.integers(1, depth + 1), replace=False), start=1
+        )
     ]
     return [(f"d{n}", text) for n, text in enumerate(texts)], pd.DataFrame(rows)
 
@@ -399,14 +460,21 @@ GENDER = TermGroups.from_pairs(PAIRS[:4])
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("kind", ["table", "own", "collection"])
-def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed: int, kind: Any) -> None:
+def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(
+    seed: int, kind: Any
+) -> None:
     documents, runs = random_collection(seed)
     texts = dict(documents)
     pool = runs[runs["run"] == "run0"][["topic", "document"]]
     counts = count_terms(documents, GENDER.terms)
     shuffled = runs.sample(frac=1, random_state=seed)
     table = score_ranking_bias(
-        shuffled, counts, GENDER, cutoffs=[1, 5, 20], background=pool if kind == "table" else kind, attribute="gender"
+        shuffled,
+        counts,
+        GENDER,
+        cutoffs=[1, 5, 20],
+        background=pool if kind == "table" else kind,
+        attribute="gender",
     )
     value: Any = table.set_index(["run", "topic", "measure"])["value"]
     for (run, topic), rows in runs.groupby(["run", "topic"]):
@@ -423,11 +491,17 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(seed: in
             assert value[run, topic, f"TExFAIR@{k}"] == pytest.approx(
                 plain_texfair(listed, ("f", "m"), (0.5, 0.5), k), abs=1e-9
             )
-            assert value[run, topic, f"TED@{k}"] == pytest.approx(1 - value[run, topic, f"TExFAIR@{k}"])
-            assert value[run, topic, f"ARB@{k}"] == pytest.approx(plain_arb(listed, ("f", "m"), k), abs=1e-9)
+            assert value[run, topic, f"TED@{k}"] == pytest.approx(
+                1 - value[run, topic, f"TExFAIR@{k}"]
+            )
+            assert value[run, topic, f"ARB@{k}"] == pytest.approx(
+                plain_arb(listed, ("f", "m"), k), abs=1e-9
+            )
     topics = table[table["topic"] != ""]
     means = topics.groupby(["run", "measure"])["value"].mean()
-    assert value.xs("", level="topic").sort_index().to_numpy() == pytest.approx(means.sort_index().to_numpy())
+    assert value.xs("", level="topic").sort_index().to_numpy() == pytest.approx(
+        means.sort_index().to_numpy()
+    )
     assert list(table.columns) == ["run", "topic", "attribute", "measure", "value", "seen"]
 
 
@@ -441,13 +515,22 @@ def test_six_decimals_give_the_public_program_s_nfairr_through_its_file(seed: in
         for name, text in documents
     }
     table = score_ranking_bias(
-        runs, count_terms(documents, GENDER.terms), GENDER, cutoffs=[5, 20], background=pool, decimals=6
+        runs,
+        count_terms(documents, GENDER.terms),
+        GENDER,
+        cutoffs=[5, 20],
+        background=pool,
+        decimals=6,
     )
     value: Any = table.set_index(["run", "topic", "measure"])["value"]
     for (run, topic), rows in runs.groupby(["run", "topic"]):
-        ideal = sorted((kept[name] for name in pool.loc[pool["topic"] == topic, "document"]), reverse=True)
+        ideal = sorted(
+            (kept[name] for name in pool.loc[pool["topic"] == topic, "document"]), reverse=True
+        )
         for k in (5, 20):
-            expected = plain_fairr([kept[name] for name in rows["document"]], k) / plain_fairr(ideal, k)
+            expected = plain_fairr([kept[name] for name in rows["document"]], k) / plain_fairr(
+                ideal, k
+            )
             assert value[run, topic, f"NFaiRR@{k}"] == pytest.approx(expected, abs=1e-12)
 
 
@@ -468,7 +551,9 @@ def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
         score_ranking_bias(twice, counts, GENDER)
     once = twice.iloc[:1]
     with pytest.raises(ValueError, match="lacks 1 topics of the runs, such as 1"):
-        score_ranking_bias(once, counts, GENDER, background=pd.DataFrame({"topic": ["2"], "document": ["d1"]}))
+        score_ranking_bias(
+            once, counts, GENDER, background=pd.DataFrame({"topic": ["2"], "document": ["d1"]})
+        )
     with pytest.raises(ValueError, match="hold no document"):
         score_ranking_bias(once.iloc[:0], counts, GENDER)
     with pytest.raises(ValueError, match="'all'"):
@@ -479,7 +564,8 @@ def test_the_cut_off_is_ten_where_none_is_given() -> None:
     documents, runs = random_collection(4, depth=20)
     counts = count_terms(documents, GENDER.terms)
     pd.testing.assert_frame_equal(
-        score_ranking_bias(runs, counts, GENDER), score_ranking_bias(runs, counts, GENDER, cutoffs=[10])
+        score_ranking_bias(runs, counts, GENDER),
+        score_ranking_bias(runs, counts, GENDER, cutoffs=[10]),
     )
 
 
@@ -487,7 +573,9 @@ def test_a_target_may_be_given_by_the_names_of_the_groups() -> None:
     documents, runs = random_collection(5)
     counts = count_terms(documents, GENDER.terms)
     named = score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "f": 0.3})
-    pd.testing.assert_frame_equal(named, score_ranking_bias(runs, counts, GENDER, target=[0.3, 0.7]))
+    pd.testing.assert_frame_equal(
+        named, score_ranking_bias(runs, counts, GENDER, target=[0.3, 0.7])
+    )
     with pytest.raises(ValueError, match="the target names m, n; the groups are f, m"):
         score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "n": 0.3})
     for background in ("collection", "own"):
@@ -502,14 +590,19 @@ def test_an_undefined_topic_is_not_averaged_away() -> None:
     mean = table[(table["measure"] == "NFaiRR@1") & (table["topic"] == "")]["value"].item()
     assert math.isnan(mean)
     chosen = score_ranking_bias(runs, counts, GENDER, background="own", cutoffs=[1], undefined=0.0)
-    assert chosen[(chosen["measure"] == "NFaiRR@1") & (chosen["topic"] == "")]["value"].item() == pytest.approx(0.5)
+    assert chosen[(chosen["measure"] == "NFaiRR@1") & (chosen["topic"] == "")][
+        "value"
+    ].item() == pytest.approx(0.5)
 
 
 def test_scores_do_not_depend_on_the_order_of_rows_or_of_the_collection() -> None:
     documents, runs = random_collection(11)
     first = score_ranking_bias(runs, count_terms(documents, GENDER.terms), GENDER, cutoffs=[5, 10])
     again = score_ranking_bias(
-        runs.iloc[::-1], count_terms(documents[::-1], GENDER.terms, batch=7), GENDER, cutoffs=[5, 10]
+        runs.iloc[::-1],
+        count_terms(documents[::-1], GENDER.terms, batch=7),
+        GENDER,
+        cutoffs=[5, 10],
     )
     pd.testing.assert_frame_equal(first, again)
 
@@ -518,5 +611,7 @@ def test_no_warning_rises_on_a_whole_collection() -> None:
     documents, runs = random_collection(3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        table = score_ranking_bias(runs, count_terms(documents, GENDER.terms), GENDER, cutoffs=[1, 2, 3])
+        table = score_ranking_bias(
+            runs, count_terms(documents, GENDER.terms), GENDER, cutoffs=[1, 2, 3]
+        )
     assert table["value"].notna().all()

@@ -50,7 +50,7 @@ def find(page: Page, words: str) -> None:
     page.follow("Enter")
 
 
-# --- four ways, each in at most three actions: a link or a box that is gone to, and Enter ---------------------------
+# --- four ways, each in at most three actions: a link or a box that is gone to, and Enter ---------
 
 
 def test_a_reader_finds_table_3_of_gfrc2(first_page: Page) -> None:
@@ -73,7 +73,9 @@ def test_a_reader_finds_a_contradicted_claim_with_its_reason(first_page: Page) -
     first_page.follow("Enter")
     assert in_sight(first_page, ":target .verdict.contradicted")
     assert in_sight(first_page, ":target .numbers")
-    assert "; contradicted " in first_page.run("document.querySelector(':target .numbers').textContent")
+    assert "; contradicted " in first_page.run(
+        "document.querySelector(':target .numbers').textContent"
+    )
 
 
 def test_a_reader_finds_the_code_of_a_figure(first_page: Page) -> None:
@@ -87,7 +89,7 @@ def test_a_reader_finds_the_code_of_a_figure(first_page: Page) -> None:
     assert "report.figure(" in first_page.run("document.querySelector(':target').innerText")
 
 
-# --- every page ---------------------------------------------------------------------------------------------------
+# --- every page -----------------------------------------------------------------------------------
 
 NAMES = sorted(path.stem for path in SITE.glob("*.html"))
 CUT = """[...document.querySelectorAll('.scroll, figure > a')]
@@ -96,16 +98,18 @@ CUT = """[...document.querySelectorAll('.scroll, figure > a')]
   .map(e => e.ariaLabel)"""
 BLANK = """[...document.querySelectorAll('td, th')].map(e => e.getBoundingClientRect()).filter(b => b.width > 0)
   .filter(b => b.height > innerHeight / 2 && b.width < innerWidth / 3).length"""
-SIZED = """[...document.querySelectorAll('img')].filter(e => !(e.alt && e.width && e.height)).length"""
+SIZED = (
+    """[...document.querySelectorAll('img')].filter(e => !(e.alt && e.width && e.height)).length"""
+)
 SMALL = """[...document.querySelectorAll('figure img')]
   .filter(e => innerWidth < 640 && e.checkVisibility() && e.clientWidth < e.width).map(e => e.src)"""
-BESIDE = (
-    """[...document.querySelectorAll('.beside')].map(e => getComputedStyle(e).display + getComputedStyle(e).position)"""
-)
+BESIDE = """[...document.querySelectorAll('.beside')].map(e => getComputedStyle(e).display + getComputedStyle(e).position)"""
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_table_is_cut_without_a_sign_and_no_cell_is_blank_space(name: str, browser: Browser) -> None:
+def test_no_table_is_cut_without_a_sign_and_no_cell_is_blank_space(
+    name: str, browser: Browser
+) -> None:
     page = browser.open((SITE / f"{name}.html").as_uri(), 1400)
     for width in (1400, 900, 390):
         page.resize(width)
@@ -113,7 +117,10 @@ def test_no_table_is_cut_without_a_sign_and_no_cell_is_blank_space(name: str, br
         assert page.run(BLANK) == 0, width
         assert page.run(SMALL) == [], width
         assert page.run("document.documentElement.scrollWidth") <= width
-        assert all(shown == ("blocksticky" if width >= 1100 else "nonestatic") for shown in page.run(BESIDE)), width
+        assert all(
+            shown == ("blocksticky" if width >= 1100 else "nonestatic")
+            for shown in page.run(BESIDE)
+        ), width
     assert page.run(SIZED) == 0
     page.close()
 

@@ -45,7 +45,9 @@ def test_paired_t_agrees_with_scipy() -> None:
         assert (row.statistic, row.p) == pytest.approx((theirs.statistic, theirs.pvalue))
         assert (row.low, row.high) == pytest.approx((interval.low, interval.high))
         assert row.p_corrected == pytest.approx(min(1, 3 * row.p))
-        assert row.effect == pytest.approx((wide[row.a] - wide[row.b]).mean() / (wide[row.a] - wide[row.b]).std())
+        assert row.effect == pytest.approx(
+            (wide[row.a] - wide[row.b]).mean() / (wide[row.a] - wide[row.b]).std()
+        )
 
 
 def test_the_randomisation_test_agrees_with_every_exchange() -> None:
@@ -58,13 +60,17 @@ def test_the_randomisation_test_agrees_with_every_exchange() -> None:
     exact = compare_pairs(scores, baseline="m0", test="permutation", rng=np.random.default_rng(0))
     assert exact["p"].tolist() == pytest.approx([expected])
     assert exact["difference"].tolist() == pytest.approx([gaps.mean()])
-    drawn = compare_pairs(scores, baseline="m0", test="permutation", resamples=200, rng=np.random.default_rng(0))
+    drawn = compare_pairs(
+        scores, baseline="m0", test="permutation", resamples=200, rng=np.random.default_rng(0)
+    )
     assert drawn["p"][0] == pytest.approx(expected, abs=0.15)
 
 
 def test_pairs_refuse_what_cannot_be_paired() -> None:
     scores = random_scores(9, [1] * 4, 3)
-    with pytest.raises(ValueError, match="1 scores are missing or not finite: run m0 lacks topic t0"):
+    with pytest.raises(
+        ValueError, match="1 scores are missing or not finite: run m0 lacks topic t0"
+    ):
         compare_pairs(scores.iloc[1:])
     with pytest.raises(ValueError, match="scored twice"):
         compare_pairs(pd.concat([scores, scores.iloc[:1]]))
@@ -93,7 +99,13 @@ def test_many_bootstrap_intervals_are_scipys_of_each_mean() -> None:
     found = bootstrap_intervals(columns, 5, level=0.9, resamples=2500)
     for column, ends in zip(columns[:5], found, strict=False):
         theirs = stats.bootstrap(
-            (column,), np.mean, confidence_level=0.9, n_resamples=2500, method="percentile", batch=1000, rng=5
+            (column,),
+            np.mean,
+            confidence_level=0.9,
+            n_resamples=2500,
+            method="percentile",
+            batch=1000,
+            rng=5,
         ).confidence_interval
         assert tuple(ends) == (theirs.low, theirs.high)
     assert found[5].tolist() == [0.1, 0.1]

@@ -35,17 +35,26 @@ def plain_shares(model: str, relevant: list[plain.Nugget], turns: int) -> list[f
     elif model == "geometric":
         return [(1 - 1 / PATIENCE) ** (nugget.end - 1) / PATIENCE for nugget in relevant]
     elif model == "anywhere":  # one user for each word
-        last = [max((k for k, n in enumerate(read) if n.end <= word), default=-1) for word in range(1, PATIENCE + 1)]
+        last = [
+            max((k for k, n in enumerate(read) if n.end <= word), default=-1)
+            for word in range(1, PATIENCE + 1)
+        ]
         shares = [last.count(k) / PATIENCE for k in range(len(read))]
     else:  # one user for each turn
-        last = [max((k for k, n in enumerate(read) if n.turn <= turn), default=-1) for turn in range(1, turns + 1)]
+        last = [
+            max((k for k, n in enumerate(read) if n.turn <= turn), default=-1)
+            for turn in range(1, turns + 1)
+        ]
         shares = [last.count(k) / turns for k in range(len(read))]
     return shares + [0.0] * (len(relevant) - len(read))
 
 
 def plain_utility(name: str, relevant: list[plain.Nugget]) -> list[float]:
     if name == "gains":
-        return [sum((2**n.level - 1) / 4 for n in relevant[: k + 1]) / PATIENCE for k in range(len(relevant))]
+        return [
+            sum((2**n.level - 1) / 4 for n in relevant[: k + 1]) / PATIENCE
+            for k in range(len(relevant))
+        ]
     if name == "words":
         return [1 / nugget.end for nugget in relevant]
     words = [[n.end - n.start + 1 for n in relevant[: k + 1]] for k in range(len(relevant))]
@@ -72,7 +81,10 @@ def test_every_stop_model_and_utility_agrees_with_a_plain_loop(
         shares = plain_shares(model, relevant, max(nugget.turn for nugget in conversation))
         had = [plain_utility(utility, relevant)]
         for name, attribute in sets.items():
-            means = [plain.mean([n.membership[name] for n in relevant[: k + 1]]) for k in range(len(relevant))]
+            means = [
+                plain.mean([n.membership[name] for n in relevant[: k + 1]])
+                for k in range(len(relevant))
+            ]
             had.append([plain.similarity(mean, attribute) for mean in means])
         nothing = [value, 0.0, value]
         parts = [
@@ -81,8 +93,15 @@ def test_every_stop_model_and_utility_agrees_with_a_plain_loop(
         ]
         expected.append([*parts, sum(parts) / 3])
         probabilities += shares
-    assert ours["measure"].tolist()[:4] == ["EGNP" if utility == "gnp" else "EU", "EGF", "EGF", "GFRC2"]
-    np.testing.assert_allclose(ours["value"].to_numpy().reshape(-1, 4), expected, rtol=1e-11, atol=1e-14)
+    assert ours["measure"].tolist()[:4] == [
+        "EGNP" if utility == "gnp" else "EU",
+        "EGF",
+        "EGF",
+        "GFRC2",
+    ]
+    np.testing.assert_allclose(
+        ours["value"].to_numpy().reshape(-1, 4), expected, rtol=1e-11, atol=1e-14
+    )
     np.testing.assert_allclose(clusters["probability"], probabilities, rtol=1e-11, atol=1e-15)
     assert (clusters.groupby("run")["probability"].sum() <= 1 + 1e-12).all()
     assert ours["value"].between(0, 1 + 1e-12).all()
@@ -97,7 +116,9 @@ def test_the_factors_multiply_to_the_scores(given_table: Any, model: Any) -> Non
     for (run, part), row in found.iterrows():
         score = scores[run, "EGNP", ""] if part == "utility" else scores[run, "EGF", part]
         assert row["expected"] == pytest.approx(score, abs=1e-14)
-        assert row["served"] * row["mean"] == pytest.approx(score, abs=1e-14) or (row["served"] == 0 and score == 0)
+        assert row["served"] * row["mean"] == pytest.approx(score, abs=1e-14) or (
+            row["served"] == 0 and score == 0
+        )
 
 
 @given(given_table=tables)
@@ -117,7 +138,10 @@ def test_stop_models_of_ones_own(given_table: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stop_model": "halves"}, "one of words, anywhere, nuggets, gain, geometric, turns or a function"),
+        (
+            {"stop_model": "halves"},
+            "one of words, anywhere, nuggets, gain, geometric, turns or a function",
+        ),
         ({"utility": 3}, "one of gnp, gains, words or a function"),
         ({"stop_model": lambda at: np.ones(len(at.rows))}, "sum to 3 in a conversation"),
         ({"stop_model": lambda at: -at.end}, "3 non-negative shares"),
@@ -129,7 +153,15 @@ def test_stop_models_of_ones_own(given_table: Any) -> None:
 )
 def test_wrong_models_are_refused(options: dict[str, Any], message: str) -> None:
     sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
-    rows = {"run": "r", "topic": "t", "turn": 1, "start": [1, 2, 3], "end": [1, 2, 3], "level": 2, "A": "1 0"}
+    rows = {
+        "run": "r",
+        "topic": "t",
+        "turn": 1,
+        "start": [1, 2, 3],
+        "end": [1, 2, 3],
+        "level": 2,
+        "A": "1 0",
+    }
     with pytest.raises(ValueError, match=message):
         gfrc2(nugget_table(pd.DataFrame(rows), sets), sets, **options)
 
@@ -143,7 +175,7 @@ def test_gains_are_asked_for_only_where_they_are_needed() -> None:
         gfrc2(nuggets, sets, stop_model="gain")
 
 
-# --- one family ---------------------------------------------------------------------------------------------------
+# --- one family -----------------------------------------------------------------------------------
 
 
 @st.composite
@@ -176,13 +208,22 @@ def ranked_lists(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame, dict[str,
     return runs, qrels, memberships
 
 
-def as_conversations(runs: pd.DataFrame, qrels: pd.DataFrame, memberships: dict[str, pd.DataFrame]) -> NuggetTable:
+def as_conversations(
+    runs: pd.DataFrame, qrels: pd.DataFrame, memberships: dict[str, pd.DataFrame]
+) -> NuggetTable:
     """Each ranked list as a conversation of one turn: a word for each document, a nugget where it is relevant."""
     words = runs.merge(qrels, on=["topic", "document"])
     frame = words[["run", "topic", "level"]].assign(turn=1, start=words["rank"], end=words["rank"])
     for name, table in memberships.items():
-        shares = words[["topic", "document"]].merge(table, on=["topic", "document"], how="left").fillna(0.0)
-        frame[name] = [tuple(row) if any(row) else "" for row in shares.drop(columns=["topic", "document"]).to_numpy()]
+        shares = (
+            words[["topic", "document"]]
+            .merge(table, on=["topic", "document"], how="left")
+            .fillna(0.0)
+        )
+        frame[name] = [
+            tuple(row) if any(row) else ""
+            for row in shares.drop(columns=["topic", "document"]).to_numpy()
+        ]
     return nugget_table(frame, plain.random_sets())
 
 
@@ -210,11 +251,18 @@ def test_gfrc2_that_stops_by_gain_is_gfr(lists: Any) -> None:
     utilities: dict[str, Any] = {"ERR": "words", "iRBU": lambda at: 0.99**at.end}
     for name, utility in utilities.items():
         ours = gfrc2(nuggets, sets, patience=20, stop_model="gain", utility=utility)
-        ours = ours.pivot_table(index=["run", "topic"], columns=["attribute", "measure"], values="value")
+        ours = ours.pivot_table(
+            index=["run", "topic"], columns=["attribute", "measure"], values="value"
+        )
         pairs = {("", "EU"): ("", name), ("", "GFRC2"): ("", f"GFR-{name}+JSD+RNOD")}
-        pairs |= {("RATINGS", "EGF"): ("RATINGS", "GF-RNOD"), ("ORIGIN", "EGF"): ("ORIGIN", "GF-JSD")}
+        pairs |= {
+            ("RATINGS", "EGF"): ("RATINGS", "GF-RNOD"),
+            ("ORIGIN", "EGF"): ("ORIGIN", "GF-JSD"),
+        }
         for own, other in pairs.items():
-            np.testing.assert_allclose(ours[own], theirs[other].loc[ours.index], rtol=1e-11, atol=1e-14)
+            np.testing.assert_allclose(
+                ours[own], theirs[other].loc[ours.index], rtol=1e-11, atol=1e-14
+            )
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30))
@@ -225,7 +273,9 @@ def test_egnp_of_one_word_nuggets_is_average_precision(relevant: list[bool]) -> 
         return
     sets = plain.random_sets()
     rows = {"run": "r", "topic": "t", "turn": 1, "start": words, "end": words, "level": 1}
-    nuggets = nugget_table(pd.DataFrame(rows).assign(RATINGS="1 0 0 0", ORIGIN="1 0 0 0 0 0 0 0"), sets)
+    nuggets = nugget_table(
+        pd.DataFrame(rows).assign(RATINGS="1 0 0 0", ORIGIN="1 0 0 0 0 0 0 0"), sets
+    )
     precisions = [sum(relevant[:k]) / k for k in words]
     for model, divisor in (("nuggets", len(words)), ("words", 100)):
         found = gfrc2(nuggets, sets, patience=100, stop_model=model)["value"].iloc[0]  # type: ignore[arg-type]
@@ -238,7 +288,9 @@ def test_r_is_the_gain_that_those_expect_who_leave_anywhere(given_table: Any) ->
     nuggets, sets = given_table
     gains = {1: 0.5, 2: 1.0}
     r = gfrc(nuggets, sets, patience=PATIENCE, gains=gains).query("measure == 'R'")["value"]
-    ours = gfrc2(nuggets, sets, patience=PATIENCE, stop_model="anywhere", utility="gains", gains=gains)
+    ours = gfrc2(
+        nuggets, sets, patience=PATIENCE, stop_model="anywhere", utility="gains", gains=gains
+    )
     expected = ours.query("measure == 'EU'")["value"] * 2 * PATIENCE / (PATIENCE + 1)
     np.testing.assert_allclose(expected, r, rtol=1e-11, atol=1e-14)
 
@@ -250,7 +302,9 @@ def test_cumulative_gf_is_the_fairness_of_those_who_leave_at_turns(given_table: 
     frame = plain.frame(nuggets)
     frame["turn"] = frame.groupby("run")["turn"].transform(lambda turn: pd.factorize(turn)[0] + 1)
     every = nugget_table(frame.assign(level=2), sets)
-    gf = gfrc(every, sets, patience=10**6, distribution="cumulative").query("measure == 'GF' and attribute != ''")
+    gf = gfrc(every, sets, patience=10**6, distribution="cumulative").query(
+        "measure == 'GF' and attribute != ''"
+    )
     egf = gfrc2(every, sets, patience=10**6, stop_model="turns").query("measure == 'EGF'")
     np.testing.assert_allclose(gf["value"], egf["value"], rtol=1e-12, atol=1e-14)
 

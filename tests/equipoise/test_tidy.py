@@ -32,8 +32,14 @@ RANKED: list[Any] = [
     ["q2", "d2", 1],
     ["q2", "d4", 2],
 ]  # ties: later id first
-ROWS = [(topic, document, score) for topic, ranked in RUN.items() for document, score in ranked.items()]
-JUDGED = [(topic, document, level) for topic, judged in QRELS.items() for document, level in judged.items()]
+ROWS = [
+    (topic, document, score) for topic, ranked in RUN.items() for document, score in ranked.items()
+]
+JUDGED = [
+    (topic, document, level)
+    for topic, judged in QRELS.items()
+    for document, level in judged.items()
+]
 
 
 class Ranx:
@@ -43,7 +49,11 @@ class Ranx:
         self.held, self.name = held, name
 
     def to_dataframe(self) -> pd.DataFrame:
-        rows = [(topic, document, value) for topic, inner in self.held.items() for document, value in inner.items()]
+        rows = [
+            (topic, document, value)
+            for topic, inner in self.held.items()
+            for document, value in inner.items()
+        ]
         return pd.DataFrame(rows, columns=["q_id", "doc_id", "score"])
 
 
@@ -56,7 +66,9 @@ def named(*columns: str) -> pd.DataFrame:
     [
         RUN,
         named("query_id", "doc_id", "score"),
-        named("qid", "docno", "score").assign(docid=[7, 8, 9, 1, 2], query="some words"),  # PyTerrier has these too
+        named("qid", "docno", "score").assign(
+            docid=[7, 8, 9, 1, 2], query="some words"
+        ),  # PyTerrier has these too
         named("topic", "document", "score"),
         [ir_measures.ScoredDoc(*row) for row in ROWS],
         (ir_measures.ScoredDoc(*row) for row in ROWS),
@@ -72,10 +84,15 @@ def test_every_form_of_a_run_is_the_same_table(held: Any) -> None:
 
 def test_runs_have_names_and_ranks_stand() -> None:
     assert set(tidy_runs(Ranx(RUN, "bm25"))["run"]) == {"bm25"}
-    assert tidy_runs({"a": RUN, "b": named("qid", "docno", "score")})["run"].tolist() == ["a"] * 5 + ["b"] * 5
+    assert (
+        tidy_runs({"a": RUN, "b": named("qid", "docno", "score")})["run"].tolist()
+        == ["a"] * 5 + ["b"] * 5
+    )
     ranked = pd.DataFrame({"tag": "x", "qid": 7, "docno": ["a", "b"], "rank": [1, 0]})
     assert tidy_runs(ranked).to_numpy().tolist() == [["x", "7", "b", 0], ["x", "7", "a", 1]]
-    tidy = pd.DataFrame({"run": "r", "topic": "t", "document": ["b", "a"], "rank": [2, 1], "score": [0.0, 1.0]})
+    tidy = pd.DataFrame(
+        {"run": "r", "topic": "t", "document": ["b", "a"], "rank": [2, 1], "score": [0.0, 1.0]}
+    )
     assert tidy_runs(tidy) is tidy  # a reader's, in the order of its file
 
 
@@ -107,7 +124,11 @@ def test_every_form_of_judgements_is_the_same_table(held: Any) -> None:
 def test_every_form_of_memberships_is_the_same_table(held: Any) -> None:
     table, attribute = tidy_memberships(held, "SIZE")
     assert table.to_numpy().tolist() == [["d1", 1, 0], ["d2", 0, 1], ["d3", 1, 0], ["d4", 0, 1]]
-    assert (attribute.groups, attribute.kind, attribute.target.tolist()) == (("large", "small"), "nominal", [0.5, 0.5])
+    assert (attribute.groups, attribute.kind, attribute.target.tolist()) == (
+        ("large", "small"),
+        "nominal",
+        [0.5, 0.5],
+    )
 
 
 def test_a_document_of_several_groups_belongs_to_each_in_part() -> None:
@@ -116,7 +137,11 @@ def test_a_document_of_several_groups_belongs_to_each_in_part() -> None:
     shares = tidy_memberships(rows.assign(share=[3, 1, 2]), "G")[0]
     assert shares.to_numpy().tolist() == [["d1", 0.75, 0.25], ["d2", 0, 1]]
     by_topic = tidy_memberships(rows.assign(qid=["q1", "q2", "q1"]), "G")[0]
-    assert by_topic.to_numpy().tolist() == [["q1", "d1", 1, 0], ["q1", "d2", 0, 1], ["q2", "d1", 0, 1]]
+    assert by_topic.to_numpy().tolist() == [
+        ["q1", "d1", 1, 0],
+        ["q1", "d2", 0, 1],
+        ["q2", "d1", 0, 1],
+    ]
 
 
 def test_from_dicts_to_scores_in_five_lines() -> None:
@@ -134,7 +159,12 @@ def test_from_dicts_to_scores_in_five_lines() -> None:
         {"SIZE": door.AttributeSet("SIZE", "nominal", ("large", "small"), np.array([0.5, 0.5]))},
     )
     pd.testing.assert_frame_equal(scores, expected)
-    alone = door.gfr(RUN, QRELS, SIZE, {"SIZE": {"kind": "nominal", "groups": ["large", "small"], "target": "uniform"}})
+    alone = door.gfr(
+        RUN,
+        QRELS,
+        SIZE,
+        {"SIZE": {"kind": "nominal", "groups": ["large", "small"], "target": "uniform"}},
+    )
     pd.testing.assert_frame_equal(alone, expected)
 
 
@@ -144,8 +174,12 @@ JUDGED_ROWS = [ir_measures.Qrel(*row) for row in JUDGED]
 def test_order_is_that_of_trec_eval() -> None:
     """Reciprocal rank by pytrec_eval, which takes the same dicts, and of the tidy table's first relevant rank."""
     rng = np.random.default_rng(3)
-    run = {f"q{q}": {f"d{n}": float(rng.integers(4)) for n in rng.permutation(20)} for q in range(20)}
-    qrels = {topic: {name: int(rng.random() < 0.2) for name in ranked} for topic, ranked in run.items()}
+    run = {
+        f"q{q}": {f"d{n}": float(rng.integers(4)) for n in rng.permutation(20)} for q in range(20)
+    }
+    qrels = {
+        topic: {name: int(rng.random() < 0.2) for name in ranked} for topic, ranked in run.items()
+    }
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate(run)
     table = tidy_runs(run).merge(tidy_qrels(qrels))
     first = table[table["level"] > 0].groupby("topic")["rank"].min()
@@ -156,17 +190,31 @@ def test_order_is_that_of_trec_eval() -> None:
 def test_ranking_bias_and_overlap_take_dicts() -> None:
     texts = {"d1": "He left.", "d2": "She left.", "d3": "Rain.", "d4": "He, again."}
     scores = door.score_ranking_bias(RUN, texts, {"he": "m", "she": "f"}, cutoffs=[1])
-    assert scores.query("topic == 'q1' and measure == 'ARB@1'")["value"].item() == pytest.approx(-np.log(2))
+    assert scores.query("topic == 'q1' and measure == 'ARB@1'")["value"].item() == pytest.approx(
+        -np.log(2)
+    )
     assert door.crbo(RUN, RUN)["value"].tolist() == pytest.approx([1, 1, 1])
 
 
 @pytest.mark.parametrize(
     ("tidy", "held", "said"),
     [
-        (tidy_runs, named("q", "d", "s"), r"found columns q, d, s, wanted also topic \(or query_id, .*\) and document"),
+        (
+            tidy_runs,
+            named("q", "d", "s"),
+            r"found columns q, d, s, wanted also topic \(or query_id, .*\) and document",
+        ),
         (tidy_runs, named("qid", "docno", "s"), "found columns qid, docno, s, wanted also score"),
-        (tidy_runs, named("qid", "docno", "score").assign(score="high"), "'high' as score, wanted a finite number"),
-        (tidy_runs, named("qid", "docno", "score").assign(docno=[None, *"abcd"]), "no document in 1 rows"),
+        (
+            tidy_runs,
+            named("qid", "docno", "score").assign(score="high"),
+            "'high' as score, wanted a finite number",
+        ),
+        (
+            tidy_runs,
+            named("qid", "docno", "score").assign(docno=[None, *"abcd"]),
+            "no document in 1 rows",
+        ),
         (tidy_runs, {"q1": 3}, "wanted a "),
         (tidy_runs, [("q1", "d1", 2.0)], "named tuples"),
         (tidy_qrels, named("qid", "docno", "x"), r"wanted also level \(or relevance, label"),
@@ -177,7 +225,11 @@ def test_ranking_bias_and_overlap_take_dicts() -> None:
             pd.DataFrame({"document": ["a"], "x": [1.0]}),
             "wanted also group, or columns for each group",
         ),
-        (tidy_memberships, pd.DataFrame({"docno": ["a"], "x": [1.0], "y": [1.0]}), "of document a, wanted .* sum of 1"),
+        (
+            tidy_memberships,
+            pd.DataFrame({"docno": ["a"], "x": [1.0], "y": [1.0]}),
+            "of document a, wanted .* sum of 1",
+        ),
         (tidy_memberships, pd.DataFrame({"docno": ["a"] * 2, "group": ["x", "x"]}), "one group"),
     ],
 )
@@ -186,7 +238,7 @@ def test_what_lacks_is_told_in_a_sentence(tidy: Any, held: Any, said: str) -> No
         tidy(held, *(["SIZE"] if tidy is tidy_memberships else []))
 
 
-# --- files --------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def write(folder: Path, **texts: str) -> Path:
@@ -196,10 +248,20 @@ def write(folder: Path, **texts: str) -> Path:
 
 
 def test_runs_are_called_by_their_tags(tmp_path: Path) -> None:
-    write(tmp_path, a="q Q0 d 1 1 bm25\n", b="<SYSDESC>x</SYSDESC>\nq Q0 d 1 1 dense\n", c="q Q0 d 1 1 bm25\n")
+    write(
+        tmp_path,
+        a="q Q0 d 1 1 bm25\n",
+        b="<SYSDESC>x</SYSDESC>\nq Q0 d 1 1 dense\n",
+        c="q Q0 d 1 1 bm25\n",
+    )
     (tmp_path / "d.gz").write_bytes(gzip.compress(b"\nq Q0 d 1 1 splade\n"))
     pd.DataFrame({"topic": ["q"]}).to_parquet(tmp_path / "e.parquet")
-    assert run_names([tmp_path / name for name in ("a", "b", "d.gz", "e.parquet")]) == ["bm25", "dense", "splade", "e"]
+    assert run_names([tmp_path / name for name in ("a", "b", "d.gz", "e.parquet")]) == [
+        "bm25",
+        "dense",
+        "splade",
+        "e",
+    ]
     with pytest.warns(Note, match="several runs have the tag bm25: they are called by their files"):
         assert run_names([tmp_path / name for name in "abc"]) == ["a", "dense", "c"]
     write(tmp_path, bm25="a line\n")
@@ -208,13 +270,20 @@ def test_runs_are_called_by_their_tags(tmp_path: Path) -> None:
 
 
 def test_groups_of_documents_come_from_a_table_or_lines(tmp_path: Path) -> None:
-    write(tmp_path, csv="document,group\nd1,low\nd2,high\n", lines="q1 d1 1 0\nq1 d2 0.5 0.5\n", target="1\n3\n")
+    write(
+        tmp_path,
+        csv="document,group\nd1,low\nd2,high\n",
+        lines="q1 d1 1 0\nq1 d2 0.5 0.5\n",
+        target="1\n3\n",
+    )
     table, attribute = read_groups(tmp_path / "csv", "H", "ordinal", "low:1,high:3")
     assert (attribute.groups, attribute.target.tolist()) == (("low", "high"), [0.25, 0.75])
     assert table.to_numpy().tolist() == [["d1", 1, 0], ["d2", 0, 1]]
     with pytest.raises(InputError, match="ordinal groups in no order"):
         read_groups(tmp_path / "csv", "H", "ordinal")
-    assert read_groups(tmp_path / "lines", "H", "ordinal", str(tmp_path / "target"))[1].target.tolist() == [0.25, 0.75]
+    assert read_groups(tmp_path / "lines", "H", "ordinal", str(tmp_path / "target"))[
+        1
+    ].target.tolist() == [0.25, 0.75]
     table, attribute = read_groups(tmp_path / "lines", "H")
     assert attribute.groups == ("group 1", "group 2")
     assert table["group 2"].tolist() == [0, 0.5]
@@ -230,7 +299,10 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stand in for ir_datasets with one test collection."""
     module: Any = ModuleType("ir_datasets")
     judged = SimpleNamespace(has_qrels=lambda: True, qrels_iter=lambda: iter(JUDGED_ROWS))
-    module.load = {"small/test": judged, "small": SimpleNamespace(has_qrels=lambda: False)}.__getitem__
+    module.load = {
+        "small/test": judged,
+        "small": SimpleNamespace(has_qrels=lambda: False),
+    }.__getitem__
     monkeypatch.setitem(sys.modules, "ir_datasets", module)
     return iter(())
 
@@ -246,12 +318,16 @@ def test_judgements_may_be_named(tmp_path: Path) -> None:
         read_judgements(tmp_path / "qrels.txt")
 
 
-# --- commands -----------------------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for name, command in group.commands.items():
-        yield from commands(command, (*path, name)) if isinstance(command, click.Group) else [(*path, name)]
+        yield from (
+            commands(command, (*path, name))
+            if isinstance(command, click.Group)
+            else [(*path, name)]
+        )
 
 
 def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,16 +335,30 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
     for name, lines in shared.SAMPLES.items():
         assert f"{name}:\n    {lines[0]}\n    {lines[1]}\n" in shown.replace("      ", "    "), name
     monkeypatch.chdir(tmp_path)
-    for name, lines in reversed(shared.SAMPLES.items()):  # the first of a name is the one that stays
+    for name, lines in reversed(
+        shared.SAMPLES.items()
+    ):  # the first of a name is the one that stays
         (tmp_path / name.strip("-").split()[0].rstrip(",")).write_text("\n".join(lines) + "\n")
     (tmp_path / "shares").write_text("\n".join(shared.SAMPLES["--membership, by shares"]) + "\n")
     (tmp_path / "membership").write_text("document,group\nd7,female\nd2,male\n")
     lists = ["--run", "run", "--qrels", "qrels"]
-    for more in (["--membership", "G=membership"], ["--membership", "G=shares", "--target", "G=target"]):
+    for more in (
+        ["--membership", "G=membership"],
+        ["--membership", "G=shares", "--target", "G=target"],
+    ):
         assert called("score", "gfr", *lists, *more).exit_code == 0
     (tmp_path / "terms").write_text("term,group\nshe,female\nhe,male\n")
     (tmp_path / "documents").rename(tmp_path / "documents.jsonl")
-    bias = called("score", "ranking-bias", "--run", "run", "--documents", "documents.jsonl", "--terms", "terms")
+    bias = called(
+        "score",
+        "ranking-bias",
+        "--run",
+        "run",
+        "--documents",
+        "documents.jsonl",
+        "--terms",
+        "terms",
+    )
     assert bias.exit_code == 0, bias.output
     for words in (
         "score gfrc2 NUGGETS --attributes attributes",
@@ -298,7 +388,9 @@ def two_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def scores(*more: str) -> pd.DataFrame:
     result = called("score", "gfr", *RUNS, *more, "-o", "out.csv")
     assert result.exit_code == 0, result.output
-    return pd.read_csv("out.csv", keep_default_na=False, na_values={"value": [""], "low": [""], "high": [""]})
+    return pd.read_csv(
+        "out.csv", keep_default_na=False, na_values={"value": [""], "low": [""], "high": [""]}
+    )
 
 
 @pytest.mark.usefixtures("two_topics")
@@ -327,14 +419,22 @@ def test_what_the_groups_have_sums_to_the_whole() -> None:
         parts = table[table["measure"].isin([f"{utility}(group=large)", f"{utility}(group=small)"])]
         assert set(parts["attribute"]) == {"G"}
         assert parts.groupby("topic")["value"].sum().to_dict() == pytest.approx(whole.to_dict())
-    # q2: d2, level 1, leaves 1/4 of the users at rank 1, d4 1/4 of the rest at rank 2, and both are small
+    # q2: d2, level 1, leaves 1/4 of the users at rank 1, d4 1/4 of the rest at rank 2, and both are
+    # small
     assert table.query("topic == 'q2' and measure == 'ERR(group=large)'")["value"].item() == 0
 
 
 @pytest.mark.usefixtures("two_topics")
 def test_each_divergence_serves() -> None:
     for name in door.DIVERGENCES:
-        table = scores("--kind", "G=ordinal", "--target", "G=small:1,large:1", "--divergences", f"ordinal:{name}")
+        table = scores(
+            "--kind",
+            "G=ordinal",
+            "--target",
+            "G=small:1,large:1",
+            "--divergences",
+            f"ordinal:{name}",
+        )
         assert f"GF-{name.upper()}" in set(table["measure"])
     both = scores("--divergences", "nominal:jsd+nvd")
     assert {"GF-JSD", "GF-NVD", "GFR-ERR+NVD"} <= set(both["measure"])

@@ -20,13 +20,18 @@ from equipoise.measures.tied_scores import mean_of_ties, orders_of_ties, tied_sp
 WORDS = ["he", "him", "she", "her", "rain", "falls"]
 GENDER = TermGroups.from_pairs([("he", "m"), ("him", "m"), ("she", "f"), ("her", "f")])
 
-scores_of_a_list = st.lists(st.integers(0, 2), min_size=1, max_size=5).map(lambda scores: sorted(scores, reverse=True))
+scores_of_a_list = st.lists(st.integers(0, 2), min_size=1, max_size=5).map(
+    lambda scores: sorted(scores, reverse=True)
+)
 
 
 def every_order(scores: list[int]) -> list[tuple[int, ...]]:
     """All orders of the places of a list that keep its scores in order."""
     places = range(len(scores))
-    ties = [[place for place in places if scores[place] == score] for score in sorted(set(scores), reverse=True)]
+    ties = [
+        [place for place in places if scores[place] == score]
+        for score in sorted(set(scores), reverse=True)
+    ]
     return [sum(parts, ()) for parts in product(*map(permutations, ties))]
 
 
@@ -44,10 +49,14 @@ def test_lists_are_taken_apart_and_long_ones_are_drawn_evenly() -> None:
     first, last = tied_spans(scores)
     assert first.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 2, 3]]
     assert last.tolist() == [[0, 1, 2, 3], [3, 3, 3, 3], [1, 1, 2, 3]]
-    assert len(np.unique(orders_of_ties(first[1:2], last[1:2], 4, most=24, drawn=5)[1], axis=0)) == 24
+    assert (
+        len(np.unique(orders_of_ties(first[1:2], last[1:2], 4, most=24, drawn=5)[1], axis=0)) == 24
+    )
     own, places = orders_of_ties(first, last, 4, most=23, drawn=4800)
     assert np.bincount(own).tolist() == [1, 4800, 2]
-    assert np.unique(places[own == 1], axis=0, return_counts=True)[1] == pytest.approx(200, abs=60)  # 4 deviations
+    assert np.unique(places[own == 1], axis=0, return_counts=True)[1] == pytest.approx(
+        200, abs=60
+    )  # 4 deviations
     again = orders_of_ties(first[1:2], last[1:2], 4, most=23, drawn=4800)[1]
     np.testing.assert_array_equal(again, places[own == 1])
     with pytest.raises(ValueError, match="scores of mine rise"):
@@ -55,7 +64,9 @@ def test_lists_are_taken_apart_and_long_ones_are_drawn_evenly() -> None:
 
 
 @given(scores_of_a_list, st.integers(0, 99))
-def test_weighted_sums_of_the_means_of_ties_are_the_means_of_the_sums(scores: list[int], seed: int) -> None:
+def test_weighted_sums_of_the_means_of_ties_are_the_means_of_the_sums(
+    scores: list[int], seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     values, weights = rng.random((len(scores), 2)), rng.random(len(scores))
     means = mean_of_ties(values[np.newaxis], *tied_spans([scores]))
@@ -65,22 +76,32 @@ def test_weighted_sums_of_the_means_of_ties_are_the_means_of_the_sums(scores: li
     assert means[0][alone].tolist() == values[alone].tolist()
 
 
-def one_list(scores: list[int], order: tuple[int, ...] | None = None, run: str = "r") -> pd.DataFrame:
+def one_list(
+    scores: list[int], order: tuple[int, ...] | None = None, run: str = "r"
+) -> pd.DataFrame:
     order = tuple(range(len(scores))) if order is None else order
     names, ranks = [f"d{place}" for place in order], range(1, len(scores) + 1)
-    return pd.DataFrame({"run": run, "topic": "1", "document": names, "rank": ranks, "score": scores})
+    return pd.DataFrame(
+        {"run": run, "topic": "1", "document": names, "rank": ranks, "score": scores}
+    )
 
 
 @settings(max_examples=12)
 @given(scores_of_a_list, st.integers(0, 99), st.sampled_from(["log", "count", "boolean"]))
 def test_bias_is_the_mean_over_every_order(scores: list[int], seed: int, magnitude: Any) -> None:
     rng = np.random.default_rng(seed)
-    texts = [(f"d{n}", " ".join(rng.choice(WORDS, size=rng.integers(1, 9)))) for n in range(len(scores))]
+    texts = [
+        (f"d{n}", " ".join(rng.choice(WORDS, size=rng.integers(1, 9)))) for n in range(len(scores))
+    ]
     counts = count_terms(texts, GENDER.terms)
     options: dict[str, Any] = {"cutoffs": [1, 2, 4, 9], "magnitude": magnitude, "undefined": 0.0}
-    found = score_ranking_bias(one_list(scores), counts, GENDER, tied_scores="expected", **options)["value"]
+    found = score_ranking_bias(one_list(scores), counts, GENDER, tied_scores="expected", **options)[
+        "value"
+    ]
     orders = every_order(scores)
-    runs = pd.concat([one_list(scores, order, f"{number:03d}") for number, order in enumerate(orders)])
+    runs = pd.concat(
+        [one_list(scores, order, f"{number:03d}") for number, order in enumerate(orders)]
+    )
     each = score_ranking_bias(runs, counts, GENDER, **options)
     means = each[each["topic"] == "1"].groupby(["attribute", "measure"], sort=False)["value"].mean()
     assert found[::2].to_numpy() == pytest.approx(means.to_numpy(), abs=1e-12)
@@ -90,19 +111,33 @@ def test_bias_is_the_mean_over_every_order(scores: list[int], seed: int, magnitu
 @given(scores_of_a_list, st.integers(0, 99), st.integers(1, 7))
 def test_effectiveness_is_the_mean_over_every_order(scores: list[int], seed: int, k: int) -> None:
     grades = np.random.default_rng(seed).integers(0, 3, len(scores))
-    judged = pd.DataFrame({"query": "1", "document": [f"d{n}" for n in range(len(scores))], "grade": grades})
+    judged = pd.DataFrame(
+        {"query": "1", "document": [f"d{n}" for n in range(len(scores))], "grade": grades}
+    )
     judged.loc[len(judged)] = ["1", "elsewhere", 1]
     measures = {name: f"{name}@{k}" for name in ("RR", "nDCG", "P")}
     listed = one_list(scores).rename(columns={"topic": "query"})
-    other = listed.assign(run="s", score=[-rank for rank in listed["rank"]])  # a list without ties beside it
+    other = listed.assign(
+        run="s", score=[-rank for rank in listed["rank"]]
+    )  # a list without ties beside it
     both = pd.concat([listed, other])
-    values = effectiveness(both, judged, measures=measures, tied_scores="expected").set_index(["run", "measure"])
+    values = effectiveness(both, judged, measures=measures, tied_scores="expected").set_index(
+        ["run", "measure"]
+    )
     relevant = [grades[list(order)] > 0 for order in every_order(scores)]
-    first = [next((1 / rank for rank, held in enumerate(row[:k], start=1) if held), 0.0) for row in relevant]
+    first = [
+        next((1 / rank for rank, held in enumerate(row[:k], start=1) if held), 0.0)
+        for row in relevant
+    ]
     assert values.loc[("r", "RR"), "value"] == pytest.approx(np.mean(first))
-    assert values.loc[("r", "P"), "value"] == pytest.approx(np.mean([row[:k].sum() / k for row in relevant]))
+    assert values.loc[("r", "P"), "value"] == pytest.approx(
+        np.mean([row[:k].sum() / k for row in relevant])
+    )
     ideal = dcg_score([[*grades, 1]], [[*grades, 1]], k=k)
-    for run, ranked in (("r", scores), ("s", range(len(scores), 0, -1))):  # scikit-learn takes means over ties
+    for run, ranked in (
+        ("r", scores),
+        ("s", range(len(scores), 0, -1)),
+    ):  # scikit-learn takes means over ties
         theirs = dcg_score([[*grades, 0]], [[*ranked, -1]], k=k) / ideal
         assert values.loc[(run, "nDCG"), "value"] == pytest.approx(theirs)
 
@@ -122,15 +157,17 @@ def test_one_order_breaks_the_ties_of_both_worlds(monkeypatch: pytest.MonkeyPatc
     apart = one_list([3, 2, 1, 0, -1])
     paired = one_list([3, 2, 2, 0, -1])
     swapped = crbo(apart, one_list([3, 2, 1, 0, -1], (0, 2, 1, 3, 4)))["value"].iloc[0]
-    assert crbo(apart, paired, tied_scores="expected")["value"].iloc[0] == pytest.approx((1 + swapped) / 2)
+    assert crbo(apart, paired, tied_scores="expected")["value"].iloc[0] == pytest.approx(
+        (1 + swapped) / 2
+    )
     # a tie that goes on beyond the depth
     long = one_list([1, 1, 1])
     values = [
         crbo(one_list([3, 2, 1]), one_list([3, 2, 1], order), depth=1)["value"].iloc[0]
         for order in every_order([1, 1, 1])
     ]
-    assert crbo(one_list([3, 2, 1]), long, depth=1, tied_scores="expected")["value"].iloc[0] == pytest.approx(
-        np.mean(values), abs=0.05
-    )
+    assert crbo(one_list([3, 2, 1]), long, depth=1, tied_scores="expected")["value"].iloc[
+        0
+    ] == pytest.approx(np.mean(values), abs=0.05)
     with pytest.raises(ValueError, match="column"):
         crbo(tied.drop(columns="score"), other, tied_scores="expected")

@@ -61,7 +61,7 @@ def paper(beginning: str) -> str:
     return found[0].read_text(encoding="utf-8")
 
 
-# --- reading ------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def test_positions_are_counted_over_the_whole_conversation() -> None:
@@ -84,7 +84,9 @@ def test_positions_are_counted_over_the_whole_conversation() -> None:
 
 
 def test_words_left_out_are_counted() -> None:
-    text = TEXT.replace("Here you are:", "[A 100-word response of another kind]").replace("wc= 12", "wc= 109")
+    text = TEXT.replace("Here you are:", "[A 100-word response of another kind]").replace(
+        "wc= 12", "wc= 109"
+    )
     (transcript,) = parse_transcripts(text, "r", {"SIZE": SIZE})
     assert nugget_frame([transcript], ["SIZE"])["end"].tolist() == ["109", "112", ""]
 
@@ -102,7 +104,11 @@ def test_file_name_and_header_name_the_run(tmp_path: Path) -> None:
         ("wc= 12", "wc= many", r"line 9, column wc: found wc= many, wanted 12"),
         ("wc= 12", "#L2", r"line 9: found #L again"),
         ("(0,1)", "(0,1,0)", r"line 10, column SIZE: found \(0, 1, 0\), wanted 2 probabilities"),
-        ("(0,1)", "(1/2,1/3)", r"line 10, column SIZE: found \(1/2, 1/3\), wanted 2 probabilities that sum to 1"),
+        (
+            "(0,1)",
+            "(1/2,1/3)",
+            r"line 10, column SIZE: found \(1/2, 1/3\), wanted 2 probabilities that sum to 1",
+        ),
         ("(0,1)", "(0,one)", r"line 10, column SIZE: found 'one', not a number"),
         ("#SIZE: (0,1) #1.3M\n", "", r"line 7, column SIZE: found no memberships"),
         ("#SIZE", "#AGE", r"line 10, column AGE: found an unknown attribute set"),
@@ -115,8 +121,16 @@ def test_file_name_and_header_name_the_run(tmp_path: Path) -> None:
         ("##### T1\n", "", r"line 1: found '### U1', wanted ##### topic first"),
         ("##### T1", "##### T1 r s", r"line 1: found '##### T1 r s'"),
         ("##### T1\n", "Hello\n##### T1\n", r"line 1: found text before the first turn"),
-        ("Format:", "#L1\nFormat:", r"line 4: found '#L1', wanted annotations in system turns only"),
-        ("### S1 o\n", "### S1 o\n#L1\n", r"line 6: found '#L1', wanted an annotation behind a line of text"),
+        (
+            "Format:",
+            "#L1\nFormat:",
+            r"line 4: found '#L1', wanted annotations in system turns only",
+        ),
+        (
+            "### S1 o\n",
+            "### S1 o\n#L1\n",
+            r"line 6: found '#L1', wanted an annotation behind a line of text",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_by_line(old: str, new: str, complaint: str) -> None:
@@ -126,7 +140,10 @@ def test_what_is_wrong_is_named_by_line(old: str, new: str, complaint: str) -> N
 
 
 def test_all_problems_are_reported_together() -> None:
-    text = TEXT.replace("wc= 12", "wc= 1").replace("(0,1)", "(1,1)").replace("### S2 x", "### S3 x") + TEXT
+    text = (
+        TEXT.replace("wc= 12", "wc= 1").replace("(0,1)", "(1,1)").replace("### S2 x", "### S3 x")
+        + TEXT
+    )
     with pytest.raises(InputError) as caught:
         parse_transcripts(text, "r", {"SIZE": SIZE}, "two.txt")
     assert [problem.line for problem in caught.value.problems] == [9, 10, 15, 17]
@@ -140,11 +157,28 @@ def test_a_text_without_conversation_is_refused() -> None:
         parse_transcripts("##### T1\n", "r", {})
 
 
-# --- round trip ---------------------------------------------------------------------------------------------------
+# --- round trip -----------------------------------------------------------------------------------
 
 WORDS = st.one_of(
     st.sampled_from(
-        ["#L1", "#", "##", "\\#", "wc=", "wc=", "\\", "\\wc=", "#SIZE:", "(0,1)", "<T1>", "S:", "|", "é", "'", "[A"]
+        [
+            "#L1",
+            "#",
+            "##",
+            "\\#",
+            "wc=",
+            "wc=",
+            "\\",
+            "\\wc=",
+            "#SIZE:",
+            "(0,1)",
+            "<T1>",
+            "S:",
+            "|",
+            "é",
+            "'",
+            "[A",
+        ]
     ),
     st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=6),
 )
@@ -159,7 +193,9 @@ def lines(draw: st.DrawFn, *, annotated: bool) -> Line:
     if annotated and draw(st.booleans()):
         level = draw(st.integers(0, 3))
         entity = " ".join(draw(st.lists(WORDS, max_size=2)))
-        note = Annotation(level, draw(st.integers(1, len(words))), entity, draw(MEMBERS) if level else {})
+        note = Annotation(
+            level, draw(st.integers(1, len(words))), entity, draw(MEMBERS) if level else {}
+        )
     return Line(draw(st.sampled_from([" ", "  ", "\t"])).join(words), note)
 
 
@@ -195,14 +231,20 @@ def test_positions_point_at_the_words(made: list[Transcript]) -> None:
         said = [line for turn in conversation.turns for line in turn.lines]
         words = " ".join(line.text for line in said).split()
         own = frame[
-            (frame["run"] == conversation.run) & (frame["topic"] == conversation.topic) & (frame["start"] != "")
+            (frame["run"] == conversation.run)
+            & (frame["topic"] == conversation.topic)
+            & (frame["start"] != "")
         ]
         noted = [line for line in said if line.annotation is not None]
         assert len(own) == len(noted)
-        for (start, end), line in zip(own[["start", "end"]].astype(int).to_numpy().tolist(), noted, strict=True):
+        for (start, end), line in zip(
+            own[["start", "end"]].astype(int).to_numpy().tolist(), noted, strict=True
+        ):
             assert line.annotation is not None
             assert words[start - 1 : end] == line.text.split()[-line.annotation.words :]
-        ends = bounds[(bounds["run"] == conversation.run) & (bounds["topic"] == conversation.topic)]["end"]
+        ends = bounds[
+            (bounds["run"] == conversation.run) & (bounds["topic"] == conversation.topic)
+        ]["end"]
         assert ends.iloc[-1] == len(words)
 
 
@@ -215,7 +257,7 @@ def test_no_text_breaks_the_readers(text: str) -> None:
         assert parse_fairweb(text, "r")
 
 
-# --- FairWeb runs -------------------------------------------------------------------------------------------------
+# --- FairWeb runs ---------------------------------------------------------------------------------
 
 FAIRWEB = "<R112> U:Please list.\nS:Here are two:\nA\nB\nU:More please.\nS:Sure! C </R112>\n<R113>\nU:X\nS:Y\n</R113>\n"
 
@@ -224,10 +266,20 @@ def test_a_fairweb_run_is_read(tmp_path: Path) -> None:
     file = tmp_path / "ORG.txt"
     file.write_text(FAIRWEB, encoding="utf-8")
     transcripts = read_fairweb(file)
-    assert [(t.run, t.topic, len(t.turns)) for t in transcripts] == [("ORG", "R112", 4), ("ORG", "R113", 2)]
+    assert [(t.run, t.topic, len(t.turns)) for t in transcripts] == [
+        ("ORG", "R112", 4),
+        ("ORG", "R113", 2),
+    ]
     assert turn_frame(transcripts)["end"].tolist() == [2, 7, 9, 11, 1, 2]
     joined = FAIRWEB.replace("\n", " ").replace("</R112> ", "</R112>\n")
-    assert turn_frame(parse_fairweb(joined, "ORG", marks="word"))["end"].tolist() == [2, 7, 9, 11, 1, 2]
+    assert turn_frame(parse_fairweb(joined, "ORG", marks="word"))["end"].tolist() == [
+        2,
+        7,
+        9,
+        11,
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +299,7 @@ def test_a_bad_fairweb_run_is_refused(old: str, new: str, complaint: str) -> Non
         parse_fairweb(FAIRWEB.replace(old, new, 1), "r")
 
 
-# --- what the papers print -----------------------------------------------------------------------------------------
+# --- what the papers print ------------------------------------------------------------------------
 
 
 def figure_5() -> tuple[str, str]:
@@ -262,8 +314,12 @@ def figure_5() -> tuple[str, str]:
 def test_every_word_count_of_the_printed_bing_transcript_is_what_we_count() -> None:
     sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
     bing, _ = figure_5()
-    (conversation,) = parse_transcripts(bing, "bing-1", sets)  # refuses a wc= that the text contradicts
-    assert bing.count("wc=") == sum(line.annotation is not None for turn in conversation.turns for line in turn.lines)
+    (conversation,) = parse_transcripts(
+        bing, "bing-1", sets
+    )  # refuses a wc= that the text contradicts
+    assert bing.count("wc=") == sum(
+        line.annotation is not None for turn in conversation.turns for line in turn.lines
+    )
     counted = nugget_table(nugget_frame([conversation], sets), sets)
     kept = read_nuggets(project.data("conversations", "M002.csv"), sets)
     ours = kept.conversations["run"].to_numpy()[kept.conversation] == "bing-1"
@@ -273,7 +329,9 @@ def test_every_word_count_of_the_printed_bing_transcript_is_what_we_count() -> N
         np.testing.assert_allclose(counted.memberships[name], members[ours])
     boundaries = pd.read_csv(project.data("conversations", "M002_turns.csv"))
     pd.testing.assert_frame_equal(
-        turn_frame([conversation]), boundaries[boundaries["run"] == "bing-1"].reset_index(drop=True), check_dtype=False
+        turn_frame([conversation]),
+        boundaries[boundaries["run"] == "bing-1"].reset_index(drop=True),
+        check_dtype=False,
     )
 
 
@@ -288,13 +346,19 @@ def test_the_printed_google_transcript_does_not_hold_all_the_words_that_its_coun
     counted = nugget_table(nugget_frame([conversation], sets), sets)
     kept = read_nuggets(project.data("conversations", "M002.csv"), sets)
     ours = kept.conversations["run"].to_numpy()[kept.conversation] == "google-1"
-    np.testing.assert_array_equal(counted.level[counted.level > 0], kept.level[ours & (kept.level > 0)])
+    np.testing.assert_array_equal(
+        counted.level[counted.level > 0], kept.level[ours & (kept.level > 0)]
+    )
     asked, answered = turn_frame([conversation])["end"].to_numpy()[:2]
     assert answered - asked == 452  # as the figure says of itself
 
 
 def test_every_position_of_the_printed_org_run_is_what_we_count() -> None:
-    text = next(line for line in paper("003").splitlines() if line.startswith("<R112>") and line.endswith("</R112>"))
+    text = next(
+        line
+        for line in paper("003").splitlines()
+        if line.startswith("<R112>") and line.endswith("</R112>")
+    )
     balloons = re.findall(r"WC=(\d+)-(\d+), L2", text)
     bare = re.sub(r"WC=\d+-\d+, L2, h=\d+ \(G\d\), s?he \(G\d\)?", "", text)
     (conversation,) = parse_fairweb(bare, "ORG-CS-D-MN-1", marks="word")

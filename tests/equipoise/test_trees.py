@@ -38,15 +38,23 @@ def trees(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows, found = [], []
     for i, parent in enumerate(parents):
         siblings = sum(shares[j] for j in range(size) if parents[j] == parent)
-        rows.append(("r", "t", f"n{i}", "" if parent < 0 else f"n{parent}", shares[i] / siblings, words[i]))
+        rows.append(
+            ("r", "t", f"n{i}", "" if parent < 0 else f"n{parent}", shares[i] / siblings, words[i])
+        )
         places = sorted(draw(st.sets(st.integers(2, words[i]), max_size=3)))
-        found += [("r", "t", f"n{i}", at, at, draw(st.integers(1, 2)), draw(MEMBERSHIPS)) for at in places]
+        found += [
+            ("r", "t", f"n{i}", at, at, draw(st.integers(1, 2)), draw(MEMBERSHIPS)) for at in places
+        ]
     order = draw(st.permutations(range(size)))
     table = pd.DataFrame([rows[i] for i in order], columns=COLUMNS)
-    return table, pd.DataFrame(found, columns=["run", "topic", "node", "start", "end", "level", "A"])
+    return table, pd.DataFrame(
+        found, columns=["run", "topic", "node", "start", "end", "level", "A"]
+    )
 
 
-def walk(table: pd.DataFrame, parent: str = "", share: float = 1.0) -> Iterator[tuple[list[str], float]]:
+def walk(
+    table: pd.DataFrame, parent: str = "", share: float = 1.0
+) -> Iterator[tuple[list[str], float]]:
     """Every path with its probability, by recursion."""
     for row in table[table["parent"] == parent].itertuples():
         node, probability = str(row.node), share * float(str(row.probability))
@@ -81,16 +89,25 @@ def test_expectation_agrees_with_a_recursion(tree: tuple[pd.DataFrame, pd.DataFr
     scores = gfrc(nugget_table(path_nuggets(laid, nuggets), SETS), SETS)
     ours = expected_scores(scores, laid)
     assert set(ours["topic"]) == {"t"}
-    found = {(str(row.attribute), str(row.measure)): float(str(row.value)) for row in ours.itertuples()}
+    found = {
+        (str(row.attribute), str(row.measure)): float(str(row.value)) for row in ours.itertuples()
+    }
     assert found == {key: pytest.approx(value, abs=1e-12) for key, value in expected.items()}
 
 
 def test_trees_do_not_mix() -> None:
     table = pd.DataFrame(
-        [("r", "t", "1", "", 1, 5), ("r", "t", "2", "1", 1, 5), ("s", "t", "1", "", 1, 7), ("s", "t", "2", "1", 1, 5)],
+        [
+            ("r", "t", "1", "", 1, 5),
+            ("r", "t", "2", "1", 1, 5),
+            ("s", "t", "1", "", 1, 7),
+            ("s", "t", "2", "1", 1, 5),
+        ],
         columns=COLUMNS,
     )
-    nuggets = pd.DataFrame({"run": ["r", "s"], "topic": "t", "node": "2", "start": 3, "end": 3, "level": 1, "A": "1 0"})
+    nuggets = pd.DataFrame(
+        {"run": ["r", "s"], "topic": "t", "node": "2", "start": 3, "end": 3, "level": 1, "A": "1 0"}
+    )
     frame = path_nuggets(conversation_trees(table), nuggets)
     assert frame["end"].tolist() == ["", "8", "", "10"]
     assert frame["run"].tolist() == ["r", "r", "s", "s"]
@@ -98,7 +115,8 @@ def test_trees_do_not_mix() -> None:
 
 
 TREE = pd.DataFrame(
-    [("r", "t", "1", "", 1.0, 5), ("r", "t", "a", "1", 0.5, 5), ("r", "t", "b", "1", 0.5, 5)], columns=COLUMNS
+    [("r", "t", "1", "", 1.0, 5), ("r", "t", "a", "1", 0.5, 5), ("r", "t", "b", "1", 0.5, 5)],
+    columns=COLUMNS,
 )
 
 
@@ -111,7 +129,10 @@ TREE = pd.DataFrame(
         (TREE.assign(probability=[1.0, 0.5, -0.5]), "between 0 and 1"),
         (TREE.assign(parent=["", "1", "z"]), "no node is the parent of"),
         (TREE.assign(parent=["", "b", "a"]), "sum to 0.5|circle"),
-        (TREE.assign(parent=["", "b", "a"], probability=1.0), "2 nodes follow each other in a circle"),
+        (
+            TREE.assign(parent=["", "b", "a"], probability=1.0),
+            "2 nodes follow each other in a circle",
+        ),
         (TREE.assign(parent=["", "1", ""], probability=1.0), "one first round"),
         (TREE.assign(parent=["a", "1", "1"]), "one first round"),
         (TREE.assign(node=["1", "a", "a"]), "twice"),
@@ -126,14 +147,18 @@ def test_what_is_no_tree_is_refused(change: pd.DataFrame, complaint: str) -> Non
 
 def test_nuggets_and_scores_that_do_not_belong_are_refused() -> None:
     laid = conversation_trees(TREE)
-    nugget = pd.DataFrame({"run": ["r"], "topic": "t", "node": "a", "start": 5, "end": 5, "level": 1})
+    nugget = pd.DataFrame(
+        {"run": ["r"], "topic": "t", "node": "a", "start": 5, "end": 5, "level": 1}
+    )
     assert len(path_nuggets(laid, nugget)) == 4
     for change in ({"end": 6}, {"start": 0}):
         with pytest.raises(ValueError, match="beyond the words"):
             path_nuggets(laid, nugget.assign(**change))
     with pytest.raises(ValueError, match="is no node"):
         path_nuggets(laid, nugget.assign(node="z"))
-    scores = pd.DataFrame({"run": "r", "topic": ["t/a", "t/b"], "attribute": "", "measure": "R", "value": [1.0, 0.0]})
+    scores = pd.DataFrame(
+        {"run": "r", "topic": ["t/a", "t/b"], "attribute": "", "measure": "R", "value": [1.0, 0.0]}
+    )
     assert expected_scores(scores, laid)["value"].tolist() == [0.5]
     with pytest.raises(ValueError, match="every path of a tree needs each score once"):
         expected_scores(scores.iloc[:1], laid)

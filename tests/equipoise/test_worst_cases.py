@@ -26,7 +26,9 @@ def by_case(table: pd.DataFrame) -> dict[str, float]:
 
 def quantile_integral(values: list[float], weights: list[float], worst: float) -> float:
     """CVaR by its definition: the mean of the quantile function below ``worst``, from one step to the next."""
-    steps = sorted((value, weight / sum(weights)) for value, weight in zip(values, weights, strict=True))
+    steps = sorted(
+        (value, weight / sum(weights)) for value, weight in zip(values, weights, strict=True)
+    )
     mass = area = 0.0
     for value, weight in steps:
         part = max(0.0, min(weight, worst - mass))
@@ -34,20 +36,33 @@ def quantile_integral(values: list[float], weights: list[float], worst: float) -
     return area / mass
 
 
-@given(st.lists(st.tuples(st.floats(-5, 5), st.integers(1, 9)), min_size=1, max_size=12), st.floats(0.01, 1))
+@given(
+    st.lists(st.tuples(st.floats(-5, 5), st.integers(1, 9)), min_size=1, max_size=12),
+    st.floats(0.01, 1),
+)
 @settings(deadline=None)
-def test_the_tail_is_the_integral_of_the_quantiles(cases: list[tuple[float, int]], worst: float) -> None:
+def test_the_tail_is_the_integral_of_the_quantiles(
+    cases: list[tuple[float, int]], worst: float
+) -> None:
     values, weights = [value for value, _ in cases], [float(weight) for _, weight in cases]
     found = by_case(worst_cases(scored(values, weights), "order", worst=worst))
     assert found["mean"] == pytest.approx(np.average(values, weights=weights))
     assert found["worst"] == min(values)
-    assert found[f"worst {worst:g}"] == pytest.approx(quantile_integral(values, weights, worst), abs=1e-9)
-    high = by_case(worst_cases(scored([-value for value in values], weights), "order", worst=worst, worse="high"))
+    assert found[f"worst {worst:g}"] == pytest.approx(
+        quantile_integral(values, weights, worst), abs=1e-9
+    )
+    high = by_case(
+        worst_cases(
+            scored([-value for value in values], weights), "order", worst=worst, worse="high"
+        )
+    )
     assert high == pytest.approx({name: -value for name, value in found.items()})
 
 
 def test_each_score_has_its_own_cases() -> None:
-    both = pd.concat([scored([0.4, 0.2]), scored([3.0, 1.0, 2.0]).assign(run="b")]).sample(frac=1, random_state=1)
+    both = pd.concat([scored([0.4, 0.2]), scored([3.0, 1.0, 2.0]).assign(run="b")]).sample(
+        frac=1, random_state=1
+    )
     table = worst_cases(both, "order", worst=0.5)
     assert table.set_index(["run", "case"])["value"].to_dict() == pytest.approx(
         {("a", "mean"): 0.3, ("a", "worst"): 0.2, ("a", "worst 0.5"): 0.2}
@@ -71,12 +86,14 @@ def test_what_cannot_be_is_not_the_worst() -> None:
         (scored([0.1, 0.2]), "annotator", "annotator"),
     ],
 )
-def test_what_is_no_table_of_cases_is_refused(table: pd.DataFrame, over: str, complaint: str) -> None:
+def test_what_is_no_table_of_cases_is_refused(
+    table: pd.DataFrame, over: str, complaint: str
+) -> None:
     with pytest.raises(ValueError, match=complaint):
         worst_cases(table, over)
 
 
-# --- commands -----------------------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -115,13 +132,21 @@ def test_a_tree_is_the_sum_over_its_paths(folder: Path) -> None:
     tree = ["score", "tree", "tree.csv", "node_nuggets.csv", "--attributes", "sets.yaml"]
     table = run(*tree, "--paths", "paths.csv", "--compare")
     paths = pd.read_csv("paths.csv", keep_default_na=False)
-    assert paths.groupby("path")["probability"].first().to_dict() == {"T1/adhere": 0.25, "T1/more": 0.75}
+    assert paths.groupby("path")["probability"].first().to_dict() == {
+        "T1/adhere": 0.25,
+        "T1/more": 0.75,
+    }
     for (measure, attribute), rows in paths.groupby(["measure", "attribute"]):
         found = by_case(table[(table["measure"] == measure) & (table["attribute"] == attribute)])
         assert found["mean"] == pytest.approx((rows["probability"] * rows["value"]).sum())
         assert found["worst"] == rows["value"].min()
     for name, value in by_hand(folder).items():
-        assert paths.loc[(paths["measure"] == "GFRC2") & (paths["path"] == f"T1/{name}"), "value"].item() == value
+        assert (
+            paths.loc[
+                (paths["measure"] == "GFRC2") & (paths["path"] == f"T1/{name}"), "value"
+            ].item()
+            == value
+        )
     assert {"R", "GFRC"} <= set(table["measure"])
 
 
@@ -135,10 +160,14 @@ def test_intents_take_their_own_branches_and_nuggets(folder: Path) -> None:
     )
     tree = ["score", "tree", "tree.csv", "node_nuggets.csv", "--attributes", "sets.yaml"]
     table = run(*tree, "--intent", "new=.8", "--intent", "old=.2")
-    mean = table[(table["case"] == "mean") & (table["measure"] == "GFRC2")].set_index("intent")["value"]
+    mean = table[(table["case"] == "mean") & (table["measure"] == "GFRC2")].set_index("intent")[
+        "value"
+    ]
     more, adhere = by_hand(folder).values()
     assert adhere > more
-    assert mean.to_dict() == pytest.approx({"new": more, "old": adhere, "all": 0.8 * more + 0.2 * adhere})
+    assert mean.to_dict() == pytest.approx(
+        {"new": more, "old": adhere, "all": 0.8 * more + 0.2 * adhere}
+    )
     for shares, complaint in (
         (["new=.8"], "needs a share, and no other: old"),
         (["new=.8", "old=.1"], "sum to 0.9"),
@@ -151,17 +180,25 @@ def test_intents_take_their_own_branches_and_nuggets(folder: Path) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_bad_tree_names_the_line() -> None:
-    Path("tree.csv").write_text("run,topic,node,parent,probability,words\na,T1,1,,1,x\na,T1,2,1,-1,3.5\n")
+    Path("tree.csv").write_text(
+        "run,topic,node,parent,probability,words\na,T1,1,,1,x\na,T1,2,1,-1,3.5\n"
+    )
     said = called("score", "tree", "tree.csv", "node_nuggets.csv", "--attributes", "sets.yaml")
     assert said.exit_code == 2
-    for told in ("line 2, column words: found 'x'", "line 3, column probability", "line 3, column words"):
+    for told in (
+        "line 2, column words: found 'x'",
+        "line 3, column probability",
+        "line 3, column words",
+    ):
         assert told in said.output
 
 
 def test_the_worst_topic_is_none_of_the_means_and_whatever_was_seen() -> None:
     """What `score gfr` writes: a mean with an empty topic, and a share seen that differs from topic to topic."""
     rows = [("q1", 0.9, 0.5), ("q2", 0.2, 1.0), ("", 0.55, 0.75)]
-    table = pd.DataFrame(rows, columns=["topic", "value", "seen"]).assign(run="a", measure="ERR", low=0.1, high=0.9)
+    table = pd.DataFrame(rows, columns=["topic", "value", "seen"]).assign(
+        run="a", measure="ERR", low=0.1, high=0.9
+    )
     found = worst_cases(table, "topic", worst=0.5)
     assert set(found["cases"]) == {2}
     assert by_case(found) == pytest.approx({"mean": 0.55, "worst": 0.2, "worst 0.5": 0.2})

@@ -43,7 +43,9 @@ def region(
     start = text.index(quote)
     value = {"start": units(text, start), "end": units(text, start + len(quote)), "text": quote}
     about = {"id": name, "to_name": "text", "origin": "manual"}
-    found = [about | {"from_name": "label", "type": "labels", "value": value | {"labels": [*labels]}}]
+    found = [
+        about | {"from_name": "label", "type": "labels", "value": value | {"labels": [*labels]}}
+    ]
     for control, chosen in more.items():
         kind = "textarea" if control == "entity" else "choices"
         given_value = value | ({"text": chosen} if kind == "textarea" else {"choices": chosen})
@@ -51,7 +53,9 @@ def region(
     return found
 
 
-def task(results: list[dict[str, Any]], text: str = TEXT, who: Any = 1, **data: Any) -> dict[str, Any]:
+def task(
+    results: list[dict[str, Any]], text: str = TEXT, who: Any = 1, **data: Any
+) -> dict[str, Any]:
     annotation = {"id": 5, "completed_by": who, "was_cancelled": False, "result": results}
     about = {"text": text, "topic": "T1", "run": "mine"} | data
     return {"id": 7, "data": about, "annotations": [annotation], "predictions": []}
@@ -64,7 +68,11 @@ def written(folder: Path, content: Any, name: str = "x.json") -> Path:
 
 
 def fields(frame: pd.DataFrame) -> list[list[str]]:
-    return frame[["turn", "start", "end", "level", *[n for n in SETS if n in frame.columns]]].to_numpy().tolist()
+    return (
+        frame[["turn", "start", "end", "level", *[n for n in SETS if n in frame.columns]]]
+        .to_numpy()
+        .tolist()
+    )
 
 
 FISCHER, KATWE = "Searching for Bobby Fischer (1993)", "Queen of Katwe"
@@ -83,7 +91,13 @@ def paragraphs() -> dict[str, Any]:
         quote = FISCHER[:27] if one["id"] == "a" else KATWE
         start = dialogue[1]["text"].index(quote)
         kind = "paragraphlabels" if one["type"] == "labels" else "choices"
-        value = {"start": "1", "end": "1", "startOffset": start, "endOffset": start + len(quote), "text": quote}
+        value = {
+            "start": "1",
+            "end": "1",
+            "startOffset": start,
+            "endOffset": start + len(quote),
+            "text": quote,
+        }
         chosen = one["value"].get("labels", one["value"].get("choices"))
         results.append(one | {"type": kind, "value": value | {kind: chosen}})
     return task(results) | {"data": {"dialogue": dialogue, "topic": "T1", "run": "mine"}}
@@ -95,16 +109,33 @@ def minimal() -> dict[str, Any]:
         {k: region(TEXT, q, *labels)[0]["value"][k] for k in ("start", "end", "text", "labels")}
         for q, labels in ((FISCHER[:27], ("L2", "large")), (KATWE, ("L1|large|small",)))
     ]
-    return {"id": 7, "text": TEXT, "topic": "T1", "run": "mine", "label": spans, "annotator": 1, "annotation_id": 5}
+    return {
+        "id": 7,
+        "text": TEXT,
+        "topic": "T1",
+        "run": "mine",
+        "label": spans,
+        "annotator": 1,
+        "annotation_id": 5,
+    }
 
 
 def spans(*labels: tuple[str, str]) -> list[list[Any]]:
     return [[TEXT.index(quote), TEXT.index(quote) + len(quote), label] for quote, label in labels]
 
 
-BOTH = spans((FISCHER[:27], "L2"), (KATWE, "L1"), (FISCHER[:27], "large"), (KATWE, "SIZE:large"), (KATWE, "small"))
+BOTH = spans(
+    (FISCHER[:27], "L2"),
+    (KATWE, "L1"),
+    (FISCHER[:27], "large"),
+    (KATWE, "SIZE:large"),
+    (KATWE, "small"),
+)
 META = {"text": TEXT, "meta": {"topic": "T1", "run": "mine"}}
-OFFSETS = [{"id": n, "label": label, "start_offset": s, "end_offset": e} for n, (s, e, label) in enumerate(BOTH)]
+OFFSETS = [
+    {"id": n, "label": label, "start_offset": s, "end_offset": e}
+    for n, (s, e, label) in enumerate(BOTH)
+]
 TOOLS: dict[str, tuple[str, Any]] = {
     "label-studio": ("x.json", [task(REGIONS)]),
     "label-studio of paragraphs": ("x.json", [paragraphs()]),
@@ -114,7 +145,10 @@ TOOLS: dict[str, tuple[str, Any]] = {
     "doccano labels": ("x.jsonl", [META | {"id": 1, "labels": BOTH, "annotation_approver": None}]),
     "doccano entities": ("x.jsonl", [META | {"id": 1, "entities": OFFSETS, "relations": []}]),
     "doccano intents": ("x.jsonl", [META | {"id": 1, "entities": BOTH, "cats": ["x"]}]),
-    "doccano annotations": ("x.jsonl", [META | {"id": 1, "annotations": [one | {"user": 4} for one in OFFSETS]}]),
+    "doccano annotations": (
+        "x.jsonl",
+        [META | {"id": 1, "annotations": [one | {"user": 4} for one in OFFSETS]}],
+    ),
 }
 
 
@@ -130,7 +164,9 @@ def test_every_export_gives_the_same_nuggets(tool: str, tmp_path: Path) -> None:
     assert len(nugget_table(frame, ONE)) == 3
 
 
-def test_two_regions_of_one_place_are_one_nugget_unless_they_quote_something_else(tmp_path: Path) -> None:
+def test_two_regions_of_one_place_are_one_nugget_unless_they_quote_something_else(
+    tmp_path: Path,
+) -> None:
     """A text selected twice, as who has no choices for a region does it; beside a letter that UTF-16 counts twice."""
     text = TEXT.replace("Here:", "Here \U0001f3ac:")
     twice = [*region(text, KATWE, "L2", name="x"), *region(text, KATWE, "large", name="y")]
@@ -138,21 +174,25 @@ def test_two_regions_of_one_place_are_one_nugget_unless_they_quote_something_els
     assert found == [["1", "12", "14", "2", "1 0"], ["2", "", "", "0", ""]]
     twice[1]["value"]["text"] = "Queen of Cats"
     path = written(tmp_path, [task(twice, text)])
-    with pytest.raises(InputError, match=r"'Queen of Cats': found where the text has 'Queen of Katwe', wanted a span"):
+    with pytest.raises(
+        InputError,
+        match=r"'Queen of Cats': found where the text has 'Queen of Katwe', wanted a span",
+    ):
         read_export(path, ONE)
 
 
 def test_positions_are_those_of_the_annotated_transcript(tmp_path: Path) -> None:
     """The transcript counts the words of its lines by itself."""
     lines = "##### T1 mine\n### U1\nA film about chess?\n### S1\nHere: Searching for Bobby Fischer (1993),\n"
-    lines += (
-        "#L2\n#SIZE: (1,0)\n#WORDS: 4\nQueen of Katwe.\n#L1\n#SIZE: (1/2,1/2)\n#WORDS: 3\n### U2\nMore?\n### S2\nNo.\n"
-    )
+    lines += "#L2\n#SIZE: (1,0)\n#WORDS: 4\nQueen of Katwe.\n#L1\n#SIZE: (1/2,1/2)\n#WORDS: 3\n### U2\nMore?\n### S2\nNo.\n"
     transcripts = parse_transcripts(lines, "", ONE)
     quote = "for Bobby Fischer (1993)"
     marked = [*region(TEXT, quote, "L2", "large"), *REGIONS[:2]]
     plain = re.sub(r"(?m)^#[LSW][^#\s]*:? .*\n|^#L.\n", "", lines)
-    as_transcript = [*region(plain, quote, "L2", "large"), *region(plain, KATWE, "L1", "large", "small", name="b")]
+    as_transcript = [
+        *region(plain, quote, "L2", "large"),
+        *region(plain, KATWE, "L1", "large", "small", name="b"),
+    ]
     for units in ("word", "character", "system-word", "system-character"):
         expected = nugget_frame(transcripts, ["SIZE"], units=units)
         frame = read_export(written(tmp_path, [task(marked)]), ONE, units=units)
@@ -161,7 +201,12 @@ def test_positions_are_those_of_the_annotated_transcript(tmp_path: Path) -> None
         assert frame[compared].equals(expected[compared])
         same = read_export(written(tmp_path, [task(as_transcript, plain)]), ONE, units=units)
         assert same.drop(columns=["run", "topic"]).equals(frame.drop(columns=["run", "topic"]))
-    assert read_export(written(tmp_path, [task(marked)]), ONE, units="system-character")["start"].tolist()[0] == "15"
+    assert (
+        read_export(written(tmp_path, [task(marked)]), ONE, units="system-character")[
+            "start"
+        ].tolist()[0]
+        == "15"
+    )
 
 
 @settings(max_examples=40)
@@ -178,7 +223,11 @@ def test_a_span_covers_the_words_that_it_touches(text: str, data: st.DataObject)
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), [task(results, text)])
         frame, letters = (read_export(path, ONE, units=units) for units in ("word", "character"))
-    touched = [n for n, word in enumerate(re.finditer(r"\S+", text), 1) if word.start() < end and word.end() > start]
+    touched = [
+        n
+        for n, word in enumerate(re.finditer(r"\S+", text), 1)
+        if word.start() < end and word.end() > start
+    ]
     assert fields(frame) == [["1", str(touched[0]), str(touched[-1]), "1", "1 0"]]
     before, inside = ("".join(part.split()) for part in (text[:start], text[start:end]))
     assert fields(letters)[0][1:3] == [str(len(before) + 1), str(len(before) + len(inside))]
@@ -186,14 +235,17 @@ def test_a_span_covers_the_words_that_it_touches(text: str, data: st.DataObject)
 
 def test_japanese_by_characters(tmp_path: Path) -> None:
     text = "U:映画は？\nS:七人の侍と東京物語です。"
-    results = [*region(text, "七人の侍", "L2", "large"), *region(text, "東京物語", "L1", "small", name="b")]
+    results = [
+        *region(text, "七人の侍", "L2", "large"),
+        *region(text, "東京物語", "L1", "small", name="b"),
+    ]
     frame = read_export(written(tmp_path, [task(results, text)]), ONE, units="character")
     assert fields(frame) == [["1", "9", "12", "2", "1 0"], ["1", "14", "17", "1", "0 1"]]
     system = read_export(written(tmp_path, [task(results, text)]), ONE, units="system-character")
     assert fields(system)[0][1:3] == ["3", "6"]
 
 
-# --- places -------------------------------------------------------------------------------------------------------
+# --- places ---------------------------------------------------------------------------------------
 
 
 def test_the_quoted_text_tells_how_places_are_counted(tmp_path: Path) -> None:
@@ -205,12 +257,19 @@ def test_the_quoted_text_tells_how_places_are_counted(tmp_path: Path) -> None:
         ]
         frame = read_export(written(tmp_path, [task(results, text)]), ONE)
         assert fields(frame)[0][1:3] == ["7", "11"]
-    line = {"text": text, "label": [[utf16(text, text.index(KATWE)), utf16(text, text.index(KATWE)) + 14, "L1|small"]]}
+    line = {
+        "text": text,
+        "label": [
+            [utf16(text, text.index(KATWE)), utf16(text, text.index(KATWE)) + 14, "L1|small"]
+        ],
+    }
     path = written(tmp_path, [line], "x.jsonl")
     with pytest.raises(InputError, match=r"letters beyond 16 bits .* --offsets utf-16"):
         read_export(path, ONE)
     assert fields(read_export(path, ONE, offsets="utf-16"))[0][1:3] == ["12", "14"]
-    crossing = region(TEXT.replace("Bobby Fischer", "Bobby\nFischer"), "Bobby\nFischer", "L1", "small")
+    crossing = region(
+        TEXT.replace("Bobby Fischer", "Bobby\nFischer"), "Bobby\nFischer", "L1", "small"
+    )
     crossing[0]["value"]["text"] = "Bobby\\nFischer"
     wrapped = written(tmp_path, [task(crossing, TEXT.replace("Bobby Fischer", "Bobby\nFischer"))])
     assert fields(read_export(wrapped, ONE))[0][1:3] == ["8", "9"]
@@ -226,9 +285,18 @@ def test_the_quoted_text_tells_how_places_are_counted(tmp_path: Path) -> None:
         (lambda one: one["value"].update(start=-1), "a span of one turn"),
         (lambda one: one["value"].update(end=5000), "a span of one turn"),
         (lambda one: one["value"].update(start="81"), "a span of one turn"),
-        (lambda one: one["value"].update(start=0, end=4, text="User"), "annotations in system turns only"),
-        (lambda one: one["value"].update(start=6, end=12, text="A film"), "annotations in system turns only"),
-        (lambda one: one["value"].update(start=94, end=104, text=TEXT[94:104]), "annotations in system turns only"),
+        (
+            lambda one: one["value"].update(start=0, end=4, text="User"),
+            "annotations in system turns only",
+        ),
+        (
+            lambda one: one["value"].update(start=6, end=12, text="A film"),
+            "annotations in system turns only",
+        ),
+        (
+            lambda one: one["value"].update(start=94, end=104, text=TEXT[94:104]),
+            "annotations in system turns only",
+        ),
         (
             lambda one: one["value"].update(labels=["small"]),
             "no level among SIZE (labels: small), wanted a label such as L2",
@@ -255,46 +323,78 @@ def test_prose_that_looks_like_a_mark_opens_no_turn(tmp_path: Path) -> None:
     frame = read_export(written(tmp_path, [task(results, said)]), ONE)
     assert fields(frame) == [["1", "19", "21", "1", "0 1"], ["2", "", "", "0", ""]]
     transcript = "##### T1 mine\n### U1\nA film?\n### S1\nUser: is a name.\nQueen of Katwe\n"
-    frame = read_export(written(tmp_path, [task(region(transcript, KATWE, "L1", "small"), transcript)]), ONE)
+    frame = read_export(
+        written(tmp_path, [task(region(transcript, KATWE, "L1", "small"), transcript)]), ONE
+    )
     assert fields(frame) == [["1", "7", "9", "1", "0 1"]]
     both = transcript + transcript.replace("T1", "T2").replace("Queen", "King")
-    with pytest.raises(InputError, match="several conversations in one text, wanted a task for each"):
+    with pytest.raises(
+        InputError, match="several conversations in one text, wanted a task for each"
+    ):
         read_export(written(tmp_path, [task(region(both, KATWE, "L1", "small"), both)]), ONE)
 
 
-# --- labels, tasks, annotators ------------------------------------------------------------------------------------
+# --- labels, tasks, annotators --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("results", "level", "entity", "origin", "size"),
     [
         (region(TEXT, KATWE, "L2|large|Middle East|entity=Katwe"), "2", "Katwe", "0 1 0", "1 0"),
-        (region(TEXT, KATWE, "l1", "Size: LARGE", "asia", entity=["Queen"]), "1", "Queen", "1 0 0", "1 0"),
-        (region(TEXT, KATWE, "large", "Asia", "Middle East", level=["level 3"]), "3", "", "1/2 1/2 0", "1 0"),
+        (
+            region(TEXT, KATWE, "l1", "Size: LARGE", "asia", entity=["Queen"]),
+            "1",
+            "Queen",
+            "1 0 0",
+            "1 0",
+        ),
+        (
+            region(TEXT, KATWE, "large", "Asia", "Middle East", level=["level 3"]),
+            "3",
+            "",
+            "1/2 1/2 0",
+            "1 0",
+        ),
         (region(TEXT, KATWE, "L1", SIZE=["small"], ORIGIN=["small"]), "1", "", "0 0 1", "0 1"),
         (region(TEXT, KATWE, "L1|SIZE=1/4 3/4|ORIGIN=0 1 0"), "1", "", "0 1 0", "1/4 3/4"),
         (region(TEXT, KATWE, "L0"), "0", "", "", ""),
     ],
 )
-def test_what_labels_mean(results: Any, level: str, entity: str, origin: str, size: str, tmp_path: Path) -> None:
+def test_what_labels_mean(
+    results: Any, level: str, entity: str, origin: str, size: str, tmp_path: Path
+) -> None:
     frame = read_export(written(tmp_path, [task(results)]), SETS)
     row = frame.iloc[0]
-    assert (row["level"], row.get("entity", ""), row["ORIGIN"], row["SIZE"]) == (level, entity, origin, size)
+    assert (row["level"], row.get("entity", ""), row["ORIGIN"], row["SIZE"]) == (
+        level,
+        entity,
+        origin,
+        size,
+    )
 
 
 def test_a_label_of_two_sets_is_refused_and_a_table_says_what_others_mean(tmp_path: Path) -> None:
     path = written(tmp_path, [task(region(TEXT, KATWE, "L1", "small", "nugget"))])
     with pytest.raises(InputError, match="'small', a group of SIZE, ORIGIN"):
         read_export(path, SETS)
-    with pytest.warns(Note, match=r"labels that name neither a level nor a group \(see --labels\): nugget"):
+    with pytest.warns(
+        Note, match=r"labels that name neither a level nor a group \(see --labels\): nugget"
+    ):
         read_export(path, ONE)
     labels = pd.DataFrame(
-        {"label": ["nugget", "small"], "level": ["", ""], "ORIGIN": ["Asia", ""], "SIZE": ["", "small"]}
+        {
+            "label": ["nugget", "small"],
+            "level": ["", ""],
+            "ORIGIN": ["Asia", ""],
+            "SIZE": ["", "small"],
+        }
     )
     assert read_export(path, SETS, labels=labels).iloc[0]["ORIGIN"] == "1 0 0"
 
 
-def test_several_annotators_are_told_apart_and_tasks_without_one_are_counted(tmp_path: Path) -> None:
+def test_several_annotators_are_told_apart_and_tasks_without_one_are_counted(
+    tmp_path: Path,
+) -> None:
     both = task(REGIONS, who={"email": "a@b.c"})
     both["annotations"] += [
         {"completed_by": 2, "result": REGIONS[:2]},
@@ -302,36 +402,48 @@ def test_several_annotators_are_told_apart_and_tasks_without_one_are_counted(tmp
     ]
     other = task([], TEXT, who=2, topic="T2")
     path = written(tmp_path, [both, other, task([], TEXT, topic="T3") | {"annotations": []}])
-    with pytest.raises(ValueError, match=r"annotations of a@b.c, 2; wanted one of them: --annotator"):
+    with pytest.raises(
+        ValueError, match=r"annotations of a@b.c, 2; wanted one of them: --annotator"
+    ):
         read_export(path, ONE)
     with pytest.warns(Note, match="2 of 3 tasks are not annotated and left out"):
         assert fields(read_export(path, ONE, annotator="a@b.c")) == ROWS
     with pytest.warns(Note, match="1 of 3 tasks"):
         frame = read_export(path, ONE, annotator="2")
-    assert frame[["topic", "turn", "level"]].to_numpy().tolist() == [["T1", *x] for x in ("11", "20")] + [
-        ["T2", *x] for x in ("10", "20")
-    ]
+    assert frame[["topic", "turn", "level"]].to_numpy().tolist() == [
+        ["T1", *x] for x in ("11", "20")
+    ] + [["T2", *x] for x in ("10", "20")]
 
 
 def test_answers_annotated_one_by_one_are_one_conversation(tmp_path: Path) -> None:
-    said = [("A film about chess?", "Here: Searching for Bobby Fischer (1993), Queen of Katwe."), ("More?", "No.")]
+    said = [
+        ("A film about chess?", "Here: Searching for Bobby Fischer (1993), Queen of Katwe."),
+        ("More?", "No."),
+    ]
     tasks = []
     for turn, (user, text) in reversed([*enumerate(said, 1)]):
         results = (
-            [*region(text, FISCHER[:27], "L2", "large"), *region(text, KATWE, "L1", "large", "small", name="b")]
+            [
+                *region(text, FISCHER[:27], "L2", "large"),
+                *region(text, KATWE, "L1", "large", "small", name="b"),
+            ]
             if turn == 1
             else []
         )
         tasks.append(task(results, text, turn=turn, user=user))
     assert fields(read_export(written(tmp_path, tasks), ONE)) == ROWS
-    with pytest.raises(InputError, match="conversation T1 of mine again, wanted each once, or turn in its data"):
+    with pytest.raises(
+        InputError, match="conversation T1 of mine again, wanted each once, or turn in its data"
+    ):
         read_export(written(tmp_path, [*tasks, tasks[0]]), ONE)
 
 
-# --- the command --------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
-def test_from_an_export_to_gfrc2_in_two_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_an_export_to_gfrc2_in_two_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path, [task(REGIONS)])
     Path("sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
@@ -349,7 +461,10 @@ def test_from_an_export_to_gfrc2_in_two_commands(tmp_path: Path, monkeypatch: py
     )
     wrong = called("nuggets", "x.json", "--from", "doccano", "--attributes", "sets.yaml")
     assert "wanted a task of doccano" in wrong.stderr
-    assert "no such column" in called("nuggets", "d.jsonl", "--attributes", "sets.yaml", "--labels", "n.csv").stderr
+    assert (
+        "no such column"
+        in called("nuggets", "d.jsonl", "--attributes", "sets.yaml", "--labels", "n.csv").stderr
+    )
 
 
 def test_the_samples_of_doccano() -> None:

@@ -31,20 +31,37 @@ from equipoise.declare import described
 from equipoise.measures.gfrc import relevance
 from equipoise_cli import main
 from equipoise_cli.declared import DeclaredCommand, OptionValue
-from good_files import ANSWER, COMMANDS, FILES, READ, RECORD, RUN, TEXTS, TURN, frame, lay, lines, parquet
+from good_files import (
+    ANSWER,
+    COMMANDS,
+    FILES,
+    READ,
+    RECORD,
+    RUN,
+    TEXTS,
+    TURN,
+    frame,
+    lay,
+    lines,
+    parquet,
+)
 
 PYTHON_S_WORDS = re.compile(
     r"Traceback|Errno|embedded null|could not convert|invalid literal|codec|<class|object at 0x|NoneType|recursion|"
     r"Exceeds the limit|serializable|must be in 1|object has no attribute|unhashable|dtype|ufunc|surrogates not|"
     r"truth value|ArrowInvalid|too large to convert|Error\(|nan\b.*nan\b"
 )
-RAW = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+RAW = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 
 
 def state(folder: Path) -> dict[str, bytes | str]:
     """What lies in a folder: every file with its content, links and other things as what they are."""
     return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else "no file"
+        str(path.relative_to(folder)): path.read_bytes()
+        if path.is_file() and not path.is_symlink()
+        else "no file"
         for path in sorted(folder.rglob("*"))
     }
 
@@ -54,7 +71,9 @@ def refused(words: list[str], said: str, status: int = 2) -> Result:
     before, began = state(Path()), time.process_time()
     result = CliRunner().invoke(main, words)
     spent = time.process_time() - began
-    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit), repr(
+        result.exception
+    )
     assert result.exit_code == status, result.output[-2000:]
     assert said in result.stderr, result.output[-2000:]
     assert PYTHON_S_WORDS.search(result.output) is None, result.output[-2000:]
@@ -73,7 +92,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# --- what a name may lead to --------------------------------------------------------------------------------------
+# --- what a name may lead to ----------------------------------------------------------------------
 
 
 def _link(path: Path, target: str) -> None:
@@ -96,9 +115,15 @@ STATES: dict[str, tuple[Callable[[Path], object], str]] = {
     "blank": (lambda path: path.write_bytes(b" \n\r\n\n"), ""),
     "a byte that is no text": (lambda path: path.write_bytes(path.read_bytes() + b"\xff\n"), ""),
     "UTF-16": (lambda path: path.write_bytes(TEXTS["sets.yaml"].encode("utf-16")), ""),
-    "an image": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))), ""),
+    "an image": (
+        lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))),
+        "",
+    ),
     "zeros": (lambda path: path.write_bytes(bytes(5000)), ""),
-    "a torn gzip file": (lambda path: path.write_bytes(gzip.compress(os.urandom(999))[:-20]), "no whole gzip file"),
+    "a torn gzip file": (
+        lambda path: path.write_bytes(gzip.compress(os.urandom(999))[:-20]),
+        "no whole gzip file",
+    ),
     "a torn Parquet file": (lambda path: path.write_bytes(FILES["run.parquet"][:-9]), ""),
     "brackets without end": (lambda path: path.write_bytes(b"[" * 60_000), ""),
     "hostile text": (lambda path: path.write_text("\x1b[31m\u202e=cmd|' /C calc'!A0\n" * 3), ""),
@@ -129,9 +154,18 @@ def test_a_file_in_a_bad_state(command: str, name: str, what: str, here: Path) -
         (".", ""),
     ],
 )
-@pytest.mark.parametrize("command", ["gfrc", "nuggets", "transcripts", "attribution", "gfr", "bias of tabs"])
+@pytest.mark.parametrize(
+    "command", ["gfrc", "nuggets", "transcripts", "attribution", "gfr", "bias of tabs"]
+)
 def test_a_name_that_leads_nowhere(command: str, name: str, said: str) -> None:
-    files = {"nuggets.csv", "transcript.txt", "conversation.txt", "answers.jsonl", "a.run", "docs.tsv"}
+    files = {
+        "nuggets.csv",
+        "transcript.txt",
+        "conversation.txt",
+        "answers.jsonl",
+        "a.run",
+        "docs.tsv",
+    }
     words = [name if word in files else word for word in COMMANDS[command]]
     assert said in refused(words, "").stderr
 
@@ -163,7 +197,7 @@ def test_a_file_that_the_system_keeps(
     assert state(here) == before
 
 
-# --- what a file may say ------------------------------------------------------------------------------------------
+# --- what a file may say --------------------------------------------------------------------------
 
 WIDE = ",".join(f"c{number}" for number in range(100_000)) + "\n" + "," * 99_999 + "\n"
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -196,7 +230,11 @@ def _packed(size: int) -> bytes:
 CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
     "gfrc nuggets.csv": [
         ("100,000 columns", WIDE, "100000 columns"),
-        ("a field of 200,000 letters", _row("a,T3,1,3,4,2,1 0," + "9" * 200_000 + ","), "line 6, column KIND"),
+        (
+            "a field of 200,000 letters",
+            _row("a,T3,1,3,4,2,1 0," + "9" * 200_000 + ","),
+            "line 6, column KIND",
+        ),
         ("an open quotation", TEXTS["nuggets.csv"] + '"a,T3,1,3,4,2,1 0,1 0 0,\n', ""),
         ("only a header", TEXTS["nuggets.csv"].split("\n")[0] + "\n", "a header without rows"),
         ("a header twice", "run,run,topic\na,b,c\n", "the column twice"),
@@ -214,7 +252,11 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("no end", _row("a,T3,1,3,,2,1 0,1 0 0,"), "only one of start and end"),
         ("end before start", _row("a,T3,1,5,4,2,1 0,1 0 0,"), "start 5 after end 4"),
         ("an overlap", _row("b,T1,1,1,3,1,.5 .5,0 0 1,x"), "an overlap"),
-        ("a nugget twice", _row("b,T1,1,2,2,1,.5 .5,0 0 1,Tenet"), "a row for the same place again"),
+        (
+            "a nugget twice",
+            _row("b,T1,1,2,2,1,.5 .5,0 0 1,Tenet"),
+            "a row for the same place again",
+        ),
         ("no run", _row(",T3,1,3,4,2,1 0,1 0 0,"), "column run"),
         ("a sum of 0.9", _row("a,T3,1,3,4,2,0.5 0.4,1 0 0,"), "probabilities that sum to 0.9"),
         ("a negative share", _row("a,T3,1,3,4,2,1.5 -0.5,1 0 0,"), "negative or not finite"),
@@ -270,17 +312,37 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("a turn left out", TEXTS["transcript.txt"].replace("### U2", "### U3"), "### U2"),
         ("a mark that is none", TEXTS["transcript.txt"].replace("S1 o", "S1 y"), "mark 'y'"),
         ("a wrong count", TEXTS["transcript.txt"].replace("wc= 5", "wc= 4"), "wc= 4"),
-        ("a count that is a word", TEXTS["transcript.txt"].replace("wc= 5", "wc= five"), "wc= five"),
-        ("a set that is none", TEXTS["transcript.txt"].replace("#SIZE", "#COLOUR"), "an unknown attribute set"),
+        (
+            "a count that is a word",
+            TEXTS["transcript.txt"].replace("wc= 5", "wc= five"),
+            "wc= five",
+        ),
+        (
+            "a set that is none",
+            TEXTS["transcript.txt"].replace("#SIZE", "#COLOUR"),
+            "an unknown attribute set",
+        ),
         ("a sum of 5/6", TEXTS["transcript.txt"].replace("(0,1/2,1/2)", "(0,1/2,1/3)"), "KIND"),
         ("a level of 9999", TEXTS["transcript.txt"].replace("#L2", "#L9999"), "#L9999"),
-        ("an annotation twice", TEXTS["transcript.txt"].replace("#L2", "#L2\n#L1"), "again for the same line"),
+        (
+            "an annotation twice",
+            TEXTS["transcript.txt"].replace("#L2", "#L2\n#L1"),
+            "again for the same line",
+        ),
         ("no level", TEXTS["transcript.txt"].replace("#L2\n", ""), "annotations without a level"),
         ("no memberships", TEXTS["transcript.txt"].replace("#SIZE: (1,0)\n", ""), "no memberships"),
         ("too many words", TEXTS["transcript.txt"].replace("#L2", "#L2\n#WORDS: 9"), "WORDS"),
-        ("a user's annotation", TEXTS["transcript.txt"].replace("More?", "More?\n#L1"), "system turns only"),
+        (
+            "a user's annotation",
+            TEXTS["transcript.txt"].replace("More?", "More?\n#L1"),
+            "system turns only",
+        ),
         ("a conversation twice", TEXTS["transcript.txt"] * 2, "again"),
-        ("a topic of three words", TEXTS["transcript.txt"].replace("T1 mine", "T1 mine too"), "##### topic"),
+        (
+            "a topic of three words",
+            TEXTS["transcript.txt"].replace("T1 mine", "T1 mine too"),
+            "##### topic",
+        ),
         ("a hostile line", TEXTS["transcript.txt"] + "#\x1b[2J\u202e\n", "transcript.txt"),
         ("a bomb of gzip", _packed(2**27), "more than"),
     ],
@@ -301,9 +363,17 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("no JSON", lines(RECORD[0]) + "Tenet\n", "a line that is not JSON"),
         ("a list", lines(RECORD[0]) + "[]\n", "line 2"),
         ("deep JSON", lines(RECORD[0]) + '{"a":' * 50_000 + "\n", "without end"),
-        ("half a surrogate pair", lines(RECORD[0]) + lines(RECORD[1]).replace("Tenet", "\\ud800"), "surrogate"),
+        (
+            "half a surrogate pair",
+            lines(RECORD[0]) + lines(RECORD[1]).replace("Tenet", "\\ud800"),
+            "surrogate",
+        ),
         ("a key twice", lines(RECORD[0]) + '{"record": "turn", "record": "turn"}\n', "twice"),
-        ("a number without end", lines(RECORD[0]) + '{"record": "turn", "trial": ' + "9" * 5000 + "}\n", "digits"),
+        (
+            "a number without end",
+            lines(RECORD[0]) + '{"record": "turn", "trial": ' + "9" * 5000 + "}\n",
+            "digits",
+        ),
         ("topics that are none", lines(RECORD[0] | {"topics": 5}), "topics"),
         ("topics without a name", lines(RECORD[0] | {"topics": [{}]}), "topics"),
         ("an unknown topic", _turn(topic="T9"), "topic"),
@@ -342,8 +412,16 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("two columns", "T1 d1\n", "2 columns"),
         ("another width", TEXTS["qrels.txt"] + "T3 d1 2\n", "3 columns"),
         ("a level that is a word", TEXTS["qrels.txt"].replace("d1 2", "d1 two"), "column level"),
-        ("a level without a gain", TEXTS["qrels.txt"].replace("d1 2", "d1 7"), "no gain for level 7"),
-        ("a level of ten digits", TEXTS["qrels.txt"].replace("d1 2", "d1 9999999999"), "column level"),
+        (
+            "a level without a gain",
+            TEXTS["qrels.txt"].replace("d1 2", "d1 7"),
+            "no gain for level 7",
+        ),
+        (
+            "a level of ten digits",
+            TEXTS["qrels.txt"].replace("d1 2", "d1 9999999999"),
+            "column level",
+        ),
         ("a document twice", TEXTS["qrels.txt"] + "T2 0 d3 0\n", "d3 again"),
     ],
     "gfr members.txt": [
@@ -406,13 +484,21 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("no relevant document", _answer(relevant=[]), "column relevant"),
         ("a document beyond those shown", _answer(relevant=[9]), "column relevant"),
         ("a relevant document twice", _answer(relevant=[2, 2]), "column relevant"),
-        ("a probability of 2", _answer(citations=[{"document": 2, "probability": 2}]), "column citations"),
+        (
+            "a probability of 2",
+            _answer(citations=[{"document": 2, "probability": 2}]),
+            "column citations",
+        ),
         ("citations that are words", _answer(citations=["2"]), "column citations"),
         ("gold that is a word", _answer(gold="Wales"), "column gold"),
         ("an answer that is a number", _answer(answer=5), "column answer"),
         ("an empty author", _answer(relevant_author=""), "column relevant_author"),
         ("an answer twice", _answer() * 2, "again"),
-        ("a third author", _answer() + _answer(relevant_author="Cat", question="q2"), "a third author"),
+        (
+            "a third author",
+            _answer() + _answer(relevant_author="Cat", question="q2"),
+            "a third author",
+        ),
         ("a key more", _answer() + _answer(question="q2", colour="red"), "a key more"),
         ("a key that is a list", _answer(model=["mine"]), "column model"),
         ("a number without end", '{"question": ' + "9" * 5000 + "}\n", "digits"),
@@ -427,11 +513,18 @@ GIVEN = [(where, *case) for where, cases in CONTENTS.items() for case in cases]
     [(w, c, s) for w, _, c, s in GIVEN],
     ids=[f"{where}: {what}" for where, what, _, _ in GIVEN],
 )
-def test_a_file_that_says_something_wrong(where: str, content: str | bytes, said: str, here: Path) -> None:
+def test_a_file_that_says_something_wrong(
+    where: str, content: str | bytes, said: str, here: Path
+) -> None:
     command, _, name = where.rpartition(" ")
     (here / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     result = refused(COMMANDS[command], said)
-    named = {name, *(["--gains"] if "gain" in said else []), *(["topic"] if "topic" in said else []), *said.split("zz")}
+    named = {
+        name,
+        *(["--gains"] if "gain" in said else []),
+        *(["topic"] if "topic" in said else []),
+        *said.split("zz"),
+    }
     assert any(word in result.stderr for word in named)
 
 
@@ -454,7 +547,9 @@ TABLES: list[tuple[str, pd.DataFrame, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("table", "said"), [case[1:] for case in TABLES], ids=[case[0] for case in TABLES])
+@pytest.mark.parametrize(
+    ("table", "said"), [case[1:] for case in TABLES], ids=[case[0] for case in TABLES]
+)
 @pytest.mark.parametrize(("command", "name"), [READ[3], READ[4]])
 def test_a_parquet_file_that_holds_something_wrong(
     command: str, name: str, table: pd.DataFrame, said: str, here: Path
@@ -478,7 +573,9 @@ def test_a_parquet_file_that_holds_something_wrong(
         (RUN.iloc[:0], "a header without rows"),
     ],
 )
-def test_a_run_in_parquet_that_holds_something_wrong(table: pd.DataFrame, said: str, here: Path) -> None:
+def test_a_run_in_parquet_that_holds_something_wrong(
+    table: pd.DataFrame, said: str, here: Path
+) -> None:
     (here / "run.parquet").write_bytes(parquet(table))
     assert said in refused(COMMANDS["gfr of Parquet"], "run.parquet").stderr
 
@@ -491,12 +588,46 @@ def test_a_parquet_file_with_a_thousand_million_rows(here: Path) -> None:
     refused(COMMANDS["gfrc of Parquet"], "2000000 rows of 2 columns")
 
 
-# --- options ------------------------------------------------------------------------------------------------------
+# --- options --------------------------------------------------------------------------------------
 
 NASTY = [
-    *(".nan", "nan", ".inf", "-.inf", "1e999", "9" * 400, "9" * 5000, "-1", "", " ", "x", "1:30", "0x10", "1/0"),
-    *("[" * 3000, "!!timestamp 2001-99-99", "2001-99-99", "&a [*a]", "{a: 1}", "\x1b[31m", "\u202e1", "a\0b", "½"),
-    *("RATINGS:nan", "SIZE:inf,KIND:1", "SIZE:1e308,KIND:1e308", "1:-1", "0:1", "1:2:3", "99999999999:1", "1:1,1:1"),
+    *(
+        ".nan",
+        "nan",
+        ".inf",
+        "-.inf",
+        "1e999",
+        "9" * 400,
+        "9" * 5000,
+        "-1",
+        "",
+        " ",
+        "x",
+        "1:30",
+        "0x10",
+        "1/0",
+    ),
+    *(
+        "[" * 3000,
+        "!!timestamp 2001-99-99",
+        "2001-99-99",
+        "&a [*a]",
+        "{a: 1}",
+        "\x1b[31m",
+        "\u202e1",
+        "a\0b",
+        "½",
+    ),
+    *(
+        "RATINGS:nan",
+        "SIZE:inf,KIND:1",
+        "SIZE:1e308,KIND:1e308",
+        "1:-1",
+        "0:1",
+        "1:2:3",
+        "99999999999:1",
+        "1:1,1:1",
+    ),
 ]
 
 
@@ -508,7 +639,9 @@ def _numbered(command: str) -> list[str]:
         assert isinstance(found, click.Group)
         found = found.commands[word]
     assert isinstance(found, DeclaredCommand)
-    taken = [one for one in found.get_params(click.Context(found)) if isinstance(one.type, OptionValue)]
+    taken = [
+        one for one in found.get_params(click.Context(found)) if isinstance(one.type, OptionValue)
+    ]
     numeric = [one for one in taken if "number" in described(one.type.choice.hint)]  # type: ignore[attr-defined]
     return [one.opts[-1] for one in numeric]
 
@@ -543,7 +676,11 @@ def test_a_value_that_no_option_takes(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "options", "said"),
     [
-        ("gfrc", "--patience 1.5", "--patience"),  # R of a conversation of relevant words only would be 16/15
+        (
+            "gfrc",
+            "--patience 1.5",
+            "--patience",
+        ),  # R of a conversation of relevant words only would be 16/15
         ("gfrc", "--patience 0", "--patience"),
         ("gfrc", "--patience 1", "patience"),
         ("gfrc", "--max-level 1000000000 --gains exponential", "--max-level"),
@@ -567,7 +704,16 @@ def test_a_value_that_no_option_takes(command: str) -> None:
         ("gfrc2 of a folder", "--compare", "without --clusters"),
         *(
             ("gfrc2 of a folder", f"--cluster {address}", "cluster")
-            for address in ("x", "tcp://", "foo://bar", "a:99999", "tcp://a:x", "\x1b[31m", "inproc://x", "tls://a:1")
+            for address in (
+                "x",
+                "tcp://",
+                "foo://bar",
+                "a:99999",
+                "tcp://a:x",
+                "\x1b[31m",
+                "inproc://x",
+                "tls://a:1",
+            )
         ),
         ("gfr", "--weights utility:1", "wanted one for each of utility, SIZE"),
         ("gfr", "--weights utility:1,SIZE:1,AGE:0", "wanted one for each of utility, SIZE"),
@@ -620,10 +766,18 @@ def test_an_option_that_makes_no_sense(command: str, options: str, said: str) ->
 def test_a_measure_checks_what_a_command_checks(patience: Any) -> None:
     with pytest.raises(ValueError, match=r"patience is .+; wanted a whole number from 1"):
         relevance([1, 2], [1.0, 1.0], [0, 0], 1, patience)
-    assert relevance([1, 2], [1.0, 1.0], [0, 0], 1, 2) == [1.0]  # every word a nugget: the most there is
+    assert relevance([1, 2], [1.0, 1.0], [0, 0], 1, 2) == [
+        1.0
+    ]  # every word a nugget: the most there is
 
 
-@given(st.text(alphabet=st.one_of(st.sampled_from("[]{}:,-?&*!|>'\"%@`#\n\t <=.0123456789eyn~"), st.characters())))
+@given(
+    st.text(
+        alphabet=st.one_of(
+            st.sampled_from("[]{}:,-?&*!|>'\"%@`#\n\t <=.0123456789eyn~"), st.characters()
+        )
+    )
+)
 @settings(max_examples=150)
 def test_yaml_is_read_or_refused(text: str) -> None:
     for loader in (plain_yaml.Words, plain_yaml.Values):
@@ -631,7 +785,7 @@ def test_yaml_is_read_or_refused(text: str) -> None:
             json.dumps(plain_yaml.load(text, loader))  # plain values only
 
 
-# --- other commands -----------------------------------------------------------------------------------------------
+# --- other commands -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -667,9 +821,18 @@ def test_yaml_is_read_or_refused(text: str) -> None:
         (["build", "own_conversation", "-p", "patience=!!timestamp 2001-99-99"], "patience"),
         (["build", "own_conversation", "-p", "patience=2001-99-99"], "patience"),
         (["build", "own_conversation", "-p", "ordinal=\x1b[31m"], "ordinal"),
-        (["build", "own_conversation", "-p", "attributes=../../x"], "attributes: ../../x leads out of the folder data"),
-        (["build", "own_conversation", "-p", "attributes=/etc/passwd"], "attributes: /etc/passwd leads out"),
-        (["build", "own_conversation", "-p", "attributes=attributes/../../x"], "leads out of the folder data"),
+        (
+            ["build", "own_conversation", "-p", "attributes=../../x"],
+            "attributes: ../../x leads out of the folder data",
+        ),
+        (
+            ["build", "own_conversation", "-p", "attributes=/etc/passwd"],
+            "attributes: /etc/passwd leads out",
+        ),
+        (
+            ["build", "own_conversation", "-p", "attributes=attributes/../../x"],
+            "leads out of the folder data",
+        ),
         (["build", "own_conversation", "-p", "attributes=" + "x" * 3000], "no file data/xxx"),
         (["build", "own_conversation", "-p", "attributes=attributes"], "no file data/attributes"),
         (["new", "../x", "--topic", "T1"], "no name for a notebook"),
@@ -683,7 +846,7 @@ def test_a_command_that_cannot_be(words: list[str], said: str) -> None:
     refused(words, said)
 
 
-# --- at random ----------------------------------------------------------------------------------------------------
+# --- at random ------------------------------------------------------------------------------------
 
 PIECES = [
     "\0",
@@ -723,7 +886,9 @@ def test_a_file_that_is_damaged_somewhere(command: str, name: str, data: st.Data
     words = [word for word in COMMANDS[command] if command != "harvest"] or COMMANDS["gfrc"]
     result = CliRunner().invoke(main, words)
     Path(name).write_bytes(good)
-    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit), repr(
+        result.exception
+    )
     assert result.exit_code in (0, 2)
     assert PYTHON_S_WORDS.search(result.output) is None, result.output
     assert len(result.output.encode()) < 2000
@@ -737,12 +902,14 @@ def test_a_file_that_is_damaged_somewhere(command: str, name: str, data: st.Data
         Path(made).rmdir() if Path(made).is_dir() else None
 
 
-# --- as a process -------------------------------------------------------------------------------------------------
+# --- as a process ---------------------------------------------------------------------------------
 
 
 def process(*words: str, **how: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "equipoise_cli", *words]
-    return subprocess.run(command, capture_output="stdout" not in how, text=True, check=False, timeout=60, **how)  # noqa: S603
+    return subprocess.run(
+        command, capture_output="stdout" not in how, text=True, check=False, timeout=60, **how
+    )
 
 
 def test_a_process_ends_as_promised_too(here: Path) -> None:
@@ -753,7 +920,9 @@ def test_a_process_ends_as_promised_too(here: Path) -> None:
     assert len(ended.stderr) < 2000
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full to write to")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="this system has no /dev/full to write to"
+)
 @pytest.mark.parametrize("words", [["measures"], COMMANDS["gfrc"][:-2]])
 def test_a_full_disk_behind_the_output(words: list[str]) -> None:
     with Path("/dev/full").open("w") as full:

@@ -23,7 +23,10 @@ PARTS: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {
         "role": "user",
-        "content": [{"type": "text", "text": "A film?"}, {"type": "image_url", "image_url": {"url": "x"}}],
+        "content": [
+            {"type": "text", "text": "A film?"},
+            {"type": "image_url", "image_url": {"url": "x"}},
+        ],
     },
     {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function"}]},
     {"role": "tool", "tool_call_id": "c", "content": "[1, 2]"},
@@ -31,9 +34,16 @@ PARTS: list[dict[str, Any]] = [
     {"role": "assistant", "content": "Looper."},
     *OPENAI[2:],
 ]
-SHAREGPT = [{"from": {"user": "human", "system": "gpt"}[side], "value": text} for side, text in SAID]
-WILDCHAT = [one | {"language": "English", "toxic": False, "redacted": False, "turn_identifier": 7} for one in OPENAI]
-SPOKEN = [{"speaker": {"user": "user", "system": "agent"}[side], "text": text} for side, text in SAID]
+SHAREGPT = [
+    {"from": {"user": "human", "system": "gpt"}[side], "value": text} for side, text in SAID
+]
+WILDCHAT = [
+    one | {"language": "English", "toxic": False, "redacted": False, "turn_identifier": 7}
+    for one in OPENAI
+]
+SPOKEN = [
+    {"speaker": {"user": "user", "system": "agent"}[side], "text": text} for side, text in SAID
+]
 MTRAG = [
     {
         "conversation_id": "T1",
@@ -43,27 +53,48 @@ MTRAG = [
     }
     for n in (1, 2)
 ]
-IKAT24 = [{"turn_id": n + 1, "utterance": SAID[2 * n][1], "response": SAID[2 * n + 1][1]} for n in (0, 1)]
-IKAT25 = [{"turn_id": n + 1, "user_utterance": SAID[2 * n][1], "response": SAID[2 * n + 1][1]} for n in (0, 1)]
+IKAT24 = [
+    {"turn_id": n + 1, "utterance": SAID[2 * n][1], "response": SAID[2 * n + 1][1]} for n in (0, 1)
+]
+IKAT25 = [
+    {"turn_id": n + 1, "user_utterance": SAID[2 * n][1], "response": SAID[2 * n + 1][1]}
+    for n in (0, 1)
+]
 FILES: dict[str, tuple[str, Any]] = {
     "messages.jsonl": ("openai", [{"messages": OPENAI, "id": "T1"}]),
     "parts.jsonl": ("openai", [{"messages": PARTS, "custom_id": "T1"}]),
     "one.json": ("openai", {"messages": OPENAI, "topic": "T1"}),
     "agents.json": ("openai", [{"messages": SPOKEN, "topic": "T1"}]),
     "sharegpt.json": ("sharegpt", [{"id": "T1", "conversations": SHAREGPT, "system": "Be brief."}]),
-    "sharegpt.jsonl": ("sharegpt", [{"id": "T1", "conversations": [{"from": "system", "value": "Be."}, *SHAREGPT]}]),
+    "sharegpt.jsonl": (
+        "sharegpt",
+        [{"id": "T1", "conversations": [{"from": "system", "value": "Be."}, *SHAREGPT]}],
+    ),
     "roles.jsonl": ("sharegpt", [{"id": "T1", "conversations": OPENAI}]),
-    "wildchat.jsonl": ("wildchat", [{"conversation_hash": "T1", "turn": 2, "conversation": WILDCHAT, "toxic": False}]),
+    "wildchat.jsonl": (
+        "wildchat",
+        [{"conversation_hash": "T1", "turn": 2, "conversation": WILDCHAT, "toxic": False}],
+    ),
     "mtrag.jsonl": ("mtrag", MTRAG),
-    "ikat24.json": ("ikat", [{"number": "T1", "title": "Films", "ptkb": {"1": "I like chess."}, "turns": IKAT24}]),
-    "ikat25.json": ("ikat", [{"number": "T1", "title": "Films", "ptkb": ["I like chess."], "responses": IKAT25}]),
+    "ikat24.json": (
+        "ikat",
+        [{"number": "T1", "title": "Films", "ptkb": {"1": "I like chess."}, "turns": IKAT24}],
+    ),
+    "ikat25.json": (
+        "ikat",
+        [{"number": "T1", "title": "Films", "ptkb": ["I like chess."], "responses": IKAT25}],
+    ),
 }
 
 
 def written(folder: Path, name: str, content: Any) -> Path:
     path = folder / name
     lines = content if name.endswith(".jsonl") and isinstance(content, list) else [content]
-    path.write_text("".join(json.dumps(one, indent=None if path.suffix == ".jsonl" else 1) + "\n" for one in lines))
+    path.write_text(
+        "".join(
+            json.dumps(one, indent=None if path.suffix == ".jsonl" else 1) + "\n" for one in lines
+        )
+    )
     return path
 
 
@@ -76,14 +107,27 @@ def test_every_format_gives_the_same_transcript(name: str, tmp_path: Path) -> No
         made = read_chats(path, chosen)
         assert format_transcripts(made) == f"##### T1 {path.stem}\n{TEXT}"
     assert parse_transcripts(format_transcripts(made), "", {}) == made
-    assert turn_frame(made)[["start", "end"]].to_numpy().tolist() == [[1, 2], [3, 4], [5, 5], [6, 6]]
-    assert [one for one, has in KNOWN.items() if has(content[0] if isinstance(content, list) else content)] == [form]
+    assert turn_frame(made)[["start", "end"]].to_numpy().tolist() == [
+        [1, 2],
+        [3, 4],
+        [5, 5],
+        [6, 6],
+    ]
+    assert [
+        one
+        for one, has in KNOWN.items()
+        if has(content[0] if isinstance(content, list) else content)
+    ] == [form]
 
 
-def test_a_bare_list_of_messages_is_one_conversation_and_parquet_rows_are_conversations(tmp_path: Path) -> None:
+def test_a_bare_list_of_messages_is_one_conversation_and_parquet_rows_are_conversations(
+    tmp_path: Path,
+) -> None:
     (made,) = read_chats(written(tmp_path, "bare.json", OPENAI))
     assert (made.run, made.topic) == ("bare", "c1")
-    rows = pd.DataFrame({"conversation_hash": ["a b", "c"], "model": "gpt-4", "conversation": [WILDCHAT] * 2})
+    rows = pd.DataFrame(
+        {"conversation_hash": ["a b", "c"], "model": "gpt-4", "conversation": [WILDCHAT] * 2}
+    )
     rows.to_parquet(tmp_path / "wild.parquet")
     found = read_chats(tmp_path / "wild.parquet")
     assert [(one.run, one.topic) for one in found] == [("gpt-4", "a_b"), ("gpt-4", "c")]
@@ -95,7 +139,12 @@ def test_what_no_user_sees_is_left_out_and_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "parts.jsonl", FILES["parts.jsonl"][1])
     with pytest.warns(Note) as notes:
         read_chats(path)
-    for said in ("1 messages of system", "1 parts of type 'image_url'", "1 calls of tools", "1 messages of tool"):
+    for said in (
+        "1 messages of system",
+        "1 parts of type 'image_url'",
+        "1 calls of tools",
+        "1 messages of tool",
+    ):
         assert f"{said} left out" in str(notes[0].message)
 
 
@@ -109,14 +158,16 @@ def test_who_speaks_first_and_last(tmp_path: Path) -> None:
     assert "### S1\n### U2\nMore?\n### S2\nNo.\n" in format_transcripts(read_chats(path))
 
 
-def test_tasks_of_mtrag_without_a_prediction_have_the_reference_and_it_is_said(tmp_path: Path) -> None:
+def test_tasks_of_mtrag_without_a_prediction_have_the_reference_and_it_is_said(
+    tmp_path: Path,
+) -> None:
     path = written(tmp_path, "tasks.jsonl", [{**MTRAG[1], "predictions": [{"text": "Never."}]}])
     with pytest.warns(Note, match="1 answers of the reference in the place of predictions"):
         made = read_chats(path)
     assert format_transcripts(made) == f"##### T1 tasks\n{TEXT.replace('No.', 'Never.')}"
 
 
-# --- runs of iKAT -------------------------------------------------------------------------------------------------
+# --- runs of iKAT ---------------------------------------------------------------------------------
 
 
 def test_a_run_of_ikat_takes_what_the_user_says_from_the_topics(tmp_path: Path) -> None:
@@ -126,20 +177,35 @@ def test_a_run_of_ikat_takes_what_the_user_says_from_the_topics(tmp_path: Path) 
     old = {
         "run_name": "mine",
         "turns": [
-            {"turn_id": f"1-1_{n}", "responses": [ranked[0], ranked[1] | {"text": text}], "ptkb_provenance": []}
+            {
+                "turn_id": f"1-1_{n}",
+                "responses": [ranked[0], ranked[1] | {"text": text}],
+                "ptkb_provenance": [],
+            }
             for n, text in texts.items()
         ],
     }
-    about = {"metadata": {"team_id": "t", "run_id": "mine", "run_type": "automatic"}, "references": {"d:1": 0.5}}
-    sentences = {n: [{"text": line, "citations": {}} for line in text.split("\n")] for n, text in texts.items()}
+    about = {
+        "metadata": {"team_id": "t", "run_id": "mine", "run_type": "automatic"},
+        "references": {"d:1": 0.5},
+    }
+    sentences = {
+        n: [{"text": line, "citations": {}} for line in text.split("\n")]
+        for n, text in texts.items()
+    }
     new = [about | {"turn_id": f"1-1_{n}", "responses": part} for n, part in sentences.items()]
     for name, content in (("old.json", old), ("new.jsonl", new)):
         path = written(tmp_path, name, content)
         assert format_transcripts(read_chats(path, topics=topics)) == f"##### 1-1 mine\n{TEXT}"
-        with pytest.raises(InputError, match="a run of iKAT, which has no utterances, wanted the topics too: --topics"):
+        with pytest.raises(
+            InputError,
+            match="a run of iKAT, which has no utterances, wanted the topics too: --topics",
+        ):
             read_chats(path)
     other = written(tmp_path, "other.json", [{"number": "7", "responses": IKAT25}])
-    with pytest.raises(InputError, match=r"found turn '1-1_1', wanted a turn of .*other\.json, such as 7_1, 7_2"):
+    with pytest.raises(
+        InputError, match=r"found turn '1-1_1', wanted a turn of .*other\.json, such as 7_1, 7_2"
+    ):
         read_chats(path, topics=other)
 
 
@@ -156,14 +222,24 @@ def test_a_run_of_ikat_takes_what_the_user_says_from_the_topics(tmp_path: Path) 
             17,
             "##### 0 sample_run\n### U1\nI'm thinking",
         ),
-        (["mtrag/scripts/evaluation/sample_data/responses-10.jsonl"], 2, "##### dd6b6ffd177f2b311abe676261279d2f"),
+        (
+            ["mtrag/scripts/evaluation/sample_data/responses-10.jsonl"],
+            2,
+            "##### dd6b6ffd177f2b311abe676261279d2f",
+        ),
     ],
 )
-def test_the_samples_of_the_collections(words: list[str], conversations: int, opening: str, tmp_path: Path) -> None:
+def test_the_samples_of_the_collections(
+    words: list[str], conversations: int, opening: str, tmp_path: Path
+) -> None:
     mirror = Path(os.environ.get("EQUIPOISE_MIRROR", ""))
     if not (mirror / words[0]).is_file():
         pytest.skip("the samples are not in the folder that EQUIPOISE_MIRROR names")
-    topics = ["--topics", str(mirror / "ikat/2024/data/2024_test_topics.json")] if "run" in words[0] else []
+    topics = (
+        ["--topics", str(mirror / "ikat/2024/data/2024_test_topics.json")]
+        if "run" in words[0]
+        else []
+    )
     result = called("transcripts", str(mirror / words[0]), *topics, "-o", str(tmp_path / "out.txt"))
     assert f"{conversations} conversations written" in result.stderr
     text = (tmp_path / "out.txt").read_text()
@@ -171,28 +247,42 @@ def test_the_samples_of_the_collections(words: list[str], conversations: int, op
     assert len(parse_transcripts(text, "", {})) == conversations
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ({"text": "A film?", "id": 1}, "an object with 'text', 'id', wanted openai, sharegpt"),
-        ({"messages": OPENAI, "conversations": SHAREGPT}, "which may be openai or sharegpt, wanted openai"),
+        (
+            {"messages": OPENAI, "conversations": SHAREGPT},
+            "which may be openai or sharegpt, wanted openai",
+        ),
         ({"messages": [OPENAI[0]], "id": "T1"}, "1 turns, no answer with text"),
         (
             {"messages": [OPENAI[0], OPENAI[1] | {"content": 5}]},
             "messages 2: found '5', wanted a text, or a list of parts",
         ),
-        ({"messages": [OPENAI[0], OPENAI[1] | {"role": "critic"}]}, "messages 2: found 'critic', wanted role, from"),
+        (
+            {"messages": [OPENAI[0], OPENAI[1] | {"role": "critic"}]},
+            "messages 2: found 'critic', wanted role, from",
+        ),
         ({"messages": [OPENAI[0], OPENAI[1], "so"]}, "messages 3: found 'so'"),
-        ([{"messages": OPENAI, "id": "T1"}] * 2, "conversation 'T1' of x again, wanted each conversation once"),
-        ([{"messages": OPENAI, "id": 1}, {"conversation": OPENAI}], "line 2: found an object with 'conversation'"),
+        (
+            [{"messages": OPENAI, "id": "T1"}] * 2,
+            "conversation 'T1' of x again, wanted each conversation once",
+        ),
+        (
+            [{"messages": OPENAI, "id": 1}, {"conversation": OPENAI}],
+            "line 2: found an object with 'conversation'",
+        ),
         ([{"messages": OPENAI}, 5], "line 2: found '5', wanted a JSON object"),
         ("Tenet", "wanted a JSON object"),
     ],
 )
-def test_what_is_no_conversation_is_refused_by_name(content: Any, said: str, tmp_path: Path) -> None:
+def test_what_is_no_conversation_is_refused_by_name(
+    content: Any, said: str, tmp_path: Path
+) -> None:
     path = written(tmp_path, "x.jsonl", content)
     with pytest.raises(InputError) as error:
         read_chats(path)
@@ -200,13 +290,23 @@ def test_what_is_no_conversation_is_refused_by_name(content: Any, said: str, tmp
 
 
 def test_the_command_tells_formats_by_content_or_takes_the_named_one(tmp_path: Path) -> None:
-    path, out = written(tmp_path, "chat.txt", {"messages": OPENAI, "id": "T1"}), tmp_path / "out.txt"
+    path, out = (
+        written(tmp_path, "chat.txt", {"messages": OPENAI, "id": "T1"}),
+        tmp_path / "out.txt",
+    )
     assert called("transcripts", str(path), "--run", "a b", "-o", str(out)).exit_code == 0
     assert out.read_text() == f"##### T1 a_b\n{TEXT}"
-    refused = called("transcripts", str(path), "--from", "sharegpt", "-o", str(tmp_path / "other.txt"))
+    refused = called(
+        "transcripts", str(path), "--from", "sharegpt", "-o", str(tmp_path / "other.txt")
+    )
     assert refused.exit_code == 2
-    assert "an object with 'messages', 'id', wanted conversations, as sharegpt has them" in refused.stderr
-    both = written(tmp_path, "both.jsonl", [{"messages": OPENAI, "conversations": SHAREGPT, "id": "T2"}])
+    assert (
+        "an object with 'messages', 'id', wanted conversations, as sharegpt has them"
+        in refused.stderr
+    )
+    both = written(
+        tmp_path, "both.jsonl", [{"messages": OPENAI, "conversations": SHAREGPT, "id": "T2"}]
+    )
     assert "name it with --from" in called("transcripts", str(both), "-o", str(out)).stderr
     done = called("transcripts", str(both), "--from", "sharegpt", "--run", "b", "-o", str(out))
     assert "1 conversations written" in done.stderr

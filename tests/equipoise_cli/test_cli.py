@@ -10,7 +10,11 @@ from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 
 DATA = project.root() / "data"
-MOVIES = [str(DATA / "conversations" / "M002.csv"), "--attributes", str(DATA / "attributes" / "fairweb_movies.yaml")]
+MOVIES = [
+    str(DATA / "conversations" / "M002.csv"),
+    "--attributes",
+    str(DATA / "attributes" / "fairweb_movies.yaml"),
+]
 RESEARCHERS = [
     str(DATA / "conversations" / "R112.csv"),
     "--attributes",
@@ -39,7 +43,9 @@ def test_score_gfrc_writes_tidy_csv(tmp_path: Path) -> None:
 
 def test_score_gfrc2_with_clusters_and_comparison(tmp_path: Path) -> None:
     output, clusters = tmp_path / "scores.csv", tmp_path / "clusters.csv"
-    result = run("score", "gfrc2", *RESEARCHERS, "--compare", "--clusters", str(clusters), "-o", str(output))
+    result = run(
+        "score", "gfrc2", *RESEARCHERS, "--compare", "--clusters", str(clusters), "-o", str(output)
+    )
     assert result.exit_code == 0, result.output
     scores = table(output).set_index(["run", "measure", "attribute"])["value"]
     for name, column in (("gfrc2/table-3", "GFRC2"), ("gfrc2/table-5", "GFRC")):
@@ -52,11 +58,15 @@ def test_score_gfrc2_with_clusters_and_comparison(tmp_path: Path) -> None:
 def test_factors_say_who_leaves_with_what(tmp_path: Path) -> None:
     factors, output = tmp_path / "factors.csv", tmp_path / "scores.csv"
     stop = ("--stop-model", "nuggets", "--utility", "words", "--unserved", "utility:1")
-    result = run("score", "gfrc2", *RESEARCHERS, *stop, "--factors", str(factors), "-o", str(output))
+    result = run(
+        "score", "gfrc2", *RESEARCHERS, *stop, "--factors", str(factors), "-o", str(output)
+    )
     assert result.exit_code == 0, result.output
     found, scores = table(factors), table(output)
     assert found["served"].tolist() == pytest.approx([1.0] * 6)
-    assert found["expected"].tolist() == pytest.approx(scores[scores["measure"].isin(["EU", "EGF"])]["value"].tolist())
+    assert found["expected"].tolist() == pytest.approx(
+        scores[scores["measure"].isin(["EU", "EGF"])]["value"].tolist()
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["factors.csv", "scores.csv"]
 
 
@@ -79,7 +89,10 @@ def test_options_change_the_scores() -> None:
         result = run("score", "gfrc", *MOVIES, *options)
         assert result.exit_code == 0, result.output
         assert result.output != plain, options
-    assert run("score", "gfrc2", *RESEARCHERS, "--weights", "utility:1,PRONOUN:0,HINDEX:0").exit_code == 0
+    assert (
+        run("score", "gfrc2", *RESEARCHERS, "--weights", "utility:1,PRONOUN:0,HINDEX:0").exit_code
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +152,9 @@ def test_bad_attribute_sets_and_missing_files(tmp_path: Path) -> None:
 def test_list_shows_notebooks_parameters_and_artefacts() -> None:
     result = run("list")
     assert result.exit_code == 0
-    assert "-p patience=1250  (int)  L, the number of words a user is willing to read" in result.output
+    assert (
+        "-p patience=1250  (int)  L, the number of words a user is willing to read" in result.output
+    )
     assert "gfrc2/table-5" in result.output
 
 

@@ -18,10 +18,15 @@ from equipoise.loaders.scores import read_scores
 from equipoise.problems import InputError
 from equipoise.statistics import compare_systems, correlations, leaderboard, topic_set_size
 
-QRELS = {f"q{topic}": {f"d{one}": int((one + topic) % 3 == 0) for one in range(8)} for topic in range(6)}
+QRELS = {
+    f"q{topic}": {f"d{one}": int((one + topic) % 3 == 0) for one in range(8)} for topic in range(6)
+}
 RUNS = {
     name: {
-        topic: {f"d{one}": float(draw) for one, draw in enumerate(np.random.default_rng((seed, place)).random(8))}
+        topic: {
+            f"d{one}": float(draw)
+            for one, draw in enumerate(np.random.default_rng((seed, place)).random(8))
+        }
         for place, topic in enumerate(QRELS)
     }
     for seed, name in enumerate(("alpha", "beta", "gamma"))
@@ -40,7 +45,11 @@ def of_ir_measures(run: str, measures: Any = MEASURES, means: bool = True) -> st
 def of_trec_eval(run: str) -> str:
     """What ``trec_eval -q`` prints: measure, topic, value, with the run's tag among the means."""
     found = pytrec_eval.RelevanceEvaluator(QRELS, {"ndcg", "P.5"}).evaluate(RUNS[run])
-    lines = [f"{name:22s}\t{topic}\t{value:.4f}" for topic, own in found.items() for name, value in own.items()]
+    lines = [
+        f"{name:22s}\t{topic}\t{value:.4f}"
+        for topic, own in found.items()
+        for name, value in own.items()
+    ]
     return "\n".join([*lines, f"{'runid':22s}\tall\t{run}", f"{'ndcg':22s}\tall\t0.5000"]) + "\n"
 
 
@@ -52,7 +61,11 @@ def tidy(means: bool = True) -> pd.DataFrame:
         for topic in [one.query_id]
     ]
     table = pd.DataFrame(rows, columns=["run", "topic", "attribute", "measure", "value"])
-    mean = table.groupby("run", as_index=False)["value"].mean().assign(topic="", attribute="", measure="nDCG")
+    mean = (
+        table.groupby("run", as_index=False)["value"]
+        .mean()
+        .assign(topic="", attribute="", measure="nDCG")
+    )
     return pd.concat([table, mean], ignore_index=True)[table.columns] if means else table
 
 
@@ -63,7 +76,7 @@ def scores(tmp_path: Path) -> Path:
     return path
 
 
-# --- what is read -------------------------------------------------------------------------------------------------
+# --- what is read ---------------------------------------------------------------------------------
 
 
 def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
@@ -71,7 +84,9 @@ def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
     expected = tidy(means=False).sort_values(order, ignore_index=True)
     tables = {
         "csv": tidy(),
-        "renamed": tidy(False).rename(columns={"run": "name", "topic": "qid"}).drop(columns="attribute"),
+        "renamed": tidy(False)
+        .rename(columns={"run": "name", "topic": "qid"})
+        .drop(columns="attribute"),
     }
     for name, table in tables.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
@@ -79,7 +94,9 @@ def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
     for run in RUNS:
         (tmp_path / f"{run}.tsv").write_text(of_ir_measures(run))
         (tmp_path / f"{run}.trec").write_text(of_trec_eval(run))
-        (tmp_path / f"{run}.four").write_text("".join(f"{run}\t{line}\n" for line in of_ir_measures(run).splitlines()))
+        (tmp_path / f"{run}.four").write_text(
+            "".join(f"{run}\t{line}\n" for line in of_ir_measures(run).splitlines())
+        )
     files = {"csv": ["csv.csv"], "renamed": ["renamed.csv"], "parquet": ["scores.parquet"]}
     files |= {kind: [f"{run}.{kind}" for run in RUNS] for kind in ("tsv", "trec", "four")}
     for kind, names in files.items():
@@ -87,9 +104,10 @@ def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
         found = found.replace({"measure": {"ndcg": "nDCG"}}).query("measure == 'nDCG'")
         found = found.sort_values(order, ignore_index=True)
         assert found.columns.tolist() == expected.columns.tolist()
-        assert found.drop(columns="value").to_numpy().tolist() == expected.drop(columns="value").to_numpy().tolist(), (
-            kind
-        )
+        assert (
+            found.drop(columns="value").to_numpy().tolist()
+            == expected.drop(columns="value").to_numpy().tolist()
+        ), kind
         np.testing.assert_allclose(found["value"], expected["value"], atol=1e-12)
 
 
@@ -101,9 +119,9 @@ def test_a_mean_is_no_topic_whoever_wrote_it(scores: Path, tmp_path: Path) -> No
     named = called("compare", with_all, "--resamples", 99)
     assert named.stdout == plain.stdout
     assert "3 rows of a topic 'all' are taken for means" in named.stderr
-    assert pd.read_csv(io.StringIO(called("compare", scores, "--format", "csv", "--show", "leaderboard").stdout))[
-        "topics"
-    ].tolist() == [6, 6, 6]
+    assert pd.read_csv(
+        io.StringIO(called("compare", scores, "--format", "csv", "--show", "leaderboard").stdout)
+    )["topics"].tolist() == [6, 6, 6]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +132,11 @@ def test_a_mean_is_no_topic_whoever_wrote_it(scores: Path, tmp_path: Path) -> No
             "run,topic,measure,value\na,1,M,0.5\na,1,M,0.6\n",
             "line 3: found 'M' of run 'a' and topic '1'",
         ),
-        ("a.csv", "run,topic,measure,value\na,1,M,much\n", "line 2, column value: found 'much', not a number"),
+        (
+            "a.csv",
+            "run,topic,measure,value\na,1,M,much\n",
+            "line 2, column value: found 'much', not a number",
+        ),
         ("a.csv", "run,topic,value\na,1,0.5\n", "column measure: found no such column"),
         ("a.csv", "run,topic,measure,value\na,,M,0.5\n", "found no score of a topic"),
         ("a.tsv", "x M 0.5\ny N 0.5\n", "three columns of which neither is known to be the topics"),
@@ -122,7 +144,9 @@ def test_a_mean_is_no_topic_whoever_wrote_it(scores: Path, tmp_path: Path) -> No
         ("a.tsv", "all M 0.5\n", "found no score of a topic"),
     ],
 )
-def test_files_that_are_no_scores_are_refused_by_line(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_files_that_are_no_scores_are_refused_by_line(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=re.escape(said)):
         read_scores([tmp_path / name])
@@ -150,14 +174,25 @@ def test_topics_that_lack_are_named_or_dropped(tmp_path: Path) -> None:
     refused = called("compare", tmp_path / "holes.csv")
     assert refused.exit_code == 2
     assert "run alpha lacks topic q1; run beta has no number for topic q3" in refused.stderr
-    kept = called("compare", tmp_path / "holes.csv", "--unpaired", "drop", "--format", "csv", "--show", "leaderboard")
+    kept = called(
+        "compare",
+        tmp_path / "holes.csv",
+        "--unpaired",
+        "drop",
+        "--format",
+        "csv",
+        "--show",
+        "leaderboard",
+    )
     assert kept.exit_code == 0, kept.output
     expected = leaderboard(tidy().query("topic not in ('q1', 'q3')"))
-    assert pd.read_csv(io.StringIO(kept.stdout))["mean"].tolist() == pytest.approx(expected["mean"].tolist())
+    assert pd.read_csv(io.StringIO(kept.stdout))["mean"].tolist() == pytest.approx(
+        expected["mean"].tolist()
+    )
     assert "compared over the 4 topics that all have" in kept.stderr
 
 
-# --- what is written ----------------------------------------------------------------------------------------------
+# --- what is written ------------------------------------------------------------------------------
 
 
 def test_compare_writes_what_the_library_finds_in_every_format(scores: Path) -> None:
@@ -181,10 +216,14 @@ def test_compare_writes_what_the_library_finds_in_every_format(scores: Path) -> 
 def test_every_cell_is_escaped(tmp_path: Path) -> None:
     hostile = tidy(means=False).replace({"run": {"alpha": r"50%_$x$|\a", "beta": "<b>&"}})
     hostile.to_csv(tmp_path / "s.csv", index=False)
-    latex = called("compare", tmp_path / "s.csv", "--format", "latex", "--show", "leaderboard").stdout
+    latex = called(
+        "compare", tmp_path / "s.csv", "--format", "latex", "--show", "leaderboard"
+    ).stdout
     assert r"50\%\_\$x\$|\textbackslash{}a" in latex
     assert r"<b>\&" in latex
-    markdown = called("compare", tmp_path / "s.csv", "--format", "markdown", "--show", "leaderboard").stdout
+    markdown = called(
+        "compare", tmp_path / "s.csv", "--format", "markdown", "--show", "leaderboard"
+    ).stdout
     assert "&lt;b&gt;&amp;" in markdown
     assert r"50%\_\$x\$\|\\a" in markdown
     figure = tmp_path / "f.svg"
@@ -194,18 +233,46 @@ def test_every_cell_is_escaped(tmp_path: Path) -> None:
 
 def test_groups_apart_or_one_of_them(tmp_path: Path) -> None:
     table = tidy(means=False).assign(attribute="A")
-    pd.concat([table, table.assign(attribute="B", value=1 - table["value"])]).to_csv(tmp_path / "s.csv", index=False)
+    pd.concat([table, table.assign(attribute="B", value=1 - table["value"])]).to_csv(
+        tmp_path / "s.csv", index=False
+    )
     both = called("compare", tmp_path / "s.csv")
     assert both.exit_code == 2
     assert "nDCG has scores of A, B" in both.stderr
-    apart = called("compare", tmp_path / "s.csv", "--by", "attribute", "--format", "csv", "--show", "leaderboard")
+    apart = called(
+        "compare",
+        tmp_path / "s.csv",
+        "--by",
+        "attribute",
+        "--format",
+        "csv",
+        "--show",
+        "leaderboard",
+    )
     boards = pd.read_csv(io.StringIO(apart.stdout), keep_default_na=False)
     assert boards["attribute"].tolist() == ["A"] * 3 + ["B"] * 3
     assert boards["run"][:3].tolist() == boards["run"][3:].tolist()[::-1]
-    one = called("compare", tmp_path / "s.csv", "--attribute", "A", "--format", "csv", "--show", "leaderboard")
-    assert pd.read_csv(io.StringIO(one.stdout), keep_default_na=False)["run"].tolist() == boards["run"][:3].tolist()
+    one = called(
+        "compare",
+        tmp_path / "s.csv",
+        "--attribute",
+        "A",
+        "--format",
+        "csv",
+        "--show",
+        "leaderboard",
+    )
+    assert (
+        pd.read_csv(io.StringIO(one.stdout), keep_default_na=False)["run"].tolist()
+        == boards["run"][:3].tolist()
+    )
     assert called("compare", tmp_path / "s.csv", "--attribute", "C").exit_code == 2
-    assert called("compare", tmp_path / "s.csv", "--by", "attribute", "--figure", tmp_path / "f.svg").exit_code == 2
+    assert (
+        called(
+            "compare", tmp_path / "s.csv", "--by", "attribute", "--figure", tmp_path / "f.svg"
+        ).exit_code
+        == 2
+    )
 
 
 def test_figures_are_the_same_bytes_and_outputs_are_guarded(scores: Path, tmp_path: Path) -> None:
@@ -232,13 +299,23 @@ def test_measures_against_each_other(tmp_path: Path) -> None:
         ("correlate", correlations(table)),
         ("topic-set-size", topic_set_size(table, difference=0.2)),
     ):
-        more = ["--difference", "0.2"] if command == "topic-set-size" else ["--figure", tmp_path / "k.svg"]
+        more = (
+            ["--difference", "0.2"]
+            if command == "topic-set-size"
+            else ["--figure", tmp_path / "k.svg"]
+        )
         result = called(command, *files, "--format", "csv", *more)
         assert result.exit_code == 0, result.output
-        pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(result.stdout)), expected, rtol=1e-10, check_dtype=False)
-    shares = called("discriminative-power", *files, "--format", "csv", "--figure", tmp_path / "d.svg")
+        pd.testing.assert_frame_equal(
+            pd.read_csv(io.StringIO(result.stdout)), expected, rtol=1e-10, check_dtype=False
+        )
+    shares = called(
+        "discriminative-power", *files, "--format", "csv", "--figure", tmp_path / "d.svg"
+    )
     assert pd.read_csv(io.StringIO(shares.stdout))["pairs"].tolist() == [3, 3]
-    curves = called("discriminative-power", *files, "--format", "csv", "--curves", "--measure", "nDCG")
+    curves = called(
+        "discriminative-power", *files, "--format", "csv", "--curves", "--measure", "nDCG"
+    )
     assert pd.read_csv(io.StringIO(curves.stdout))["place"].tolist() == [1, 2, 3]
     assert all((tmp_path / name).read_text().count("<svg") == 1 for name in ("k.svg", "d.svg"))
 

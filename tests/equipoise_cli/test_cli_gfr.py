@@ -44,11 +44,18 @@ def gfr_arguments(folder: Path, *more: str | Path) -> list[str | Path]:
         "--target",
         f"SIZE={folder / 'size.target'}",
     ]
-    runs: list[str | Path] = ["--run", folder / "r1", "--run", folder / "r2", "--qrels", folder / "qrels"]
+    runs: list[str | Path] = [
+        "--run",
+        folder / "r1",
+        "--run",
+        folder / "r2",
+        "--qrels",
+        folder / "qrels",
+    ]
     return ["score", "gfr", *runs, *size, "--kind", "SIZE=ordinal", *more]
 
 
-# --- score gfr ----------------------------------------------------------------------------------------------------
+# --- score gfr ------------------------------------------------------------------------------------
 
 
 def test_score_gfr_writes_a_tidy_table(files: Path) -> None:
@@ -57,13 +64,26 @@ def test_score_gfr_writes_a_tidy_table(files: Path) -> None:
     table = pd.read_csv(files / "out.csv", keep_default_na=False)
     assert list(table.columns) == ["run", "topic", "attribute", "measure", "value", "seen"]
     assert set(table["topic"]) == {"t1", ""}
-    measures = {"ERR", "iRBU", "GF-NMD", "GF-RNOD", "GFR-ERR+NMD", "GFR-ERR+RNOD", "GFR-iRBU+NMD", "GFR-iRBU+RNOD"}
+    measures = {
+        "ERR",
+        "iRBU",
+        "GF-NMD",
+        "GF-RNOD",
+        "GFR-ERR+NMD",
+        "GFR-ERR+RNOD",
+        "GFR-iRBU+NMD",
+        "GFR-iRBU+RNOD",
+    }
     assert set(table["measure"]) == measures
     err = table[(table["measure"] == "ERR") & (table["topic"] == "t1")].set_index("run")["value"]
-    assert err["r1"] == pytest.approx(3 / 4 + 1 / 16 / 3)  # worked by hand: L2 at rank 1, L1 at rank 3
+    assert err["r1"] == pytest.approx(
+        3 / 4 + 1 / 16 / 3
+    )  # worked by hand: L2 at rank 1, L1 at rank 3
     assert err["r2"] == pytest.approx(1 / 4 / 3)
     assert run(*gfr_arguments(files, "-o", files / "out.parquet")).exit_code == 0
-    np.testing.assert_allclose(pd.read_parquet(files / "out.parquet")["value"], table["value"], rtol=1e-11)
+    np.testing.assert_allclose(
+        pd.read_parquet(files / "out.parquet")["value"], table["value"], rtol=1e-11
+    )
     (files / "r2").write_text(
         RUN.replace("r1", "r2")
     )  # a run none of whose first two documents is judged would be refused
@@ -77,7 +97,9 @@ def test_a_run_scores_the_same_alone_and_among_others(files: Path) -> None:
     both = run(*arguments).output.splitlines()
     alone = run(*arguments[:without_r2], *arguments[without_r2 + 2 :]).output.splitlines()
     assert not [line for line in alone if line.startswith("r2,")]
-    assert [line for line in both if line.startswith("r1,")] == [line for line in alone if line.startswith("r1,")]
+    assert [line for line in both if line.startswith("r1,")] == [
+        line for line in alone if line.startswith("r1,")
+    ]
 
 
 def test_a_folder_of_parquet_runs(files: Path) -> None:
@@ -93,7 +115,11 @@ def test_a_folder_of_parquet_runs(files: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "status", "complaint"),
     [
-        ({"r1": RUN.replace("2 2", "2 two"), "qrels": "t1 a L2\n"}, 2, "line 2, column score: found 'two'"),
+        (
+            {"r1": RUN.replace("2 2", "2 two"), "qrels": "t1 a L2\n"},
+            2,
+            "line 2, column score: found 'two'",
+        ),
         ({"qrels": "t1 a high\n", "size.target": "0.5\n"}, 2, "2 problems in the input"),
         ({"size.members": "t1 a 1 0\n"}, 2, "line 1, column SIZE: found 4 columns"),
         ({"qrels": "t1 a L3\n"}, 2, "no gain for level 3"),
@@ -129,35 +155,55 @@ def test_bad_options_are_refused(more: list[str], complaint: str, files: Path) -
     assert complaint in result.output
 
 
-# --- score on folders ---------------------------------------------------------------------------------------------
+# --- score on folders -----------------------------------------------------------------------------
 
 
 def test_score_takes_a_folder_of_partitions(tmp_path: Path) -> None:
     nuggets, attributes = (
-        project.root() / "data" / part for part in ("conversations/M002.csv", "attributes/fairweb_movies.yaml")
+        project.root() / "data" / part
+        for part in ("conversations/M002.csv", "attributes/fairweb_movies.yaml")
     )
     table = pd.read_csv(nuggets, dtype=str, keep_default_na=False)
     (tmp_path / "in").mkdir()
     for name, part in table.groupby("run"):
         part.to_parquet(tmp_path / "in" / f"{name}.parquet", index=False)
     for measure in ("gfrc", "gfrc2"):
-        one = run("score", measure, nuggets, "--attributes", attributes, "-o", tmp_path / f"{measure}.parquet")
-        many = run("score", measure, tmp_path / "in", "--attributes", attributes, "-o", tmp_path / measure)
+        one = run(
+            "score",
+            measure,
+            nuggets,
+            "--attributes",
+            attributes,
+            "-o",
+            tmp_path / f"{measure}.parquet",
+        )
+        many = run(
+            "score", measure, tmp_path / "in", "--attributes", attributes, "-o", tmp_path / measure
+        )
         assert (one.exit_code, many.exit_code) == (0, 0), one.output + many.output
         assert "2 conversations scored" in many.output
         expected = pd.read_parquet(tmp_path / f"{measure}.parquet").astype("object")
-        found = pd.concat(pd.read_parquet(tmp_path / measure / f"{run}.parquet") for run in ("bing-1", "google-1"))
+        found = pd.concat(
+            pd.read_parquet(tmp_path / measure / f"{run}.parquet") for run in ("bing-1", "google-1")
+        )
         order = ["run", "measure", "attribute"]
-        assert found.sort_values(order).to_numpy().tolist() == expected.sort_values(order).to_numpy().tolist()
-    assert "name a folder" in run("score", "gfrc", tmp_path / "in", "--attributes", attributes).output
-    alone = run("score", "gfrc", nuggets, "--attributes", attributes, "--cluster", "tcp://127.0.0.1:1")
+        assert (
+            found.sort_values(order).to_numpy().tolist()
+            == expected.sort_values(order).to_numpy().tolist()
+        )
+    assert (
+        "name a folder" in run("score", "gfrc", tmp_path / "in", "--attributes", attributes).output
+    )
+    alone = run(
+        "score", "gfrc", nuggets, "--attributes", attributes, "--cluster", "tcp://127.0.0.1:1"
+    )
     assert "--cluster scores a folder" in alone.output
     assert "without --clusters" in run(
         "score", "gfrc2", tmp_path / "in", "--attributes", attributes, "-o", tmp_path / "n", "--compare"
     ).output  # fmt: skip
 
 
-# --- from text to a nugget table ----------------------------------------------------------------------------------
+# --- from text to a nugget table ------------------------------------------------------------------
 
 
 def test_the_road_from_a_run_to_scores(tmp_path: Path) -> None:
@@ -169,7 +215,9 @@ def test_the_road_from_a_run_to_scores(tmp_path: Path) -> None:
     (tmp_path / "sets.yaml").write_text("SIZE: {kind: ordinal, groups: [a, b], target: uniform}\n")
     sets: list[str | Path] = ["--attributes", tmp_path / "sets.yaml"]
     assert run("nuggets", tmp_path / "t.txt", *sets, "-o", tmp_path / "n.csv").exit_code == 0
-    assert (tmp_path / "n.csv").read_text() == "run,topic,turn,start,end,level,SIZE\nORG,T1,1,6,6,2,1 0\n"
+    assert (
+        tmp_path / "n.csv"
+    ).read_text() == "run,topic,turn,start,end,level,SIZE\nORG,T1,1,6,6,2,1 0\n"
     scored = run("score", "gfrc", tmp_path / "n.csv", *sets)
     assert scored.exit_code == 0
     assert "ORG,T1,,R," in scored.output
@@ -189,7 +237,7 @@ def test_a_harvest_record_becomes_transcripts(tmp_path: Path) -> None:
     assert not (tmp_path / "u.txt").exists()
 
 
-# --- harvest ------------------------------------------------------------------------------------------------------
+# --- harvest --------------------------------------------------------------------------------------
 
 
 def test_harvest_says_what_it_lacks(tmp_path: Path) -> None:
@@ -217,14 +265,18 @@ def test_harvest_says_what_it_lacks(tmp_path: Path) -> None:
     assert "column type" in run(*arguments, "--endpoint", "http://127.0.0.1:9/v1").output
 
 
-# --- new ----------------------------------------------------------------------------------------------------------
+# --- new ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with what a new topic begins from, and this process in it."""
     here, there = project.root(), tmp_path / "clone"
-    for part in ("notebooks/own_conversation.ipynb", "notebooks/gfrc_time_travel_movies.ipynb", "data/registry.tsv"):
+    for part in (
+        "notebooks/own_conversation.ipynb",
+        "notebooks/gfrc_time_travel_movies.ipynb",
+        "data/registry.tsv",
+    ):
         (there / part).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(here / part, there / part)
     for part in ("data/published", "data/conversations", "data/attributes"):
@@ -243,7 +295,9 @@ def test_a_new_topic_passes_its_own_test_without_editing(clone: Path, tmp_path: 
     assert defaults["transcripts"] == "conversations/my_films.txt"
     assert notebook.title == "T007: conversations scored"
     sets = read_attributes(clone / "data" / "attributes" / "my_films.yaml")
-    assert {t.topic for t in read_transcripts(clone / "data" / "conversations" / "my_films.txt", sets)} == {"T007"}
+    assert {
+        t.topic for t in read_transcripts(clone / "data" / "conversations" / "my_films.txt", sets)
+    } == {"T007"}
     source = (clone / "tests" / "test_my_films.py").read_text()
     ast.parse(source)
     assert 'check_topic("my_films", tmp_path)' in source
@@ -269,10 +323,17 @@ def test_a_new_topic_passes_its_own_test_without_editing(clone: Path, tmp_path: 
         ("mine", "own_conversation", "two words", "no topic"),
         ("mine", "nowhere", "T1", "a topic can begin from own_conversation"),
         ("mine", "gfrc_time_travel_movies", "T1", "a topic can begin from own_conversation"),
-        ("own_conversation", "own_conversation", "T1", "there already: notebooks/own_conversation.ipynb"),
+        (
+            "own_conversation",
+            "own_conversation",
+            "T1",
+            "there already: notebooks/own_conversation.ipynb",
+        ),
     ],
 )
-def test_what_no_new_topic_can_be(name: str, source: str, topic: str, complaint: str, clone: Path) -> None:
+def test_what_no_new_topic_can_be(
+    name: str, source: str, topic: str, complaint: str, clone: Path
+) -> None:
     before = sorted(clone.rglob("*"))
     result = run("new", name, "--from", source, "--topic", topic)
     assert result.exit_code == 2

@@ -39,12 +39,17 @@ def turns_of(record: Path) -> list[dict[str, Any]]:
     return parse_record(record)[1]
 
 
-# --- the protocol -------------------------------------------------------------------------------------------------
+# --- the protocol ---------------------------------------------------------------------------------
 
 
 def test_each_answer_leads_to_its_second_turn(tmp_path: Path, serve: Callable[..., Server]) -> None:
     server = serve(
-        says(USEFUL), says("More: Looper https://imdb.com/2"), says(USELESS), says(USEFUL), says(REFUSAL), says("")
+        says(USEFUL),
+        says("More: Looper https://imdb.com/2"),
+        says(USELESS),
+        says(USEFUL),
+        says(REFUSAL),
+        says(""),
     )
     record = tmp_path / "tiny.jsonl"
     assert harvest(TOPICS, endpoint(server), record, trials=2) == 6
@@ -72,19 +77,32 @@ def test_as_many_rounds_as_are_asked_for(tmp_path: Path, serve: Callable[..., Se
     record = tmp_path / "r.jsonl"
     assert harvest(TOPICS, endpoint(server), record, trials=1, rounds=3) == 5
     users = [request["messages"][-1]["content"] for request in server.requests]
-    assert users[1:3] == ["Can you name a few more?", 'Adhere to the output format I specified:\n"Format: title, URL"']
+    assert users[1:3] == [
+        "Can you name a few more?",
+        'Adhere to the output format I specified:\n"Format: title, URL"',
+    ]
     assert [turn["seed"] for turn in turns_of(record)] == [0, 1, 2, 3, 4]
     table = read_harvest(record)
     assert table["turn"].tolist() == [1, 2, 3, 1, 2, 3]
     assert "".join(table["outcome"]) == "oxoxx-"
 
 
-def test_in_one_session_every_topic_sees_those_before(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_in_one_session_every_topic_sees_those_before(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     script = [says(USEFUL), says(USELESS), says(REFUSAL), says(USEFUL)]
     server, record = serve(*script), tmp_path / "r.jsonl"
     harvest(TOPICS, endpoint(server), record, trials=2, session="trial")
     seen = [[message["content"] for message in request["messages"]] for request in server.requests]
-    assert [len(messages) for messages in seen] == [1, 3, 5, 1, 3, 5, 7]  # the second topic of trial 1 breaks down
+    assert [len(messages) for messages in seen] == [
+        1,
+        3,
+        5,
+        1,
+        3,
+        5,
+        7,
+    ]  # the second topic of trial 1 breaks down
     assert seen[2] == [*seen[1], USELESS, "Please list books.\nFormat: title, URL"]
     # it goes on with what an interrupted session had said
     record.write_bytes(b"".join(record.read_bytes().splitlines(keepends=True)[:3]))
@@ -92,16 +110,21 @@ def test_in_one_session_every_topic_sees_those_before(tmp_path: Path, serve: Cal
     assert [message["content"] for message in server.requests[7]["messages"]] == seen[2]
 
 
-def test_many_at_a_time_record_what_one_at_a_time_does(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_many_at_a_time_record_what_one_at_a_time_does(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     topics = [Topic(f"T{number}", "T", "Please list films.", "title, URL") for number in range(7)]
     for parallel in (1, 5):
         record = tmp_path / f"{parallel}.jsonl"
-        asked = harvest(topics, endpoint(serve(says(USEFUL)), timeout=5), record, trials=3, parallel=parallel)
+        asked = harvest(
+            topics, endpoint(serve(says(USEFUL)), timeout=5), record, trials=3, parallel=parallel
+        )
         assert asked == 42
     one, five = (read_harvest(tmp_path / f"{parallel}.jsonl", "r") for parallel in (1, 5))
     assert one.equals(five)
     seeds = [
-        {(t["trial"], t["topic"], t["turn"]): t["seed"] for t in turns_of(tmp_path / f"{p}.jsonl")} for p in (1, 5)
+        {(t["trial"], t["topic"], t["turn"]): t["seed"] for t in turns_of(tmp_path / f"{p}.jsonl")}
+        for p in (1, 5)
     ]
     assert seeds[0] == seeds[1]
     assert sorted(seeds[0].values()) == list(range(42))
@@ -115,7 +138,9 @@ def test_many_at_a_time_give_up_too(tmp_path: Path, serve: Callable[..., Server]
     assert len(server.requests) <= 3 + 2 * 2
 
 
-def test_a_record_that_states_no_rounds_is_one_of_two(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_a_record_that_states_no_rounds_is_one_of_two(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     server, record = serve(says(USEFUL)), tmp_path / "r.jsonl"
     harvest(TOPICS, endpoint(server), record, trials=1)
     stated = record.read_bytes()
@@ -134,7 +159,9 @@ def test_a_record_that_states_no_rounds_is_one_of_two(tmp_path: Path, serve: Cal
 def test_every_setting_is_recorded(tmp_path: Path, serve: Callable[..., Server]) -> None:
     server = serve(says(USEFUL))
     sampling = Sampling(temperature=0.3, top_p=0.5, max_tokens=9, seed=100, system="Be brief.")
-    harvest(TOPICS, endpoint(server), tmp_path / "r.jsonl", trials=2, sampling=sampling, note="a note")
+    harvest(
+        TOPICS, endpoint(server), tmp_path / "r.jsonl", trials=2, sampling=sampling, note="a note"
+    )
     settings, turns = parse_record(tmp_path / "r.jsonl")
     assert settings["model"] == "tiny"
     assert settings["endpoint"] == server.url
@@ -148,15 +175,21 @@ def test_every_setting_is_recorded(tmp_path: Path, serve: Callable[..., Server])
     }
     assert settings["protocol"]["more"] == Protocol().more
     assert [topic["topic"] for topic in settings["topics"]] == ["T1", "T2"]
-    assert [turn["seed"] for turn in turns] == [request["seed"] for request in server.requests] == list(range(100, 108))
+    assert (
+        [turn["seed"] for turn in turns]
+        == [request["seed"] for request in server.requests]
+        == list(range(100, 108))
+    )
     assert {request["temperature"] for request in server.requests} == {0.3}
     assert {request["max_tokens"] for request in server.requests} == {9}
     assert server.requests[0]["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert {turn["answered_by"] for turn in turns} == {"tiny.gguf"}  # a name, not a path of the server's machine
+    assert {turn["answered_by"] for turn in turns} == {
+        "tiny.gguf"
+    }  # a name, not a path of the server's machine
     assert {(turn["prompt_tokens"], turn["completion_tokens"]) for turn in turns} == {(7, 3)}
 
 
-# --- misbehaviour -------------------------------------------------------------------------------------------------
+# --- misbehaviour ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,7 +218,9 @@ def test_a_passing_mishap_is_survived_and_recorded(
 ) -> None:
     server = serve(misbehaviour, says(USEFUL))
     waits: list[float] = []
-    asked = harvest(TOPICS[:1], endpoint(server), tmp_path / "r.jsonl", trials=1, sleep=waits.append)
+    asked = harvest(
+        TOPICS[:1], endpoint(server), tmp_path / "r.jsonl", trials=1, sleep=waits.append
+    )
     assert asked == 2
     first, second = turns_of(tmp_path / "r.jsonl")
     assert first["system"] == USEFUL
@@ -223,7 +258,9 @@ def test_waits_double_and_heed_the_server(tmp_path: Path, serve: Callable[..., S
 def test_a_date_to_wait_for_is_heeded(asked: str, wait: float, tmp_path: Path) -> None:
     """By the server's clock, which tells the time in the same answer."""
     server = fault_server.FaultServer(
-        fault_server.status("503 Wait", b"busy", "Date: Wed, 21 Oct 2015 07:28:00 GMT", f"Retry-After: {asked}")
+        fault_server.status(
+            "503 Wait", b"busy", "Date: Wed, 21 Oct 2015 07:28:00 GMT", f"Retry-After: {asked}"
+        )
     )
     waits: list[float] = []
     polite = Endpoint(server.url, "tiny", tries=2, wait=0.25)
@@ -234,14 +271,20 @@ def test_a_date_to_wait_for_is_heeded(asked: str, wait: float, tmp_path: Path) -
 
 def test_a_date_is_heeded_by_the_clock_of_this_machine_too(tmp_path: Path) -> None:
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
-    server = fault_server.FaultServer(fault_server.status("503 Wait", b"busy", f"Retry-After: {until}"))
+    server = fault_server.FaultServer(
+        fault_server.status("503 Wait", b"busy", f"Retry-After: {until}")
+    )
     waits: list[float] = []
-    harvest(TOPICS[:1], Endpoint(server.url, "tiny"), tmp_path / "r.jsonl", trials=1, sleep=waits.append)
+    harvest(
+        TOPICS[:1], Endpoint(server.url, "tiny"), tmp_path / "r.jsonl", trials=1, sleep=waits.append
+    )
     server.close()
     assert 20 < waits[0] <= 40
 
 
-def test_what_another_try_cannot_mend_is_not_tried_again(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_what_another_try_cannot_mend_is_not_tried_again(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     for status in (400, 401, 404, 302):
         server = serve(fails(status, b"no such key", Location="http://127.0.0.1:9/"))
         with pytest.raises(HarvestError, match=f"HTTP {status}: no such key"):
@@ -249,13 +292,19 @@ def test_what_another_try_cannot_mend_is_not_tried_again(tmp_path: Path, serve: 
         assert len(server.requests) == 1
 
 
-def test_a_dead_server_is_given_up_and_nothing_is_lost(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_a_dead_server_is_given_up_and_nothing_is_lost(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     record = tmp_path / "r.jsonl"
     server = serve(says(USEFUL), says(USEFUL), says(USEFUL), dies)
     with pytest.raises(HarvestError, match="Given up after failures in a row") as caught:
         harvest(TOPICS, endpoint(server), record, trials=4, give_up=2, sleep=lambda _: None)
     assert "topic T2, trial 1, turn 2" in str(caught.value)
-    assert [(turn["topic"], turn["turn"]) for turn in turns_of(record)] == [("T1", 1), ("T1", 2), ("T2", 1)]
+    assert [(turn["topic"], turn["turn"]) for turn in turns_of(record)] == [
+        ("T1", 1),
+        ("T1", 2),
+        ("T2", 1),
+    ]
     assert len(server.requests) == 3 + 2 * 3
     # once it is back, only what is missing is asked, and with the seeds it would have had
     before = record.read_bytes()
@@ -266,14 +315,20 @@ def test_a_dead_server_is_given_up_and_nothing_is_lost(tmp_path: Path, serve: Ca
     assert harvest(TOPICS, endpoint(server), record, trials=4) == 0
 
 
-def test_one_bad_conversation_does_not_stop_the_others(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_one_bad_conversation_does_not_stop_the_others(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     server = serve(dies, dies, dies, says(USEFUL))
-    with pytest.raises(HarvestError, match=r"topic T1, trial 1, turn 1[\s\S]*All other conversations are complete"):
+    with pytest.raises(
+        HarvestError, match=r"topic T1, trial 1, turn 1[\s\S]*All other conversations are complete"
+    ):
         harvest(TOPICS, endpoint(server), tmp_path / "r.jsonl", trials=1, sleep=lambda _: None)
     assert read_harvest(tmp_path / "r.jsonl")["topic"].tolist() == ["T2", "T2"]
 
 
-def test_an_interruption_anywhere_loses_no_whole_turn(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_an_interruption_anywhere_loses_no_whole_turn(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     server = serve(says(USEFUL))
     whole = tmp_path / "whole.jsonl"
     harvest(TOPICS, endpoint(server), whole, trials=1)
@@ -282,7 +337,9 @@ def test_an_interruption_anywhere_loses_no_whole_turn(tmp_path: Path, serve: Cal
     for cut in {0, 1, ends[0] - 1, *ends, ends[1] + 20, len(data) - 1}:
         torn = tmp_path / f"torn-{cut}.jsonl"
         torn.write_bytes(data[:cut])
-        kept = max(0, sum(end <= cut + 1 for end in ends) - 1)  # a line that lacks its end alone is whole
+        kept = max(
+            0, sum(end <= cut + 1 for end in ends) - 1
+        )  # a line that lacks its end alone is whole
         assert harvest(TOPICS, endpoint(server), torn, trials=1) == 4 - kept
         assert torn.read_bytes() == data
 
@@ -297,11 +354,21 @@ def test_interrupted_between_turns_by_hand(tmp_path: Path, serve: Callable[..., 
     assert len(turns_of(tmp_path / "r.jsonl")) == 1
 
 
-def test_a_record_made_with_other_settings_is_refused(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_a_record_made_with_other_settings_is_refused(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     server = serve(says(USEFUL))
     harvest(TOPICS, endpoint(server), tmp_path / "r.jsonl", trials=1)
-    with pytest.raises(InputError, match=r"column sampling: found .*temperature.*or another record"):
-        harvest(TOPICS, endpoint(server), tmp_path / "r.jsonl", trials=1, sampling=Sampling(temperature=1))
+    with pytest.raises(
+        InputError, match=r"column sampling: found .*temperature.*or another record"
+    ):
+        harvest(
+            TOPICS,
+            endpoint(server),
+            tmp_path / "r.jsonl",
+            trials=1,
+            sampling=Sampling(temperature=1),
+        )
     with pytest.raises(InputError, match="column topics"):
         harvest(TOPICS[:1], endpoint(server), tmp_path / "r.jsonl", trials=1)
     assert len(turns_of(tmp_path / "r.jsonl")) == 4
@@ -318,13 +385,17 @@ def test_a_record_made_with_other_settings_is_refused(tmp_path: Path, serve: Cal
 )
 def test_a_bad_record_is_refused(line: bytes, complaint: str, tmp_path: Path) -> None:
     record = tmp_path / "r.jsonl"
-    record.write_bytes(b'{"record": "settings", "topics": [{"topic": "T1"}]}\n' + line + b"\n" + line + b"\n")
+    record.write_bytes(
+        b'{"record": "settings", "topics": [{"topic": "T1"}]}\n' + line + b"\n" + line + b"\n"
+    )
     with pytest.raises(InputError, match=complaint) as caught:
         parse_record(record)
     assert [problem.line for problem in caught.value.problems] == [2, 3]
 
 
-def test_repeated_turns_and_strange_topics_are_refused(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_repeated_turns_and_strange_topics_are_refused(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     server, record = serve(says(USEFUL)), tmp_path / "r.jsonl"
     harvest(TOPICS, endpoint(server), record, trials=1)
     data = record.read_bytes()
@@ -336,16 +407,26 @@ def test_repeated_turns_and_strange_topics_are_refused(tmp_path: Path, serve: Ca
         parse_record(record)
 
 
-# --- the key ------------------------------------------------------------------------------------------------------
+# --- the key --------------------------------------------------------------------------------------
 
 
 def test_the_key_is_sent_and_never_written(
     tmp_path: Path, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
-    server = serve(fails(503, f"you sent {KEY}".encode()), says(f"{USEFUL} and {KEY}"), fails(401, KEY.encode()))
+    server = serve(
+        fails(503, f"you sent {KEY}".encode()),
+        says(f"{USEFUL} and {KEY}"),
+        fails(401, KEY.encode()),
+    )
     with pytest.raises(HarvestError) as caught:
-        harvest(TOPICS, endpoint(server, key_variable="MY_KEY"), tmp_path / "r.jsonl", trials=1, sleep=lambda _: None)
+        harvest(
+            TOPICS,
+            endpoint(server, key_variable="MY_KEY"),
+            tmp_path / "r.jsonl",
+            trials=1,
+            sleep=lambda _: None,
+        )
     assert set(server.authorisations) == {f"Bearer {KEY}"}
     written = (tmp_path / "r.jsonl").read_text()
     assert KEY not in written
@@ -358,7 +439,8 @@ def test_the_key_is_sent_and_never_written(
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://h/v1", "http://user:key@h/v1", "http://h/v1?key=1", "h/v1", "http://", "http://[", ""]
+    "url",
+    ["ftp://h/v1", "http://user:key@h/v1", "http://h/v1?key=1", "h/v1", "http://", "http://[", ""],
 )
 def test_an_endpoint_that_would_record_a_key_or_is_none_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="plain http"):
@@ -366,7 +448,19 @@ def test_an_endpoint_that_would_record_a_key_or_is_none_is_refused(url: str) -> 
 
 
 @pytest.mark.parametrize(
-    "place", ["h:0", "h:65536", "h:99999", "999.1.1.1", "[::::]", "[fe80]", "a..b", "a" * 64, "a" * 64 + ".org", "..."]
+    "place",
+    [
+        "h:0",
+        "h:65536",
+        "h:99999",
+        "999.1.1.1",
+        "[::::]",
+        "[fe80]",
+        "a..b",
+        "a" * 64,
+        "a" * 64 + ".org",
+        "...",
+    ],
 )
 def test_a_host_or_port_that_cannot_be_is_refused_at_once(place: str) -> None:
     with pytest.raises(ValueError, match="is no host, or its port is not from 1 to 65535"):
@@ -374,12 +468,22 @@ def test_a_host_or_port_that_cannot_be_is_refused_at_once(place: str) -> None:
 
 
 def test_an_endpoint_may_be_anywhere() -> None:
-    for place in ("h", "h:65535", "127.0.0.1:8080", "[::1]:8080", "a_b.example.org", "xn--bcher-kva.example", "h."):
+    for place in (
+        "h",
+        "h:65535",
+        "127.0.0.1:8080",
+        "[::1]:8080",
+        "a_b.example.org",
+        "xn--bcher-kva.example",
+        "h.",
+    ):
         assert Endpoint(f"https://{place}/v1/", "tiny").url
 
 
 @pytest.mark.parametrize("variable", ["ALL_PROXY", "SSL_CERT_FILE"])
-def test_a_proxy_or_certificates_of_no_use_are_told(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_or_certificates_of_no_use_are_told(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(variable, "gopher://user:password@host")
     with pytest.raises(ValueError, match="that are of no use") as caught:
         connect()
@@ -387,15 +491,23 @@ def test_a_proxy_or_certificates_of_no_use_are_told(variable: str, monkeypatch: 
 
 
 def test_numbers_out_of_range_are_refused(tmp_path: Path) -> None:
-    for change in ({"tries": 0}, {"timeout": 0}, {"timeout": 1e9}, {"timeout": float("nan")}, {"pause": -1}):
+    for change in (
+        {"tries": 0},
+        {"timeout": 0},
+        {"timeout": 1e9},
+        {"timeout": float("nan")},
+        {"pause": -1},
+    ):
         with pytest.raises(ValueError, match="tries must be"):
             Endpoint("http://127.0.0.1/v1", "tiny", **change)
     for topics, trials in (([], 1), (TOPICS, 0), ([TOPICS[0], TOPICS[0]], 1)):
         with pytest.raises(ValueError, match="at least one trial, one round and one topic"):
-            harvest(topics, Endpoint("http://127.0.0.1/v1", "tiny"), tmp_path / "r.jsonl", trials=trials)
+            harvest(
+                topics, Endpoint("http://127.0.0.1/v1", "tiny"), tmp_path / "r.jsonl", trials=trials
+            )
 
 
-# --- judging ------------------------------------------------------------------------------------------------------
+# --- judging --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -408,7 +520,12 @@ def test_numbers_out_of_range_are_refused(tmp_path: Path) -> None:
         (USEFUL, "wikipedia.org", False, False),
         ("Tenet https://notimdb.com/x", "imdb.com", False, False),
         ("Tenet https://imdb.com.example.org/x", "imdb.com", False, False),
-        ("https://www.imdb.com/title/tt6723592/", "imdb.com", False, False),  # a URL that names nothing
+        (
+            "https://www.imdb.com/title/tt6723592/",
+            "imdb.com",
+            False,
+            False,
+        ),  # a URL that names nothing
         (USELESS, "", False, False),
         (REFUSAL, "", False, True),
         (REFUSAL.replace("'", "’"), "", False, True),
@@ -424,10 +541,12 @@ def test_judgement_of_an_answer(text: str, site: str, *, useful: bool, breakdown
     assert judgement.mark == ("o" if useful else "x")
 
 
-# --- from the record on -------------------------------------------------------------------------------------------
+# --- from the record on ---------------------------------------------------------------------------
 
 
-def test_harvested_turns_become_a_transcript_to_annotate(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_harvested_turns_become_a_transcript_to_annotate(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     server = serve(says(f"# Films\n\n{USEFUL}\n"), says("wc= none \ud800"), says(REFUSAL))
     harvest(TOPICS, endpoint(server), tmp_path / "tiny.jsonl", trials=1)
     text = format_transcripts(harvest_transcripts(read_harvest(tmp_path / "tiny.jsonl")))
@@ -441,21 +560,38 @@ def test_harvested_turns_become_a_transcript_to_annotate(tmp_path: Path, serve: 
 def test_topics_are_read_and_checked(tmp_path: Path) -> None:
     file = tmp_path / "topics.csv"
     file.write_text("topic,type,request,format,site\nT1,T,Please list.,title,\nT1,T,,title,\n")
-    with pytest.raises(InputError, match=r"column request: found an empty field for topic 'T1'[\s\S]*'T1' again"):
+    with pytest.raises(
+        InputError, match=r"column request: found an empty field for topic 'T1'[\s\S]*'T1' again"
+    ):
         read_topics(file)
     file.write_text("topic,type,request,format,site\nT1,T,Please list.,title,\n")
     assert read_topics(file) == [Topic("T1", "T", "Please list.", "title")]
 
 
 def test_the_command_hands_its_options_on(tmp_path: Path, serve: Callable[..., Server]) -> None:
-    (tmp_path / "topics.csv").write_text("topic,type,request,format,site\nT1,T,Please list.,title,\n")
+    (tmp_path / "topics.csv").write_text(
+        "topic,type,request,format,site\nT1,T,Please list.,title,\n"
+    )
     server, record = serve(says(USEFUL)), tmp_path / "r.jsonl"
-    common = ["harvest", "--topics", str(tmp_path / "topics.csv"), "--endpoint", server.url, "--model", "m"]
+    common = [
+        "harvest",
+        "--topics",
+        str(tmp_path / "topics.csv"),
+        "--endpoint",
+        server.url,
+        "--model",
+        "m",
+    ]
     common += ["-o", str(record), "--trials", "1"]
-    said = CliRunner().invoke(main, [*common, "--temperature", "1", "--system", "[brief]", "--note", "sha: 12"])
+    said = CliRunner().invoke(
+        main, [*common, "--temperature", "1", "--system", "[brief]", "--note", "sha: 12"]
+    )
     assert said.exit_code == 0, said.output
     settings, turns = parse_record(record)
-    assert settings["sampling"] | {"temperature": 1.0, "system": "[brief]", "top_p": 0.95} == settings["sampling"]
+    assert (
+        settings["sampling"] | {"temperature": 1.0, "system": "[brief]", "top_p": 0.95}
+        == settings["sampling"]
+    )
     assert (settings["note"], len(turns)) == ("sha: 12", 2)
     refused = called(*common, "--tries", "0")
     assert (refused.exit_code, "tries" in refused.output) == (2, True)

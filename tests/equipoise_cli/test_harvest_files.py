@@ -31,7 +31,10 @@ from equipoise_studies.recorded_conversations import harvest_transcripts, parse_
 from equipoise_studies.systems.endpoint import Endpoint
 
 USEFUL = "Tenet (2020): https://www.imdb.com/title/tt6723592/"
-TOPICS = [Topic("T1", "T", "Please list films.", "title, URL"), Topic("T2", "T", "Please list books.", "title, URL")]
+TOPICS = [
+    Topic("T1", "T", "Please list films.", "title, URL"),
+    Topic("T2", "T", "Please list books.", "title, URL"),
+]
 SETS = "SIZE: {kind: ordinal, groups: [a, b], target: uniform}\n"
 
 
@@ -41,11 +44,23 @@ class Place:
     def __init__(self, folder: Path, url: str) -> None:
         self.record, self.transcript, self.url = folder / "r.jsonl", folder / "t.txt", url
         self.topics = folder / "topics.csv"
-        rows = [f'{one.topic},{one.kind},{one.request},"{one.format}",{one.site}\n' for one in TOPICS]
+        rows = [
+            f'{one.topic},{one.kind},{one.request},"{one.format}",{one.site}\n' for one in TOPICS
+        ]
         self.topics.write_text("topic,type,request,format,site\n" + "".join(rows))
 
     def arguments(self, *more: str | Path) -> list[str]:
-        common = ["harvest", "--topics", self.topics, "--endpoint", self.url, "--model", "m", "-o", self.record]
+        common = [
+            "harvest",
+            "--topics",
+            self.topics,
+            "--endpoint",
+            self.url,
+            "--model",
+            "m",
+            "-o",
+            self.record,
+        ]
         return [str(part) for part in (*common, *more)]
 
     def harvest(self, *more: str | Path) -> Result:
@@ -53,7 +68,7 @@ class Place:
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "equipoise_cli", *self.arguments(*more)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 @pytest.fixture
@@ -61,12 +76,14 @@ def place(tmp_path: Path, serve: Callable[..., Server]) -> Place:
     return Place(tmp_path, serve(says(USEFUL)).url)
 
 
-# --- transcripts ----------------------------------------------------------------------------------------------------
+# --- transcripts ----------------------------------------------------------------------------------
 
 
 EDITS: dict[str, Callable[[bytes], bytes]] = {
     "not at all": bytes,
-    "annotations": lambda text: text.replace(USEFUL.encode() + b"\n", USEFUL.encode() + b"\n#L2\n#WORDS: 1\n", 1),
+    "annotations": lambda text: text.replace(
+        USEFUL.encode() + b"\n", USEFUL.encode() + b"\n#L2\n#WORDS: 1\n", 1
+    ),
     "a word": lambda text: text.replace(b"Tenet", b"Tenet!"),
     "another mark": lambda text: text.replace(b"### S1 o", b"### S1 x", 1),
     "by Windows": lambda text: b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"),
@@ -77,24 +94,36 @@ EDITS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_a_transcript_is_never_written_over_and_what_is_new_comes_behind(edit: str, place: Place) -> None:
+def test_a_transcript_is_never_written_over_and_what_is_new_comes_behind(
+    edit: str, place: Place
+) -> None:
     assert place.harvest("--trials", "1").exit_code == 0
     place.transcript.write_bytes(EDITS[edit](place.transcript.read_bytes()))
     place.transcript.chmod(0o600)
     mine = place.transcript.read_bytes()
     again = place.harvest("--trials", "1")
     assert again.exit_code == 0, again.output
-    assert f"0 conversations written to {place.transcript}; 2 were there, and are left as they are" in again.output
+    assert (
+        f"0 conversations written to {place.transcript}; 2 were there, and are left as they are"
+        in again.output
+    )
     assert place.transcript.read_bytes() == mine
     more = place.harvest("--trials", "3")
-    assert f"4 conversations written to {place.transcript}; 2 were there, and are left as they are" in more.output
+    assert (
+        f"4 conversations written to {place.transcript}; 2 were there, and are left as they are"
+        in more.output
+    )
     text = place.transcript.read_bytes()
     assert text.startswith(mine)
     assert text.count(b"#####") == 6
     assert place.transcript.stat().st_mode & 0o777 == 0o600
     if edit not in ("annotations", "a remark behind a header"):
         assert len(read_transcripts(place.transcript, {})) == 6
-    assert sorted(path.name for path in place.record.parent.iterdir()) == ["r.jsonl", "t.txt", "topics.csv"]
+    assert sorted(path.name for path in place.record.parent.iterdir()) == [
+        "r.jsonl",
+        "t.txt",
+        "topics.csv",
+    ]
 
 
 def test_transcripts_are_not_written_over_by_the_command_of_that_name_either(place: Place) -> None:
@@ -105,7 +134,9 @@ def test_transcripts_are_not_written_over_by_the_command_of_that_name_either(pla
     assert (said.exit_code, place.transcript.read_bytes()) == (0, mine)
     assert "0 conversations written to" in said.output
     (place.transcript.parent / "s.jsonl").write_bytes(place.record.read_bytes())
-    said = called("transcripts", str(place.transcript.parent / "s.jsonl"), "-o", str(place.transcript))
+    said = called(
+        "transcripts", str(place.transcript.parent / "s.jsonl"), "-o", str(place.transcript)
+    )
     assert "2 conversations written to" in said.output
     assert place.transcript.read_bytes().startswith(mine)
 
@@ -132,9 +163,17 @@ def test_one_run_twice_is_refused_and_nothing_is_written(place: Place, tmp_path:
         assert not target.exists()
 
 
-def test_a_record_of_any_name_makes_a_transcript_that_is_read_back(place: Place, tmp_path: Path) -> None:
+def test_a_record_of_any_name_makes_a_transcript_that_is_read_back(
+    place: Place, tmp_path: Path
+) -> None:
     assert place.harvest("--trials", "1").exit_code == 0
-    for name in ("my record.jsonl", "böse\nzeile.jsonl", "tab\tund\u2028mehr.jsonl", "#####.jsonl", ".jsonl"):
+    for name in (
+        "my record.jsonl",
+        "böse\nzeile.jsonl",
+        "tab\tund\u2028mehr.jsonl",
+        "#####.jsonl",
+        ".jsonl",
+    ):
         place.record.rename(tmp_path / name)
         target = tmp_path / "out.txt"
         file = str(tmp_path / name) if name != ".jsonl" else str(tmp_path / ".jsonl")
@@ -147,7 +186,7 @@ def test_a_record_of_any_name_makes_a_transcript_that_is_read_back(place: Place,
         (tmp_path / name).rename(place.record)
 
 
-# --- what a harvest takes, it reads back ---------------------------------------------------------------------------
+# --- what a harvest takes, it reads back ----------------------------------------------------------
 
 
 STRANGE = [
@@ -168,11 +207,15 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("topic", STRANGE)
-def test_the_id_of_a_topic_that_no_transcript_can_have_is_refused_at_once(topic: str, place: Place) -> None:
+def test_the_id_of_a_topic_that_no_transcript_can_have_is_refused_at_once(
+    topic: str, place: Place
+) -> None:
     with pytest.raises(ValueError, match="the id of a topic is one word"):
         harvest([replace(TOPICS[0], topic=topic)], Endpoint(place.url, "m"), place.record)
     if topic != "\ud800":
-        place.topics.write_text(f'topic,type,request,format,site\n"{topic}",T,Please list.,title,\n')
+        place.topics.write_text(
+            f'topic,type,request,format,site\n"{topic}",T,Please list.,title,\n'
+        )
         with pytest.raises(InputError, match="column topic"):
             read_topics(place.topics)
     assert not place.record.exists()
@@ -189,9 +232,13 @@ WORDS = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_si
 
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=4), WORDS, WORDS)
-def test_any_text_is_read_back_from_record_and_transcript(said: list[tuple[str, str]], topic: str, model: str) -> None:
+def test_any_text_is_read_back_from_record_and_transcript(
+    said: list[tuple[str, str]], topic: str, model: str
+) -> None:
     """Control characters, NUL, line separators, lines that look like annotations: all of it."""
-    topics = [Topic(f"{topic}{number}", "T", user, "title") for number, (user, _) in enumerate(said)]
+    topics = [
+        Topic(f"{topic}{number}", "T", user, "title") for number, (user, _) in enumerate(said)
+    ]
     with contextlib.ExitStack() as stack:
         server = Server([says(answer) for _, answer in said for _ in (1, 2)])
         stack.callback(server.close)
@@ -204,7 +251,10 @@ def test_any_text_is_read_back_from_record_and_transcript(said: list[tuple[str, 
         made = harvest_transcripts(turns)
         add_transcripts(folder / "t.txt", made)
         assert read_transcripts(folder / "t.txt", {}) == made
-        assert format_transcripts(read_transcripts(folder / "t.txt", {})) == (folder / "t.txt").read_bytes().decode()
+        assert (
+            format_transcripts(read_transcripts(folder / "t.txt", {}))
+            == (folder / "t.txt").read_bytes().decode()
+        )
 
 
 @contextlib.contextmanager
@@ -219,7 +269,9 @@ def _sendable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def test_nul_characters_come_through_to_the_nuggets(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_nul_characters_come_through_to_the_nuggets(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     server = serve(says("A\x00B (2020): https://www.imdb.com/1\x00\n\x00"))
     place = Place(tmp_path, server.url)
     assert place.harvest("--trials", "1", "--system", "be brief").exit_code == 0
@@ -236,7 +288,7 @@ def test_nul_characters_come_through_to_the_nuggets(tmp_path: Path, serve: Calla
     assert scored.exit_code == 0, scored.output
 
 
-# --- records --------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 OTHERS: dict[str, bytes] = {
@@ -264,7 +316,11 @@ def test_a_file_that_is_no_record_of_this_harvest_is_left_alone(kind: str, place
     before = place.record.stat().st_mtime_ns
     for force in ([], ["--force"]):
         said = place.harvest(*force)
-        assert (said.exit_code, str(place.record) in said.output, "Traceback" in said.output) == (2, True, False)
+        assert (said.exit_code, str(place.record) in said.output, "Traceback" in said.output) == (
+            2,
+            True,
+            False,
+        )
         assert len(said.output) < 2000
     assert (place.record.read_bytes(), place.record.stat().st_mtime_ns) == (OTHERS[kind], before)
     assert not place.transcript.exists()
@@ -319,7 +375,9 @@ def test_a_second_harvest_of_one_record_is_refused_until_the_first_ends(
     linked = tmp_path / "link.jsonl"
     linked.symlink_to(place.record)
     for record in (place.record, linked):
-        said = CliRunner().invoke(main, [*place.arguments("--trials", "1")[:-4], "-o", str(record), "--trials", "1"])
+        said = CliRunner().invoke(
+            main, [*place.arguments("--trials", "1")[:-4], "-o", str(record), "--trials", "1"]
+        )
         assert (said.exit_code, f"another harvest is writing {record}" in said.output) == (2, True)
     assert len(server.requests) == 2
     assert place.record.read_bytes() == before
@@ -344,12 +402,14 @@ def test_a_record_that_is_taken_away_meanwhile_is_told_and_not_begun_anew(
     assert len(parse_record(tmp_path / "away.jsonl")[1]) == 1
 
 
-def test_a_full_disk_leaves_whole_lines_and_one_sentence(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_a_full_disk_leaves_whole_lines_and_one_sentence(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     place = Place(tmp_path, serve(says(USEFUL + " x" * 2000)).url)
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (13_000, 13_000))\n"
     limited += "from equipoise_cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", limited, *place.arguments("--trials", "1")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert f"cannot write {place.record}: " in done.stderr
     assert "what was recorded before is there, to be gone on with" in done.stderr

@@ -28,10 +28,16 @@ from equipoise_cli import parquet_folders
 from equipoise_cli.loaders.rag_answers import read_answer_files
 from equipoise_compendium import project
 
-RUN = "".join(f"{q:03d} Q0 {d:04d} {rank} {9 - rank} mine\n" for q in (1, 2) for rank, d in enumerate((q, 5, 7), 1))
+RUN = "".join(
+    f"{q:03d} Q0 {d:04d} {rank} {9 - rank} mine\n"
+    for q in (1, 2)
+    for rank, d in enumerate((q, 5, 7), 1)
+)
 QRELS = "".join(f"{q:03d} 0 {d:04d} {d % 3}\n" for q in (1, 2) for d in range(10))
 GROUPS = "document,group\n" + "".join(f"{d:04d},{'f' if d % 2 else 'm'}\n" for d in range(10))
-TEXTS = "".join(json.dumps({"id": f"{d:04d}", "contents": "She left, he stayed."}) + "\n" for d in range(10))
+TEXTS = "".join(
+    json.dumps({"id": f"{d:04d}", "contents": "She left, he stayed."}) + "\n" for d in range(10)
+)
 
 
 def piped(path: Path, content: bytes) -> Path:
@@ -47,11 +53,13 @@ def piped(path: Path, content: bytes) -> Path:
     return path
 
 
-# --- pipes --------------------------------------------------------------------------------------------------------
+# --- pipes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_pipe_is_looked_into_and_then_read_from_its_beginning(packed: bool, tmp_path: Path) -> None:
+def test_a_pipe_is_looked_into_and_then_read_from_its_beginning(
+    packed: bool, tmp_path: Path
+) -> None:
     text = "".join(f"line {number}\n" for number in range(20_000))
     pipe = piped(tmp_path / "pipe", gzip.compress(text.encode()) if packed else text.encode())
     assert head(pipe, 6) == b"line 0"
@@ -60,17 +68,23 @@ def test_a_pipe_is_looked_into_and_then_read_from_its_beginning(packed: bool, tm
 
 
 def test_a_pipe_of_an_export_of_messages_and_of_answers_is_known(tmp_path: Path) -> None:
-    (tmp_path / "sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    (tmp_path / "sets.yaml").write_text(
+        "SIZE: {kind: nominal, groups: [large, small], target: uniform}\n"
+    )
     task = {"id": 1, "text": "User: A film?\nAssistant: Tenet.", "label": [[25, 30, "L2|large"]]}
     pipe = piped(tmp_path / "export", json.dumps(task).encode())
     done = called("nuggets", str(pipe), "--attributes", str(tmp_path / "sets.yaml"))
     assert done.stdout.splitlines()[1].endswith(",1,1,3,3,2,1 0")
-    chat = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Tenet"}]}
+    chat = {
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Tenet"}]
+    }
     pipe = piped(tmp_path / "chat", json.dumps(chat).encode())
     assert called("transcripts", str(pipe), "-o", str(tmp_path / "t.txt")).exit_code == 0
     assert "Tenet" in (tmp_path / "t.txt").read_text()
     pipe = piped(tmp_path / "answers", b"".join(lines(answers(4))))
-    assert "chat" not in (done := called("score", "attribution", str(pipe), "--resamples", "9")).stdout
+    assert (
+        "chat" not in (done := called("score", "attribution", str(pipe), "--resamples", "9")).stdout
+    )
     assert done.exit_code == 0
 
 
@@ -80,11 +94,11 @@ def test_a_dash_is_the_standard_input(tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text(RUN)
     rest = ["--qrels", f"{tmp_path}/qrels.txt", "--membership", f"G={tmp_path}/groups.csv"]
     command = [sys.executable, "-m", "equipoise_cli", "score", "gfr", "--run", "-", *rest]
-    found = subprocess.run(command, input=RUN, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    found = subprocess.run(command, input=RUN, capture_output=True, text=True, check=True).stdout
     assert found == called("score", "gfr", "--run", f"{tmp_path}/run.txt", *rest).stdout
 
 
-# --- folders ------------------------------------------------------------------------------------------------------
+# --- folders --------------------------------------------------------------------------------------
 
 
 def answers(count: int, first: int = 0) -> list[dict[str, Any]]:
@@ -140,7 +154,9 @@ def test_a_folder_of_nuggets_may_be_of_any_format(ending: str, tmp_path: Path) -
     (tmp_path / "parts").mkdir()
     for run, own in table.groupby("run"):
         path = tmp_path / "parts" / f"{run}.{ending}"
-        own.to_json(path, orient="records", lines=True) if ending == "jsonl" else own.to_csv(path, index=False)
+        own.to_json(path, orient="records", lines=True) if ending == "jsonl" else own.to_csv(
+            path, index=False
+        )
     sets = project.data("attributes", "fairweb_researchers.yaml")
     words = ("--attributes", str(sets), "-o", str(tmp_path / "out"))
     assert called("score", "gfrc2", str(tmp_path / "parts"), *words).exit_code == 0
@@ -155,7 +171,7 @@ def test_a_folder_of_nuggets_may_be_of_any_format(ending: str, tmp_path: Path) -
     )
 
 
-# --- what each group has ------------------------------------------------------------------------------------------
+# --- what each group has --------------------------------------------------------------------------
 
 
 def test_shares_of_groups_are_means_over_turns_and_over_users() -> None:
@@ -165,7 +181,9 @@ def test_shares_of_groups_are_means_over_turns_and_over_users() -> None:
     for run, own in turns(nuggets, sets).groupby("run"):
         for name, one in sets.items():
             for group in one.groups:
-                assert found[run, name, f"D(group={group})"] == pytest.approx(own[f"D {name} {group}"].mean())
+                assert found[run, name, f"D(group={group})"] == pytest.approx(
+                    own[f"D {name} {group}"].mean()
+                )
     found = gfrc2(nuggets, sets, by_group=True).set_index(["run", "attribute", "measure"])["value"]
     for run, own in user_clusters(nuggets, sets).groupby("run"):
         for name, one in sets.items():
@@ -183,7 +201,7 @@ def test_an_empty_turn_that_counts_as_uniform_has_every_group_alike() -> None:
     assert shares.min().min() > 0  # the empty turn has some of each
 
 
-# --- what a measure would not have seen ---------------------------------------------------------------------------
+# --- what a measure would not have seen -----------------------------------------------------------
 
 
 def scored(tmp_path: Path, **files: str) -> Result:
@@ -200,14 +218,21 @@ def scored(tmp_path: Path, **files: str) -> Result:
     [
         ("groups", ",f\n", ",\n", "found no group in 5 rows, wanted a group in each"),
         ("groups", "0001,f", "0001,F", "groups that differ in capitals only, F, f, m"),
-        ("groups", ",", ";", "found 'document;group', wanted a header such as document,group with commas"),
+        (
+            "groups",
+            ",",
+            ";",
+            "found 'document;group', wanted a header such as document,group with commas",
+        ),
         ("groups", ",", "\t", "wanted a header such as document,group with commas"),
         ("groups", "0001,f", "0001", "line 3: found 1 fields, wanted 2, as in the header"),
         ("groups", "0001,f", ",f", "found no document in 1 rows, wanted a document in each"),
         ("qrels", " 2\n", " 0\n", ""),
     ],
 )
-def test_groups_that_are_none_are_refused(file: str, old: str, new: str, told: str, tmp_path: Path) -> None:
+def test_groups_that_are_none_are_refused(
+    file: str, old: str, new: str, told: str, tmp_path: Path
+) -> None:
     held = {"groups": GROUPS, "qrels": QRELS}[file].replace(old, new)
     done = scored(tmp_path, **{file: held})
     assert (done.exit_code, told in done.stderr) == (2 if told else 0, True), done.stderr
@@ -226,14 +251,27 @@ def test_judgements_without_anything_relevant_are_refused(tmp_path: Path) -> Non
 
 def test_lists_out_of_the_order_of_their_ranks_are_told(tmp_path: Path) -> None:
     turned = "".join(reversed(RUN.splitlines(keepends=True)))
-    assert "2 of 2 lists do not stand in the order of their ranks" in scored(tmp_path, run=turned).stderr
+    assert (
+        "2 of 2 lists do not stand in the order of their ranks"
+        in scored(tmp_path, run=turned).stderr
+    )
     assert "order of their ranks" not in scored(tmp_path).stderr
 
 
 def test_a_group_of_which_no_text_has_a_term_is_told(tmp_path: Path) -> None:
-    (tmp_path / "docs.txt").write_text(TEXTS)  # JSON Lines, whatever the name, with Anserini's field
+    (tmp_path / "docs.txt").write_text(
+        TEXTS
+    )  # JSON Lines, whatever the name, with Anserini's field
     (tmp_path / "run").write_text(RUN)
-    words = ("score", "ranking-bias", "--run", f"{tmp_path}/run", "--documents", f"{tmp_path}/docs.txt", "--terms")
+    words = (
+        "score",
+        "ranking-bias",
+        "--run",
+        f"{tmp_path}/run",
+        "--documents",
+        f"{tmp_path}/docs.txt",
+        "--terms",
+    )
     for terms, warned in (("she,f\nking,m\n", True), ("she,f\nhe,m\n", False)):
         (tmp_path / "terms").write_text(terms)
         done = called(*words, f"{tmp_path}/terms")
@@ -248,8 +286,12 @@ def test_a_group_of_which_no_text_has_a_term_is_told(tmp_path: Path) -> None:
         ({}, "found an answer in both modes for none of 2 questions"),
     ],
 )
-def test_answers_that_show_nothing_are_refused(change: dict[str, Any], told: str, tmp_path: Path) -> None:
-    rows = [row | {"question": row["mode"]} | change for row in answers(1) if row["mode"] != "Vanilla"]
+def test_answers_that_show_nothing_are_refused(
+    change: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    rows = [
+        row | {"question": row["mode"]} | change for row in answers(1) if row["mode"] != "Vanilla"
+    ]
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines(rows)))
     done = called("score", "attribution", str(tmp_path / "a.jsonl"))
     assert done.exit_code == 2
@@ -258,17 +300,26 @@ def test_answers_that_show_nothing_are_refused(change: dict[str, Any], told: str
 
 @pytest.mark.parametrize(
     ("row", "told"),
-    [("1,,,0,", "no relevant nugget anywhere"), ("1,30000,30004,2,1 0", "all relevant nuggets end beyond 1000 words")],
+    [
+        ("1,,,0,", "no relevant nugget anywhere"),
+        ("1,30000,30004,2,1 0", "all relevant nuggets end beyond 1000 words"),
+    ],
 )
-def test_conversations_in_which_nobody_is_served_are_told(row: str, told: str, tmp_path: Path) -> None:
-    (tmp_path / "sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+def test_conversations_in_which_nobody_is_served_are_told(
+    row: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sets.yaml").write_text(
+        "SIZE: {kind: nominal, groups: [large, small], target: uniform}\n"
+    )
     (tmp_path / "n.csv").write_text(f"run,topic,turn,start,end,level,SIZE\na,T1,{row}\n")
-    done = called("score", "gfrc2", str(tmp_path / "n.csv"), "--attributes", str(tmp_path / "sets.yaml"))
+    done = called(
+        "score", "gfrc2", str(tmp_path / "n.csv"), "--attributes", str(tmp_path / "sets.yaml")
+    )
     assert done.exit_code == 0
     assert f"warning: {told}: nobody is served" in done.stderr
 
 
-# --- odd files of answers -----------------------------------------------------------------------------------------
+# --- odd files of answers -------------------------------------------------------------------------
 
 QUESTIONS = {"12", "7", "8"}
 
@@ -276,52 +327,114 @@ QUESTIONS = {"12", "7", "8"}
 @pytest.mark.parametrize(
     ("content", "answer"),
     [
-        ({"topic_id": 12.0, "references": ["a", "b"], "answer": [{"text": "S.", "citations": [1.0]}]}, "S. [2]"),
-        ({"topic_id": "12", "references": ["a", "b"], "answer": [{"text": "S.", "citations": ["1"]}]}, "S. [2]"),
-        ({"topic_id": "12", "references": ["a"], "answer": [{"text": "S.", "citations": None}]}, "S."),
-        ({"topic_id": 12, "references": ["a"], "responses": [{"text": "S.", "citations": {"a": 0.5}}]}, "S. [1]"),
-        ({"topic_id": 12, "references": ["1", "a"], "answer": [{"text": "S.", "citations": ["1"]}]}, "S. [1]"),
+        (
+            {
+                "topic_id": 12.0,
+                "references": ["a", "b"],
+                "answer": [{"text": "S.", "citations": [1.0]}],
+            },
+            "S. [2]",
+        ),
+        (
+            {
+                "topic_id": "12",
+                "references": ["a", "b"],
+                "answer": [{"text": "S.", "citations": ["1"]}],
+            },
+            "S. [2]",
+        ),
+        (
+            {"topic_id": "12", "references": ["a"], "answer": [{"text": "S.", "citations": None}]},
+            "S.",
+        ),
+        (
+            {
+                "topic_id": 12,
+                "references": ["a"],
+                "responses": [{"text": "S.", "citations": {"a": 0.5}}],
+            },
+            "S. [1]",
+        ),
+        (
+            {
+                "topic_id": 12,
+                "references": ["1", "a"],
+                "answer": [{"text": "S.", "citations": ["1"]}],
+            },
+            "S. [1]",
+        ),
     ],
 )
-def test_citations_of_trec_are_places_or_ids(content: dict[str, Any], answer: str, tmp_path: Path) -> None:
-    (tmp_path / "r.jsonl").write_text(json.dumps({"metadata": {"run_id": "mine"}, **content}) + "\n")
+def test_citations_of_trec_are_places_or_ids(
+    content: dict[str, Any], answer: str, tmp_path: Path
+) -> None:
+    (tmp_path / "r.jsonl").write_text(
+        json.dumps({"metadata": {"run_id": "mine"}, **content}) + "\n"
+    )
     (tmp_path / "q.txt").write_text("12 0 a 1\n")
     table = read_answer_files([str(tmp_path / "r.jsonl")], tmp_path / "q.txt")
     assert table[["question", "answer", "run_id"]].to_numpy().tolist() == [["12", answer, "mine"]]
 
 
 def test_a_text_in_the_place_of_sentences_is_told(tmp_path: Path) -> None:
-    (tmp_path / "r.jsonl").write_text(json.dumps({"topic_id": "1", "references": ["a"], "answer": "S [0]."}) + "\n")
+    (tmp_path / "r.jsonl").write_text(
+        json.dumps({"topic_id": "1", "references": ["a"], "answer": "S [0]."}) + "\n"
+    )
     done = called("score", "attribution", str(tmp_path / "r.jsonl"))
-    assert "r.jsonl, line 1, column answer: found 'S [0].', wanted a list of objects with text" in done.stderr
+    assert (
+        "r.jsonl, line 1, column answer: found 'S [0].', wanted a list of objects with text"
+        in done.stderr
+    )
 
 
-@pytest.mark.filterwarnings("ignore:relevant are the documents", "ignore:1 of 2 answers are left out")
+@pytest.mark.filterwarnings(
+    "ignore:relevant are the documents", "ignore:1 of 2 answers are left out"
+)
 def test_a_question_of_alce_without_documents_is_left_out(tmp_path: Path) -> None:
     shown = [{"title": "t", "text": "x", "answers_found": [1]}]
-    rows = [{"question": "who?", "docs": [], "output": "A."}, {"question": "what?", "docs": shown, "output": "B [1]."}]
+    rows = [
+        {"question": "who?", "docs": [], "output": "A."},
+        {"question": "what?", "docs": shown, "output": "B [1]."},
+    ]
     (tmp_path / "a.json").write_text(json.dumps({"data": rows}))
     assert read_answer_files([str(tmp_path / "a.json")])["question"].tolist() == ["what?"]
 
 
-# --- odd exports and chats ----------------------------------------------------------------------------------------
+# --- odd exports and chats ------------------------------------------------------------------------
 
 TASK = {"id": 1, "text": "User: A film?\nAssistant: Tenet."}
-REGION = {"id": "r", "type": "labels", "value": {"start": 25, "end": 30, "text": "Tenet", "labels": ["L2", "large"]}}
+REGION = {
+    "id": "r",
+    "type": "labels",
+    "value": {"start": 25, "end": 30, "text": "Tenet", "labels": ["L2", "large"]},
+}
 
 
 @pytest.mark.parametrize(
     ("tasks", "told"),
     [
-        ([{"data": TASK, "predictions": [{"result": [REGION]}]}], "has annotations of nobody; predictions are none"),
+        (
+            [{"data": TASK, "predictions": [{"result": [REGION]}]}],
+            "has annotations of nobody; predictions are none",
+        ),
         ([{"data": TASK, "annotations": [], "predictions": []}], "has annotations of nobody"),
-        ([{"data": TASK, "annotations": [{"was_cancelled": True, "result": []}]}], "has annotations of nobody"),
-        ([TASK | {"label": ["positive"]}], "found label 'positive' of no place, wanted start, end and label"),
+        (
+            [{"data": TASK, "annotations": [{"was_cancelled": True, "result": []}]}],
+            "has annotations of nobody",
+        ),
+        (
+            [TASK | {"label": ["positive"]}],
+            "found label 'positive' of no place, wanted start, end and label",
+        ),
         ([TASK], "wanted label-studio, doccano, transcript"),
     ],
 )
-def test_an_export_without_annotations_is_refused(tasks: list[Any], told: str, tmp_path: Path) -> None:
-    (tmp_path / "sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+def test_an_export_without_annotations_is_refused(
+    tasks: list[Any], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "sets.yaml").write_text(
+        "SIZE: {kind: nominal, groups: [large, small], target: uniform}\n"
+    )
     (tmp_path / "e.json").write_text(json.dumps(tasks))
     done = called("nuggets", str(tmp_path / "e.json"), "--attributes", str(tmp_path / "sets.yaml"))
     assert done.exit_code == 2
@@ -329,10 +442,17 @@ def test_an_export_without_annotations_is_refused(tasks: list[Any], told: str, t
 
 
 def test_an_export_is_known_by_its_first_task_that_has_a_mark(tmp_path: Path) -> None:
-    (tmp_path / "sets.yaml").write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    (tmp_path / "sets.yaml").write_text(
+        "SIZE: {kind: nominal, groups: [large, small], target: uniform}\n"
+    )
     tasks = [
         {"data": TASK, "predictions": [{"result": [REGION]}]},
-        {"data": TASK, "annotations": [{"completed_by": 1, "result": [REGION, {"type": "relation", "from_id": "r"}]}]},
+        {
+            "data": TASK,
+            "annotations": [
+                {"completed_by": 1, "result": [REGION, {"type": "relation", "from_id": "r"}]}
+            ],
+        },
     ]
     (tmp_path / "e.json").write_text(json.dumps(tasks))
     done = called("nuggets", str(tmp_path / "e.json"), "--attributes", str(tmp_path / "sets.yaml"))
@@ -345,14 +465,30 @@ def test_an_export_is_known_by_its_first_task_that_has_a_mark(tmp_path: Path) ->
     [
         ({"content": ""}, ""),
         ({"content": None, "refusal": "I cannot."}, "I cannot."),
-        ({"content": [{"type": "refusal", "refusal": "No."}, {"type": "text", "text": "Sorry."}]}, "No.\nSorry."),
+        (
+            {
+                "content": [
+                    {"type": "refusal", "refusal": "No."},
+                    {"type": "text", "text": "Sorry."},
+                ]
+            },
+            "No.\nSorry.",
+        ),
     ],
 )
-def test_an_answer_may_be_empty_or_a_refusal(message: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_an_answer_may_be_empty_or_a_refusal(
+    message: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     asked = {"role": "user", "content": "A film?"}
-    chats = [{"messages": [asked, {"role": "assistant", **one}]} for one in (message, {"content": "Tenet"})]
+    chats = [
+        {"messages": [asked, {"role": "assistant", **one}]}
+        for one in (message, {"content": "Tenet"})
+    ]
     (tmp_path / "c.jsonl").write_bytes(b"".join(lines(chats)))
-    assert called("transcripts", str(tmp_path / "c.jsonl"), "-o", str(tmp_path / "t.txt")).exit_code == 0
+    assert (
+        called("transcripts", str(tmp_path / "c.jsonl"), "-o", str(tmp_path / "t.txt")).exit_code
+        == 0
+    )
     first = (tmp_path / "t.txt").read_text().split("#####")[1]
     assert first.split("### S1\n")[1].strip() == words
 
@@ -365,7 +501,11 @@ def test_chats_of_which_no_answer_has_text_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_mean_of_gdeval_is_no_topic(tmp_path: Path) -> None:
-    rows = [f"{run},{topic},X,{value}\n" for run in "ab" for topic, value in (("1", 0.2), ("2", 0.4), ("amean", 0.3))]
+    rows = [
+        f"{run},{topic},X,{value}\n"
+        for run in "ab"
+        for topic, value in (("1", 0.2), ("2", 0.4), ("amean", 0.3))
+    ]
     (tmp_path / "s.csv").write_text("run,topic,measure,value\n" + "".join(rows))
     done = called("compare", str(tmp_path / "s.csv"), "--show", "topics", "--format", "csv")
     assert done.exit_code == 0

@@ -14,11 +14,18 @@ import pytest
 from commands import called as run
 from equipoise_compendium import project
 
-COMMANDS: dict[str, tuple[list[str], list[str], list[str]]] = {  # what is called, what is read, what is written
+COMMANDS: dict[
+    str, tuple[list[str], list[str], list[str]]
+] = {  # what is called, what is read, what is written
     name: (called.split(), read.split(), written.split())
     for name, called, read, written in (
         ("gfrc", "score gfrc nuggets.csv --attributes sets.yaml", "nuggets.csv sets.yaml", "-o"),
-        ("gfrc2", "score gfrc2 nuggets.csv --attributes sets.yaml", "nuggets.csv sets.yaml", "-o --clusters"),
+        (
+            "gfrc2",
+            "score gfrc2 nuggets.csv --attributes sets.yaml",
+            "nuggets.csv sets.yaml",
+            "-o --clusters",
+        ),
         (
             "ranking-bias",
             "score ranking-bias --run run --documents d.tsv --terms terms --background back",
@@ -32,7 +39,12 @@ COMMANDS: dict[str, tuple[list[str], list[str], list[str]]] = {  # what is calle
             "-o",
         ),
         ("attribution", "score attribution answers.jsonl", "answers.jsonl", "-o"),
-        ("nuggets", "nuggets transcript.txt --attributes sets.yaml", "transcript.txt sets.yaml", "-o"),
+        (
+            "nuggets",
+            "nuggets transcript.txt --attributes sets.yaml",
+            "transcript.txt sets.yaml",
+            "-o",
+        ),
         ("transcripts", "transcripts record.jsonl ORG.txt", "record.jsonl ORG.txt", "-o"),
         (
             "harvest",
@@ -103,27 +115,41 @@ def other(command: str, option: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("command", "option", "read", "way"), CASES)
-def test_what_is_read_is_not_written_over(command: str, option: str, read: str, way: str, place: Path) -> None:
+def test_what_is_read_is_not_written_over(
+    command: str, option: str, read: str, way: str, place: Path
+) -> None:
     path = WAYS[way](read)
     before = held(place)
     said = run(*COMMANDS[command][0], *other(command, option), option, path, "--force")
     assert said.exit_code == 2, said.output
-    assert f"error: {Path(path)}: found what {option} would write over {read}, which is read" in said.output
+    assert (
+        f"error: {Path(path)}: found what {option} would write over {read}, which is read"
+        in said.output
+    )
     assert said.output.endswith("1 problem in the input; nothing was written.\n")
     assert held(place) == before
 
 
 def test_a_folder_that_is_read_is_not_written_into(place: Path) -> None:
-    for path in ("folder/scores", "./folder/../folder/x/scores", linked("door", "folder") + "/scores", "folder"):
+    for path in (
+        "folder/scores",
+        "./folder/../folder/x/scores",
+        linked("door", "folder") + "/scores",
+        "folder",
+    ):
         said = run("score", "gfrc", "folder", "--attributes", "sets.yaml", "-o", path)
         assert said.exit_code == 2
         assert f"{Path(path)}: found what -o would write over folder, which is read" in said.output
-    said = run("score", "gfr", *COMMANDS["gfr"][0][2:], "--run", "folder", "-o", "folder/new.parquet")
+    said = run(
+        "score", "gfr", *COMMANDS["gfr"][0][2:], "--run", "folder", "-o", "folder/new.parquet"
+    )
     assert "found what -o would write over folder" in said.output
     assert list((place / "folder").iterdir()) == []
 
 
-@pytest.mark.parametrize(("second", "first"), [("out", "out"), ("./out", "out"), ("link", "out"), ("hard", "kept")])
+@pytest.mark.parametrize(
+    ("second", "first"), [("out", "out"), ("./out", "out"), ("link", "out"), ("hard", "kept")]
+)
 def test_two_outputs_are_two_files(first: str, second: str, place: Path) -> None:
     linked("link", "out")
     (place / "kept").write_text("")
@@ -131,7 +157,10 @@ def test_two_outputs_are_two_files(first: str, second: str, place: Path) -> None
     before = held(place)
     for command, option in (("gfrc2", "--clusters"), ("harvest", "--transcripts")):
         said = run(*COMMANDS[command][0], "-o", first, option, second)
-        assert (said.exit_code, f"{first}: found both -o and {option}, wanted a file for each" in said.output) == (
+        assert (
+            said.exit_code,
+            f"{first}: found both -o and {option}, wanted a file for each" in said.output,
+        ) == (
             2,
             True,
         )
@@ -146,7 +175,10 @@ UNFIT: dict[str, tuple[Callable[[], str], str]] = {
     "a link to a device": (lambda: linked("link", "/dev/null"), "link: found a device or a pipe"),
     "a pipe": (lambda: pipe("pipe"), "pipe: found a device or a pipe"),
     "a link to itself": (lambda: linked("loop", "loop"), "loop: found a link that leads to itself"),
-    "links in a circle": (lambda: (linked("one", "two"), linked("two", "one"))[0], "found a link that leads to itself"),
+    "links in a circle": (
+        lambda: (linked("one", "two"), linked("two", "one"))[0],
+        "found a link that leads to itself",
+    ),
     "a long name": (lambda: "n" * 300, "found File name too long"),
     "a file as a folder": (lambda: "sets.yaml/out", "found Not a directory"),
     "a protected file": (
@@ -171,9 +203,13 @@ def test_what_is_no_place_for_a_file_is_refused(command: str, case: str, place: 
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "harvest"])
-def test_a_folder_that_is_missing_is_told_before_anything_is_read(command: str, place: Path) -> None:
+def test_a_folder_that_is_missing_is_told_before_anything_is_read(
+    command: str, place: Path
+) -> None:
     said = run(*COMMANDS[command][0], "-o", "no/such/out")
-    assert f"no/such/out: found no folder to write into, wanted {place / 'no' / 'such'}" in said.output
+    assert (
+        f"no/such/out: found no folder to write into, wanted {place / 'no' / 'such'}" in said.output
+    )
 
 
 KINDS = {
@@ -202,7 +238,7 @@ def test_a_file_of_another_kind_is_not_written_over(command: str, kind: str, pla
     assert held(place) == before
 
 
-# --- and what may be written -----------------------------------------------------------------------------------------
+# --- and what may be written ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -222,7 +258,9 @@ def good(place: Path) -> Path:
         "target": "0.5\n0.5\n",
         "d.tsv": "a\the and him\nb\tshe\n",
         "terms": "he,m\nshe,f\n",
-        "answers.jsonl": "".join(json.dumps(answer | {"mode": mode}) + "\n" for mode in ("Vanilla", "Informed")),
+        "answers.jsonl": "".join(
+            json.dumps(answer | {"mode": mode}) + "\n" for mode in ("Vanilla", "Informed")
+        ),
         "ORG.txt": "<T1>\nU:A film?\nS:Here:\n# Tenet https://a/1\n</T1>\n",
     }
     for name, text in texts.items():
@@ -232,10 +270,19 @@ def good(place: Path) -> Path:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ""])
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("harvest", "transcripts")])
+@pytest.mark.parametrize(
+    "command", [name for name in COMMANDS if name not in ("harvest", "transcripts")]
+)
 def test_an_output_of_the_same_kind_is_written_again(command: str, ending: str, good: Path) -> None:
-    arguments = [*COMMANDS[command][0], *(f"{option}=out{option}{ending}" for option in COMMANDS[command][2])]
-    arguments = [part for argument in arguments for part in argument.split("=", 1 if "=out" in argument else 0)]
+    arguments = [
+        *COMMANDS[command][0],
+        *(f"{option}=out{option}{ending}" for option in COMMANDS[command][2]),
+    ]
+    arguments = [
+        part
+        for argument in arguments
+        for part in argument.split("=", 1 if "=out" in argument else 0)
+    ]
     first = run(*arguments)
     assert first.exit_code == 0, first.output
     made = held(good)

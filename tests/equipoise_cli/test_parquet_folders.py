@@ -38,8 +38,21 @@ def nuggets(part: int, conversations: int = 40) -> pd.DataFrame:
         ends = np.sort(rng.choice(np.arange(2, 900), size=rng.integers(1, 9), replace=False))
         thirds, halves = rng.dirichlet(np.ones(3), len(ends)), rng.dirichlet(np.ones(2), len(ends))
         for position, end in enumerate(ends):
-            a, b = (" ".join(f"{p:.17g}" for p in vectors[position]) for vectors in (thirds, halves))
-            rows.append((f"r{part}", f"t{number}", int(position > 2) + 1, end, end, int(rng.integers(1, 3)), a, b))
+            a, b = (
+                " ".join(f"{p:.17g}" for p in vectors[position]) for vectors in (thirds, halves)
+            )
+            rows.append(
+                (
+                    f"r{part}",
+                    f"t{number}",
+                    int(position > 2) + 1,
+                    end,
+                    end,
+                    int(rng.integers(1, 3)),
+                    a,
+                    b,
+                )
+            )
     return pd.DataFrame(rows, columns=["run", "topic", "turn", "start", "end", "level", "A", "B"])
 
 
@@ -56,18 +69,26 @@ def folder(tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
     }
 
 
 def test_partitions_give_what_one_table_gives(folder: Path, tmp_path: Path) -> None:
     assert score_parts(folder, tmp_path / "out", "gfrc", SETS) == 5 * 40
     assert parts(tmp_path / "out") == parts(folder)
-    together = pd.concat([pd.read_parquet(folder / name) for name in parts(folder)], ignore_index=True)
+    together = pd.concat(
+        [pd.read_parquet(folder / name) for name in parts(folder)], ignore_index=True
+    )
     expected = gfrc(nugget_table(together, SETS), SETS)
-    found = pd.concat([pd.read_parquet(tmp_path / "out" / name) for name in parts(folder)], ignore_index=True)
+    found = pd.concat(
+        [pd.read_parquet(tmp_path / "out" / name) for name in parts(folder)], ignore_index=True
+    )
     keys = ["run", "topic", "attribute", "measure"]
-    expected, found = (table.sort_values(keys).reset_index(drop=True) for table in (expected, found))
+    expected, found = (
+        table.sort_values(keys).reset_index(drop=True) for table in (expected, found)
+    )
     assert expected[keys].equals(found[keys])
     assert (expected["value"].to_numpy() == found["value"].to_numpy()).all()  # to the bit
 
@@ -85,12 +106,19 @@ def test_the_same_bytes_wherever_it_runs(folder: Path, tmp_path: Path) -> None:
         assert contents(tmp_path / name) == contents(tmp_path / "here")
 
 
-def test_problems_of_all_partitions_are_told_and_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+def test_problems_of_all_partitions_are_told_and_nothing_is_written(
+    folder: Path, tmp_path: Path
+) -> None:
     for part in (0, 3):
-        nuggets(part).assign(level="high").to_parquet(folder / f"half-{part % 2}" / f"part-{part}.parquet")
+        nuggets(part).assign(level="high").to_parquet(
+            folder / f"half-{part % 2}" / f"part-{part}.parquet"
+        )
     with pytest.raises(InputError) as caught:
         score_parts(folder, tmp_path / "out", "gfrc", SETS)
-    assert {Path(problem.file).name for problem in caught.value.problems} == {"part-0.parquet", "part-3.parquet"}
+    assert {Path(problem.file).name for problem in caught.value.problems} == {
+        "part-0.parquet",
+        "part-3.parquet",
+    }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nuggets"]
 
 
@@ -99,7 +127,10 @@ def test_a_conversation_in_two_files_is_refused(folder: Path, tmp_path: Path) ->
     both.to_parquet(folder / "half-0" / "part-4.parquet", index=False)
     with pytest.raises(InputError, match="1 conversations that another file has too") as caught:
         score_parts(folder, tmp_path / "out", "gfrc", SETS)
-    assert sorted(Path(problem.file).name for problem in caught.value.problems) == ["part-1.parquet", "part-4.parquet"]
+    assert sorted(Path(problem.file).name for problem in caught.value.problems) == [
+        "part-1.parquet",
+        "part-4.parquet",
+    ]
     assert not (tmp_path / "out").exists()
 
 
@@ -118,7 +149,9 @@ def test_what_cannot_be_scored_is_refused(folder: Path, tmp_path: Path) -> None:
 
 def test_run_each_keeps_the_order() -> None:
     with ThreadPoolExecutor(4) as pool:
-        assert run_each(divmod, [(n, 7) for n in range(50)], pool, "task") == [divmod(n, 7) for n in range(50)]
+        assert run_each(divmod, [(n, 7) for n in range(50)], pool, "task") == [
+            divmod(n, 7) for n in range(50)
+        ]
     with ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
         run_each(divmod, [(1, 0)], pool, "task")
 
@@ -143,7 +176,9 @@ def test_a_cluster_that_is_not_there_is_said_so() -> None:
 
 @contextmanager
 def local_cluster(**options: Any) -> Iterator[str]:
-    distributed: Any = pytest.importorskip("distributed", reason="Dask is not installed: clusters are not tried")
+    distributed: Any = pytest.importorskip(
+        "distributed", reason="Dask is not installed: clusters are not tried"
+    )
     with distributed.LocalCluster(dashboard_address=":0", **options) as local:
         yield local.scheduler_address
 

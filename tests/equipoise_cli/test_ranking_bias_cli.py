@@ -15,14 +15,23 @@ from equipoise.measures.ranking_bias import TermGroups, count_terms, score_ranki
 from equipoise_cli import main
 from equipoise_cli.parquet_folders import count_parts
 
-DOCUMENTS = {"d1": "he and him", "d2": "she said her thing to him", "d3": "rain falls", "d4": "she and she"}
+DOCUMENTS = {
+    "d1": "he and him",
+    "d2": "she said her thing to him",
+    "d3": "rain falls",
+    "d4": "she and she",
+}
 RUN = "q1 Q0 d1 1 3 bm25\nq1 Q0 d2 2 2 bm25\nq1 Q0 d3 3 1 bm25\nq2 Q0 d3 1 9 bm25\nq2 Q0 d4 2 8 bm25\n"
 TERMS = "he,m\nhim,m\nshe,f\nher,f\n"
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    paths = {"run": tmp_path / "bm25", "documents": tmp_path / "d.tsv", "terms": tmp_path / "terms.txt"}
+    paths = {
+        "run": tmp_path / "bm25",
+        "documents": tmp_path / "d.tsv",
+        "terms": tmp_path / "terms.txt",
+    }
     paths["run"].write_text(RUN)
     paths["documents"].write_text("".join(f"{name}\t{text}\n" for name, text in DOCUMENTS.items()))
     paths["terms"].write_text(TERMS)
@@ -35,16 +44,21 @@ def called(files: dict[str, Path], *more: str) -> Result:
 
 
 def library(**options: Any) -> pd.DataFrame:
-    groups = TermGroups.from_pairs([(line.partition(",")[0], line.partition(",")[2]) for line in TERMS.split()])
+    groups = TermGroups.from_pairs(
+        [(line.partition(",")[0], line.partition(",")[2]) for line in TERMS.split()]
+    )
     rows = [line.split() for line in RUN.splitlines()]
     runs = pd.DataFrame(
-        [("bm25", row[0], row[2], int(row[3])) for row in rows], columns=["run", "topic", "document", "rank"]
+        [("bm25", row[0], row[2], int(row[3])) for row in rows],
+        columns=["run", "topic", "document", "rank"],
     )
     return score_ranking_bias(runs, count_terms(DOCUMENTS.items(), groups.terms), groups, **options)
 
 
 def read(text: str) -> pd.DataFrame:
-    return pd.read_csv(io.StringIO(text), dtype={"topic": "str"}, keep_default_na=False, na_values={"value": [""]})
+    return pd.read_csv(
+        io.StringIO(text), dtype={"topic": "str"}, keep_default_na=False, na_values={"value": [""]}
+    )
 
 
 def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
@@ -59,7 +73,17 @@ def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
 
 def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "scores.csv"
-    result = called(files, "--background", "collection", "--target", "m:0.25,f:3/4", "--cutoff", "2", "-o", str(out))
+    result = called(
+        files,
+        "--background",
+        "collection",
+        "--target",
+        "m:0.25,f:3/4",
+        "--cutoff",
+        "2",
+        "-o",
+        str(out),
+    )
     assert result.exit_code == 0, result.output
     expected = library(cutoffs=[2], background="collection", target=[0.75, 0.25])
     pd.testing.assert_frame_equal(read(out.read_text()), expected, check_dtype=False)
@@ -74,11 +98,15 @@ def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Pat
 def test_documents_may_be_json_lines(files: dict[str, Path], tmp_path: Path) -> None:
     plain = called(files).stdout
     files["documents"] = tmp_path / "d.jsonl"
-    files["documents"].write_text("".join(json.dumps({"id": k, "text": v}) + "\n" for k, v in DOCUMENTS.items()))
+    files["documents"].write_text(
+        "".join(json.dumps({"id": k, "text": v}) + "\n" for k, v in DOCUMENTS.items())
+    )
     assert called(files).stdout == plain
 
 
-def test_every_bad_file_is_told_at_once_and_nothing_is_written(files: dict[str, Path], tmp_path: Path) -> None:
+def test_every_bad_file_is_told_at_once_and_nothing_is_written(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
     files["terms"].write_text("")
     files["run"].write_text("q1 Q0 d1 1 3 bm25\nq1 Q0 d1 2 2 bm25\n")
     out = tmp_path / "scores.csv"
@@ -116,7 +144,9 @@ def test_bad_options_are_named(more: list[str], said: str, files: dict[str, Path
     assert said in result.stderr
 
 
-def test_folders_of_runs_and_documents_give_what_one_file_gives(files: dict[str, Path], tmp_path: Path) -> None:
+def test_folders_of_runs_and_documents_give_what_one_file_gives(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
     plain = called(files).stdout
     lines = files["documents"].read_text().splitlines(keepends=True)
     (tmp_path / "docs" / "inner").mkdir(parents=True)
@@ -141,7 +171,10 @@ def test_parts_of_a_collection_are_counted_alike_wherever(tmp_path: Path) -> Non
     held = pd.array(["d1-1", "d4-29", "none"], dtype="str")
     with ThreadPoolExecutor(3) as pool:
         for wanted in (None, held):
-            here, there = (count_parts(tmp_path, ["he", "she"], "space", wanted, where) for where in (None, pool))
+            here, there = (
+                count_parts(tmp_path, ["he", "she"], "space", wanted, where)
+                for where in (None, pool)
+            )
             assert here.documents.equals(there.documents)
             assert len(here.documents) == (150 if wanted is None else 2)
             assert (here.counts != there.counts).nnz == 0

@@ -38,7 +38,9 @@ def called(*arguments: object) -> Result:
 
 def scores(result: Result) -> pd.DataFrame:
     assert result.exit_code == 0, result.output
-    return pd.read_csv(io.StringIO(result.stdout), keep_default_na=False, na_values={"low": [""], "high": [""]})
+    return pd.read_csv(
+        io.StringIO(result.stdout), keep_default_na=False, na_values={"low": [""], "high": [""]}
+    )
 
 
 def plain(first: list[str], second: list[str], p: float, depth: int) -> float:
@@ -50,7 +52,9 @@ def plain(first: list[str], second: list[str], p: float, depth: int) -> float:
 
 
 @pytest.mark.parametrize(("p", "depth"), [(0.9, 10), (0.5, 4)])
-def test_it_is_the_sum_of_the_definition(files: tuple[Path, Path, Lists, Lists], p: float, depth: int) -> None:
+def test_it_is_the_sum_of_the_definition(
+    files: tuple[Path, Path, Lists, Lists], p: float, depth: int
+) -> None:
     before, after, one, other = files
     options = ("--suffix", "-cf", "--p", p, "--depth", depth, "--beyond", "truncated")
     result = called("--run", before, after, *options)
@@ -60,7 +64,10 @@ def test_it_is_the_sum_of_the_definition(files: tuple[Path, Path, Lists, Lists],
     assert table["value"][""] == pytest.approx(sum(expected.values()) / 8)
     assert set(table["run"]) == {"bm25"}
     assert set(table["measure"]) == {f"CRBO(p={p})@{depth}"}
-    assert "seen: a rank on the original collection for 12 of 12 ranked documents (100%)" in result.stderr
+    assert (
+        "seen: a rank on the original collection for 12 of 12 ranked documents (100%)"
+        in result.stderr
+    )
 
 
 def test_the_same_run_overlaps_fully_and_means_have_intervals(
@@ -77,11 +84,18 @@ def test_the_same_run_overlaps_fully_and_means_have_intervals(
     assert table["low"].notna().sum() == 2
 
 
-def test_ids_are_mapped_by_a_file_as_by_a_suffix(files: tuple[Path, Path, Lists, Lists], tmp_path: Path) -> None:
+def test_ids_are_mapped_by_a_file_as_by_a_suffix(
+    files: tuple[Path, Path, Lists, Lists], tmp_path: Path
+) -> None:
     before, after, *_ = files
     ids = tmp_path / "ids.csv"
-    ids.write_text("document,counterfactual\n" + "".join(f"d{number},d{number}-cf\n" for number in range(12)))
-    assert called("--run", before, after, "--ids", ids).stdout == called("--run", before, after, "--suffix=-cf").stdout
+    ids.write_text(
+        "document,counterfactual\n" + "".join(f"d{number},d{number}-cf\n" for number in range(12))
+    )
+    assert (
+        called("--run", before, after, "--ids", ids).stdout
+        == called("--run", before, after, "--suffix=-cf").stdout
+    )
     ids.write_text(ids.read_text() + "d1,d2-cf\n")
     again = called("--run", before, after, "--ids", ids)
     assert again.exit_code == 2
@@ -91,7 +105,9 @@ def test_ids_are_mapped_by_a_file_as_by_a_suffix(files: tuple[Path, Path, Lists,
     assert "--ids and --suffix both say" in both.stderr
 
 
-def test_ids_that_never_meet_are_refused(files: tuple[Path, Path, Lists, Lists], tmp_path: Path) -> None:
+def test_ids_that_never_meet_are_refused(
+    files: tuple[Path, Path, Lists, Lists], tmp_path: Path
+) -> None:
     before, after, *_ = files
     out = tmp_path / "scores.csv"
     result = called("--run", before, after, "-o", out)
@@ -100,7 +116,11 @@ def test_ids_that_never_meet_are_refused(files: tuple[Path, Path, Lists, Lists],
     assert "-cf" in result.stderr
     assert not out.exists()
     part = tmp_path / "part"
-    part.write_text("".join(f"{line}\n" for line in before.read_text().splitlines() if not line.startswith("q7")))
+    part.write_text(
+        "".join(
+            f"{line}\n" for line in before.read_text().splitlines() if not line.startswith("q7")
+        )
+    )
     lacking = called("--run", part, after, "--suffix", "-cf")
     assert lacking.exit_code == 2
     assert "1 lists stand on one side only" in lacking.stderr

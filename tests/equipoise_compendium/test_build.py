@@ -31,10 +31,14 @@ def states(**options: Any) -> list[str]:
 def test_notebooks_run_for_real(root: Path) -> None:
     put(root, TABLE, "1 / 0", "report.finish()", name="broken")
     put(root, TABLE, name="unfinished")
-    fetch = 'from equipoise_compendium import registry\nregistry.fetch("fairweb", "NTCIR/toy/toyrun1")'
+    fetch = (
+        'from equipoise_compendium import registry\nregistry.fetch("fairweb", "NTCIR/toy/toyrun1")'
+    )
     put(root, TABLE, fetch, "report.finish()", name="without_data")
     registry = root / "data" / "registry.tsv"
-    registry.write_text(registry.read_text().replace("https://raw.githubusercontent.com", "http://127.0.0.1:9"))
+    registry.write_text(
+        registry.read_text().replace("https://raw.githubusercontent.com", "http://127.0.0.1:9")
+    )
     outcomes = {outcome.notebook: outcome for outcome in build.build(jobs=2)}
     assert {name: outcome.state for name, outcome in outcomes.items()} == {
         "broken": "failed",
@@ -47,7 +51,10 @@ def test_notebooks_run_for_real(root: Path) -> None:
     assert "set EQUIPOISE_MIRROR" in outcomes["without_data"].message
     first = digest(root / "reports")
     assert set(first) == {
-        *(f"example/{name}" for name in ("example.ipynb", "manifest.json", "tables/rows.csv", "tables/rows.md")),
+        *(
+            f"example/{name}"
+            for name in ("example.ipynb", "manifest.json", "tables/rows.csv", "tables/rows.md")
+        ),
         "claims.csv",
         "ledger.csv",
         "ledger.md",
@@ -58,12 +65,18 @@ def test_notebooks_run_for_real(root: Path) -> None:
     text = "".join(path.read_text() for path in (root / "reports").rglob("[!.]*.*"))
     assert str(root) not in text
     manifest = json.loads((root / "reports" / "example" / "manifest.json").read_text())
-    assert {"notebooks/example.ipynb", "lib/equipoise/__init__.py", "lib/equipoise/files.py"} <= set(
+    assert {
+        "notebooks/example.ipynb",
+        "lib/equipoise/__init__.py",
+        "lib/equipoise/files.py",
+    } <= set(manifest["sources"])
+    assert not {"lib/equipoise_compendium/build.py", "lib/equipoise_cli/__init__.py"} & set(
         manifest["sources"]
     )
-    assert not {"lib/equipoise_compendium/build.py", "lib/equipoise_cli/__init__.py"} & set(manifest["sources"])
     assert {"matplotlib", "numpy", "pandas", "python-dateutil"} <= set(manifest["versions"])
-    assert not {"equipoise", "ipykernel", "ipython", "traitlets", "tornado", "pyzmq"} & set(manifest["versions"])
+    assert not {"equipoise", "ipykernel", "ipython", "traitlets", "tornado", "pyzmq"} & set(
+        manifest["versions"]
+    )
     assert not list((root / "reports" / ".equipoise").iterdir())
 
 
@@ -72,12 +85,15 @@ def test_a_killed_build_leaves_reports_as_they_were(root: Path) -> None:
     reports, started = root / "reports", root / "started"
     (reports / "example").mkdir(parents=True)
     put(
-        root, TABLE, f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(600)", "report.finish()"
+        root,
+        TABLE,
+        f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(600)",
+        "report.finish()",
     )
     command = [sys.executable, "-m", "equipoise_cli", "build", "--force"]
     (reports / "example" / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST))
     good = digest(reports)
-    running = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+    running = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 120
     while not started.exists() and time.monotonic() < deadline:
         assert running.poll() is None
@@ -102,7 +118,8 @@ def test_what_makes_a_report_out_of_date(quick: Path) -> None:
     report = quick / "reports" / "example"
     script(quick, artefacts=[record("replica")])
     assert (
-        provenance.staleness(notebooks.find_notebooks()["example"], report) == "changed since: notebooks/example.ipynb"
+        provenance.staleness(notebooks.find_notebooks()["example"], report)
+        == "changed since: notebooks/example.ipynb"
     )
     assert "reports/example is out of date: changed since: notebooks/example.ipynb" in build.check()
     assert quick_states() == ["built"]
@@ -114,7 +131,10 @@ def test_what_makes_a_report_out_of_date(quick: Path) -> None:
     assert quick_states() == ["built"]
     manifest = report / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"pandas": "', '"pandas": "0.'))
-    assert provenance.staleness(notebooks.find_notebooks()["example"], report) == "changed since: version of pandas"
+    assert (
+        provenance.staleness(notebooks.find_notebooks()["example"], report)
+        == "changed since: version of pandas"
+    )
     assert quick_states() == ["built"]
     (quick / "reports" / "ledger.csv").unlink()
     assert build.check() == ["reports/ledger.csv is not what the reports say: run equipoise build"]
@@ -135,15 +155,29 @@ def test_an_input_file_that_changes(quick: Path) -> None:
 def test_parameters_write_to_a_place_of_their_own(quick: Path) -> None:
     assert quick_states() == ["built"]
     committed = digest(quick / "reports")
-    given = {"size": "5", "scale": "2", "kind": "fancy", "gains": "{1: 0.25, 2: 1}", "label": "b/../c"}
+    given = {
+        "size": "5",
+        "scale": "2",
+        "kind": "fancy",
+        "gains": "{1: 0.25, 2: 1}",
+        "label": "b/../c",
+    }
     assert quick_states(given=given) == ["built"]
     (variant,) = (quick / "reports" / "variants" / "example").iterdir()
     passed = json.loads((variant / "tables" / "rows.csv").read_text())
-    assert passed == {"size": 5, "scale": 2.0, "kind": "fancy", "gains": {"1": 0.25, "2": 1.0}, "label": "b/../c"}
+    assert passed == {
+        "size": 5,
+        "scale": 2.0,
+        "kind": "fancy",
+        "gains": {"1": 0.25, "2": 1.0},
+        "label": "b/../c",
+    }
     assert quick_states(profile="smoke") == ["built"]
     smoke = quick / "reports" / "variants" / "example" / "smoke"
     assert json.loads((smoke / "tables" / "rows.csv").read_text()) == {"size": 1}
-    assert {name: value for name, value in digest(quick / "reports").items() if "variants" not in name} == committed
+    assert {
+        name: value for name, value in digest(quick / "reports").items() if "variants" not in name
+    } == committed
     assert quick_states(given={"size": "3"}) == ["fresh"]  # the default
 
 
@@ -160,7 +194,9 @@ def test_parameters_write_to_a_place_of_their_own(quick: Path) -> None:
         ({"gains": "[1, 2]"}, r"dict\[int, float\]"),
     ],
 )
-def test_unknown_and_mistyped_parameters_are_named(root: Path, given: dict[str, str], message: str) -> None:
+def test_unknown_and_mistyped_parameters_are_named(
+    root: Path, given: dict[str, str], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         build.build(given=given)
     assert not (root / "reports").exists()
@@ -171,7 +207,9 @@ def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
     assert patience.parse("1000") == 1000
     with pytest.raises(ValueError, match=r"patience is '0'; wanted int from 1 \(words read\)"):
         patience.parse("0")
-    with pytest.raises(ValueError, match=r"gains is '{1: 2}'; wanted dict\[int, float\] between 0 and 1$"):
+    with pytest.raises(
+        ValueError, match=r"gains is '{1: 2}'; wanted dict\[int, float\] between 0 and 1$"
+    ):
         notebooks.Parameter("gains", "dict[int, float]", {1: 0.5}, "").parse("{1: 2}")
     # of the same name but another thing, since the default is none of the option's values
     assert notebooks.Parameter("patience", "float", 0.5, "").parse("0.25") == 0.25
@@ -181,14 +219,14 @@ def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
 def test_reading_reports_draws_in_no_matplotlib() -> None:
     modules = "build, ledger, notebooks, printed"
     code = f"import sys; from equipoise_compendium import {modules}; sys.exit('matplotlib' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - fixed words only
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("command", ["gfr", "gfrc", "gfrc2"])
 def test_a_score_without_intervals_starts_without_the_statistics_of_scipy(command: str) -> None:
     code = f"import sys; from equipoise_cli import main; main(['score', '{command}', '--help'], standalone_mode=False)"
     told = f"{code}; sys.exit('scipy.stats' in sys.modules)"
-    subprocess.run([sys.executable, "-c", told], check=True, capture_output=True)  # noqa: S603 - fixed words only
+    subprocess.run([sys.executable, "-c", told], check=True, capture_output=True)
 
 
 @pytest.mark.usefixtures("root")
@@ -206,14 +244,22 @@ def test_a_failure_leaves_the_last_good_report(quick: Path) -> None:
 
 
 def test_a_difference_without_a_reason_fails_the_build(quick: Path) -> None:
-    difference = {"row": "ORG", "column": "EGNP", "printed": "0.001175", "ours": "0.5", "reason": ""}
+    difference = {
+        "row": "ORG",
+        "column": "EGNP",
+        "printed": "0.001175",
+        "ours": "0.5",
+        "reason": "",
+    }
     script(quick, artefacts=[record("explained", differences=[difference])])
     with ThreadPoolExecutor(1) as executor:
         (outcome,) = build.build(executor=executor)
     assert outcome.state == "failed"
     assert "permutations/table-2, ORG, EGNP: printed 0.001175, computed 0.5" in outcome.message
     assert not (quick / "reports" / "example").exists()
-    script(quick, artefacts=[record("explained", differences=[difference | {"reason": "a misprint"}])])
+    script(
+        quick, artefacts=[record("explained", differences=[difference | {"reason": "a misprint"}])]
+    )
     assert quick_states() == ["built"]
     assert ",explained," in (quick / "reports" / "ledger.csv").read_text()
 
@@ -238,9 +284,12 @@ def test_data_out_of_reach_keeps_the_report(quick: Path, monkeypatch: pytest.Mon
     script(quick, failure="unreachable")
     assert quick_states(strict=True) == ["failed"]
     assert digest(quick / "reports" / "example") == {
-        name.removeprefix("example/"): value for name, value in built.items() if name.startswith("example/")
+        name.removeprefix("example/"): value
+        for name, value in built.items()
+        if name.startswith("example/")
     }
-    # kept is shown, not written, unless asked for: the reports and the ledger of a clone stay as they are
+    # kept is shown, not written, unless asked for: the reports and the ledger of a clone stay as
+    # they are
     assert quick_states() == ["kept"]
     assert digest(quick / "reports") == built
     out_of_date = ["reports/example is out of date: changed since: notebooks/example.ipynb"]
@@ -264,11 +313,15 @@ DAMAGED: dict[str, Callable[[str], str]] = {
     "deep": lambda _: "[" * 100_000,
     "half a surrogate pair": lambda text: text.replace("An example", "\\ud800"),
     "parameters that are no Python": lambda text: text.replace("size: int = 3", "size: int = (3"),
-    "parameters that end in a string": lambda text: text.replace("size: int = 3", "size: int = '''3"),
+    "parameters that end in a string": lambda text: text.replace(
+        "size: int = 3", "size: int = '''3"
+    ),
     "a computed default": lambda text: text.replace("size: int = 3", "size: int = 1 + len([1])"),
     "an unknown type": lambda text: text.replace("size: int = 3", "size: set = 3"),
     "a parameter without a type": lambda text: text.replace("size: int = 3", "size = 3"),
-    "a smoke profile of another parameter": lambda text: text.replace('"smoke": {', '"smoke": {"sise": 2, '),
+    "a smoke profile of another parameter": lambda text: text.replace(
+        '"smoke": {', '"smoke": {"sise": 2, '
+    ),
     "a smoke profile that is a list": lambda text: json.dumps(
         json.loads(text) | {"metadata": {"equipoise": {"smoke": [1]}}}
     ),
@@ -287,7 +340,10 @@ def test_a_damaged_notebook_fails_alone_and_by_name(quick: Path, how: str) -> No
     script(quick, "example", sources=[], remark="changed")
     with ThreadPoolExecutor(1) as executor:
         outcomes = {outcome.notebook: outcome for outcome in build.build(executor=executor)}
-    assert {name: outcome.state for name, outcome in outcomes.items()} == {"example": "built", "other": "failed"}
+    assert {name: outcome.state for name, outcome in outcomes.items()} == {
+        "example": "built",
+        "other": "failed",
+    }
     assert "other" in outcomes["other"].message
     assert len(outcomes["other"].message) < 200
     assert (quick / "reports" / "ledger.csv").read_text() == ledger  # its last good report stands
@@ -320,25 +376,38 @@ def test_a_damaged_manifest_is_made_again_or_fails_alone(quick: Path, how: str) 
     damaged = "reports/other is out of date: its manifest is damaged"
     assert damaged in build.check()
     assert build.listing()["notebook"].tolist() == ["example", "other"]
-    with ThreadPoolExecutor(1) as executor:  # nobody asked for it: the ledger cannot be made without it, and stays
+    with ThreadPoolExecutor(
+        1
+    ) as executor:  # nobody asked for it: the ledger cannot be made without it, and stays
         outcomes = build.build(["example"], executor=executor)
-    assert [(outcome.notebook, outcome.state) for outcome in outcomes] == [("example", "fresh"), ("other", "failed")]
-    assert {name for name, sha in digest(quick / "reports").items() if sha != good[name]} == {"other/manifest.json"}
+    assert [(outcome.notebook, outcome.state) for outcome in outcomes] == [
+        ("example", "fresh"),
+        ("other", "failed"),
+    ]
+    assert {name for name, sha in digest(quick / "reports").items() if sha != good[name]} == {
+        "other/manifest.json"
+    }
     assert quick_states() == ["fresh", "built"]
     assert digest(quick / "reports") == good
 
 
-def test_a_docstring_makes_nothing_stale_and_a_statement_does(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_docstring_makes_nothing_stale_and_a_statement_does(
+    quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = quick / "equipoise" / "a.py"
     module.parent.mkdir()
     module.write_text('"""A module."""\n\n\ndef one() -> int:\n    """One."""\n    return 1\n')
     monkeypatch.setattr(provenance, "LIBRARY", quick)
     script(quick, sources=["lib/equipoise/a.py"])
     assert quick_states() == ["built"]
-    module.write_text('# a comment\ndef one(  # another\n) -> int:\n    """The smallest number."""\n    return (1)\n')
+    module.write_text(
+        '# a comment\ndef one(  # another\n) -> int:\n    """The smallest number."""\n    return (1)\n'
+    )
     assert quick_states() == ["fresh"]
     module.write_text("def one() -> int:\n    return 2\n")
-    reason = provenance.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+    reason = provenance.staleness(
+        notebooks.find_notebooks()["example"], quick / "reports" / "example"
+    )
     assert reason == "changed since: lib/equipoise/a.py"
     module.unlink()
     assert quick_states() == ["built"]
@@ -357,12 +426,17 @@ def test_a_comment_in_a_notebook_makes_nothing_stale_and_its_text_does(root: Pat
     assert len({first, *others}) == 6
 
 
-def test_code_edited_while_it_runs_leaves_the_report_stale(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_edited_while_it_runs_leaves_the_report_stale(
+    quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = quick / "equipoise" / "a.py"
     module.parent.mkdir()
     monkeypatch.setattr(provenance, "LIBRARY", quick)
     report = quick / "reports" / "example"
-    for edited, name in ((module, "lib/equipoise/a.py"), (quick / "notebooks" / "example.ipynb", "")):
+    for edited, name in (
+        (module, "lib/equipoise/a.py"),
+        (quick / "notebooks" / "example.ipynb", ""),
+    ):
         module.write_text("x = 1\n")
         text = "x = 2\n" if name else nbformat.writes(notebook("1 + 1"))
         script(quick, sources=["lib/equipoise/a.py"], edit=[str(edited), text])
@@ -372,36 +446,50 @@ def test_code_edited_while_it_runs_leaves_the_report_stale(quick: Path, monkeypa
 
 
 def test_the_version_of_whatever_was_imported_counts(quick: Path) -> None:
-    script_of_run = (
-        "import json, pandas, Stemmer, nbformat; from equipoise_compendium.provenance import loaded_versions; "
-    )
+    script_of_run = "import json, pandas, Stemmer, nbformat; from equipoise_compendium.provenance import loaded_versions; "
     command = [sys.executable, "-c", script_of_run + "print(json.dumps(loaded_versions()))"]
-    ran = [subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)]  # noqa: S603
+    ran = [subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)]
     assert ran[0] == ran[1]
     versions = json.loads(ran[0])
     assert versions["pystemmer"] == version("PyStemmer")  # whose module is Stemmer
     assert {"numpy", "pandas", "python-dateutil"} <= set(versions)
-    assert not {"equipoise", "pytest", "pluggy", "nbformat", "ipykernel", "tornado", "setuptools"} & set(versions)
+    assert not {
+        "equipoise",
+        "pytest",
+        "pluggy",
+        "nbformat",
+        "ipykernel",
+        "tornado",
+        "setuptools",
+    } & set(versions)
     script(quick, versions=versions)
     assert quick_states() == ["built"]
     assert quick_states() == ["fresh"]
     script(quick, versions=versions | {"pystemmer": "0.1"})
     assert quick_states() == ["built"]
-    reason = provenance.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
+    reason = provenance.staleness(
+        notebooks.find_notebooks()["example"], quick / "reports" / "example"
+    )
     assert reason == "changed since: version of pystemmer"
 
 
-def test_of_a_shared_namespace_only_what_was_imported_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_shared_namespace_only_what_was_imported_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("one", "two"):
         (tmp_path / "shared_name" / name).mkdir(parents=True)
         (tmp_path / "shared_name" / name / "__init__.py").touch()
         information = tmp_path / f"part_{name}-1.0.dist-info"
         information.mkdir()
-        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: part_{name}\nVersion: 1.0\n")
+        (information / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: part_{name}\nVersion: 1.0\n"
+        )
         (information / "RECORD").write_text(f"shared_name/{name}/__init__.py,,\n")
     monkeypatch.syspath_prepend(tmp_path)
     imported = importlib.import_module("shared_name.one")
-    monkeypatch.setattr(sys.modules["__main__"], "one_part", imported, raising=False)  # as a notebook does
+    monkeypatch.setattr(
+        sys.modules["__main__"], "one_part", imported, raising=False
+    )  # as a notebook does
     try:
         versions = provenance.loaded_versions()
     finally:
@@ -412,7 +500,9 @@ def test_of_a_shared_namespace_only_what_was_imported_counts(tmp_path: Path, mon
 
 def test_normalising_removes_what_changes_from_run_to_run() -> None:
     cell = nbformat.v4.new_code_cell(
-        "x", execution_count=1, metadata={"execution": {"iopub.status.busy": "now"}, "tags": ["parameters"]}
+        "x",
+        execution_count=1,
+        metadata={"execution": {"iopub.status.busy": "now"}, "tags": ["parameters"]},
     )
     cell.outputs = [
         nbformat.v4.new_output("stream", name="stderr", text="50%"),

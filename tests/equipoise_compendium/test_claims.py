@@ -70,14 +70,18 @@ def test_units_needed_decide_the_printed_effect_four_times_in_five() -> None:
     rng = np.random.default_rng(4)
     sample = rng.normal(0.1, 1.0, 50)
     reach = 1.96 * sample.std(ddof=1) / math.sqrt(50)
-    found = Evidence("a mean", sample.mean(), sample.mean() - reach, sample.mean() + reach, n=50, printed=0.25)
+    found = Evidence(
+        "a mean", sample.mean(), sample.mean() - reach, sample.mean() + reach, n=50, printed=0.25
+    )
     wanted = units_needed(found, "<= 0")
     assert wanted is not None
     trials = rng.normal(0.25, sample.std(ddof=1), (4000, wanted))
     low = trials.mean(axis=1) - 1.96 * trials.std(axis=1, ddof=1) / math.sqrt(wanted)
     assert (low > 0).mean() == pytest.approx(0.8, abs=0.03)
     assert units_needed(Evidence("a mean", 0.0, -1, 1, n=9), "<= 0") is None
-    assert units_needed(Evidence("a mean", 0.0, -1, 1, n=9, printed=0.1 + 0.2), "<= 0.3") is None  # but for rounding
+    assert (
+        units_needed(Evidence("a mean", 0.0, -1, 1, n=9, printed=0.1 + 0.2), "<= 0.3") is None
+    )  # but for rounding
 
 
 @pytest.mark.parametrize(
@@ -119,10 +123,12 @@ def test_resampling_clusters_by_unit() -> None:
     again = resampled(lambda units: float(thrice[units].mean()), 40, np.random.default_rng(2))
     assert again == pytest.approx(once)
     error = values.std(ddof=1) / math.sqrt(40)
-    assert once[1:] == pytest.approx(stats.norm.interval(0.95, values.mean(), error), abs=0.15 * error)
+    assert once[1:] == pytest.approx(
+        stats.norm.interval(0.95, values.mean(), error), abs=0.15 * error
+    )
 
 
-# --- the committed claims -------------------------------------------------------------------------------------------
+# --- the committed claims -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", CLAIMS.to_dict("records"), ids=CLAIMS["name"].tolist())
@@ -151,7 +157,13 @@ def test_every_committed_verdict_follows_from_its_numbers(row: dict[str, Any]) -
     across = sign == "outside" and wide[0] < edges[0] and wide[1] > edges[1]
     printed = row["printed"] != "" and wide[0] <= float(row["printed"]) <= wide[1]
     holds = not any(contradicts[sign](end) for end in ends)
-    expected = "holds" if holds else "contradicted" if against and not across and not printed else "undecided"
+    expected = (
+        "holds"
+        if holds
+        else "contradicted"
+        if against and not across and not printed
+        else "undecided"
+    )
     assert row["verdict"] == expected
     assert row["n_needed"] == "" or row["verdict"] == "undecided"
 

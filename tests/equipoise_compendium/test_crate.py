@@ -17,7 +17,9 @@ ROOT = project.root()
 
 
 def manifests() -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted((ROOT / "reports").glob("*/manifest.json"))]
+    return [
+        json.loads(path.read_text()) for path in sorted((ROOT / "reports").glob("*/manifest.json"))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,9 @@ def graph() -> dict[str, dict[str, Any]]:
 def references(value: object) -> list[str]:
     if isinstance(value, dict):
         return (
-            [value["@id"]] if set(value) == {"@id"} else [name for item in value.values() for name in references(item)]
+            [value["@id"]]
+            if set(value) == {"@id"}
+            else [name for item in value.values() for name in references(item)]
         )
     return [name for item in value for name in references(item)] if isinstance(value, list) else []
 
@@ -41,7 +45,9 @@ def test_every_reference_leads_to_an_entity(graph: dict[str, dict[str, Any]]) ->
     assert about["about"] == {"@id": "./"}
     assert about["conformsTo"]["@id"].endswith("/crate/1.1")
     named = {name for entity in graph.values() for name in references(entity)}
-    assert {name for name in named - set(graph) if not name.startswith("https://spdx.org/licenses/")} == set()
+    assert {
+        name for name in named - set(graph) if not name.startswith("https://spdx.org/licenses/")
+    } == set()
     held = {part["@id"] for entity in graph.values() for part in entity.get("hasPart", [])}
     files = {name for name, entity in graph.items() if "File" in entity["@type"]}
     assert files <= held
@@ -49,7 +55,11 @@ def test_every_reference_leads_to_an_entity(graph: dict[str, dict[str, Any]]) ->
 
 
 def test_files_are_there_and_what_their_digests_say(graph: dict[str, dict[str, Any]]) -> None:
-    local = {name: entity for name, entity in graph.items() if "File" in entity["@type"] and "://" not in name}
+    local = {
+        name: entity
+        for name, entity in graph.items()
+        if "File" in entity["@type"] and "://" not in name
+    }
     assert len(local) > 300
     wrong = [
         name
@@ -71,12 +81,18 @@ def test_inputs_from_elsewhere_are_those_of_the_registry(graph: dict[str, dict[s
 
 
 def test_no_date_that_no_release_has(graph: dict[str, dict[str, Any]]) -> None:
-    text = json.dumps([entity for entity in graph.values() if entity["@type"] != "ScholarlyArticle"])
-    released = re.search(r"^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    text = json.dumps(
+        [entity for entity in graph.values() if entity["@type"] != "ScholarlyArticle"]
+    )
+    released = re.search(
+        r"^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE
+    )
     assert ("datePublished" in text) == (released is not None)
 
 
-def test_it_is_made_when_the_site_is_and_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_is_made_when_the_site_is_and_checked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert crate.text([])
     monkeypatch.setattr(project, "root", lambda: tmp_path)
     assert crate.text([]) == ""

@@ -20,7 +20,9 @@ SETTINGS = ["patience", "gains", "target", "stop model"]
 
 def report(topic: str) -> pd.DataFrame:
     """The CSV of the build."""
-    return pd.read_csv(project.root() / "reports" / "explore_conversations" / "figures" / f"{topic}.csv")
+    return pd.read_csv(
+        project.root() / "reports" / "explore_conversations" / "figures" / f"{topic}.csv"
+    )
 
 
 def wanted(topic: str, **chosen: int) -> list[list[str]]:
@@ -58,11 +60,15 @@ def test_scores_and_figure_follow_the_keyboard(width: int, browser: Browser) -> 
     assert page.said == ""
     assert page.asked == []
     assert page.run("document.documentElement.scrollWidth") <= width
-    assert shown(page, "M002") == wanted("M002", paper=list(report("M002")["paper"].unique()).index(1))
+    assert shown(page, "M002") == wanted(
+        "M002", paper=list(report("M002")["paper"].unique()).index(1)
+    )
     tab_to(page, "topic")
     page.press("ArrowRight")
     assert page.run("document.getElementById('about-M002').hidden")
-    assert shown(page, "R112") == wanted("R112", paper=list(report("R112")["paper"].unique()).index(1))
+    assert shown(page, "R112") == wanted(
+        "R112", paper=list(report("R112")["paper"].unique()).index(1)
+    )
     tab_to(page, "patience")
     for _ in range(6):
         page.press("ArrowLeft")
@@ -81,9 +87,7 @@ def test_scores_and_figure_follow_the_keyboard(width: int, browser: Browser) -> 
     assert told == wanted("R112", **chosen)
     assert told != wanted("R112", **chosen | {"stop_model": 0})
     # the figure says the same
-    moved = (
-        "[...document.querySelectorAll('#about-R112 [id*=-mark-]')].map(e => [e.id, e.transform.baseVal[0].matrix.e])"
-    )
+    moved = "[...document.querySelectorAll('#about-R112 [id*=-mark-]')].map(e => [e.id, e.transform.baseVal[0].matrix.e])"
     for name, place in page.run(moved):
         run, score = map(int, name.split("-")[2:])
         assert place == pytest.approx(600 * float(told[score][run]) ** (1 / 3), abs=0.01)
@@ -94,11 +98,17 @@ def test_scores_and_figure_follow_the_keyboard(width: int, browser: Browser) -> 
     nuggets = pd.read_csv(project.data("conversations", "R112.csv"))
     assert sorted(end for end, _ in beyond) == sorted(nuggets.loc[nuggets["end"] > 50, "end"])
     assert all(place > limit - 4 for _, place in beyond)
-    status = page.run("[...document.querySelectorAll('[aria-live=polite]')].map(e => e.textContent).join()")
-    assert {told[0][0], told[-2][1]} <= set(re.findall(r"\d\.\d{6}", status))  # R of one run, GFRC2 of the other
+    status = page.run(
+        "[...document.querySelectorAll('[aria-live=polite]')].map(e => e.textContent).join()"
+    )
+    assert {told[0][0], told[-2][1]} <= set(
+        re.findall(r"\d\.\d{6}", status)
+    )  # R of one run, GFRC2 of the other
     tab_to(page, "")
     page.press("Enter")  # the button
-    assert shown(page, "R112") == wanted("R112", paper=list(report("R112")["paper"].unique()).index(1))
+    assert shown(page, "R112") == wanted(
+        "R112", paper=list(report("R112")["paper"].unique()).index(1)
+    )
     assert page.run("document.documentElement.scrollWidth") <= width
     assert page.said == ""
     page.close()
@@ -123,7 +133,9 @@ def test_every_combination_is_looked_up_rightly(browser: Browser) -> None:
     page.close()
     first, second = (part for _, part in table.groupby("run", sort=False))
     assert len(said) == len(first) == len(second)
-    for row, one, other in zip(said, first[names].to_numpy(), second[names].to_numpy(), strict=True):
+    for row, one, other in zip(
+        said, first[names].to_numpy(), second[names].to_numpy(), strict=True
+    ):
         assert row == [f"{value:.6f}" for pair in zip(one, other, strict=True) for value in pair]
 
 
@@ -145,11 +157,15 @@ def test_the_script_is_short_and_the_only_one_that_may_run() -> None:
     assert policy in page
     assert not re.search(r"https?:|import|fetch|eval|innerHTML", text)
     with_scripts = {
-        path.name for path in PAGE.parent.glob("*.html") if "script-src" in path.read_text(encoding="utf-8")
+        path.name
+        for path in PAGE.parent.glob("*.html")
+        if "script-src" in path.read_text(encoding="utf-8")
     }
     assert with_scripts == {"explore.html", "find.html"}
 
 
-def test_without_the_report_there_is_no_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_report_there_is_no_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(project, "root", lambda: tmp_path)
     assert explore.values() == {}

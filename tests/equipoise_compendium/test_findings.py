@@ -47,7 +47,9 @@ def test_every_number_is_its_sources(place: str) -> None:
 
 def test_the_committed_findings_are_these() -> None:
     parts = re.split(r"\{.*?\}", TEMPLATE)
-    text = "".join(part + value for part, value in zip(parts, [*map(source, PLACES), ""], strict=True))
+    text = "".join(
+        part + value for part, value in zip(parts, [*map(source, PLACES), ""], strict=True)
+    )
     assert (REPORTS / "findings.md").read_text(encoding="utf-8").replace("\\", "") == text
 
 

@@ -33,7 +33,9 @@ HIDDEN = [
     "\u061c",
     "\u2028",
 ]
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 @given(st.text(alphabet=st.one_of(st.sampled_from("".join(HIDDEN)), st.characters(codec=None))))
@@ -74,7 +76,7 @@ def test_a_terminal_shows_scores_escaped_and_a_pipe_has_them_as_they_are(
     assert OBEYED.search(shown_there) is None
 
 
-# --- links --------------------------------------------------------------------------------------------------------
+# --- links ----------------------------------------------------------------------------------------
 
 
 class _Links(HTMLParser):
@@ -90,9 +92,29 @@ class _Links(HTMLParser):
 @pytest.mark.parametrize(
     "link",
     [
-        *("data:text/html,a", " data:text/html,a", "\tdata:text/html,a", "da\nta:text/html,a", "DATA:text/html,a"),
-        *("\x01data:text/html,a", "&#100;ata:text/html,a", "data&colon;text/html,a", "//host/share", "\\\\host\\share"),
-        *("/\\host/share", "\\/host", " //host", "/\t/host", "\n\\\\host", "file:///etc/passwd", "smb://host/share"),
+        *(
+            "data:text/html,a",
+            " data:text/html,a",
+            "\tdata:text/html,a",
+            "da\nta:text/html,a",
+            "DATA:text/html,a",
+        ),
+        *(
+            "\x01data:text/html,a",
+            "&#100;ata:text/html,a",
+            "data&colon;text/html,a",
+            "//host/share",
+            "\\\\host\\share",
+        ),
+        *(
+            "/\\host/share",
+            "\\/host",
+            " //host",
+            "/\t/host",
+            "\n\\\\host",
+            "file:///etc/passwd",
+            "smb://host/share",
+        ),
         *("javascript:alert(1)", "java\tscript:alert(1)", "vbscript:a", "blob:a", "view-source:a"),
     ],
 )
@@ -101,16 +123,26 @@ def test_a_link_that_leads_to_code_or_a_share_is_dropped(link: str) -> None:
         markup.clean(f'<a href="{link}">x</a><img src="{link}">'),
         markup.prose(f"[x]({link}) ![y](<{link}>)"),
     ):
-        assert all(not value or re.match(r"/?[\w%][\w./%-]*\Z", value) for value in _Links(str(page)).found), page
+        assert all(
+            not value or re.match(r"/?[\w%][\w./%-]*\Z", value) for value in _Links(str(page)).found
+        ), page
 
 
 def test_a_link_to_a_page_stays() -> None:
-    kept = ["https://a.org/x?y=1#z", "http://a.org", "mailto:a@b.org", "page.html", "../a/b.csv", "#part", "/from/top"]
+    kept = [
+        "https://a.org/x?y=1#z",
+        "http://a.org",
+        "mailto:a@b.org",
+        "page.html",
+        "../a/b.csv",
+        "#part",
+        "/from/top",
+    ]
     page = markup.clean("".join(f'<a href="{link}">x</a>' for link in kept))
     assert _Links(page).found == kept
 
 
-# --- spreadsheets -------------------------------------------------------------------------------------------------
+# --- spreadsheets ---------------------------------------------------------------------------------
 
 RUN = [
     "=1+1",
@@ -149,7 +181,10 @@ def test_what_a_spreadsheet_would_run_stands_behind_an_apostrophe(text: str) -> 
     assert harmless(text) == "'" + text
     stream = io.StringIO()
     write_csv(pd.DataFrame({text: [text], "value": [-0.5]}), stream, for_spreadsheets=True)
-    assert list(csv.reader(io.StringIO(stream.getvalue()))) == [["'" + text, "value"], ["'" + text, "-0.5"]]
+    assert list(csv.reader(io.StringIO(stream.getvalue()))) == [
+        ["'" + text, "value"],
+        ["'" + text, "-0.5"],
+    ]
 
 
 def test_all_else_stays_and_so_do_scores() -> None:
@@ -173,11 +208,12 @@ def test_no_committed_report_needed_it() -> None:
             assert all(harmless(cell) == cell for row in csv.reader(file) for cell in row), path
 
 
-# --- folders ------------------------------------------------------------------------------------------------------
+# --- folders --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "name", ["../README.md", "attributes/../../README.md", "/etc/passwd", "..", "", "a\0b", "x" * 5000]
+    "name",
+    ["../README.md", "attributes/../../README.md", "/etc/passwd", "..", "", "a\0b", "x" * 5000],
 )
 def test_data_stays_in_its_folder(name: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"out of the folder data|no file data/"):
@@ -185,7 +221,9 @@ def test_data_stays_in_its_folder(name: str) -> None:
 
 
 def test_words_keep_their_lines_and_are_no_markup() -> None:
-    words = shown.show_words("A <b>prompt</b>", [("USER", "one\n<script>two</script>\n\n| *three*")]).formats
+    words = shown.show_words(
+        "A <b>prompt</b>", [("USER", "one\n<script>two</script>\n\n| *three*")]
+    ).formats
     assert "<td>one<br>&lt;script&gt;two&lt;/script&gt;<br><br>| *three*</td>" in words["text/html"]
     assert "A &lt;b&gt;prompt&lt;/b&gt;" in words["text/html"]
     assert "<script>" not in words["text/markdown"]

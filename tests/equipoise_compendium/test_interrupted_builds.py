@@ -18,7 +18,10 @@ from small_repository import digest, script
 COUNT = Path(__file__).parents[1] / "count_cases.py"
 RENAMES = [
     *("reports/one", "reports/.equipoise/made/one", "reports/two", "reports/.equipoise/made/two"),
-    *(f"reports/.equipoise/made/summaries/{name}" for name in ("claims.csv", "ledger.csv", "ledger.md")),
+    *(
+        f"reports/.equipoise/made/summaries/{name}"
+        for name in ("claims.csv", "ledger.csv", "ledger.md")
+    ),
     "reports/.equipoise/aside",
     *("reports/variants/one/size=5", "reports/.equipoise/made/one", "reports/.equipoise/aside"),
     *("reports/site", "reports/.equipoise/made/site", "reports/.equipoise/aside"),
@@ -32,7 +35,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str
 
 
 @pytest.mark.parametrize("number", range(len(RENAMES)))
-def test_a_build_killed_after_any_rename_loses_nothing(number: int, killed: list[tuple[str, list[str]]]) -> None:
+def test_a_build_killed_after_any_rename_loses_nothing(
+    number: int, killed: list[tuple[str, list[str]]]
+) -> None:
     assert len(killed) == len(RENAMES)
     said, wrong = killed[number]
     assert said == f"after os.rename {RENAMES[number]}"
@@ -44,8 +49,13 @@ def mounted(root: Path) -> list[str]:
     words = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
     words += ['mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"', str(root / "reports")]
     (root / "reports").mkdir()
-    if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:  # noqa: S603
-        pytest.skip("nothing can be mounted on this machine: no full and no read-only disk is tried")
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*words, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip(
+            "nothing can be mounted on this machine: no full and no read-only disk is tried"
+        )
     return words
 
 
@@ -56,7 +66,9 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
 
 
 @pytest.mark.parametrize("pages", range(0, 10, 2))  # of 4 KiB that are left
-def test_a_full_disk_leaves_every_report_as_it_was(pages: int, full: list[tuple[str, list[str]]]) -> None:
+def test_a_full_disk_leaves_every_report_as_it_was(
+    pages: int, full: list[tuple[str, list[str]]]
+) -> None:
     said, wrong = full[pages // 2]
     assert said.startswith("cannot finish: reports")
     assert said.endswith(": No space left on device; every report is whole, old or new")
@@ -65,7 +77,10 @@ def test_a_full_disk_leaves_every_report_as_it_was(pages: int, full: list[tuple[
 
 def test_a_read_only_disk_is_told_in_a_sentence(tmp_path: Path) -> None:
     ((said, wrong),) = told(tmp_path, "read-only", *mounted(tmp_path))
-    assert said == "cannot finish: reports/.equipoise/made: Read-only file system; every report is whole, old or new"
+    assert (
+        said
+        == "cannot finish: reports/.equipoise/made: Read-only file system; every report is whole, old or new"
+    )
     assert wrong == []
 
 
@@ -98,7 +113,9 @@ def test_two_builds_take_turns_and_a_dead_one_is_not_waited_for(
     kill: bool, quick: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, "-c", HOLDS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:  # noqa: S603
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout is not None
         assert other.stdin is not None
         assert other.stdout.readline() == "at work\n"
@@ -136,7 +153,9 @@ def test_temporary_folders_of_a_dead_build_are_swept(
         assert {path.name for path in folder.iterdir()} == {living, "equipoise-of-another-clone"}
 
 
-def test_a_run_that_is_stopped_fails_its_own_notebook(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_stopped_fails_its_own_notebook(
+    quick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script(quick, "other", sources=[])
 
     def stopped(source: str, parameters: object, folder: str) -> tuple[str, str]:  # noqa: ARG001
@@ -146,11 +165,18 @@ def test_a_run_that_is_stopped_fails_its_own_notebook(quick: Path, monkeypatch: 
 
     run = build._papermill
     monkeypatch.setattr(build, "_papermill", stopped)
-    outcomes = {outcome.notebook: outcome for outcome in build.build(executor=ThreadPoolExecutor(1))}
+    outcomes = {
+        outcome.notebook: outcome for outcome in build.build(executor=ThreadPoolExecutor(1))
+    }
     assert outcomes["example"].state == "built"
-    assert (outcomes["other"].state, outcomes["other"].message) == ("failed", "it was stopped: Kernel died")
+    assert (outcomes["other"].state, outcomes["other"].message) == (
+        "failed",
+        "it was stopped: Kernel died",
+    )
 
 
 def test_the_page_reliability_counts_what_is_tried() -> None:
-    ran = subprocess.run([sys.executable, str(COUNT), "--check"], capture_output=True, text=True, check=False)  # noqa: S603
+    ran = subprocess.run(
+        [sys.executable, str(COUNT), "--check"], capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, f"run python tests/{COUNT.name}\n{ran.stderr[-500:]}"

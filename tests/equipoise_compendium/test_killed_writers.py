@@ -1,6 +1,7 @@
 """Guards what a score and a harvest leave when they are killed: every file old or new, and nothing else afterwards.
 
-Killed right behind every rename; ``tox -e kills`` kills them at every other step and at random moments.
+Killed right behind every rename; ``tox -e kills`` kills them at every other step and at random
+moments.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ RENAMES = {"score": 2, "score a folder": 3, "harvest": 1}  # of a folder: a file
 
 
 @pytest.fixture(scope="module")
-def writer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
+def writer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Writer]:
     folder, server = tmp_path_factory.mktemp("killed"), Server([says(USEFUL)])
     made = {"score": score, "score a folder": score_folder}.get(request.param)
     writer = made(folder) if made else harvest(folder, server.url)

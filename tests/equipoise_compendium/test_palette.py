@@ -16,18 +16,28 @@ from equipoise_compendium.plots import COLOURS, GREY
 
 Colours = npt.NDArray[np.float64]
 
-STYLE = (Path(equipoise_compendium.__file__).parent / "site" / "templates" / "site" / "style.css").read_text(
-    encoding="utf-8"
-)
+STYLE = (
+    Path(equipoise_compendium.__file__).parent / "site" / "templates" / "site" / "style.css"
+).read_text(encoding="utf-8")
 LIGHT, DARK = (np.array(to_rgb(ground)) for ground in re.findall(r"--paper: (#\w{6})", STYLE))
-HALF_TURN = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])  # hue-rotate(180deg)
+HALF_TURN = np.array(
+    [[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]]
+)  # hue-rotate(180deg)
 SEEN = {  # Machado, Oliveira and Fernandes 2009, IEEE TVCG 15(6), table 1, severity 1.0
     "all": np.eye(3),
     "no red": np.array(
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
     ),
     "no green": np.array(
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
     ),
 }
 
@@ -37,7 +47,9 @@ def linear(colours: Colours) -> Colours:
 
 
 def contrast(colours: Colours, ground: Colours) -> Colours:
-    lights = [linear(each) @ np.array([0.2126, 0.7152, 0.0722]) + 0.05 for each in (colours, ground)]
+    lights = [
+        linear(each) @ np.array([0.2126, 0.7152, 0.0722]) + 0.05 for each in (colours, ground)
+    ]
     return np.asarray(np.maximum(*lights) / np.minimum(*lights))
 
 
@@ -64,7 +76,9 @@ def page(request: pytest.FixtureRequest) -> tuple[Colours, Colours]:
 
 def test_the_formula_of_contrast_is_that_of_the_guidelines() -> None:
     assert contrast(np.zeros(3), np.ones(3)) == pytest.approx(21)
-    assert contrast(np.array(to_rgb("#767676")), np.ones(3)) == pytest.approx(4.54, abs=0.005)  # W3C, failure F24
+    assert contrast(np.array(to_rgb("#767676")), np.ones(3)) == pytest.approx(
+        4.54, abs=0.005
+    )  # W3C, failure F24
 
 
 def test_marks_reach_three_to_one(page: tuple[Colours, Colours]) -> None:
@@ -76,4 +90,6 @@ def test_marks_reach_three_to_one(page: tuple[Colours, Colours]) -> None:
 def test_colours_stay_apart(page: tuple[Colours, Colours], seen: str) -> None:
     shown = lab(linear(page[1][: len(COLOURS)]) @ SEEN[seen].T)
     nearest = min(float(np.linalg.norm(a - b)) for a, b in combinations(shown, 2))
-    assert nearest > 18  # 2.3 is just seen (Mahy 1994); Okabe's and Ito's, with brown for yellow, came to 4
+    assert (
+        nearest > 18
+    )  # 2.3 is just seen (Mahy 1994); Okabe's and Ito's, with brown for yellow, came to 4

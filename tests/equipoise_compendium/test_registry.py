@@ -98,12 +98,16 @@ def test_downloads_once_and_checks_the_sha256(places: tuple[Path, Path], server:
     assert path.read_bytes() == CONTENT
     registry.entries().loc[0, "sha256"] = "0" * 64
     path.unlink()
-    with pytest.raises(ValueError, match=f"item/a/b.txt: {server} gives another file than wanted: 15 bytes"):
+    with pytest.raises(
+        ValueError, match=f"item/a/b.txt: {server} gives another file than wanted: 15 bytes"
+    ):
         registry.fetch("item", "a/b.txt")
     assert list(places[0].iterdir()) == []
 
 
-def test_a_download_is_bounded_by_the_registry(places: tuple[Path, Path], server: str, tmp_path: Path) -> None:
+def test_a_download_is_bounded_by_the_registry(
+    places: tuple[Path, Path], server: str, tmp_path: Path
+) -> None:
     registry.entries().loc[0, "url"] = server
     with (tmp_path / "served" / "b.txt").open("wb") as file:
         file.truncate(10**8)  # zeros, which take no room
@@ -117,7 +121,9 @@ def test_a_download_is_bounded_by_the_registry(places: tuple[Path, Path], server
 def test_what_a_killed_download_has_left_is_removed(places: tuple[Path, Path], server: str) -> None:
     registry.entries().loc[0, "url"] = server
     places[0].mkdir(parents=True)
-    (places[0] / ".b.txt-0.equipoise-part").write_bytes(b"left by a process that died, and longer than the file")
+    (places[0] / ".b.txt-0.equipoise-part").write_bytes(
+        b"left by a process that died, and longer than the file"
+    )
     assert registry.fetch("item", "a/b.txt").read_bytes() == CONTENT
     assert [path.name for path in places[0].iterdir()] == ["b.txt"]
 
@@ -127,7 +133,9 @@ def test_a_cache_that_cannot_be_written_is_told(
 ) -> None:
     registry.entries().loc[0, "url"] = server
     monkeypatch.setenv(registry.CACHE_VARIABLE, "/dev/null/cache")
-    with pytest.raises(registry.DataUnreachable, match=r"item/a/b.txt .*cannot be written to the cache, EQ"):
+    with pytest.raises(
+        registry.DataUnreachable, match=r"item/a/b.txt .*cannot be written to the cache, EQ"
+    ):
         registry.fetch("item", "a/b.txt")
     assert not places[0].exists()
 
@@ -169,7 +177,11 @@ def test_a_mirror_that_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_committed_registry_pins_every_file() -> None:
     table = registry.entries()
     assert table["sha256"].str.fullmatch("[0-9a-f]{64}").all()
-    assert table["url"].str.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/.+").all()
+    assert (
+        table["url"]
+        .str.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/.+")
+        .all()
+    )
     assert table["licence"].ne("").all()
     assert table["bytes"].astype(int).gt(0).all()
 

@@ -34,7 +34,9 @@ def ours(name: str, keys: list[str]) -> pd.DataFrame:
     """Return the printed table as if it were ours, numbers as numbers."""
     table = printed_table(name)
     values = table.drop(columns=keys)
-    return table[keys].join(values.map(lambda text: parse_number(text) if text else None).astype(float))
+    return table[keys].join(
+        values.map(lambda text: parse_number(text) if text else None).astype(float)
+    )
 
 
 def test_equal_at_the_printed_precision() -> None:
@@ -49,14 +51,20 @@ def test_half_a_unit_too_far_is_a_difference() -> None:
     table = ours("gfrc2/table-3", ["run"])
     table.loc[0, "EGNP"] += 0.00000051
     (difference,) = compare(table, "gfrc2/table-3", ["run"]).differences
-    assert (difference.row, difference.column, difference.printed) == ("COPWA-CS-QD-MN-2", "EGNP", "0.001728")
+    assert (difference.row, difference.column, difference.printed) == (
+        "COPWA-CS-QD-MN-2",
+        "EGNP",
+        "0.001728",
+    )
     assert difference.reason == ""
 
 
 def test_a_printed_whole_number_is_taken_at_its_word() -> None:
     table = ours("gfrc/table-1", ["run", "nugget"])
     table.loc[0, "g"] = 0.9
-    assert [d.printed for d in compare(table, "gfrc/table-1", ["run", "nugget"]).differences] == ["1"]
+    assert [d.printed for d in compare(table, "gfrc/table-1", ["run", "nugget"]).differences] == [
+        "1"
+    ]
 
 
 def test_a_printed_fraction_is_exact() -> None:
@@ -130,7 +138,13 @@ def test_code_decides_the_status(report: Report) -> None:
     report.table("gfrc2/table-5", wrong, ["run"])
     report.table("permutations/table-2", wrong, basis="replica", data="a small collection")
     figure, _ = plt.subplots()
-    report.figure("gfrc2/figure-4", figure, values=ours("gfrc2/table-1", ["wc"]), keys=["wc"], against="gfrc2/table-1")
+    report.figure(
+        "gfrc2/figure-4",
+        figure,
+        values=ours("gfrc2/table-1", ["wc"]),
+        keys=["wc"],
+        against="gfrc2/table-1",
+    )
     content = manifest(report)
     statuses = {record["artefact"]: record["status"] for record in content["artefacts"]}
     assert statuses == {
@@ -142,7 +156,9 @@ def test_code_decides_the_status(report: Report) -> None:
     # a difference without a reason: the build refuses it
     assert [d["reason"] for d in content["artefacts"][1]["differences"]] == ["", ""]
     ledger = Ledger.of([content])
-    row = ledger.table[ledger.table["artefact"].eq("table-2") & ledger.table["paper"].eq("permutations")].iloc[0]
+    row = ledger.table[
+        ledger.table["artefact"].eq("table-2") & ledger.table["paper"].eq("permutations")
+    ].iloc[0]
     assert (row["findings"], row["held"], row["remarks"]) == ("", "", "")
     kept = Ledger.of([content], kept=["example"])
     assert set(kept.table["status"]) == {"kept", "absent"}
@@ -172,12 +188,17 @@ def test_what_a_report_refuses(report: Report) -> None:
     with pytest.raises(ValueError, match="give its values"):
         report.figure("gfrc2/figure-4", figure, against="gfrc2/table-1")
     with pytest.raises(ValueError, match="not been reported"):
-        report.claim("gfrc2/copwa-outperforms", Evidence("a difference", 0.1, reason="nothing is sampled"))
+        report.claim(
+            "gfrc2/copwa-outperforms", Evidence("a difference", 0.1, reason="nothing is sampled")
+        )
     plt.close("all")
 
 
 def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
-    for name, alt, said in (("with", "a line that falls <", "a line that falls <"), ("without", "", "a line")):
+    for name, alt, said in (
+        ("with", "a line that falls <", "a line that falls <"),
+        ("without", "", "a line"),
+    ):
         figure, ax = plt.subplots()
         ax.plot([0, 1], [1, 0])
         shown = report.figure(name, figure, "a line", alt=alt)
@@ -197,7 +218,9 @@ def test_figures_are_the_same_bytes_each_time(report: Report, tmp_path: Path) ->
         ax.plot([0, 1], [0, 1], "o-", label="a")
         ax.legend()
         shown = report.figure("twice", ax, caption="A & B")
-        files[attempt] = [(tmp_path / "figures" / f"twice.{kind}").read_bytes() for kind in ("svg", "png")]
+        files[attempt] = [
+            (tmp_path / "figures" / f"twice.{kind}").read_bytes() for kind in ("svg", "png")
+        ]
         assert not plt.fignum_exists(figure.number)
     assert files[0] == files[1]
     ET.fromstring(shown.formats["image/svg+xml"])  # noqa: S314 - our own file; that it parses is the test
@@ -223,7 +246,9 @@ def test_the_list_of_artefacts_is_complete() -> None:
 
 def test_the_committed_ledger_covers_every_artefact_honestly() -> None:
     ledger = Ledger.read((project.root() / "reports" / "ledger.csv").read_text())
-    assert (ledger.table["paper"] + "/" + ledger.table["artefact"]).tolist() == artefacts().index.tolist()
+    assert (
+        ledger.table["paper"] + "/" + ledger.table["artefact"]
+    ).tolist() == artefacts().index.tolist()
     assert set(ledger.table["status"]) <= set(STATUSES)
     absent = ledger.table[ledger.table["status"] == "absent"]
     assert (absent["remarks"] != "").all()
@@ -231,24 +256,32 @@ def test_the_committed_ledger_covers_every_artefact_honestly() -> None:
         for file in row["files"].split():
             assert (project.root() / "reports" / file).is_file()
     case_studies = ledger.table[
-        ledger.table["paper"].isin(["gfrc", "gfrc2"]) & ledger.table["artefact"].str.startswith("table")
+        ledger.table["paper"].isin(["gfrc", "gfrc2"])
+        & ledger.table["artefact"].str.startswith("table")
     ]
     assert set(case_studies["status"]) <= {"exact", "explained"}
     assert len(case_studies) == 7
 
 
-def test_a_variant_is_held_against_no_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_is_held_against_no_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("EQUIPOISE_REPORT_FOLDER", str(tmp_path))
     ours = printed_table("gfrc2/table-3").set_index("run").astype(float).add(1).reset_index()
     report = Report("gfrc2_iclr_researchers")
-    assert "no reason is known" in report.table("gfrc2/table-3", ours, ["run"]).formats["text/markdown"]
+    assert (
+        "no reason is known"
+        in report.table("gfrc2/table-3", ours, ["run"]).formats["text/markdown"]
+    )
     monkeypatch.setenv("EQUIPOISE_VARIANT", "patience = 600 (paper: 1000)")
     report = Report("gfrc2_iclr_researchers")
     shown = report.table("gfrc2/table-3", ours, ["run"]).formats["text/html"]
     assert "<caption>patience = 600 (paper: 1000)</caption>" in shown
     assert "<caption>as published</caption>" in shown
     assert "printed" not in shown
-    judged = report.claim("gfrc2/copwa-outperforms", Evidence("a difference", -0.1, reason="nothing is sampled"))
+    judged = report.claim(
+        "gfrc2/copwa-outperforms", Evidence("a difference", -0.1, reason="nothing is sampled")
+    )
     assert "not judged" in judged.formats["text/html"]
     assert "| gfrc2, Table 3 | variant |" in report.finish().formats["text/markdown"]
     assert json.loads((tmp_path / "manifest.json").read_text())["artefacts"][0]["claims"] == []
@@ -256,7 +289,9 @@ def test_a_variant_is_held_against_no_paper(tmp_path: Path, monkeypatch: pytest.
 
 def test_cells_that_differ_for_one_reason_are_told_in_one_line() -> None:
     cells = [{"row": str(row), "column": "R", "printed": "1", "ours": "2"} for row in range(3)]
-    told = difference_lines([cells[0] | {"reason": "why"}, cells[1] | {"reason": ""}, cells[2] | {"reason": "why"}])
+    told = difference_lines(
+        [cells[0] | {"reason": "why"}, cells[1] | {"reason": ""}, cells[2] | {"reason": "why"}]
+    )
     assert [line.count("printed 1") for line in told] == [2, 1]
     assert told[0].startswith("2 cells: 0, R: ")
     assert told[1].endswith("(no reason is known)")
@@ -271,14 +306,26 @@ def test_a_tolerance_adds_to_the_precision_of_a_printed_number() -> None:
 
 def test_a_table_is_set_as_people_read_it(report: Report) -> None:
     table = pd.DataFrame(
-        {"run": ["x", "y"], "MAP": [0.5, 0.25], "MAP better than": ["b", ""], "cited_all": [3.0, 12.0]}
+        {
+            "run": ["x", "y"],
+            "MAP": [0.5, 0.25],
+            "MAP better than": ["b", ""],
+            "cited_all": [3.0, 12.0],
+        }
     )
     shown = report.table("set", table)
     head, body = shown.formats["text/html"].split("<tbody>")
     assert re.findall("<th>(.*?)</th>", head) == ["run", "MAP", "cited all"]
-    cells = ["<td>x</td>", '<td class="number">0.5000<sup>b</sup></td>', '<td class="number">3</td>']
+    cells = [
+        "<td>x</td>",
+        '<td class="number">0.5000<sup>b</sup></td>',
+        '<td class="number">3</td>',
+    ]
     assert body.startswith(f"<tr>{''.join(cells)}</tr>")
-    assert shown.formats["text/markdown"].splitlines()[-2:] == ["| x | 0.5000 b | 3 |", "| y | 0.2500 | 12 |"]
+    assert shown.formats["text/markdown"].splitlines()[-2:] == [
+        "| x | 0.5000 b | 3 |",
+        "| y | 0.2500 | 12 |",
+    ]
     saved = pd.read_csv(report.folder / "tables" / "set.csv")
     assert saved.columns.tolist() == table.columns.tolist()
 
@@ -286,6 +333,8 @@ def test_a_table_is_set_as_people_read_it(report: Report) -> None:
 def test_no_p_value_is_shown_as_nothing() -> None:
     table = pd.DataFrame({"p of r": [1e-9, 0.00004, 0.00006, 0.5], "power": [1e-9, 0.5, 0.5, 0.5]})
     shown = show_table("x", table, None, 4).formats["text/markdown"]
-    cells = [line.strip("| \n").split(" | ") for line in shown.splitlines() if line.startswith("| ")][2:]
+    cells = [
+        line.strip("| \n").split(" | ") for line in shown.splitlines() if line.startswith("| ")
+    ][2:]
     assert [row[0] for row in cells] == ["&lt; .0001", "&lt; .0001", "0.0001", "0.5000"]
     assert cells[0][1] == "0.0000"

@@ -32,7 +32,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         thread.start()
 
         def ask(path: str, host: str = "localhost") -> int:
-            with closing(socket.create_connection(("127.0.0.1", server.server_port), timeout=10)) as connection:
+            with closing(
+                socket.create_connection(("127.0.0.1", server.server_port), timeout=10)
+            ) as connection:
                 connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode("latin-1"))
                 return int(connection.makefile("rb").readline().split()[1])
 
@@ -50,16 +52,40 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("path", REFUSED)
-def test_the_server_follows_no_link_out(path: str, served: Callable[[str], int], capfd: Any) -> None:
+def test_the_server_follows_no_link_out(
+    path: str, served: Callable[[str], int], capfd: Any
+) -> None:
     assert served(path) == 404
     assert served("/within/index.html") == served("/site/") == served("/one/") == 200
     assert capfd.readouterr().err == ""
 
 
-OWN_HOSTS = ["localhost", "LOCALHOST", "localhost:8000", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:80"]
+OWN_HOSTS = [
+    "localhost",
+    "LOCALHOST",
+    "localhost:8000",
+    "127.0.0.1",
+    "127.0.0.1:80",
+    "[::1]",
+    "[::1]:80",
+]
 OTHER_HOSTS = [
-    *("", "rebound.example", "localhost.rebound.example", "127.0.0.1.rebound.example", "localhost@rebound.example"),
-    *("localhost:80:80", "localhost:x", "rebound.example#localhost", "::1", "[::1", "127.0.0.2", "\xe9"),
+    *(
+        "",
+        "rebound.example",
+        "localhost.rebound.example",
+        "127.0.0.1.rebound.example",
+        "localhost@rebound.example",
+    ),
+    *(
+        "localhost:80:80",
+        "localhost:x",
+        "rebound.example#localhost",
+        "::1",
+        "[::1",
+        "127.0.0.2",
+        "\xe9",
+    ),
 ]
 
 

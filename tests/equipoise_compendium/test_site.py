@@ -61,14 +61,18 @@ class Page(HTMLParser):
 PARSED = {name: Page(PAGES[name].decode()) for name in HTML}
 
 
-# --- pages --------------------------------------------------------------------------------------------------------
+# --- pages ----------------------------------------------------------------------------------------
 
 
-def test_every_notebook_has_a_page_and_the_committed_site_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_notebook_has_a_page_and_the_committed_site_is_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(site, "pages", lambda: PAGES)
     assert {f"{name}.html" for name in site.reported()} < set(HTML)
     assert site.check() == []
-    assert {path.relative_to(SITE).as_posix() for path in SITE.rglob("*") if path.is_file()} == set(PAGES)
+    assert {path.relative_to(SITE).as_posix() for path in SITE.rglob("*") if path.is_file()} == set(
+        PAGES
+    )
 
 
 @pytest.mark.parametrize("name", HTML)
@@ -107,7 +111,11 @@ def test_a_page_can_be_read_without_eyes_or_mouse(name: str) -> None:
 
 
 def test_the_index_shows_every_artefact_by_letter_and_leads_to_it() -> None:
-    cells = [values for values in PARSED["index.html"].all("a") if values.get("class", "").startswith("cell")]
+    cells = [
+        values
+        for values in PARSED["index.html"].all("a")
+        if values.get("class", "").startswith("cell")
+    ]
     known = printed.artefacts()
     assert len(cells) == len(known)
     told = re.findall(
@@ -138,7 +146,9 @@ def test_each_reported_artefact_can_be_downloaded() -> None:
 def test_contrast_of_text_and_ground() -> None:
     """WCAG 2.1, contrast of at least 4.5 to 1, for every ground that text stands on and every colour of code."""
     style = PAGES["assets/style.css"].decode()
-    day, night, code, code_by_night = re.split(r"@media screen and \(prefers-color-scheme: dark\)|/\* code \*/", style)
+    day, night, code, code_by_night = re.split(
+        r"@media screen and \(prefers-color-scheme: dark\)|/\* code \*/", style
+    )
     light = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", day))
     dark = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", night))
 
@@ -158,19 +168,23 @@ def test_contrast_of_text_and_ground() -> None:
         for ground in set(variables) - {"ink", "line", "edge", *inks}:
             assert contrast(variables["ink"], variables[ground]) >= 4.5, ground
         for ink in inks:
-            assert min(contrast(variables[ink], variables[g]) for g in ("paper", "ground")) >= 4.5, ink
+            assert (
+                min(contrast(variables[ink], variables[g]) for g in ("paper", "ground")) >= 4.5
+            ), ink
         colours = re.findall(r"^\.highlight .*[{ ]color: (#[0-9a-f]{6})", rules, re.MULTILINE)
         assert len(colours) > 20
         assert min(contrast(colour, variables["ground"]) for colour in colours) >= 4.5
     inside = re.sub(r":root \{.*?\}", "", day + night, flags=re.DOTALL)
-    assert set(re.findall(r"#[0-9a-f]{3,6}\b", inside)) == {"#e08a00"}  # a mark of the page Explore, edged with ink
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", inside)) == {
+        "#e08a00"
+    }  # a mark of the page Explore, edged with ink
 
 
 def test_the_same_bytes_again() -> None:
     assert site.pages() == PAGES
 
 
-# --- what may pass ------------------------------------------------------------------------------------------------
+# --- what may pass --------------------------------------------------------------------------------
 
 
 def test_hostile_markup_is_text() -> None:
@@ -221,8 +235,14 @@ def test_nothing_active_passes(written: str) -> None:
 
 
 def test_formulas_are_mathml_and_hostile_ones_text() -> None:
-    page = Page(markup.prose("so $L \\le 1$ and\n\n$$\\sum_{i<n} x_i$$\n\n\\begin{align}a &= b\\end{align}"))
-    assert [values.get("display", "inline") for values in page.all("math")] == ["inline", "block", "block"]
+    page = Page(
+        markup.prose("so $L \\le 1$ and\n\n$$\\sum_{i<n} x_i$$\n\n\\begin{align}a &= b\\end{align}")
+    )
+    assert [values.get("display", "inline") for values in page.all("math")] == [
+        "inline",
+        "block",
+        "block",
+    ]
     for tex in (r"\href{javascript:alert(1)}{x}", r"\nosuch", r"\frac{1"):
         assert markup.formula(tex) == f'<code class="tex-error">{tex}</code>'
     for text in (
@@ -243,14 +263,20 @@ def formulas_of(page: str) -> int:
     if page == "measures.html":
         return len(catalogue.MEASURES) + len(SYMBOLS)
     notebook = site.reported().get(page.removesuffix(".html"))
-    cells = [cell.source for cell in notebook.content.cells if cell.cell_type == "markdown"] if notebook else []
+    cells = (
+        [cell.source for cell in notebook.content.cells if cell.cell_type == "markdown"]
+        if notebook
+        else []
+    )
     prose = re.sub(r"`.*?`", "", "\n".join(cells), flags=re.DOTALL)
     return len(re.findall(r"\$\$.+?\$\$|\$.+?\$", prose, re.DOTALL))
 
 
 def test_every_formula_of_our_own_is_converted() -> None:
     assert not [name for name in HTML if b"tex-error" in PAGES[name]]
-    assert {name: PAGES[name].count(b"<math") for name in HTML} == {name: formulas_of(name) for name in HTML}
+    assert {name: PAGES[name].count(b"<math") for name in HTML} == {
+        name: formulas_of(name) for name in HTML
+    }
     assert sum(map(formulas_of, HTML)) > 100
 
 
@@ -265,20 +291,28 @@ def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
     assert set(SYMBOLS["measure"]) == {measure.name for measure in catalogue.MEASURES}
     page = PAGES["measures.html"].decode()
     for measure in catalogue.MEASURES:
-        known = set().union(*map(letters_of, SYMBOLS.loc[SYMBOLS["measure"] == measure.name, "symbol"]))
-        known |= {letter for name in known for letter in name} | set(re.findall("[A-Za-z]+", measure.name))
+        known = set().union(
+            *map(letters_of, SYMBOLS.loc[SYMBOLS["measure"] == measure.name, "symbol"])
+        )
+        known |= {letter for name in known for letter in name} | set(
+            re.findall("[A-Za-z]+", measure.name)
+        )
         missing = letters_of(measure.formula) - known - {"log", "max", "min", "du"}
         assert missing == set(), measure.name
         assert measure.example
-        assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace("&#34;", '"')
+        assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace(
+            "&#34;", '"'
+        )
         assert [option.name for option in measure.options if not measure.told(option)] == []
     assert "the largest TED that any list can have" in page
 
 
-# --- in a browser -------------------------------------------------------------------------------------------------
+# --- in a browser ---------------------------------------------------------------------------------
 
 
-def test_the_browser_reports_what_a_page_asks_for_and_says(browser: Browser, tmp_path: Path) -> None:
+def test_the_browser_reports_what_a_page_asks_for_and_says(
+    browser: Browser, tmp_path: Path
+) -> None:
     """So that silence below means something."""
     loud = tmp_path / "loud.html"
     loud.write_text("<script>console.error('heard')</script><img src='http://192.0.2.1/a.png'>")
@@ -288,11 +322,15 @@ def test_the_browser_reports_what_a_page_asks_for_and_says(browser: Browser, tmp
 
 
 @pytest.mark.parametrize("name", HTML)
-def test_a_browser_opens_the_page_from_disk_and_typesets_every_formula(name: str, browser: Browser) -> None:
+def test_a_browser_opens_the_page_from_disk_and_typesets_every_formula(
+    name: str, browser: Browser
+) -> None:
     page = browser.open((SITE / name).as_uri())
     assert page.said == ""
     assert page.asked == []
-    sizes = page.run("[...document.querySelectorAll('math')].map(e => e.getBoundingClientRect().height)")
+    sizes = page.run(
+        "[...document.querySelectorAll('math')].map(e => e.getBoundingClientRect().height)"
+    )
     assert len(sizes) == formulas_of(name)
     assert all(size > 5 for size in sizes)
     for width in (1200, 400):  # a desk and a phone: the page is never wider than the window
@@ -327,7 +365,11 @@ def test_the_index_can_be_walked_by_keyboard(browser: Browser) -> None:
     assert [stop["place"] for stop in stops] == [*range(stops[0]["wanted"]), -1]
     assert stops[0]["href"] == "#main"
     assert all(stop["seen"] and stop["outline"] >= 2 for stop in stops[:-1])
-    cells = {values["href"] for values in PARSED["index.html"].all("a") if values.get("class", "").startswith("cell")}
+    cells = {
+        values["href"]
+        for values in PARSED["index.html"].all("a")
+        if values.get("class", "").startswith("cell")
+    }
     assert cells <= {stop["href"] for stop in stops}
     page.press("Tab", shift=True)
     assert page.run(FOCUS)["place"] == stops[0]["wanted"] - 1
@@ -354,7 +396,9 @@ def test_enter_skips_to_the_content_opens_a_cell_and_unfolds_code(browser: Brows
     page.close()
 
 
-def test_a_hostile_transcript_shows_as_text(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hostile_transcript_shows_as_text(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Through every door: a table, a claim, plain output, Markdown output, raw HTML and a caption."""
     root = tmp_path / "repository"
     shutil.copytree(project.root() / "data" / "published", root / "data" / "published")
@@ -365,19 +409,27 @@ def test_a_hostile_transcript_shows_as_text(browser: Browser, tmp_path: Path, mo
     project.root.cache_clear()
     try:
         report = Report("evil")
-        table = report.table("said", pd.DataFrame({"turn": [1], "text": [HOSTILE]}), caption=HOSTILE)
+        table = report.table(
+            "said", pd.DataFrame({"turn": [1], "text": [HOSTILE]}), caption=HOSTILE
+        )
         report.finish()
         outputs = [
             nbformat.v4.new_output("display_data", {"text/plain": "", **table.formats}),
             nbformat.v4.new_output("display_data", {"text/html": HOSTILE}),
             nbformat.v4.new_output("display_data", {"text/markdown": HOSTILE}),
             nbformat.v4.new_output("display_data", {"text/plain": HOSTILE}),
-            nbformat.v4.new_output("display_data", {"image/svg+xml": f"<svg>{HOSTILE}</svg>", "text/plain": HOSTILE}),
-            nbformat.v4.new_output("display_data", {"application/javascript": "document.title = 'owned'"}),
+            nbformat.v4.new_output(
+                "display_data", {"image/svg+xml": f"<svg>{HOSTILE}</svg>", "text/plain": HOSTILE}
+            ),
+            nbformat.v4.new_output(
+                "display_data", {"application/javascript": "document.title = 'owned'"}
+            ),
             nbformat.v4.new_output("stream", text=HOSTILE),
         ]
         title = nbformat.v4.new_markdown_cell("# A hostile transcript\n\nand a formula, $L + 1$")
-        book = nbformat.v4.new_notebook(cells=[title, nbformat.v4.new_code_cell("1", outputs=outputs)])
+        book = nbformat.v4.new_notebook(
+            cells=[title, nbformat.v4.new_code_cell("1", outputs=outputs)]
+        )
         nbformat.write(book, root / "notebooks" / "evil.ipynb")
         nbformat.write(book, root / "reports" / "evil" / "evil.ipynb")
         ledger.Ledger.of([]).write(root / "reports")
@@ -398,7 +450,7 @@ def test_a_hostile_transcript_shows_as_text(browser: Browser, tmp_path: Path, mo
     assert Page(dom).all("script") == []
 
 
-# --- served -------------------------------------------------------------------------------------------------------
+# --- served ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -446,7 +498,9 @@ def test_outside_a_clone_one_sentence_says_so(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(project, "__file__", str(tmp_path / "lib" / "equipoise_compendium" / "project.py"))
+    monkeypatch.setattr(
+        project, "__file__", str(tmp_path / "lib" / "equipoise_compendium" / "project.py")
+    )
     project.root.cache_clear()
     try:
         said = called(*command)
@@ -458,7 +512,11 @@ def test_outside_a_clone_one_sentence_says_so(
 
 
 def test_the_command_makes_the_site_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = {path.relative_to(SITE).as_posix(): path.read_bytes() for path in SITE.rglob("*") if path.is_file()}
+    there = {
+        path.relative_to(SITE).as_posix(): path.read_bytes()
+        for path in SITE.rglob("*")
+        if path.is_file()
+    }
     monkeypatch.setattr(site, "pages", lambda: there)
     made = called("site")
     assert (made.exit_code, made.output) == (0, "reports/site is up to date.\n")
@@ -472,21 +530,27 @@ def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.Monke
     assert started[0][1:] == ["-m", "jupyterlab", *where, "--no-browser"]
 
 
-# --- variants -------------------------------------------------------------------------------------------------------
+# --- variants -------------------------------------------------------------------------------------
 
 
 def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
     report = project.root() / "reports" / "gfrc2_iclr_researchers"
     folder = tmp_path / "gfrc2_iclr_researchers" / "patience=300"
     shutil.copytree(report, folder)
-    manifest = json.loads((folder / "manifest.json").read_text()) | {"parameters": {"patience": HOSTILE}}
+    manifest = json.loads((folder / "manifest.json").read_text()) | {
+        "parameters": {"patience": HOSTILE}
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     made = site.variant(folder)
     page = Page(made.read_text())
     assert made.parent == folder.parent
     images = [unquote(values["src"]) for values in page.all("img")]
     assert len(images) > 3
-    links = [unquote(values["href"]) for values in page.all("a") if values.get("href", "#")[0] not in "#h"]
+    links = [
+        unquote(values["href"])
+        for values in page.all("a")
+        if values.get("href", "#")[0] not in "#h"
+    ]
     assert len(links) > 10
     assert all((made.parent / name).is_file() for name in images + links)
     assert not page.all("script")
@@ -495,9 +559,7 @@ def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
 
 def test_claims_are_filtered_without_a_script(browser: Browser) -> None:
     page = browser.open((SITE / "claims.html").as_uri())
-    shown = (
-        "[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent).map(a => a.className.split(' '))"
-    )
+    shown = "[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent).map(a => a.className.split(' '))"
     everything = page.run(shown)
     page.run("document.querySelector('a.verdict.undecided').click()")
     page.run("document.querySelector('#only-finding').click()")

@@ -27,7 +27,7 @@ write_files({folder / "a.csv": "new", folder / sys.argv[2]: big})
 
 
 def start(*command: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def python(*arguments: str | Path) -> subprocess.Popen[str]:
@@ -73,7 +73,9 @@ def test_text_bytes_and_tables(tmp_path: Path) -> None:
 def test_a_new_file_has_the_mode_that_the_umask_leaves(mask: int, tmp_path: Path) -> None:
     before = os.umask(mask)
     try:
-        write_files({tmp_path / "a.csv": TABLE, tmp_path / "b.parquet": TABLE, tmp_path / "c.txt": "c"})
+        write_files(
+            {tmp_path / "a.csv": TABLE, tmp_path / "b.parquet": TABLE, tmp_path / "c.txt": "c"}
+        )
     finally:
         os.umask(before)
     assert {mode(path) for path in tmp_path.iterdir()} == {0o666 & ~mask}
@@ -102,7 +104,9 @@ def test_through_a_link_its_target_is_written_and_a_hard_link_lets_go(tmp_path: 
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_where_the_last_cannot_be_put_in_its_place_the_first_goes_back(there: bool, tmp_path: Path) -> None:
+def test_where_the_last_cannot_be_put_in_its_place_the_first_goes_back(
+    there: bool, tmp_path: Path
+) -> None:
     first, second, folder = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"
     if there:
         first.write_text("old a")
@@ -116,7 +120,9 @@ def test_where_the_last_cannot_be_put_in_its_place_the_first_goes_back(there: bo
         assert (first.read_text(), second.read_text(), mode(first)) == ("old a", "old b", 0o640)
 
 
-def test_where_no_hard_link_can_be_made_the_old_file_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_hard_link_can_be_made_the_old_file_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(1, "no links here")
 
@@ -130,39 +136,52 @@ def test_where_no_hard_link_can_be_made_the_old_file_is_copied(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
-def test_a_file_larger_than_is_allowed_leaves_the_old_ones_and_one_sentence(name: str, tmp_path: Path) -> None:
+def test_a_file_larger_than_is_allowed_leaves_the_old_ones_and_one_sentence(
+    name: str, tmp_path: Path
+) -> None:
     limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     (tmp_path / "a.csv").write_text("old a")
     (tmp_path / name).write_text("old b")
     _, said = python(limited + FULL, tmp_path, name).communicate()
-    assert f"ValueError: cannot write {tmp_path / name}: file too large; nothing was written" in said
+    assert (
+        f"ValueError: cannot write {tmp_path / name}: file too large; nothing was written" in said
+    )
     assert [(tmp_path / one).read_text() for one in names(tmp_path)] == ["old a", "old b"]
 
 
 @pytest.mark.parametrize("name", ["b.csv", "b.parquet"])
 def test_a_full_disk_leaves_the_old_files_and_one_sentence(name: str, tmp_path: Path) -> None:
     own = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
-    mount = 'mount -t tmpfs -o size=128k none "$0" && printf old > "$0/a.csv" && printf old > "$0/$1"'
+    mount = (
+        'mount -t tmpfs -o size=128k none "$0" && printf old > "$0/a.csv" && printf old > "$0/$1"'
+    )
     tried = start(*own, mount, tmp_path, name)
     tried.communicate()
     if tried.returncode:
         pytest.skip("no file system can be mounted here: a full disk was not tried")
-    script = f'{mount} && ! "{sys.executable}" -c "$2" "$0" "$1" && cat "$0/a.csv" "$0/$1" && ls -A "$0"'
+    script = (
+        f'{mount} && ! "{sys.executable}" -c "$2" "$0" "$1" && cat "$0/a.csv" "$0/$1" && ls -A "$0"'
+    )
     there, said = start(*own, script, tmp_path, name, FULL).communicate()
     assert f"ValueError: cannot write {tmp_path / name}: no space left; nothing was written" in said
     assert there == f"oldolda.csv\n{name}\n"
 
 
 def test_a_folder_that_no_file_can_be_made_in_is_told(tmp_path: Path) -> None:
-    for path, reason in ((tmp_path / "no" / "a.csv", "no such file"), (Path("/proc/a.csv"), "no such file")):
+    for path, reason in (
+        (tmp_path / "no" / "a.csv", "no such file"),
+        (Path("/proc/a.csv"), "no such file"),
+    ):
         with pytest.raises(ValueError, match=f"cannot write {path}: {reason}"):
             write_files({path: "new"})
 
 
-# --- what dead processes leave -------------------------------------------------------------------------------------
+# --- what dead processes leave --------------------------------------------------------------------
 
 
-def test_what_a_killed_process_left_is_swept_and_what_a_living_one_makes_is_not(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_swept_and_what_a_living_one_makes_is_not(
+    tmp_path: Path,
+) -> None:
     makes = (
         "import sys, time; from pathlib import Path; from contextlib import ExitStack\n"
         "from equipoise_compendium.writing import staging\n"
@@ -198,7 +217,9 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
         assert lock(file.fileno()) is True
 
 
-def test_a_file_swept_before_it_was_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_swept_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     swept: list[Path] = []
 
     def late(descriptor: int) -> bool | None:
@@ -222,5 +243,7 @@ def test_writers_of_one_file_at_once_leave_one_of_theirs(tmp_path: Path) -> None
         if target.exists():
             assert set(target.read_text()) in ({"x"}, {"y"})
         time.sleep(0.002)
-    assert [(*process.communicate(), process.returncode) for process in running] == [("", "", 0)] * 2
+    assert [(*process.communicate(), process.returncode) for process in running] == [
+        ("", "", 0)
+    ] * 2
     assert names(tmp_path) == ["a.txt"]

@@ -22,11 +22,21 @@ SETS = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": 
 
 def one_nugget(level: int, start: int = 5) -> NuggetTable:
     """And, so that there is a level above 1, another conversation with a nugget of level 2."""
-    rows = {"run": ["r", "s"], "topic": "t", "turn": 1, "start": start, "end": start, "level": [level, 2], "A": "1 0"}
+    rows = {
+        "run": ["r", "s"],
+        "topic": "t",
+        "turn": 1,
+        "start": start,
+        "end": start,
+        "level": [level, 2],
+        "A": "1 0",
+    }
     return nugget_table(pd.DataFrame(rows), SETS)
 
 
-def edited(frame: pd.DataFrame, row: int, change: str, sets: dict[str, AttributeSet]) -> pd.DataFrame:
+def edited(
+    frame: pd.DataFrame, row: int, change: str, sets: dict[str, AttributeSet]
+) -> pd.DataFrame:
     """The frame of one conversation with one judgement changed, as a person would change it."""
     frame = frame.copy()
     at = frame.columns.get_loc
@@ -39,7 +49,9 @@ def edited(frame: pd.DataFrame, row: int, change: str, sets: dict[str, Attribute
     else:
         name, _, group = change.partition(": ")
         place = sets[name].groups.index(group)
-        frame.iloc[row, at(name)] = " ".join("1" if g == place else "0" for g in range(len(sets[name].groups)))
+        frame.iloc[row, at(name)] = " ".join(
+            "1" if g == place else "0" for g in range(len(sets[name].groups))
+        )
     return frame
 
 
@@ -50,11 +62,18 @@ def test_single_changes_agree_with_tables_edited_by_hand(seed: int, each: int) -
     score: Any = partial(gfrc2, attributes=sets, patience=80)
     found = single_changes(nuggets, score, sets)
     assert len(found) == 0 or found["difference"].abs().is_monotonic_decreasing
-    frame, given_scores = plain.frame(nuggets), score(nuggets).set_index(["run", "attribute", "measure"])["value"]
+    frame, given_scores = (
+        plain.frame(nuggets),
+        score(nuggets).set_index(["run", "attribute", "measure"])["value"],
+    )
     relevant = frame[frame["level"] > 0]
     counts = {"L": 2, "words": 2}
-    assert len(found[["run", "wc", "change"]].drop_duplicates()) >= len(relevant) * sum(counts.values())
-    for (run, wc, change), rows in found.sample(min(len(found), 8), random_state=seed).groupby(["run", "wc", "change"]):
+    assert len(found[["run", "wc", "change"]].drop_duplicates()) >= len(relevant) * sum(
+        counts.values()
+    )
+    for (run, wc, change), rows in found.sample(min(len(found), 8), random_state=seed).groupby(
+        ["run", "wc", "change"]
+    ):
         own = frame[frame["run"] == run].reset_index(drop=True)
         changed = edited(own, int(np.flatnonzero(own["end"] == wc)[0]), change, sets)
         after = score(nugget_table(changed, sets)).set_index(["attribute", "measure"])["value"]
@@ -66,7 +85,15 @@ def test_single_changes_agree_with_tables_edited_by_hand(seed: int, each: int) -
 
 def test_which_nugget_moves_most_by_hand() -> None:
     score: Any = partial(gfrc, attributes=SETS, patience=100, gains={1: 0.5, 2: 1.0})
-    rows = {"run": "r", "topic": "t", "turn": 1, "start": [1, 51], "end": [1, 51], "level": 2, "A": ["1 0", "0 1"]}
+    rows = {
+        "run": "r",
+        "topic": "t",
+        "turn": 1,
+        "start": [1, 51],
+        "end": [1, 51],
+        "level": 2,
+        "A": ["1 0", "0 1"],
+    }
     found = single_changes(nugget_table(pd.DataFrame(rows), SETS), score, SETS)
     most = found[found["measure"] == "R"].iloc[0]
     assert (most["wc"], most["change"]) == (1, "L2 to L0")
@@ -83,7 +110,9 @@ def test_what_is_never_judged_otherwise_has_no_width() -> None:
     np.testing.assert_allclose(same["low"], same["value"], rtol=0, atol=1e-15)
     np.testing.assert_allclose(same["high"], same["value"], rtol=0, atol=1e-15)
     some = annotation_intervals(nuggets, score, share=0.3, resamples=50)
-    pd.testing.assert_frame_equal(some, annotation_intervals(nuggets, score, share=0.3, resamples=50))
+    pd.testing.assert_frame_equal(
+        some, annotation_intervals(nuggets, score, share=0.3, resamples=50)
+    )
     assert not some.equals(annotation_intervals(nuggets, score, share=0.3, resamples=50, seed=1))
     own = some.set_index(["judged", "measure"])
     assert (own.loc[("membership", "EGNP"), "low"] == own.loc[("membership", "EGNP"), "high"]).all()
@@ -91,7 +120,9 @@ def test_what_is_never_judged_otherwise_has_no_width() -> None:
         assert (some.loc[(some["judged"] == kind) & (some["measure"] == "GFRC2"), "high"] > 0).all()
 
 
-@pytest.mark.parametrize(("share", "low", "high"), [(0.2, 0.0, 2.0), (0.02, 1.0, 1.0), (1.0, 0.0, 2.0)])
+@pytest.mark.parametrize(
+    ("share", "low", "high"), [(0.2, 0.0, 2.0), (0.02, 1.0, 1.0), (1.0, 0.0, 2.0)]
+)
 def test_the_interval_of_one_level(share: float, low: float, high: float) -> None:
     """R of an L1 nugget is half that of an L2: a 95 % interval sees a tenth of the draws on either side."""
     score: Any = partial(gfrc, attributes=SETS, patience=100)
@@ -102,13 +133,15 @@ def test_the_interval_of_one_level(share: float, low: float, high: float) -> Non
 
 def test_the_highest_level_goes_down_and_words_move_both_ways() -> None:
     score: Any = partial(gfrc, attributes=SETS, patience=100)
-    found = annotation_intervals(one_nugget(2), score, share=1.0, words=2, resamples=2000).set_index(
-        ["judged", "measure"]
-    )
+    found = annotation_intervals(
+        one_nugget(2), score, share=1.0, words=2, resamples=2000
+    ).set_index(["judged", "measure"])
     lowered = found.loc[("level", "R")].iloc[0]
     assert lowered[["low", "high"]].tolist() == pytest.approx([lowered["value"] / 2] * 2)
     moved = found.loc[("position", "R")].iloc[0]
     ends = [score(one_nugget(2, start))["value"].iloc[0] for start in (7, 3)]
     assert moved[["low", "high"]].tolist() == pytest.approx(ends)
     member = found.loc[("membership", "GF")].iloc[0]
-    assert member["low"] == member["high"] == member["value"]  # either group alone is as far from the target
+    assert (
+        member["low"] == member["high"] == member["value"]
+    )  # either group alone is as far from the target

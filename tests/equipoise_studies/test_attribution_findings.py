@@ -43,13 +43,15 @@ def rows(values: list[float], benchmark: str = "NQ") -> pd.DataFrame:
     return pd.DataFrame({"benchmark": benchmark, "question": questions, "gap": values})
 
 
-# --- intervals ------------------------------------------------------------------------------------------------------
+# --- intervals ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("up", "down", "n"), [(0, 0, 15), (3, 1, 30), (20, 45, 300)])
 def test_an_interval_is_that_of_bonett_and_price(up: int, down: int, n: int) -> None:
     """Adjusted Wald interval of a difference of paired proportions, whose formula adds one change either way."""
-    found = findings.pooled(rows([100.0] * up + [-100.0] * down + [0.0] * (n - up - down)), "gap", "a gap")
+    found = findings.pooled(
+        rows([100.0] * up + [-100.0] * down + [0.0] * (n - up - down)), "gap", "a gap"
+    )
     first, second = (up + 1) / (n + 2), (down + 1) / (n + 2)
     error = math.sqrt((first + second - (first - second) ** 2) / (n + 2))
     assert found.low is not None
@@ -73,7 +75,7 @@ def test_rows_of_a_question_are_drawn_together() -> None:
     assert findings.pooled(rows([]), "gap", "a gap").reason
 
 
-# --- differences ----------------------------------------------------------------------------------------------------
+# --- differences ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("experiment", ["modes", "mixed", "names", "placebo"])
@@ -82,11 +84,17 @@ def test_changes_are_those_of_the_table_of_biases(experiment: str, scored: pd.Da
     ours = ours[ours["experiment"] == experiment]
     theirs = bias_table(of_experiment(scored, experiment), ["model", "benchmark"], resamples=9)
     keys = ["model", "benchmark", "relevant", "non-relevant", "score"]
-    named = {"relevant_author": "relevant", "nonrelevant_author": "non-relevant", "measure": "score"}
+    named = {
+        "relevant_author": "relevant",
+        "nonrelevant_author": "non-relevant",
+        "measure": "score",
+    }
     for quantity in ("CAB", "CAS"):
         table = theirs[theirs["quantity"] == quantity].rename(columns=named)
         expected = 100 * table.groupby(keys)["value"].mean()
-        pd.testing.assert_series_equal(ours.groupby(keys)[quantity].mean(), expected, check_names=False)
+        pd.testing.assert_series_equal(
+            ours.groupby(keys)[quantity].mean(), expected, check_names=False
+        )
 
 
 def test_the_largest_record_of_a_model_speaks_for_it(scored: pd.DataFrame) -> None:
@@ -94,8 +102,12 @@ def test_the_largest_record_of_a_model_speaks_for_it(scored: pd.DataFrame) -> No
     few = small[small["question"].isin(small["question"].unique()[:4])].assign(model="few")
     found = findings.changes(findings.by_label(pd.concat([few, small], ignore_index=True)))
     assert set(found["model"]) == {"Qwen 1.5B"}
-    vanilla = small[small["mode"] == "Vanilla"].assign(model="vanilla")  # without labels there is nothing to compare
-    more = pd.concat([vanilla, vanilla.assign(question=vanilla["question"] + " again")], ignore_index=True)
+    vanilla = small[small["mode"] == "Vanilla"].assign(
+        model="vanilla"
+    )  # without labels there is nothing to compare
+    more = pd.concat(
+        [vanilla, vanilla.assign(question=vanilla["question"] + " again")], ignore_index=True
+    )
     found = findings.changes(findings.by_label(pd.concat([more, small], ignore_index=True)))
     assert set(found["model"]) == {"Qwen 1.5B"}
     other = few.assign(weights="other.gguf")
@@ -105,7 +117,9 @@ def test_the_largest_record_of_a_model_speaks_for_it(scored: pd.DataFrame) -> No
 
 def test_chance_is_the_recall_of_random_citations() -> None:
     rng = np.random.default_rng(8)
-    blind = pd.DataFrame({"model": "blind", "benchmark": "NQ", "question": [f"q{n}" for n in range(300)], "k": 5})
+    blind = pd.DataFrame(
+        {"model": "blind", "benchmark": "NQ", "question": [f"q{n}" for n in range(300)], "k": 5}
+    )
     blind = blind.assign(cited=2, recall=(rng.random(300) < 2 / 5).astype(float))
     knows = blind.assign(model="knows", cited=1, recall=1.0)
     found = findings.chance(pd.concat([blind, knows]))
@@ -114,7 +128,9 @@ def test_chance_is_the_recall_of_random_citations() -> None:
     assert findings.above_chance(pd.concat([blind, knows])) == ["knows"]
 
 
-def test_printed_means_are_of_the_same_settings(scored: pd.DataFrame, found: dict[str, Evidence]) -> None:
+def test_printed_means_are_of_the_same_settings(
+    scored: pd.DataFrame, found: dict[str, Evidence]
+) -> None:
     table = printed_table("thesis/table-5.3")
     cells = table[["ΔPrecision", "ΔRecall"]].map(lambda text: float(text.rstrip("†")))
     assert found["5.3-human"].printed == pytest.approx(cells.to_numpy().mean())
@@ -123,10 +139,18 @@ def test_printed_means_are_of_the_same_settings(scored: pd.DataFrame, found: dic
     assert of_nq.printed == pytest.approx(cells[table["benchmark"] == "NQ"].to_numpy().mean())
 
 
-def test_the_placebo_is_compared_question_by_question(scored: pd.DataFrame, found: dict[str, Evidence]) -> None:
-    people = scored[(scored["relevant_author"] == "Human") & (scored["nonrelevant_author"] == "Human")]
-    people = people[(people["k"] == 5) & (people["retriever"] == "BM25") & (people["model"] == "Qwen 1.5B")]
-    score = people.set_index(["labels", "mode", "benchmark", "question"])[["precision", "recall"]].T.to_dict("list")
+def test_the_placebo_is_compared_question_by_question(
+    scored: pd.DataFrame, found: dict[str, Evidence]
+) -> None:
+    people = scored[
+        (scored["relevant_author"] == "Human") & (scored["nonrelevant_author"] == "Human")
+    ]
+    people = people[
+        (people["k"] == 5) & (people["retriever"] == "BM25") & (people["model"] == "Qwen 1.5B")
+    ]
+    score = people.set_index(["labels", "mode", "benchmark", "question"])[
+        ["precision", "recall"]
+    ].T.to_dict("list")
     swaps = ("Informed/CF-informed", "CF-informed/Informed")
     moved, favoured = {}, {}
     for labels in ("plain", "placebo"):
@@ -134,24 +158,30 @@ def test_the_placebo_is_compared_question_by_question(scored: pd.DataFrame, foun
         pairs = [[np.array(score[labels, swap, *one]) for swap in swaps] for one in asked]
         plain = [np.array(score["none", "Vanilla", *one]) for one in asked]
         favoured[labels] = 100 * np.mean([a - b for a, b in pairs])
-        moved[labels] = 100 * np.mean([abs(one - v) for pair, v in zip(pairs, plain, strict=True) for one in pair])
+        moved[labels] = 100 * np.mean(
+            [abs(one - v) for pair, v in zip(pairs, plain, strict=True) for one in pair]
+        )
     assert found["placebo-bias"].estimate == pytest.approx(favoured["plain"] - favoured["placebo"])
     assert found["placebo-cas"].estimate == pytest.approx(moved["plain"] - moved["placebo"])
     assert favoured["plain"] != favoured["placebo"]
     assert moved["plain"] != moved["placebo"]
 
 
-def test_confidence_is_pooled_over_citations(scored: pd.DataFrame, found: dict[str, Evidence]) -> None:
+def test_confidence_is_pooled_over_citations(
+    scored: pd.DataFrame, found: dict[str, Evidence]
+) -> None:
     kept = of_experiment(scored[scored["model"] == "Qwen 1.5B"], "modes", "mixed")
     sides: dict[bool, list[float]] = {True: [], False: []}
     for row in kept.itertuples():
         for one in row.citations:
             if 1 <= one["document"] <= row.documents and one["probability"] is not None:
                 sides[one["document"] in row.relevant].append(one["probability"])
-    assert found["5.6-confident"].estimate == pytest.approx(100 * (np.mean(sides[True]) - np.mean(sides[False])))
+    assert found["5.6-confident"].estimate == pytest.approx(
+        100 * (np.mean(sides[True]) - np.mean(sides[False]))
+    )
 
 
-# --- what a number of questions can show ----------------------------------------------------------------------------
+# --- what a number of questions can show ----------------------------------------------------------
 
 
 def test_reach_is_what_the_bootstrap_and_the_exact_test_find() -> None:
@@ -166,7 +196,9 @@ def test_reach_is_what_the_bootstrap_and_the_exact_test_find() -> None:
                 least.setdefault("least CAB (bootstrap)", changed)
             if stats.binomtest(0, changed).pvalue < 0.05:
                 least.setdefault("least CAB (permutation)", changed)
-        assert row[[*least]].to_dict() == pytest.approx({name: 100 * count / size for name, count in least.items()})
+        assert row[[*least]].to_dict() == pytest.approx(
+            {name: 100 * count / size for name, count in least.items()}
+        )
 
 
 def test_power_is_the_share_of_runs_that_find_it() -> None:
@@ -176,14 +208,20 @@ def test_power_is_the_share_of_runs_that_find_it() -> None:
         if 0 < up + down <= n and stats.binomtest(up, up + down).pvalue < 0.05:
             p = [(changed + gap) / 2, (changed - gap) / 2, 1 - changed]
             exact += stats.multinomial.pmf([up, down, n - up - down], n, p)
-    assert replica._power(n, np.array([changed]), np.array([gap]), 0.05)[0] == pytest.approx(exact, abs=1e-9)
+    assert replica._power(n, np.array([changed]), np.array([gap]), 0.05)[0] == pytest.approx(
+        exact, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(("others", "mark"), [(4, ""), (5, "†")])
 def test_a_mark_on_confidences_needs_five_citations_on_both_sides(others: int, mark: str) -> None:
     cited = [(1, 0.9)] * 4 + [(1, 0.95)] * 4 + [(2, 0.5)] * (others - 1) + [(2, 0.45)]
-    answers = pd.DataFrame({"question": [f"q{n}" for n in range(len(cited))], "benchmark": "NQ", "model": "m"})
-    answers = answers.assign(relevant_author="Human", nonrelevant_author="LLM", mode="Vanilla", documents=2)
+    answers = pd.DataFrame(
+        {"question": [f"q{n}" for n in range(len(cited))], "benchmark": "NQ", "model": "m"}
+    )
+    answers = answers.assign(
+        relevant_author="Human", nonrelevant_author="LLM", mode="Vanilla", documents=2
+    )
     answers["citations"] = [[{"document": document, "probability": p}] for document, p in cited]
     answers["relevant"] = [(1,)] * len(cited)
     found = replica.confidence(answers, 0.05).iloc[0]
@@ -191,21 +229,34 @@ def test_a_mark_on_confidences_needs_five_citations_on_both_sides(others: int, m
 
 
 def test_p_values_as_papers_print_them() -> None:
-    assert [replica.shown_p(p) for p in (np.nan, 0.0009, 0.001, 0.25)] == ["", "<0.001", "0.001", "0.250"]
+    assert [replica.shown_p(p) for p in (np.nan, 0.0009, 0.001, 0.25)] == [
+        "",
+        "<0.001",
+        "0.001",
+        "0.250",
+    ]
 
 
-# --- claims and words -----------------------------------------------------------------------------------------------
+# --- claims and words -----------------------------------------------------------------------------
 
 
-def test_each_claim_of_the_chapter_has_its_evidence(found: dict[str, Evidence], printed: dict[str, Evidence]) -> None:
+def test_each_claim_of_the_chapter_has_its_evidence(
+    found: dict[str, Evidence], printed: dict[str, Evidence]
+) -> None:
     known = stated("thesis")
     assert set(found) & set(printed) == set()
-    assert set(found) | set(printed) == {name for name in known.index if re.match(r"5\.|placebo", name)}
+    assert set(found) | set(printed) == {
+        name for name in known.index if re.match(r"5\.|placebo", name)
+    }
     assert {known.loc[name, "kind"] for name in printed} == {"consistency", "beyond"}
 
 
-@pytest.mark.skipif(THESIS is None, reason="the papers' texts are not beside the folder that EQUIPOISE_MIRROR names")
-def test_quotes_are_the_thesis_s_words(found: dict[str, Evidence], printed: dict[str, Evidence]) -> None:
+@pytest.mark.skipif(
+    THESIS is None, reason="the papers' texts are not beside the folder that EQUIPOISE_MIRROR names"
+)
+def test_quotes_are_the_thesis_s_words(
+    found: dict[str, Evidence], printed: dict[str, Evidence]
+) -> None:
     assert THESIS is not None
     text = re.sub(r"\*", "", " ".join(THESIS.read_text(encoding="utf-8").split()))
     known = stated("thesis")
@@ -218,8 +269,12 @@ def test_margins_over_gpt_4(number: int, printed: dict[str, Evidence]) -> None:
     cells = {}
     for row in printed_table(f"thesis/table-5.{number}").to_dict("records"):
         for score in ("ΔPrecision", "ΔRecall"):
-            cells[row["model"], row["benchmark"], row["relevant"], score] = float(row[score].rstrip("†"))
-    margins = [value - cells["GPT-4", *rest] for (model, *rest), value in cells.items() if model != "GPT-4"]
+            cells[row["model"], row["benchmark"], row["relevant"], score] = float(
+                row[score].rstrip("†")
+            )
+    margins = [
+        value - cells["GPT-4", *rest] for (model, *rest), value in cells.items() if model != "GPT-4"
+    ]
     assert printed[f"5.{number}-gpt4-lower"].estimate == pytest.approx(min(margins))
 
 
@@ -232,7 +287,11 @@ def test_marks_are_counted_that_cannot_be_right() -> None:
 def test_printed_answers_are_scored_against_what_is_told() -> None:
     """Mistral cites [2] and [5], the others [5] alone; all are right."""
     everyone, table = ("Mistral", "Llama3", "GPT-4"), ("thesis/table-5.16", "model")
-    for right, wrong, otherwise in [(everyone, ["Mistral"], 0), (everyone, [], 1), (["GPT-4"], ["Mistral"], 2)]:
+    for right, wrong, otherwise in [
+        (everyone, ["Mistral"], 0),
+        (everyone, [], 1),
+        (["GPT-4"], ["Mistral"], 2),
+    ]:
         assert derived._otherwise_than_told(*table, right, wrong).estimate == otherwise
 
 
@@ -246,7 +305,10 @@ def test_words_follow_the_interval(
     ]
     for low, high, where, said in who:
         cab = Evidence("CAB", (low + high) / 2, low, high, n=8)
-        other = found | {"5.5-human": cab, "placebo-bias": cab}  # only above a placebo is anybody favoured
+        other = found | {
+            "5.5-human": cab,
+            "placebo-bias": cab,
+        }  # only above a placebo is anybody favoured
         first, second = words.answer(scored, other)
         assert f"one author ({where}" in first
         assert said in second
@@ -254,7 +316,11 @@ def test_words_follow_the_interval(
         sure = other | {"5.6-confident": Evidence("p", (low + high) / 2, low, high, n=8)}
         assert ("are more probable" in words.lessons(sure)[-1]) == (low > 0)
     weak = scored[scored["model"] == "Qwen 0.5B"]
-    assert words.answer(weak, findings.evidence(weak)) == words.lessons(findings.evidence(weak)) == [words.NOBODY]
+    assert (
+        words.answer(weak, findings.evidence(weak))
+        == words.lessons(findings.evidence(weak))
+        == [words.NOBODY]
+    )
     assert "Qwen 0.5B" in words.left_out(scored)
     assert "none is left out" in words.left_out(scored[scored["model"] == "Qwen 1.5B"])
     wider = {name: replace(one, printed=None) for name, one in found.items()}
@@ -264,9 +330,12 @@ def test_words_follow_the_interval(
 
 
 @pytest.mark.parametrize(
-    ("ends", "said"), [([(1, 2), (-1, 1)], "1 of 2"), ([(-1, 0), (0, 1)], "All 2"), ([(1, 2), (-3, -1)], "2 of 2")]
+    ("ends", "said"),
+    [([(1, 2), (-1, 1)], "1 of 2"), ([(-1, 0), (0, 1)], "All 2"), ([(1, 2), (-3, -1)], "2 of 2")],
 )
-def test_a_title_counts_the_intervals_that_leave_zero(ends: list[tuple[int, int]], said: str) -> None:
+def test_a_title_counts_the_intervals_that_leave_zero(
+    ends: list[tuple[int, int]], said: str
+) -> None:
     table = pd.DataFrame(ends, columns=["low", "high"])
     assert words.title_of_intervals(table, "CAB").startswith(said)
 

@@ -18,12 +18,19 @@ CLASSES = ["SE", "FT", "SE", "PT", "PT", "FT", "PT"]
 
 def walked(names: list[str], stream: random.Random) -> tuple[int, ...]:
     """One order, as ValidPermutations.py picks it from sets of open utterances, the first one moved to the front."""
-    owner = [max(v for v in range(u + 1) if names[v] != "PT") if name != "FT" else 0 for u, name in enumerate(names)]
+    owner = [
+        max(v for v in range(u + 1) if names[v] != "PT") if name != "FT" else 0
+        for u, name in enumerate(names)
+    ]
     children: dict[int, list[int]] = {}
     for u, v in enumerate(owner):
         if u != v:
             children.setdefault(v, []).append(u)
-    choices, stack, order = [u for u, v in enumerate(owner) if u == v], list[list[int]](), list[int]()
+    choices, stack, order = (
+        [u for u, v in enumerate(owner) if u == v],
+        list[list[int]](),
+        list[int](),
+    )
     while choices:
         picked = choices.pop(stream.randrange(len(choices)))
         order.append(picked)
@@ -63,7 +70,9 @@ def test_counts_are_given_where_the_printed_one_is_another() -> None:
 
 def test_dependencies_let_utterances_stand_apart() -> None:
     queries = ("1_1", "1_2", "1_3", "1_4")
-    made = [Conversation("1", queries, queries, ClassStructure.from_classes(["SE", "SE", "PT", "SE"]))]
+    made = [
+        Conversation("1", queries, queries, ClassStructure.from_classes(["SE", "SE", "PT", "SE"]))
+    ]
     (free,) = with_dependencies(made, pd.DataFrame({"query": ["1_3"], "depends_on": ["1_2"]}))
     assert (made[0].structure.count, free.structure.count) == (2, 3)
     assert free.structure.is_valid([[0, 1, 3, 2]]).all()

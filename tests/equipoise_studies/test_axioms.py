@@ -29,7 +29,9 @@ ROWS = [
 def scorer(measure: Any, name: str, **options: Any) -> Any:
     def score(nuggets: NuggetTable, sets: Sets) -> Any:
         table = measure(nuggets, sets, patience=20, **options)
-        return table.loc[(table["measure"] == name) & (table["attribute"] == ""), "value"].to_numpy()
+        return table.loc[
+            (table["measure"] == name) & (table["attribute"] == ""), "value"
+        ].to_numpy()
 
     return score
 
@@ -61,14 +63,30 @@ FIRST, LATER = (1, 3, 3, 2, X), (1, 6, 7, 1, X)
     ("name", "expected", "possible"),
     [
         ("refusal", [], [True, True, True]),
-        ("duplicate", [FIRST, (1, 4, 4, 2, X), (1, 7, 8, 1, X), (2, 10, 10, 1, Y)], [False, True, True]),
+        (
+            "duplicate",
+            [FIRST, (1, 4, 4, 2, X), (1, 7, 8, 1, X), (2, 10, 10, 1, Y)],
+            [False, True, True],
+        ),
         ("padding", [(1, 4, 4, 2, X), (1, 7, 8, 1, X), (2, 10, 10, 1, Y)], [False, True, True]),
-        ("unfair addition", [FIRST, LATER, (2, 9, 9, 1, Y), (2, 10, 10, 2, X)], [False, True, True]),
+        (
+            "unfair addition",
+            [FIRST, LATER, (2, 9, 9, 1, Y), (2, 10, 10, 2, X)],
+            [False, True, True],
+        ),
         ("fair addition", [FIRST, LATER, (2, 9, 9, 1, Y), (2, 10, 10, 2, Y)], [False, True, True]),
         ("earlier nugget", [FIRST, LATER, (2, 8, 8, 1, Y)], [False, True, True]),
         ("beyond patience", [FIRST, LATER, (2, 9, 9, 1, Y), (2, 21, 21, 2, X)], [True, True, True]),
-        ("order of groups", [(1, 3, 3, 2, Y), (1, 6, 7, 1, Y), (2, 9, 9, 1, X)], [True, True, True]),
-        ("number of groups", [(*n[:4], [*n[4], 0.0]) for n in (FIRST, LATER, (2, 9, 9, 1, Y))], [True, True, True]),
+        (
+            "order of groups",
+            [(1, 3, 3, 2, Y), (1, 6, 7, 1, Y), (2, 9, 9, 1, X)],
+            [True, True, True],
+        ),
+        (
+            "number of groups",
+            [(*n[:4], [*n[4], 0.0]) for n in (FIRST, LATER, (2, 9, 9, 1, Y))],
+            [True, True, True],
+        ),
         ("split turn", [FIRST, LATER, (2, 9, 9, 1, Y)], [False, False, False]),
         ("scale of the target", [FIRST, LATER, (2, 9, 9, 1, Y)], [True, True, True]),
     ],
@@ -79,14 +97,24 @@ def test_what_each_property_changes(name: str, expected: list[Any], possible: li
     assert relevant(changed, "3") == expected
     assert np.broadcast_to(where, 3).tolist() == possible
     assert len(sets["A"].groups) == changed.memberships["A"].shape[1]
-    kept = {(turn, end) for turn, _, end, _, _ in relevant(nuggets, "2")} if name == "split turn" else set()
+    kept = (
+        {(turn, end) for turn, _, end, _, _ in relevant(nuggets, "2")}
+        if name == "split turn"
+        else set()
+    )
     assert kept <= {(turn, end) for turn, _, end, _, _ in relevant(changed, "2")}
 
 
 def test_a_turn_is_split_before_its_last_nugget() -> None:
-    rows = [*ROWS[2:4], ROWS[2] | {"topic": "4", "start": 8, "end": 8}, ROWS[2] | {"topic": "4", "turn": 2}]
+    rows = [
+        *ROWS[2:4],
+        ROWS[2] | {"topic": "4", "start": 8, "end": 8},
+        ROWS[2] | {"topic": "4", "turn": 2},
+    ]
     rows = [row | {"start": 5 + place, "end": 5 + place} for place, row in enumerate(rows)]
-    changed, _, where = PROPERTIES["split turn"].change(nugget_table(pd.DataFrame(rows), SETS), SETS, 20)
+    changed, _, where = PROPERTIES["split turn"].change(
+        nugget_table(pd.DataFrame(rows), SETS), SETS, 20
+    )
     assert where.tolist() == [True, False]  # type: ignore[union-attr]
     assert [nugget[0] for nugget in relevant(changed, "3")] == [1, 2]
     assert [nugget[0] for nugget in relevant(changed, "4")] == [1, 2]
@@ -112,9 +140,14 @@ def test_who_breaks_what_and_the_smallest_examples() -> None:
     examples = {(row.measure, row.property): said[row.example] for row in breaks.itertuples()}
     one, two = "S1 word 1: L1 x", "S1 word 1: L1 x; S1 word 2: L1 y"
     unfair, beyond, split = "unfair addition", "beyond patience", "split turn"
-    expected = {("GF, empty turns uniform", "refusal"): one, ("GFRC2, duplicates", "duplicate"): one}
+    expected = {
+        ("GF, empty turns uniform", "refusal"): one,
+        ("GFRC2, duplicates", "duplicate"): one,
+    }
     expected |= {(name, unfair): one for name in ("R", "EGNP", "GFRC2", "GFRC2, duplicates")}
-    expected |= {(name, split): two for name in ("GF", "GF, empty turns uniform", "GF, beyond ignored")}
+    expected |= {
+        (name, split): two for name in ("GF", "GF, empty turns uniform", "GF, beyond ignored")
+    }
     expected |= {(name, beyond): "nothing" for name in ("GF", "GF, empty turns uniform")}
     expected["GF, empty turns uniform", "number of groups"] = "nothing"
     assert examples == expected
@@ -141,5 +174,13 @@ def test_what_is_kept_on_small_conversations_is_kept_on_random_ones(given_table:
     nuggets, sets = given_table
     found = examine({name: MEASURES[name] for name in ("R", "EGNP", "GFRC2")}, nuggets, sets, 20)
     broken = {f"{row.measure} {row.property}" for row in found[found["broken"] > 0].itertuples()}
-    ordinal = {"GFRC2 order of groups", "GFRC2 number of groups"}  # RNOD sees order, and counts groups
-    assert broken <= {"R unfair addition", "EGNP unfair addition", "GFRC2 unfair addition", *ordinal}
+    ordinal = {
+        "GFRC2 order of groups",
+        "GFRC2 number of groups",
+    }  # RNOD sees order, and counts groups
+    assert broken <= {
+        "R unfair addition",
+        "EGNP unfair addition",
+        "GFRC2 unfair addition",
+        *ordinal,
+    }

@@ -63,15 +63,24 @@ def test_every_problem_of_the_passages_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reader", [cast.read_classes, cast.read_qrels, cast.read_resolved])
-def test_a_file_that_is_not_there_or_empty_is_a_problem(reader: Callable[[Path], pd.DataFrame], tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_empty_is_a_problem(
+    reader: Callable[[Path], pd.DataFrame], tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match="wanted a readable file"):
         reader(tmp_path / "nothing.txt")
-    assert problems(reader, tmp_path / "empty.txt", "\n") == [": found an empty file, wanted some content"]
+    assert problems(reader, tmp_path / "empty.txt", "\n") == [
+        ": found an empty file, wanted some content"
+    ]
 
 
 def test_conversations_that_cannot_be_made_are_all_named() -> None:
     topics = pd.DataFrame(
-        {"query": ["1_1", "1_2", "2_1", "2_2"], "topic": ["1", "1", "2", "2"], "turn": [1, 2, 1, 2], "text": "What?"}
+        {
+            "query": ["1_1", "1_2", "2_1", "2_2"],
+            "topic": ["1", "1", "2", "2"],
+            "turn": [1, 2, 1, 2],
+            "text": "What?",
+        }
     )
     classes = pd.DataFrame({"query": ["1_1", "2_2"], "text": "What?", "class": ["SE", "FT"]})
     qrels = pd.DataFrame({"query": ["1_1", "1_2", "2_2", "9_1"], "document": "d", "grade": 1})
@@ -80,7 +89,10 @@ def test_conversations_that_cannot_be_made_are_all_named() -> None:
     assert "judged turn 1_2 has no class" in str(caught.value)
     assert "topic 2 has no first utterance: turn 1 is not judged, turn 2 is" in str(caught.value)
     table = topics.assign(**{"class": ["FT", "SE", "SE", "??"]})
-    with pytest.raises(ValueError, match=r"topic 1: the first utterance must be .*; topic 2: unknown utterance class"):
+    with pytest.raises(
+        ValueError,
+        match=r"topic 1: the first utterance must be .*; topic 2: unknown utterance class",
+    ):
         conversations(table)
 
 
@@ -109,7 +121,10 @@ def test_orders_of_the_real_conversations_agree_with_listing_them(judged: pd.Dat
         part = blocks[blocks["topic"] == conversation.topic]
         turns = [int(query.partition("_")[2]) for query in conversation.queries]
         members = [[turns.index(turn) for turn in one["turn"]] for _, one in part.groupby("block")]
-        behind = [[(head, *rest) for rest in itertools.permutations(followers)] for head, *followers in members]
+        behind = [
+            [(head, *rest) for rest in itertools.permutations(followers)]
+            for head, *followers in members
+        ]
         listed = np.array(
             [
                 [*opening, *itertools.chain.from_iterable(chosen)]
@@ -127,10 +142,14 @@ def test_orders_of_the_real_conversations_agree_with_listing_them(judged: pd.Dat
         np.testing.assert_allclose(structure.adjacency(), adjacency, rtol=0, atol=1e-9)
 
 
-def test_the_file_of_dependencies_is_the_classes_and_its_orders_follow_the_hook_formula(judged: pd.DataFrame) -> None:
+def test_the_file_of_dependencies_is_the_classes_and_its_orders_follow_the_hook_formula(
+    judged: pd.DataFrame,
+) -> None:
     """Linear extensions of a forest: n! over the product of the sizes of its subtrees (Knuth)."""
     made = conversations(judged)
-    file = read_columns(project.data("conversations", "cast2019_dependencies.csv"), ["query", "depends_on"])
+    file = read_columns(
+        project.data("conversations", "cast2019_dependencies.csv"), ["query", "depends_on"]
+    )
     blocks = [one.structure.blocks for one in made if isinstance(one.structure, ClassStructure)]
     expected = {
         (one.queries[follower], one.queries[head])
@@ -144,13 +163,21 @@ def test_the_file_of_dependencies_is_the_classes_and_its_orders_follow_the_hook_
         assert one.structure.count == math.factorial(one.structure.size - 1) // hooks
 
 
-def test_table_1_differs_from_the_printed_counts_only_where_that_is_explained(judged: pd.DataFrame) -> None:
-    printed = printed_table("permutations/table-1").set_index("Conv. id")["unique perm."].astype(int)
+def test_table_1_differs_from_the_printed_counts_only_where_that_is_explained(
+    judged: pd.DataFrame,
+) -> None:
+    printed = (
+        printed_table("permutations/table-1").set_index("Conv. id")["unique perm."].astype(int)
+    )
     counts = pd.Series({made.topic: made.structure.count for made in conversations(judged)})
     assert sorted(counts.index) == sorted(printed.index)
     assert printed[printed > counts].sub(counts[printed > counts]).unique().tolist() == [1]
-    explained = pd.read_csv(project.data("published", "permutations", "explanations.csv"), dtype=str)
-    assert set(printed[printed != counts].index) == set(explained.query("artefact == 'permutations/table-1'")["row"])
+    explained = pd.read_csv(
+        project.data("published", "permutations", "explanations.csv"), dtype=str
+    )
+    assert set(printed[printed != counts].index) == set(
+        explained.query("artefact == 'permutations/table-1'")["row"]
+    )
 
 
 def test_the_real_passages_and_runs_can_be_read() -> None:

@@ -25,14 +25,22 @@ WORDS = [
     ("he", "she"), ("himself", "herself"), ("man", "woman"), ("men", "women"), ("son", "daughter"), ("king", "queen"),
     ("father", "mother"), ("mr", "mrs"), ("mr.", "mrs."), ("actor", "actress"),
 ]  # fmt: skip
-NAMES = [("John", "Mary"), ("Will", "Grace"), ("Mark", "Rose"), ("Austin", "Paris"), ("King", "Reina")]
+NAMES = [
+    ("John", "Mary"),
+    ("Will", "Grace"),
+    ("Mark", "Rose"),
+    ("Austin", "Paris"),
+    ("King", "Reina"),
+]
 PAIRS = GenderPairs.of(WORDS, NAMES, [("gentlemen", "ladies")])
 
 
 @pytest.fixture(scope="module")
 def tagger() -> Tagger:
     for package in ("spacy", SPACY_MODEL):
-        pytest.importorskip(package, reason=f"{package} is not installed: pip install 'equipoise[models]'")
+        pytest.importorskip(
+            package, reason=f"{package} is not installed: pip install 'equipoise[models]'"
+        )
     return spacy_tagger()
 
 
@@ -137,9 +145,22 @@ def test_proper_nouns_may_count_as_names() -> None:
 
 
 def test_leftover_names_of_a_list_are_paired_in_its_order_and_only_once() -> None:
-    terms = [("Ursula", "f"), ("Enoch", "m"), ("John", "m"), ("Veda", "f"), ("Retha", "f"), ("Fidel", "m"), ("he", "m")]
+    terms = [
+        ("Ursula", "f"),
+        ("Enoch", "m"),
+        ("John", "m"),
+        ("Veda", "f"),
+        ("Retha", "f"),
+        ("Fidel", "m"),
+        ("he", "m"),
+    ]
     names = PAIRS.completed(terms).names
-    assert (names["ursula"], names["enoch"], names["veda"], names["fidel"]) == ("enoch", "ursula", "fidel", "veda")
+    assert (names["ursula"], names["enoch"], names["veda"], names["fidel"]) == (
+        "enoch",
+        "ursula",
+        "fidel",
+        "veda",
+    )
     assert "retha" not in names
     assert all(names[names[name]] == name for name in names)
 
@@ -155,7 +176,10 @@ def test_leftover_names_of_a_list_are_paired_in_its_order_and_only_once() -> Non
     ],
 )
 def test_pairs_that_contradict_each_other_are_refused(
-    words: list[tuple[str, str]], names: list[tuple[str, str]], one_way: list[tuple[str, str]], said: str
+    words: list[tuple[str, str]],
+    names: list[tuple[str, str]],
+    one_way: list[tuple[str, str]],
+    said: str,
 ) -> None:
     with pytest.raises(ValueError, match=f"without one counterpart: {said}$"):
         GenderPairs.of(words, names, one_way)
@@ -168,7 +192,11 @@ def test_names_of_three_groups_have_no_counterpart() -> None:
 
 def test_a_tagger_that_loses_text_is_caught() -> None:
     with pytest.raises(ValueError, match="changed the text of document d"):
-        substitute([("d", "a b")], PAIRS, lambda texts: ([Token("a", "", "NN", False, False)] for _ in texts))
+        substitute(
+            [("d", "a b")],
+            PAIRS,
+            lambda texts: ([Token("a", "", "NN", False, False)] for _ in texts),
+        )
 
 
 def test_restored_words_are_counted_in_their_order() -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-torch = pytest.importorskip("torch", reason="a cross-encoder needs PyTorch: pip install 'equipoise[models]'")
+torch = pytest.importorskip(
+    "torch", reason="a cross-encoder needs PyTorch: pip install 'equipoise[models]'"
+)
 transformers = pytest.importorskip(
     "transformers", reason="a cross-encoder needs transformers: pip install 'equipoise[models]'"
 )
@@ -19,10 +21,25 @@ from equipoise_studies.ranking_bias.study import Ranker, Training  # noqa: E402
 from equipoise_studies.systems import rankers  # noqa: E402
 from equipoise_studies.systems.encoders import load_model  # noqa: E402
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cats", "dogs", "birds", "fish", "chase", "sleep", "sing", "swim"]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "cats",
+    "dogs",
+    "birds",
+    "fish",
+    "chase",
+    "sleep",
+    "sing",
+    "swim",
+]
 KINDS, DOINGS = WORDS[4:8], WORDS[8:]
 TEXTS = [(f"{kind}-{doing}", f"{kind} {doing}") for kind in KINDS for doing in DOINGS]
-QUERIES = pd.DataFrame([(key, text) for key, text in TEXTS], columns=["query", "text"]).astype("str")
+QUERIES = pd.DataFrame([(key, text) for key, text in TEXTS], columns=["query", "text"]).astype(
+    "str"
+)
 QRELS = pd.DataFrame({"topic": QUERIES["query"], "document": QUERIES["query"], "level": 1})
 COLLECTION = BiasCollection("animals", QUERIES, QRELS, lambda: iter(TEXTS))
 
@@ -32,7 +49,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
     )
     transformers.BertModel(config).save_pretrained(path)
     (path / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
@@ -48,20 +69,30 @@ def ranker(**changes: Any) -> Ranker:
 def test_a_score_is_the_cosine_of_the_two_means_of_one_text(folder: Path) -> None:
     model = load_model(folder)
     with torch.inference_mode():
-        found = cross_encoder.relevance(model, ["cats", "dogs sleep"], ["birds sing", "fish"], 16, "float32")
-    for score, query, document in zip(found, ["cats", "dogs sleep"], ["birds sing", "fish"], strict=True):
+        found = cross_encoder.relevance(
+            model, ["cats", "dogs sleep"], ["birds sing", "fish"], 16, "float32"
+        )
+    for score, query, document in zip(
+        found, ["cats", "dogs sleep"], ["birds sing", "fish"], strict=True
+    ):
         words = ["[CLS]", *query.split(), "[SEP]", *document.split(), "[SEP]"]
         first = 2 + len(query.split())
         kinds = [0] * first + [1] * (len(words) - first)
         ids = torch.tensor([[WORDS.index(word) for word in words]])
         with torch.inference_mode():
-            states = model.network(input_ids=ids, token_type_ids=torch.tensor([kinds])).last_hidden_state[0].numpy()
+            states = (
+                model.network(input_ids=ids, token_type_ids=torch.tensor([kinds]))
+                .last_hidden_state[0]
+                .numpy()
+            )
         one, other = states[:first].mean(axis=0), states[first:].mean(axis=0)
         expected = 20 * one @ other / np.linalg.norm(one) / np.linalg.norm(other)
         assert float(score) == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_a_half_learns_its_own_documents_and_no_query_of_the_other(folder: Path, tmp_path: Path) -> None:
+def test_a_half_learns_its_own_documents_and_no_query_of_the_other(
+    folder: Path, tmp_path: Path
+) -> None:
     half = cross_encoder.halves(16, 0)
     assert np.bincount(half).tolist() == [8, 8]
     assert half.tolist() != cross_encoder.halves(16, 1).tolist()
@@ -86,7 +117,9 @@ def test_the_best_of_bm25_are_scored_by_the_model_of_each_query_and_once(
 ) -> None:
     monkeypatch.setattr(cross_encoder, "BLOCK", 5)
     other = tmp_path / "other"
-    cross_encoder.train(folder, ranker(epochs=1), cross_encoder.examples(COLLECTION, ranker(), 0), other)
+    cross_encoder.train(
+        folder, ranker(epochs=1), cross_encoder.examples(COLLECTION, ranker(), 0), other
+    )
     queries, texts = QUERIES["text"].tolist(), [text for _, text in TEXTS]
     which, kept = np.arange(16) % 2, tmp_path / "kept" / "pairs"
     made = (([folder, other], ranker(), queries), (which, texts, kept))
@@ -97,7 +130,9 @@ def test_the_best_of_bm25_are_scored_by_the_model_of_each_query_and_once(
         model = load_model((folder, other)[row % 2])
         shown = [texts[place] for place in first[row]]
         with torch.inference_mode():
-            expected = cross_encoder.relevance(model, [queries[row]] * 6, shown, 16, "float32").numpy()
+            expected = cross_encoder.relevance(
+                model, [queries[row]] * 6, shown, 16, "float32"
+            ).numpy()
         assert table[row, first[row]] == pytest.approx(expected, rel=1e-4)
     monkeypatch.setattr(cross_encoder, "scores", None)  # another time nothing is scored
     again = cross_encoder.scorer(*made[0], *made[1])(np.arange(16), texts)

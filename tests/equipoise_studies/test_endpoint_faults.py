@@ -65,7 +65,9 @@ def test_a_fault_that_stays_ends_the_conversation_with_a_sentence(
 
 
 @pytest.mark.parametrize("name", GOOD_BUT_ODD)
-def test_an_odd_answer_is_taken(name: str, start: Callable[[Fault], FaultServer], tmp_path: Path) -> None:
+def test_an_odd_answer_is_taken(
+    name: str, start: Callable[[Fault], FaultServer], tmp_path: Path
+) -> None:
     record = tmp_path / "r.jsonl"
     ask(start(GOOD_BUT_ODD[name]), record)
     first, second = parse_record(record)[1]
@@ -73,7 +75,9 @@ def test_an_odd_answer_is_taken(name: str, start: Callable[[Fault], FaultServer]
     assert record.stat().st_size < 10_000
 
 
-def test_nothing_compressed_is_asked_for(start: Callable[[Fault], FaultServer], tmp_path: Path) -> None:
+def test_nothing_compressed_is_asked_for(
+    start: Callable[[Fault], FaultServer], tmp_path: Path
+) -> None:
     server = start(GOOD_BUT_ODD["cookies"])
     ask(server, tmp_path / "r.jsonl")
     heads = [request.partition(b"\r\n\r\n")[0].lower() for request in server.requests]

@@ -45,7 +45,10 @@ def test_identities_hold_on_the_case_but_for_turns_by_themselves() -> None:
         found = family.identities(nuggets, sets, patience)
         apart = found["measure"].str.endswith("each turn by itself")
         assert (found.loc[~apart, "equal"] == "yes").all()
-    assert family.identities(nuggets, sets, 1000)["equal"].tolist()[-2:] == ["yes", "no"]  # one turn, two turns
+    assert family.identities(nuggets, sets, 1000)["equal"].tolist()[-2:] == [
+        "yes",
+        "no",
+    ]  # one turn, two turns
 
 
 def test_stop_models_of_the_case() -> None:
@@ -67,7 +70,11 @@ def test_stop_models_of_the_case() -> None:
     even = scores.reset_index().assign(GFRC2=0.5)
     said = "neither run is ahead with “words”, “anywhere”, “nuggets”, “gain”, “geometric”, “turns”."
     assert family.who_leads(even) == said
-    nobody = family.stop_model_scores(nuggets, sets, patience=20).set_index(["stop model", "run"]).loc["words"]
+    nobody = (
+        family.stop_model_scores(nuggets, sets, patience=20)
+        .set_index(["stop model", "run"])
+        .loc["words"]
+    )
     assert nobody["leave at a nugget"].tolist() == nobody["GFRC2"].tolist() == [0, 0]
     assert nobody.filter(like="mean ").isna().all(axis=None)
     clusters = family.stop_model_clusters(nuggets, sets, patience=1000)
@@ -76,7 +83,9 @@ def test_stop_models_of_the_case() -> None:
 
 
 def test_leads_are_said_in_words() -> None:
-    ahead = pd.DataFrame({"attribute": ["", "X"], "measure": ["R", "GF"], "share ahead": [1.0, 0.5]})
+    ahead = pd.DataFrame(
+        {"attribute": ["", "X"], "measure": ["R", "GF"], "share ahead": [1.0, 0.5]}
+    )
     assert family.leads_in_words("T", ahead) == "T: R 100%, GF X 50%"
 
 
@@ -88,18 +97,31 @@ def test_verdicts_and_smallest_examples() -> None:
     found = examine(some, small, GROUPS, 20)
     grid = family.verdicts(found).set_index("measure")
     assert grid.columns.tolist() == list(PROPERTIES)
-    assert grid.loc["R", ["refusal", "padding", "unfair addition"]].tolist() == ["kept", "kept", "100%"]
-    assert grid.loc["GF", ["padding", "order of groups", "scale of the target"]].tolist() == ["blind", "kept", "kept"]
+    assert grid.loc["R", ["refusal", "padding", "unfair addition"]].tolist() == [
+        "kept",
+        "kept",
+        "100%",
+    ]
+    assert grid.loc["GF", ["padding", "order of groups", "scale of the target"]].tolist() == [
+        "blind",
+        "kept",
+        "kept",
+    ]
     assert grid.loc["GF, ordinal", "order of groups"].endswith("%")
     examples = family.smallest_examples(found, small)
-    assert examples.loc[examples["property"] == "beyond patience", "measures"].tolist() == ["GF; GF, ordinal"]
+    assert examples.loc[examples["property"] == "beyond patience", "measures"].tolist() == [
+        "GF; GF, ordinal"
+    ]
     unfair = examples[(examples["property"] == "unfair addition")].iloc[0]
     assert (unfair["conversation"], unfair["measures"]) == ("S1 word 1: L1 x", "R")
 
 
 def test_disagreements_against_a_loop_over_pairs() -> None:
     small = small_conversations(GROUPS["GROUP"], most=1)
-    scores = {"a": np.array([0, 1, 2, 3.0] * 3)[: len(small.conversations)], "b": np.array([0, 2, 1, 3.0] * 3)}
+    scores = {
+        "a": np.array([0, 1, 2, 3.0] * 3)[: len(small.conversations)],
+        "b": np.array([0, 2, 1, 3.0] * 3),
+    }
     count = len(small.conversations)
     scores = {name: np.resize(values, count) for name, values in scores.items()}
     found = family.disagreements(scores, small).iloc[0]
@@ -107,7 +129,11 @@ def test_disagreements_against_a_loop_over_pairs() -> None:
     said = small.conversations["topic"]
     assert (found["the first prefers"], found["the second prefers"]) == (said[2], said[1])
     same = family.disagreements({"a": scores["a"], "c": 2 * scores["a"]}, small).iloc[0]
-    assert (same["tau"], same["the first prefers"], same["the second prefers"]) == (pytest.approx(1), "", "")
+    assert (same["tau"], same["the first prefers"], same["the second prefers"]) == (
+        pytest.approx(1),
+        "",
+        "",
+    )
 
 
 def test_what_one_attribute_hides() -> None:
@@ -122,7 +148,10 @@ def test_leads_over_draws() -> None:
     nuggets, sets = case("M002", "fairweb_movies")
     score = partial(gfrc, attributes=sets)
     given_only = family.leads(nuggets, score, share=0.0, resamples=5)
-    assert given_only[["attribute", "measure"]].to_numpy().tolist()[:2] == [["", "R"], ["RATINGS", "GF"]]
+    assert given_only[["attribute", "measure"]].to_numpy().tolist()[:2] == [
+        ["", "R"],
+        ["RATINGS", "GF"],
+    ]
     assert (given_only["share ahead"] == 1).all()
     some = family.leads(nuggets, score, share=0.5, resamples=200)
     assert 0 < some["share ahead"].min() < 1

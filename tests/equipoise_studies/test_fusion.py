@@ -35,7 +35,9 @@ SCORES = st.floats(-1e3, 1e3).map(lambda score: round(score, 6))  # scipy loses 
 @st.composite
 def scored(draw: st.DrawFn) -> tuple[Floats, NDArray[np.int64]]:
     rows = draw(st.integers(1, 30))
-    return draw(arrays(np.float64, rows, elements=SCORES)), draw(arrays(np.int64, rows, elements=st.integers(0, 4)))
+    return draw(arrays(np.float64, rows, elements=SCORES)), draw(
+        arrays(np.int64, rows, elements=st.integers(0, 4))
+    )
 
 
 @given(scored())
@@ -47,14 +49,20 @@ def test_z_scale_is_scipys_zscore_of_each_query(data: tuple[Floats, NDArray[np.i
         equal = np.ptp(own) == 0
         if equal:
             assert (scaled[groups == group] == 0).all()
-        elif np.ptp(own) > 1e-6 * np.abs(own).max():  # else scipy itself calls the scores nearly equal
+        elif (
+            np.ptp(own) > 1e-6 * np.abs(own).max()
+        ):  # else scipy itself calls the scores nearly equal
             np.testing.assert_allclose(scaled[groups == group], zscore(own), atol=1e-6)
 
 
 @given(scored(), st.floats(0.1, 10), st.floats(-100, 100))
-def test_z_scale_forgets_scale_and_shift(data: tuple[Floats, NDArray[np.int64]], scale: float, shift: float) -> None:
+def test_z_scale_forgets_scale_and_shift(
+    data: tuple[Floats, NDArray[np.int64]], scale: float, shift: float
+) -> None:
     scores, groups = np.round(data[0]), data[1]
-    np.testing.assert_allclose(z_scale(scores * scale + shift, groups), z_scale(scores, groups), atol=1e-6)
+    np.testing.assert_allclose(
+        z_scale(scores * scale + shift, groups), z_scale(scores, groups), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
@@ -75,7 +83,9 @@ def test_z_scale_works_along_the_last_axis_and_refuses_what_it_cannot_scale() ->
 
 
 @given(arrays(np.float64, (2, 9), elements=SCORES), st.floats(0, 1))
-def test_interpolation_is_exactly_a_part_at_either_end_and_between_them_elsewhere(parts: Floats, alpha: float) -> None:
+def test_interpolation_is_exactly_a_part_at_either_end_and_between_them_elsewhere(
+    parts: Floats, alpha: float
+) -> None:
     np.testing.assert_array_equal(interpolate(parts[0], parts[1], 1.0), parts[0])
     np.testing.assert_array_equal(interpolate(parts[0], parts[1], 0.0), parts[1])
     mixed = interpolate(parts[0], parts[1], alpha)
@@ -95,11 +105,17 @@ def random_collection(
     """Scores of two rankers, judgements, and folds over one task; grades follow both rankers' scores."""
     rng = np.random.default_rng(seed)
     pairs = pd.DataFrame(
-        [("t", f"q{query:02d}", f"d{document:02d}") for query in range(queries) for document in range(documents)],
+        [
+            ("t", f"q{query:02d}", f"d{document:02d}")
+            for query in range(queries)
+            for document in range(documents)
+        ],
         columns=["task", "query", "document"],
     )
     truth = rng.normal(size=len(pairs))
-    scores = pairs.assign(bm25=truth + rng.normal(size=len(pairs)), tilde=truth + rng.normal(size=len(pairs)))
+    scores = pairs.assign(
+        bm25=truth + rng.normal(size=len(pairs)), tilde=truth + rng.normal(size=len(pairs))
+    )
     judgements = pairs.assign(grade=np.clip(np.round(truth + 0.5), 0, 3).astype(int))
     names = sorted(set(pairs["query"]))
     dev, test = names[::2], names[1::2]
@@ -117,14 +133,18 @@ def random_collection(
 
 def values_of(scores: pd.DataFrame, judgements: pd.DataFrame, relevant: int = 2) -> pd.DataFrame:
     measures = {"AP": f"AP(rel={relevant})", "nDCG": "nDCG"}
-    return effectiveness(sweep(scores, "bm25", "tilde"), judgements, by=["task", "alpha"], measures=measures)
+    return effectiveness(
+        sweep(scores, "bm25", "tilde"), judgements, by=["task", "alpha"], measures=measures
+    )
 
 
 def test_effectiveness_agrees_with_scikit_learn() -> None:
     scores, judgements, _ = random_collection()
     run = scores.rename(columns={"bm25": "score"})[["task", "query", "document", "score"]]
     measures = {"MAP": "AP(rel=2)", "nDCG": "nDCG"}
-    values = effectiveness(run, judgements, by=["task"], measures=measures).set_index(["query", "measure"])["value"]
+    values = effectiveness(run, judgements, by=["task"], measures=measures).set_index(
+        ["query", "measure"]
+    )["value"]
     for query, rows in run.merge(judgements).groupby("query"):
         ap = average_precision_score(rows["grade"] >= 2, rows["score"])
         ndcg = ndcg_score([rows["grade"]], [rows["score"]])
@@ -134,14 +154,29 @@ def test_effectiveness_agrees_with_scikit_learn() -> None:
 
 def test_every_measure_breaks_ties_by_document_id_descending() -> None:
     """As trec_eval: pytrec_eval, its binding, has no cut-off for RR, and ir_measures turns to another program there."""
-    tied = pd.DataFrame({"run": "r", "query": "1", "document": ["a", "c", "b", "d"], "score": [1, 1, 1 + 1e-12, 0.5]})
+    tied = pd.DataFrame(
+        {
+            "run": "r",
+            "query": "1",
+            "document": ["a", "c", "b", "d"],
+            "score": [1, 1, 1 + 1e-12, 0.5],
+        }
+    )
     judged = pd.DataFrame({"query": "1", "document": ["b"], "grade": [1]})
     measures = {name: name for name in ("RR", "RR@10", "AP", "AP@10", "nDCG@10", "P@1", "P@2")}
     values = effectiveness(tied, judged, measures=measures).set_index("measure")["value"]
     qrels, scores = {"1": {"b": 1}}, dict(zip(tied["document"], tied["score"], strict=True))
-    program = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "map", "ndcg_cut_10", "P_1", "P_2"})
+    program = pytrec_eval.RelevanceEvaluator(
+        qrels, {"recip_rank", "map", "ndcg_cut_10", "P_1", "P_2"}
+    )
     theirs = program.evaluate({"1": scores})["1"]
-    names = {"RR": "recip_rank", "RR@10": "recip_rank", "AP": "map", "AP@10": "map", "nDCG@10": "ndcg_cut_10"}
+    names = {
+        "RR": "recip_rank",
+        "RR@10": "recip_rank",
+        "AP": "map",
+        "AP@10": "map",
+        "nDCG@10": "ndcg_cut_10",
+    }
     for ours, name in (names | {"P@1": "P_1", "P@2": "P_2"}).items():
         assert values[ours] == pytest.approx(theirs[name])
     assert values["RR@10"] == 0.5
@@ -161,7 +196,9 @@ def test_the_ends_of_the_sweep_are_the_two_rankers() -> None:
     swept = values_of(scores, judgements)
     for alpha, name in ((1.0, "bm25"), (0.0, "tilde")):
         measures = {"AP": "AP(rel=2)", "nDCG": "nDCG"}
-        alone = effectiveness(scores.rename(columns={name: "score"}), judgements, by=["task"], measures=measures)
+        alone = effectiveness(
+            scores.rename(columns={name: "score"}), judgements, by=["task"], measures=measures
+        )
         end = swept[swept["alpha"] == alpha].reset_index(drop=True)
         pd.testing.assert_frame_equal(end[list(alone.columns)], alone)
 
@@ -178,7 +215,9 @@ def test_a_single_pair_is_swept_as_the_kernels_say() -> None:
 
 def test_sweep_refuses_doubled_pairs_and_missing_columns() -> None:
     scores, _, _ = random_collection()
-    with pytest.raises(ValueError, match="a pair is scored twice: task 't', query 'q00', document 'd00'"):
+    with pytest.raises(
+        ValueError, match="a pair is scored twice: task 't', query 'q00', document 'd00'"
+    ):
         sweep(pd.concat([scores, scores.head(1)]), "bm25", "tilde")
     with pytest.raises(ValueError, match="no column tildev2"):
         sweep(scores, "bm25", "tildev2")
@@ -186,7 +225,9 @@ def test_sweep_refuses_doubled_pairs_and_missing_columns() -> None:
 
 @pytest.mark.parametrize("measure", ["AP", "nDCG"])
 @pytest.mark.parametrize("seed", range(4))
-def test_oracle_is_at_least_tuned_and_tuned_on_itself_is_at_least_the_parts(measure: str, seed: int) -> None:
+def test_oracle_is_at_least_tuned_and_tuned_on_itself_is_at_least_the_parts(
+    measure: str, seed: int
+) -> None:
     scores, judgements, splits = random_collection(seed)
     values = values_of(scores, judgements)
     best = oracle(values, measure)
@@ -233,7 +274,9 @@ def test_tuned_is_a_plain_loop_over_folds() -> None:
     scores, judgements, splits = random_collection(3)
     values = values_of(scores, judgements)
     found = tuned(values, splits, "nDCG").set_index("query")
-    chosen = values[values["measure"] == "nDCG"].pivot_table(index="query", columns="alpha", values="value")
+    chosen = values[values["measure"] == "nDCG"].pivot_table(
+        index="query", columns="alpha", values="value"
+    )
     for fold in ("1", "2"):
         own = splits[splits["fold"] == fold]
         dev, test = (own[own["part"] == part]["query"] for part in ("dev", "test"))
@@ -261,11 +304,17 @@ def _planted(strength: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
     side = rng.choice([-1.0, 1.0], len(index))
     statistics = pd.DataFrame(
-        {"told": strength * side + rng.normal(0, 0.1, len(index)), "noise": rng.normal(size=len(index))}, index=index
+        {
+            "told": strength * side + rng.normal(0, 0.1, len(index)),
+            "noise": rng.normal(size=len(index)),
+        },
+        index=index,
     )
     values = pd.concat(
         [
-            index.to_frame(index=False).assign(alpha=alpha, measure="AP", value=0.5 + sign * side / 5)
+            index.to_frame(index=False).assign(
+                alpha=alpha, measure="AP", value=0.5 + sign * side / 5
+            )
             for alpha, sign in ((0.0, -1), (1.0, 1))
         ]
     )
@@ -299,7 +348,9 @@ def test_an_infinite_penalty_leaves_one_weight() -> None:
 def test_query_statistics_by_a_plain_loop() -> None:
     scores, judgements, _ = random_collection(4)
     scores = scores.sample(frac=1, random_state=1)
-    lengths = pd.Series({query: 100 + number for number, query in enumerate(sorted(set(scores["query"])))})
+    lengths = pd.Series(
+        {query: 100 + number for number, query in enumerate(sorted(set(scores["query"])))}
+    )
     found = query_statistics(scores, "bm25", "tilde", lengths)
     for query, rows in scores.groupby("query"):
         first, second = zscore(rows["bm25"]), zscore(rows["tilde"])

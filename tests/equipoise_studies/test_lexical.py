@@ -21,12 +21,16 @@ from equipoise_studies.systems.lexical import (
 )
 
 WORDS = ["shark", "whale", "tiger", "white", "ocean", "blood"]
-documents = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=2, max_size=8)
+documents = st.lists(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=2, max_size=8
+)
 queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 
 
 def indexed(texts: list[str]) -> Collection:
-    return Collection.from_texts({f"d{number:02d}": text for number, text in enumerate(texts)}, tokenise=str.split)
+    return Collection.from_texts(
+        {f"d{number:02d}": text for number, text in enumerate(texts)}, tokenise=str.split
+    )
 
 
 @settings(deadline=None, max_examples=40)
@@ -46,7 +50,9 @@ def test_bm25_agrees_with_bm25s(texts: list[str], query: str) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(texts=documents, query=queries, mu=st.floats(1, 3000))
-def test_query_likelihood_agrees_with_its_definition(texts: list[str], query: str, mu: float) -> None:
+def test_query_likelihood_agrees_with_its_definition(
+    texts: list[str], query: str, mu: float
+) -> None:
     collection = indexed(texts)
     everything = " ".join(texts).split()
     expected = []
@@ -59,27 +65,42 @@ def test_query_likelihood_agrees_with_its_definition(texts: list[str], query: st
             smoothed = (text.split().count(term) + mu * share) / (len(text.split()) + mu)
             score += np.log(smoothed) - np.log(share)
         expected.append(score)
-    np.testing.assert_allclose(query_likelihood(collection, collection.queries([query]), mu=mu)[0], expected, atol=1e-9)
+    np.testing.assert_allclose(
+        query_likelihood(collection, collection.queries([query]), mu=mu)[0], expected, atol=1e-9
+    )
 
 
 @settings(deadline=None, max_examples=40)
 @given(texts=documents, query=queries, size=st.integers(1, 4), terms=st.integers(1, 4))
-def test_relevance_model_agrees_with_its_definition(texts: list[str], query: str, size: int, terms: int) -> None:
+def test_relevance_model_agrees_with_its_definition(
+    texts: list[str], query: str, size: int, terms: int
+) -> None:
     collection = indexed(texts)
     scores = bm25(collection, collection.queries([query]))
-    best = [d for d in sorted(range(len(texts)), key=lambda d: (-round(scores[0, d], 9), d))[:size] if scores[0, d] > 0]
+    best = [
+        d
+        for d in sorted(range(len(texts)), key=lambda d: (-round(scores[0, d], 9), d))[:size]
+        if scores[0, d] > 0
+    ]
     mass: dict[str, float] = {}
     for d in best:
         for term in texts[d].split():
             mass[term] = mass.get(term, 0) + scores[0, d] / len(texts[d].split())
     kept = sorted(mass, key=lambda term: (-round(mass[term] / sum(mass.values()), 9), term))[:terms]
     total = sum(mass[term] for term in kept)
-    expected = [mass[term] / total if term in kept else 0.0 for term in sorted(collection.vectorizer.vocabulary_)]
+    expected = [
+        mass[term] / total if term in kept else 0.0
+        for term in sorted(collection.vectorizer.vocabulary_)
+    ]
     found = relevance_model(collection, scores, documents=size, terms=terms).toarray()[0]
     np.testing.assert_allclose(found, expected, atol=1e-9)
-    expanded = rm3(collection, collection.queries([query]), documents=size, terms=terms, original_weight=0.3)
+    expanded = rm3(
+        collection, collection.queries([query]), documents=size, terms=terms, original_weight=0.3
+    )
     own = unit_mass(collection.queries([query])).toarray()[0]
-    np.testing.assert_allclose(expanded.toarray()[0], 0.3 * own + 0.7 * np.array(expected), atol=1e-9)
+    np.testing.assert_allclose(
+        expanded.toarray()[0], 0.3 * own + 0.7 * np.array(expected), atol=1e-9
+    )
 
 
 @given(
@@ -100,7 +121,9 @@ def test_scores_are_linear_in_the_query() -> None:
     mixed = sparse.csr_array(0.6 * one + 0.4 * two)
     for rank in (bm25, query_likelihood):
         np.testing.assert_allclose(
-            rank(collection, mixed), 0.6 * rank(collection, one) + 0.4 * rank(collection, two), atol=1e-12
+            rank(collection, mixed),
+            0.6 * rank(collection, one) + 0.4 * rank(collection, two),
+            atol=1e-12,
         )
 
 

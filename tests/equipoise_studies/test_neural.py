@@ -9,13 +9,36 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the encoders need PyTorch: pip install 'equipoise[models]'")
+torch = pytest.importorskip(
+    "torch", reason="the encoders need PyTorch: pip install 'equipoise[models]'"
+)
 
 from equipoise_studies.query_by_example import neural, tilde, training  # noqa: E402
 from small_berts import small_bert  # noqa: E402
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cats", "dogs", "chase", "sleep", "birds", "sing", "##s", "a", "b"]
-TEXTS = ["cats chase birds", "dogs sleep", "birds sing", "cats sleep a b", "dogs chase cats", "a b sing"]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "cats",
+    "dogs",
+    "chase",
+    "sleep",
+    "birds",
+    "sing",
+    "##s",
+    "a",
+    "b",
+]
+TEXTS = [
+    "cats chase birds",
+    "dogs sleep",
+    "birds sing",
+    "cats sleep a b",
+    "dogs chase cats",
+    "a b sing",
+]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +76,11 @@ def test_log_probabilities_are_the_heads_own_on_cls(folder: Path, probability: s
         alone = torch.tensor([[2, *text.tolist(), 3]])
         with torch.inference_mode():
             logits = checkpoint.model(input_ids=alone).logits[0, 0]
-        wanted = torch.nn.functional.logsigmoid(logits) if probability == "sigmoid" else logits.log_softmax(-1)
+        wanted = (
+            torch.nn.functional.logsigmoid(logits)
+            if probability == "sigmoid"
+            else logits.log_softmax(-1)
+        )
         np.testing.assert_allclose(row, wanted.numpy(), atol=1e-5)
     if probability == "softmax":
         np.testing.assert_allclose(np.exp(found.astype(float)).sum(axis=1), 1, atol=1e-5)
@@ -103,7 +130,9 @@ NEGATIVES = np.array([[1, 2], [0, 2], [0, 1], [1, 4], [0, 3], [2, 3]])
 def test_training_tildev2_lowers_its_loss(folder: Path) -> None:
     rng, checkpoint, ids = loaded(folder)
     model = neural.with_projection(checkpoint, bias=1.0)
-    history = training.train_tildev2(model, training.Pairs(ids, ids, NEGATIVES), rng, epochs=15, batch=3, rate=1e-2)
+    history = training.train_tildev2(
+        model, training.Pairs(ids, ids, NEGATIVES), rng, epochs=15, batch=3, rate=1e-2
+    )
     assert np.mean(history[-5:]) < np.mean(history[:5])
 
 
@@ -111,22 +140,31 @@ def test_the_loss_of_tildev2_is_built_from_equation_2_2(folder: Path) -> None:
     rng, checkpoint, ids = loaded(folder)
     model = neural.with_projection(checkpoint, bias=1.0)
     before = neural.place_weights(model, ids)
-    scores = tilde.matched_term_scores(tilde.token_counts(ids, len(WORDS)), tilde.term_weights(ids, before, len(WORDS)))
-    # one batch holds everything; dropout off, so that the loss before the first step can be computed from outside
+    scores = tilde.matched_term_scores(
+        tilde.token_counts(ids, len(WORDS)), tilde.term_weights(ids, before, len(WORDS))
+    )
+    # one batch holds everything; dropout off, so that the loss before the first step can be
+    # computed from outside
     for module in model.bert.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     negatives = np.arange(6)[:, None][::-1]
     rows = training.batches(6, 6, 1, np.random.default_rng(3))[0]
     pairs = training.Pairs(ids, ids, negatives)
-    loss = training.train_tildev2(model, pairs, np.random.default_rng(3), epochs=1, batch=6, rate=1e-9)[0]
-    table = np.concatenate((scores[np.ix_(rows, rows)], scores[np.ix_(rows, negatives[rows, 0])]), axis=1)
+    loss = training.train_tildev2(
+        model, pairs, np.random.default_rng(3), epochs=1, batch=6, rate=1e-9
+    )[0]
+    table = np.concatenate(
+        (scores[np.ix_(rows, rows)], scores[np.ix_(rows, negatives[rows, 0])]), axis=1
+    )
     wanted = np.mean(np.log(np.exp(table).sum(axis=1)) - np.diagonal(table))
     assert loss == pytest.approx(wanted, abs=1e-4)
     assert rng is not None
 
 
-def test_training_a_cross_encoder_lowers_its_loss_and_scores_pairs_in_any_order(folder: Path) -> None:
+def test_training_a_cross_encoder_lowers_its_loss_and_scores_pairs_in_any_order(
+    folder: Path,
+) -> None:
     rng, checkpoint, ids = loaded(folder)
     model = neural.with_projection(checkpoint, bias=0.0)
     singing, sleeping = neural.tokenise(checkpoint.tokenizer, ["birds sing", "a sing b"]), ids[1:2]
@@ -135,7 +173,9 @@ def test_training_a_cross_encoder_lowers_its_loss_and_scores_pairs_in_any_order(
     assert len(history) == 80
     assert np.mean(history[-5:]) < 0.5 * np.mean(history[:5])
     forward = neural.relevance_scores(model, ids, ids[::-1])
-    one = [neural.relevance_scores(model, [a], [b]).item() for a, b in zip(ids, ids[::-1], strict=True)]
+    one = [
+        neural.relevance_scores(model, [a], [b]).item() for a, b in zip(ids, ids[::-1], strict=True)
+    ]
     np.testing.assert_allclose(forward, one, atol=1e-5)
     with pytest.raises(ValueError, match="is shorter than"):
         neural.relevance_scores(model, ids, ids[:2])
@@ -144,9 +184,13 @@ def test_training_a_cross_encoder_lowers_its_loss_and_scores_pairs_in_any_order(
 def test_a_calibrated_head_expects_each_token_as_often_as_it_occurs(folder: Path) -> None:
     _, checkpoint, ids = loaded(folder)
     vectors = np.stack([state[0] for state in neural.hidden_states(checkpoint, ids)])
-    training.calibrate_head(checkpoint, vectors, ids, fresh=0.0)  # a head that adds nothing to its bias
+    training.calibrate_head(
+        checkpoint, vectors, ids, fresh=0.0
+    )  # a head that adds nothing to its bias
     found = np.exp(neural.head_log_probabilities(checkpoint, vectors).astype(float))
-    share = np.bincount(np.concatenate([np.unique(text) for text in ids]), minlength=len(WORDS)) / len(ids)
+    share = np.bincount(
+        np.concatenate([np.unique(text) for text in ids]), minlength=len(WORDS)
+    ) / len(ids)
     np.testing.assert_allclose(found, np.broadcast_to(share, found.shape), atol=1e-4)
 
 
@@ -156,7 +200,9 @@ def test_heads_on_stored_states_are_the_heads_of_the_encoder(folder: Path) -> No
     on_cls = neural.head_log_probabilities(checkpoint, np.stack([state[0] for state in states]))
     np.testing.assert_allclose(on_cls, neural.log_probabilities(checkpoint, ids), atol=1e-5)
     model = neural.with_projection(checkpoint, bias=1.0)
-    for stored, encoded in zip(neural.projected(model, states), neural.place_weights(model, ids), strict=True):
+    for stored, encoded in zip(
+        neural.projected(model, states), neural.place_weights(model, ids), strict=True
+    ):
         np.testing.assert_allclose(stored, encoded, atol=1e-5)
 
 

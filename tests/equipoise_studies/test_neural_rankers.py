@@ -39,25 +39,36 @@ def tiny(folder: Path, head: Any) -> Model:
     torch = pytest.importorskip("torch", reason=f"torch {reason}")
     transformers = pytest.importorskip("transformers", reason=f"transformers {reason}")
     words = sorted({word for text in QUERIES + DOCUMENTS for word in text.split()})
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+    (folder / "vocab.txt").write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
+    )
     transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(str(folder))
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=5 + len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32
+        vocab_size=5 + len(words),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
     )
     kind = transformers.BertForMaskedLM if head == "masked-lm" else transformers.BertModel
     kind(config).save_pretrained(str(folder), safe_serialization=True)
     return load_model(folder, head)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"
+)
 def test_dense_scores_follow_their_formula_whatever_the_batch(tmp_path: Path) -> None:
     model = tiny(tmp_path, "encoder")
     states = {}
     for text in QUERIES + DOCUMENTS:
         ((_, state, mask),) = token_states(model, [text])
         states[text] = state[0][mask[0]].astype(np.float64)
-    mean = {text: state.mean(axis=0) / np.linalg.norm(state.mean(axis=0)) for text, state in states.items()}
+    mean = {
+        text: state.mean(axis=0) / np.linalg.norm(state.mean(axis=0))
+        for text, state in states.items()
+    }
     cosine = [[mean[q] @ mean[d] for d in DOCUMENTS] for q in QUERIES]
     for batch in (1, 3, 32):
         asked, held = (token_vectors(model, texts, batch=batch) for texts in (QUERIES, DOCUMENTS))
@@ -67,7 +78,9 @@ def test_dense_scores_follow_their_formula_whatever_the_batch(tmp_path: Path) ->
     assert rough == pytest.approx(np.array(cosine), abs=0.02)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"
+)
 def test_splade_weighs_terms_by_their_strongest_logit(tmp_path: Path) -> None:
     model = tiny(tmp_path, "masked-lm")
     weights = []
@@ -86,7 +99,10 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
         load_model(tmp_path)
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=3), st.integers(1, 7))
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=3),
+    st.integers(1, 7),
+)
 def test_best_sorts_by_score_and_then_by_id(scores: list[list[int]], depth: int) -> None:
     documents = ["d3", "d1", "d2", "d10", "d5"]
     queries = [f"q{n}" for n in range(len(scores))]
@@ -111,10 +127,12 @@ def test_bm25_is_bm25s_over_lucenes_terms() -> None:
     public = bm25s.BM25(method="lucene", k1=0.9, b=0.4, dtype="float64")
     public.index(bm25s.tokenize(texts, **options), show_progress=False)
     asked = bm25s.tokenize(QUERIES, return_ids=False, **options)
-    assert bm25_scores(QUERIES, texts) == pytest.approx(np.array([public.get_scores(words) for words in asked]))
+    assert bm25_scores(QUERIES, texts) == pytest.approx(
+        np.array([public.get_scores(words) for words in asked])
+    )
 
 
-# --- recorded runs --------------------------------------------------------------------------------------------------
+# --- recorded runs --------------------------------------------------------------------------------
 
 RECORDED = sorted(
     path.name.removesuffix("_runs.tsv.gz")
@@ -125,7 +143,9 @@ RECORDED = sorted(
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_runs_are_whole(name: str) -> None:
     runs = read_recorded_runs(project.data("outputs", "ranking_bias", f"{name}_runs.tsv.gz"))
-    settings = json.loads(project.data("outputs", "ranking_bias", f"{name}_settings.json").read_text(encoding="utf-8"))
+    settings = json.loads(
+        project.data("outputs", "ranking_bias", f"{name}_settings.json").read_text(encoding="utf-8")
+    )
     lists = runs.groupby(["world", "run", "topic"])
     assert set(runs["run"]) == set(settings["runs"])
     assert len(lists) == 2 * len(settings["runs"]) * settings["account"]["queries"]
@@ -172,7 +192,9 @@ def test_recorded_bm25_is_ranked_again(name: str) -> None:
 def test_problems_of_recorded_runs_are_told_at_once(tmp_path: Path) -> None:
     header = "world\trun\ttopic\tdocument\trank\tscore\n"
     path = tmp_path / "runs.tsv"
-    path.write_text(header + "original\ta\t1\td1\t1\t2\nmars\ta\t1\td2\t2\t1\nx\noriginal\ta\t1\td1\tfirst\t1\n")
+    path.write_text(
+        header + "original\ta\t1\td1\t1\t2\nmars\ta\t1\td2\t2\t1\nx\noriginal\ta\t1\td1\tfirst\t1\n"
+    )
     with pytest.raises(InputError) as caught:
         read_recorded_runs(path)
     assert [problem.line for problem in caught.value.problems] == [3, 4, 5]

@@ -43,7 +43,9 @@ def random_scores(seed: int, sizes: dict[str, int], runs: int) -> pd.DataFrame:
 )
 def test_tables_agree_with_plain_loops(seed: int, sizes: dict[str, int], runs: int) -> None:
     scores = random_scores(seed, sizes, runs)
-    known: dict[tuple[str, str, int], float] = scores.set_index(["run", "topic", "permutation"])["value"].to_dict()
+    known: dict[tuple[str, str, int], float] = scores.set_index(["run", "topic", "permutation"])[
+        "value"
+    ].to_dict()
     names = [f"r{run}" for run in range(runs)]
 
     def over(run: str, topic: str) -> list[float]:
@@ -53,13 +55,24 @@ def test_tables_agree_with_plain_loops(seed: int, sizes: dict[str, int], runs: i
     leads = largest_differences(scores).set_index("model")
     wins = preference(scores).set_index(["topic", "a", "b"])
     for run in names:
-        assert table.loc[run, "original"] == pytest.approx(np.mean([known[run, topic, 0] for topic in sizes]))
-        assert table.loc[run, "minimum"] == pytest.approx(np.mean([min(over(run, topic)) for topic in sizes]))
-        assert table.loc[run, "mean"] == pytest.approx(np.mean([np.mean(over(run, topic)) for topic in sizes]))
-        assert table.loc[run, "maximum"] == pytest.approx(np.mean([max(over(run, topic)) for topic in sizes]))
+        assert table.loc[run, "original"] == pytest.approx(
+            np.mean([known[run, topic, 0] for topic in sizes])
+        )
+        assert table.loc[run, "minimum"] == pytest.approx(
+            np.mean([min(over(run, topic)) for topic in sizes])
+        )
+        assert table.loc[run, "mean"] == pytest.approx(
+            np.mean([np.mean(over(run, topic)) for topic in sizes])
+        )
+        assert table.loc[run, "maximum"] == pytest.approx(
+            np.mean([max(over(run, topic)) for topic in sizes])
+        )
         rivals = [other for other in names if other != run]
         apart = [
-            max(known[run, t, p] - np.mean([known[other, t, p] for other in rivals]) for p in range(sizes[t]))
+            max(
+                known[run, t, p] - np.mean([known[other, t, p] for other in rivals])
+                for p in range(sizes[t])
+            )
             for t in sizes
         ]
         assert leads.loc[run, run] == pytest.approx(np.mean(apart))
@@ -75,14 +88,20 @@ def test_tables_agree_with_plain_loops(seed: int, sizes: dict[str, int], runs: i
         means = np.mean([over(run, topic) for run in names], axis=0)
         for permutation, mean in enumerate(means):
             assert spread.loc[(topic, permutation), "value"] == pytest.approx(mean)
-            assert spread.loc[(topic, permutation), "rank"] == pytest.approx((means > mean + 1e-12).mean())
+            assert spread.loc[(topic, permutation), "rank"] == pytest.approx(
+                (means > mean + 1e-12).mean()
+            )
 
 
 def test_alternatives_of_a_query_are_scored_one_by_one() -> None:
     rng = np.random.default_rng(3)
     documents = [f"d{number}" for number in range(6)]
     qrels = pd.DataFrame(
-        [(q, d, int(rng.integers(0, 5))) for q in ("a", "b", "c") for d in [*documents, "elsewhere"]],
+        [
+            (q, d, int(rng.integers(0, 5)))
+            for q in ("a", "b", "c")
+            for d in [*documents, "elsewhere"]
+        ],
         columns=["query", "document", "grade"],
     )
     grades = qrels.set_index(["query", "document"])["grade"].to_dict()
@@ -91,7 +110,9 @@ def test_alternatives_of_a_query_are_scored_one_by_one() -> None:
     discount = 1 / np.log2([2, 3, 4])
     expected = [
         np.dot([grades[query, documents[column]] for column in ranking], discount)
-        / np.dot(sorted((g for (q, _), g in grades.items() if q == query), reverse=True)[:3], discount)
+        / np.dot(
+            sorted((g for (q, _), g in grades.items() if q == query), reverse=True)[:3], discount
+        )
         for query, ranking in zip(queries, rankings, strict=True)
     ]
     np.testing.assert_allclose(score_alternatives(queries, rankings, documents, qrels), expected)
@@ -104,13 +125,18 @@ def test_alternatives_of_a_query_are_scored_one_by_one() -> None:
     with pytest.raises(ValueError, match="nDCG@4 looks further than the 3 ranks"):
         score_alternatives(["a"], rankings[:1], documents, qrels, "nDCG@4")
     every = np.arange(6)[np.newaxis]
-    assert score_alternatives(["a"], every, documents, qrels, "nDCG@10") < 1  # one more document cannot be retrieved
+    assert (
+        score_alternatives(["a"], every, documents, qrels, "nDCG@10") < 1
+    )  # one more document cannot be retrieved
 
 
 def test_judged_queries_without_a_ranking_score_nothing() -> None:
     qrels = pd.DataFrame({"query": ["1_1", "1_2"], "document": ["a", "a"], "grade": [1, 1]})
     run = pd.DataFrame({"query": ["1_2", "1_3"], "document": ["a", "a"], "score": [1.0, 1.0]})
-    assert run_scores(run, qrels)[["query", "value"]].to_numpy().tolist() == [["1_1", 0.0], ["1_2", 1.0]]
+    assert run_scores(run, qrels)[["query", "value"]].to_numpy().tolist() == [
+        ["1_1", 0.0],
+        ["1_2", 1.0],
+    ]
 
 
 def test_the_sampling_error_is_that_of_drawing_without_replacement() -> None:
@@ -121,14 +147,21 @@ def test_the_sampling_error_is_that_of_drawing_without_replacement() -> None:
         columns=["run", "topic", "orders", "mean", "sd", "minimum", "maximum"],
     )
     draws = [
-        np.mean([rng.choice(values, 3, replace=False).mean() for values in population.values()]) for _ in range(4000)
+        np.mean([rng.choice(values, 3, replace=False).mean() for values in population.values()])
+        for _ in range(4000)
     ]
-    assert standard_errors(exact, [3])["standard error"].tolist() == pytest.approx([np.std(draws)], rel=0.05)
+    assert standard_errors(exact, [3])["standard error"].tolist() == pytest.approx(
+        [np.std(draws)], rel=0.05
+    )
     rows = [("a", t, p, v[p % len(v)]) for t, v in population.items() for p in range(4)]
     scores = pd.DataFrame(rows, columns=["run", "topic", "permutation", "value"])
     table = sampling_error(exact, scores).iloc[0]
-    assert table["standard error"] == pytest.approx(standard_errors(exact, [3])["standard error"].iloc[0])
-    assert table["sampled mean"] == pytest.approx(np.mean([v[1:4].mean() for v in population.values()]))
+    assert table["standard error"] == pytest.approx(
+        standard_errors(exact, [3])["standard error"].iloc[0]
+    )
+    assert table["sampled mean"] == pytest.approx(
+        np.mean([v[1:4].mean() for v in population.values()])
+    )
     assert table["error"] == pytest.approx(table["sampled mean"] - table["mean"])
     with pytest.raises(ValueError, match="no exact row of a for topics 2"):
         sampling_error(exact.iloc[:1], scores)
@@ -149,7 +182,9 @@ def test_correlations_agree_with_scipy() -> None:
 
 def test_refuses_tables_with_holes() -> None:
     scores = random_scores(9, {"1": 3}, 2)
-    with pytest.raises(ValueError, match="topic 1: every system needs one score for the same permutations"):
+    with pytest.raises(
+        ValueError, match="topic 1: every system needs one score for the same permutations"
+    ):
         performance(scores.iloc[1:])
     with pytest.raises(ValueError, match="topic 1: every system needs one score"):
         performance(scores[scores["permutation"] > 0])

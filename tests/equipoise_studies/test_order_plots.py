@@ -28,7 +28,12 @@ def texts(ax: Axes) -> list[str]:
 
 def test_a_tile_for_each_utterance_and_a_count_for_each_conversation(ax: Axes) -> None:
     utterances = pd.DataFrame(
-        {"topic": ["31"] * 3 + ["32"], "turn": [1, 3, 2, 1], "class": ["SE", "PT", "FT", "SE"], "block": [0, 0, 1, 0]}
+        {
+            "topic": ["31"] * 3 + ["32"],
+            "turn": [1, 3, 2, 1],
+            "class": ["SE", "PT", "FT", "SE"],
+            "block": [0, 0, 1, 0],
+        }
     )
     order_plots.conversation_structures(ax, utterances, pd.Series({"31": 1234, "32": 1}))
     tiles = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
@@ -40,7 +45,11 @@ def test_a_tile_for_each_utterance_and_a_count_for_each_conversation(ax: Axes) -
 
 def test_boxes_span_the_orders_and_diamonds_mark_the_script(ax: Axes) -> None:
     spread = pd.DataFrame(
-        {"topic": ["31"] * 3 + ["32"] * 2, "permutation": [0, 1, 2, 0, 1], "value": [0.3, 0.1, 0.2, 0.5, 0.9]}
+        {
+            "topic": ["31"] * 3 + ["32"] * 2,
+            "permutation": [0, 1, 2, 0, 1],
+            "value": [0.3, 0.1, 0.2, 0.5, 0.9],
+        }
     )
     spread_of_conversations(ax, spread)
     (diamonds,) = (line for line in ax.lines if line.get_label() == "order of the script")
@@ -53,12 +62,17 @@ def test_boxes_span_the_orders_and_diamonds_mark_the_script(ax: Axes) -> None:
 def test_cells_are_percentages_of_the_rows_wins(ax: Axes) -> None:
     table = pd.DataFrame({"topic": "31", "a": ["x", "y"], "b": ["y", "x"], "wins": [0.25, 0.7]})
     preferences([ax], table, ["x", "y"])
-    assert {(text.get_position(), text.get_text()) for text in ax.texts} == {((1, 0), "25"), ((0, 1), "70")}
+    assert {(text.get_position(), text.get_text()) for text in ax.texts} == {
+        ((1, 0), "25"),
+        ((0, 1), "70"),
+    }
 
 
 def test_names_that_are_data_begin_no_formula(ax: Axes) -> None:
     spread = pd.DataFrame({"topic": ["$x$", "$x$"], "permutation": [0, 1], "value": [0.1, 0.2]})
-    assert [label.get_text() for label in spread_of_conversations(ax, spread).get_xticklabels()] == [r"\$x\$"]
+    assert [
+        label.get_text() for label in spread_of_conversations(ax, spread).get_xticklabels()
+    ] == [r"\$x\$"]
     wins = pd.DataFrame({"topic": "$t$", "a": ["$a$", "b"], "b": ["b", "$a$"], "wins": [0.5, 0.5]})
     (drawn,) = preferences([ax], wins, ["$a$", "b"])
     assert drawn.get_title() == r"Conversation \$t\$"
@@ -79,11 +93,23 @@ def test_ranges_show_the_exact_mean_and_the_script(ax: Axes) -> None:
 def test_curves_of_the_sample_size() -> None:
     figure, axes = plt.subplots(1, 2)
     stability = pd.DataFrame(
-        {"permutations": [1, 10], "tau": [0.5, 0.9], "low": [0.1, 0.8], "same": [0.2, 0.7], "best": [0.6, 1.0]}
+        {
+            "permutations": [1, 10],
+            "tau": [0.5, 0.9],
+            "low": [0.1, 0.8],
+            "same": [0.2, 0.7],
+            "best": [0.6, 1.0],
+        }
     )
-    errors = pd.DataFrame({"run": ["x", "x"], "permutations": [1, 10], "standard error": [0.1, 0.02]})
+    errors = pd.DataFrame(
+        {"run": ["x", "x"], "permutations": [1, 10], "standard error": [0.1, 0.02]}
+    )
     left, right = order_plots.sample_size(axes, stability, errors)
-    assert [np.asarray(line.get_ydata()).tolist() for line in left.lines] == [[0.5, 0.9], [0.2, 0.7], [0.6, 1.0]]
+    assert [np.asarray(line.get_ydata()).tolist() for line in left.lines] == [
+        [0.5, 0.9],
+        [0.2, 0.7],
+        [0.6, 1.0],
+    ]
     assert [np.asarray(line.get_ydata()).tolist() for line in right.lines] == [[0.1, 0.02]]
     plt.close(figure)
 

@@ -27,7 +27,9 @@ STRUCTURES = {
 }
 
 
-def scores_of_pairs(rng: np.random.Generator, shared: float, systems: int = 3) -> tuple[dict[str, Any], dict[str, Any]]:
+def scores_of_pairs(
+    rng: np.random.Generator, shared: float, systems: int = 3
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Twelve orders of each conversation, and every order's scores by systems whose context is the previous utterance.
 
     Each system has a score of its own for each pair of neighbours, and a shared one besides.
@@ -52,13 +54,18 @@ def test_renaming_maps_the_valid_orders_onto_themselves() -> None:
         assert len({tuple(one.ravel()) for one in renamed}) > 1
         first, second = structure.adjacency().nonzero()
         counts = [  # how often two orders share a pair of neighbours, one draw after another
-            np.sort(np.bincount(one[:, :-1].ravel() * 9 + one[:, 1:].ravel(), minlength=81)).tolist() for one in renamed
+            np.sort(
+                np.bincount(one[:, :-1].ravel() * 9 + one[:, 1:].ravel(), minlength=81)
+            ).tolist()
+            for one in renamed
         ]
         assert counts[0] == counts[-1]
         assert len(first) == len(second) == np.count_nonzero(counts[0])
 
 
-def test_the_level_of_the_randomisation_over_orders_is_right_where_that_of_the_f_test_is_not() -> None:
+def test_the_level_of_the_randomisation_over_orders_is_right_where_that_of_the_f_test_is_not() -> (
+    None
+):
     rng = np.random.default_rng(2)
     renaming, f_test = [], []
     for _ in range(200):
@@ -67,7 +74,10 @@ def test_the_level_of_the_randomisation_over_orders_is_right_where_that_of_the_f
         f_test.append(stats.f.sf(f, 22, 44) <= 0.05)
     assert stats.binomtest(sum(renaming), 200, 0.05).pvalue > 0.01
     assert stats.binomtest(sum(f_test), 200, 0.05, alternative="greater").pvalue < 0.01
-    found = [order_randomisation(STRUCTURES, *scores_of_pairs(rng, 1.5), rng, draws=39)[1] for _ in range(20)]
+    found = [
+        order_randomisation(STRUCTURES, *scores_of_pairs(rng, 1.5), rng, draws=39)[1]
+        for _ in range(20)
+    ]
     assert sum(p <= 0.05 for p in found) >= 15
     assert min(found) == 1 / 40  # what was observed is one of the draws
 
@@ -106,12 +116,20 @@ def test_the_level_of_the_exchange_of_systems_is_right() -> None:
 def test_components_are_those_of_restricted_maximum_likelihood() -> None:
     scores = random_scores(6, [5] * 6, 4)
     rng = np.random.default_rng(6)
-    for columns, scale in [(["topic"], 1.0), (["topic", "permutation"], 0.8), (["topic", "run"], 0.9)]:
+    for columns, scale in [
+        (["topic"], 1.0),
+        (["topic", "permutation"], 0.8),
+        (["topic", "run"], 0.9),
+    ]:
         group = scores.groupby(columns).ngroup()
         scores["value"] += scale * rng.normal(size=group.max() + 1)[group]
-    components: Any = variance_components(anova(scores, "MD1", interaction=True), 5, 4).set_index("component")
+    components: Any = variance_components(anova(scores, "MD1", interaction=True), 5, 4).set_index(
+        "component"
+    )
     formulas = {"permutation": "0 + C(permutation)", "run": "0 + C(run)"}
-    fit = smf.mixedlm("value ~ C(run)", scores, groups="topic", re_formula="1", vc_formula=formulas).fit(reml=True)
+    fit = smf.mixedlm(
+        "value ~ C(run)", scores, groups="topic", re_formula="1", vc_formula=formulas
+    ).fit(reml=True)
     theirs = [float(fit.cov_re.iloc[0, 0]), *fit.vcomp.tolist(), fit.scale]
     np.testing.assert_allclose(components["variance"], theirs, rtol=2e-3)
     assert components["share"].sum() == pytest.approx(1)
@@ -126,6 +144,8 @@ def test_what_systems_share_is_one_where_they_are_alike_and_none_where_they_are_
     scores["value"] = scores.groupby(["topic", "permutation"])["value"].transform("first")
     assert shared_by_systems(scores, rng) == pytest.approx((1.0, 1.0, 1.0))
     noisy = scores.assign(value=scores["value"] + 0.5 * rng.normal(size=len(scores)))
-    table: Any = variance_components(anova(noisy, "MD1", interaction=True), 30, 4).set_index("component")["variance"]
+    table: Any = variance_components(anova(noisy, "MD1", interaction=True), 30, 4).set_index(
+        "component"
+    )["variance"]
     nested = table["permutation(topic)"]
     assert shared_by_systems(noisy, rng)[0] == pytest.approx(nested / (nested + table["residual"]))

@@ -18,7 +18,20 @@ from equipoise_studies.permutations.experiment import Experiment
 from equipoise_studies.permutations.systems import SYSTEMS
 from equipoise_studies.systems.lexical import Collection
 
-WORDS = ["throat", "cancer", "lung", "symptom", "treat", "shark", "water", "tooth", "film", "actor", "prize", "trade"]
+WORDS = [
+    "throat",
+    "cancer",
+    "lung",
+    "symptom",
+    "treat",
+    "shark",
+    "water",
+    "tooth",
+    "film",
+    "actor",
+    "prize",
+    "trade",
+]
 CLASSES = {"7": ["SE", "FT", "FT", "SE", "PT", "PT"], "8": ["SE", "FT", "FT", "FT"]}
 SEED, DRAWN = 4, 5
 
@@ -34,7 +47,11 @@ def experiment() -> Experiment:
         for turn, name in enumerate(classes, 1)
     ]
     table = pd.DataFrame(rows, columns=["query", "topic", "turn", "text", "class"])
-    judged = [(query, document, int(rng.integers(0, 4))) for query in table["query"] for document in list(texts)[::2]]
+    judged = [
+        (query, document, int(rng.integers(0, 4)))
+        for query in table["query"]
+        for document in list(texts)[::2]
+    ]
     qrels = pd.DataFrame(judged, columns=["query", "document", "grade"])
     return Experiment(Collection.from_texts(texts), conversations(table), qrels)
 
@@ -42,14 +59,23 @@ def experiment() -> Experiment:
 def lay(folder: Path, experiment: Experiment) -> None:
     """The files that a user has: topics, classes, judgements."""
     topics = [
-        {"number": int(one.topic), "turn": [{"number": n, "raw_utterance": t} for n, t in enumerate(one.texts, 1)]}
+        {
+            "number": int(one.topic),
+            "turn": [{"number": n, "raw_utterance": t} for n, t in enumerate(one.texts, 1)],
+        }
         for one in experiment.conversations
     ]
     (folder / "topics.json").write_text(json.dumps(topics))
-    lines = [f"{topic}_{n},{name}\n" for topic, names in CLASSES.items() for n, name in enumerate(names, 1)]
+    lines = [
+        f"{topic}_{n},{name}\n"
+        for topic, names in CLASSES.items()
+        for n, name in enumerate(names, 1)
+    ]
     (folder / "classes.csv").write_text("query,class\n" + "".join(lines))
     rows = experiment.qrels.itertuples(index=False, name=None)
-    (folder / "qrels").write_text("".join(f"{query} 0 {document} {grade}\n" for query, document, grade in rows))
+    (folder / "qrels").write_text(
+        "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in rows)
+    )
 
 
 def rank(experiment: Experiment, system: str, inputs: Path, run: Path) -> None:
@@ -70,10 +96,15 @@ def rank(experiment: Experiment, system: str, inputs: Path, run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("context", "systems"), [("first-and-previous", ["BM25", "FU", "CU", "RM3p"]), ("history", ["CU", "RM3s"])]
+    ("context", "systems"),
+    [("first-and-previous", ["BM25", "FU", "CU", "RM3p"]), ("history", ["CU", "RM3s"])],
 )
 def test_runs_of_the_study_s_systems_give_the_study_s_tables(
-    context: str, systems: list[str], experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: str,
+    systems: list[str],
+    experiment: Experiment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lay(tmp_path, experiment)
@@ -90,7 +121,10 @@ def test_runs_of_the_study_s_systems_give_the_study_s_tables(
     orders = sampled_orders(experiment.conversations, DRAWN, SEED)
     scores = experiment.scores(orders, systems)
     exact = experiment.exact(systems)
-    found = {path.stem: pd.read_csv(path, dtype={"topic": str}) for path in (tmp_path / "out").glob("*.csv")}
+    found = {
+        path.stem: pd.read_csv(path, dtype={"topic": str})
+        for path in (tmp_path / "out").glob("*.csv")
+    }
     md1 = anova(scores, "MD1")
     expected = {
         "scores": scores,
@@ -102,8 +136,13 @@ def test_runs_of_the_study_s_systems_give_the_study_s_tables(
         "figure-2": preference(scores),
     }
     for name, table in expected.items():
-        pd.testing.assert_frame_equal(found[name][list(table.columns)], table, check_dtype=False, rtol=1e-11)
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.svg")) == ["figure-1.svg", "figure-2.svg"]
+        pd.testing.assert_frame_equal(
+            found[name][list(table.columns)], table, check_dtype=False, rtol=1e-11
+        )
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.svg")) == [
+        "figure-1.svg",
+        "figure-2.svg",
+    ]
     two, every = found["table-2"].set_index("run"), found["conversations"]
     if context == "history":
         assert set(every["how"]) == {"drawn", "enumeration"}  # of 12 orders and of 6
@@ -116,7 +155,11 @@ def test_runs_of_the_study_s_systems_give_the_study_s_tables(
         whole = every["how"] == "adjacency"
         assert whole.all()
         means = exact.groupby("run")[["mean", "minimum", "maximum"]].mean().add_suffix(" of all")
-        pd.testing.assert_frame_equal(two[means.columns], means.loc[two.index], check_names=False, rtol=1e-11)
+        pd.testing.assert_frame_equal(
+            two[means.columns], means.loc[two.index], check_names=False, rtol=1e-11
+        )
     for column in ("run", "topic", "orders", "mean", "sd", "minimum", "maximum"):
-        pd.testing.assert_series_equal(every.loc[whole, column], exact.loc[whole, column], check_dtype=False, rtol=1e-9)
+        pd.testing.assert_series_equal(
+            every.loc[whole, column], exact.loc[whole, column], check_dtype=False, rtol=1e-9
+        )
     assert {SYSTEMS[system].context for system in systems} >= {"previous"}

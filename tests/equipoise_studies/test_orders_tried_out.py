@@ -29,24 +29,41 @@ def follow(folder: Path) -> pd.DataFrame:
         name, *words = shlex.split(command)
         called = [sys.executable, *(["-m", "equipoise_cli"] if name == "equipoise" else []), *words]
         read = (folder / given).read_text() if given else None
-        ended = subprocess.run(called, cwd=folder, input=read, capture_output=True, text=True, check=True)  # noqa: S603
+        ended = subprocess.run(
+            called, cwd=folder, input=read, capture_output=True, text=True, check=True
+        )
         if output:
             (folder / output).write_text(ended.stdout)
     return pd.read_csv(folder / "results" / "table-2.csv").set_index("run")
 
 
 def test_the_commands_of_the_guide_lead_from_topics_to_table_2(tmp_path: Path) -> None:
-    said = ["What is throat cancer?", "Is it treatable?", "What are its symptoms?", "Tell me about lung cancer."]
+    said = [
+        "What is throat cancer?",
+        "Is it treatable?",
+        "What are its symptoms?",
+        "Tell me about lung cancer.",
+    ]
     said += ["Can it spread to the throat?", "Why?"]
-    turns = [f'{{"number": {number}, "raw_utterance": "{text}"}}' for number, text in enumerate(said, 1)]
+    turns = [
+        f'{{"number": {number}, "raw_utterance": "{text}"}}' for number, text in enumerate(said, 1)
+    ]
     turn = f'"turn": [{", ".join(turns)}]'
     (tmp_path / "topics.json").write_text(f'[{{"number": 1, {turn}}}, {{"number": 2, {turn}}}]')
     queries = [f"{topic}_{number}" for topic in (1, 2) for number in range(1, len(said) + 1)]
     classes = ["SE", "FT", "FT", "SE", "PT", "PT"] * 2
     rows = [f"{query},{name}\n" for query, name in zip(queries, classes, strict=True)]
     (tmp_path / "classes.csv").write_text("query,class\n" + "".join(rows))
-    texts = ["throat cancer treatable symptoms", "lung cancer spread", "throat symptoms", "lung", "sharks"]
-    (tmp_path / "passages.tsv").write_text("".join(f"d{number}\t{text}\n" for number, text in enumerate(texts)))
+    texts = [
+        "throat cancer treatable symptoms",
+        "lung cancer spread",
+        "throat symptoms",
+        "lung",
+        "sharks",
+    ]
+    (tmp_path / "passages.tsv").write_text(
+        "".join(f"d{number}\t{text}\n" for number, text in enumerate(texts))
+    )
     judged = [f"{query} 0 d{number % 5} {1 + number % 3}\n" for number, query in enumerate(queries)]
     (tmp_path / "qrels.txt").write_text("".join(judged))
     table = follow(tmp_path)
@@ -67,12 +84,17 @@ def test_the_numbers_of_the_guide_are_those_of_cast_2019(tmp_path: Path) -> None
     shutil.copy(topics, tmp_path / "topics.json")
     shutil.copy(qrels, tmp_path / "qrels.txt")
     classes[["query", "class"]].to_csv(tmp_path / "classes.csv", index=False)
-    passages[["document", "text"]].to_csv(tmp_path / "passages.tsv", sep="\t", header=False, index=False, quoting=3)
+    passages[["document", "text"]].to_csv(
+        tmp_path / "passages.tsv", sep="\t", header=False, index=False, quoting=3
+    )
     row = follow(tmp_path).loc["rewrite"]
     inputs = len((tmp_path / "permuted" / "inputs.jsonl").read_text().splitlines())
-    orders = pd.read_csv(tmp_path / "permuted" / "orders.csv").drop_duplicates(["topic", "permutation"])
+    orders = pd.read_csv(tmp_path / "permuted" / "orders.csv").drop_duplicates(
+        ["topic", "permutation"]
+    )
     script, mean, low, high = (
-        f"{row[name]:.4f}"[1:] for name in ("original", "mean of all", "minimum of all", "maximum of all")
+        f"{row[name]:.4f}"[1:]
+        for name in ("original", "mean of all", "minimum of all", "maximum of all")
     )
     said = " ".join(GUIDE.read_text().split())
     assert f"{len(passages)} passages" in said

@@ -15,13 +15,20 @@ from scipy import stats
 import good_files
 from commands import called
 from equipoise_cli import main
-from equipoise_studies.pilot.outcomes import count_names, outcome_intervals, outcome_scores, outcome_tests
+from equipoise_studies.pilot.outcomes import (
+    count_names,
+    outcome_intervals,
+    outcome_scores,
+    outcome_tests,
+)
 
 
 def turns_of(outcomes: dict[tuple[str, str], str]) -> pd.DataFrame:
     """Turns from run and topic to the marks of their turns."""
     rows = [
-        [run, topic, turn, mark] for (run, topic), marks in outcomes.items() for turn, mark in enumerate(marks, start=1)
+        [run, topic, turn, mark]
+        for (run, topic), marks in outcomes.items()
+        for turn, mark in enumerate(marks, start=1)
     ]
     return pd.DataFrame(rows, columns=["run", "topic", "turn", "outcome"])
 
@@ -33,12 +40,18 @@ MARKS = st.text(alphabet="ox", min_size=3, max_size=3)
 @settings(deadline=None, max_examples=40)
 def test_shares_are_plain_counts(marks: list[str], trials: int) -> None:
     marks = [*marks, "x--"]
-    said = {(f"a-b-{trial}", f"T{i}"): mark for trial in range(1, trials + 1) for i, mark in enumerate(marks)}
+    said = {
+        (f"a-b-{trial}", f"T{i}"): mark
+        for trial in range(1, trials + 1)
+        for i, mark in enumerate(marks)
+    }
     table = outcome_intervals(turns_of(said), resamples=9).set_index("measure")
     assert set(table["system"]) == {"a-b"}
     assert set(table["trials"]) == {trials}
     for turn in (1, 2, 3):
-        assert table.loc[f"useful {turn}", "value"] == pytest.approx(np.mean([m[turn - 1] == "o" for m in marks]))
+        assert table.loc[f"useful {turn}", "value"] == pytest.approx(
+            np.mean([m[turn - 1] == "o" for m in marks])
+        )
     of_each = []
     for mark in marks:
         chances = [mark[turn + 1] == "o" for turn in (0, 1) if mark[turn] != "o"]
@@ -53,7 +66,11 @@ def test_trials_of_a_topic_are_drawn_together() -> None:
     topics = {f"T{i}": "oo" if i % 2 else "xo" for i in range(40)}
     widths = []
     for trials in (1, 4):
-        said = {(f"a-{trial}", topic): marks for trial in range(1, trials + 1) for topic, marks in topics.items()}
+        said = {
+            (f"a-{trial}", topic): marks
+            for trial in range(1, trials + 1)
+            for topic, marks in topics.items()
+        }
         row = outcome_intervals(turns_of(said)).set_index("measure").loc["useful 1"]
         widths.append(row["high"] - row["low"])
     assert widths[1] == pytest.approx(widths[0], abs=0.03)
@@ -80,7 +97,10 @@ def test_systems_are_paired_by_topic() -> None:
     }
     tests = outcome_tests(turns_of(marks)).set_index("measure")
     mean = {
-        system: [np.mean([marks[f"{system}-{trial}", f"T{i}"][0] == "o" for trial in (1, 2)]) for i in range(12)]
+        system: [
+            np.mean([marks[f"{system}-{trial}", f"T{i}"][0] == "o" for trial in (1, 2)])
+            for i in range(12)
+        ]
         for system in "ab"
     }
     wanted = stats.ttest_rel(mean["a"], mean["b"])
@@ -103,12 +123,21 @@ def test_systems_are_paired_by_topic() -> None:
         ("Tenet: http://IMDb.com/title/tt1.", (1, 0, 1, 0, 0)),
         ("Amélie – https://www.imdb.com/title/tt2", (1, 0, 1, 0, 0)),
         ("AMELIE [https://imdb.com/title/tt1]", (1, 0, 1, 0, 1)),  # the address of another film
-        ("Tenet: https://www.imdb.com/title/tt999/", (1, 0, 1, 1, 0)),  # an address that nobody knows
+        (
+            "Tenet: https://www.imdb.com/title/tt999/",
+            (1, 0, 1, 1, 0),
+        ),  # an address that nobody knows
         ("Tenets: https://www.imdb.com/title/tt1/", (1, 1, 1, 0, 0)),  # a name that nobody knows
-        ("Looper: https://www.imdb.com/title/tt9/", (1, 0, 1, 1, 0)),  # a name without a known address
+        (
+            "Looper: https://www.imdb.com/title/tt9/",
+            (1, 0, 1, 1, 0),
+        ),  # a name without a known address
         ("[https://imdb.com/title/tt1](https://imdb.com/title/tt1) Tenet", (1, 0, 1, 0, 0)),
         ("Tenet is well known.", (0, 0, 0, 0, 0)),
-        ("1. Tenet\n   - URL: imdb.com, https://imdb.com/title/tt1", (1, 0, 1, 0, 0)),  # the name stands before it
+        (
+            "1. Tenet\n   - URL: imdb.com, https://imdb.com/title/tt1",
+            (1, 0, 1, 0, 0),
+        ),  # the name stands before it
         ("Tenet: https://imdb.com/title/tt1\nOther: https://imdb.com/title/tt1", (2, 1, 2, 0, 0)),
     ],
 )
@@ -121,16 +150,25 @@ def test_what_a_line_names(line: str, counts: tuple[int, ...]) -> None:
     ]
     table = count_names(turns, pd.DataFrame(known, columns=["topic", "name", "url"]))
     assert table["topic"].tolist() == ["T"]
-    assert tuple(table.loc[0, ["named", "unlisted", "addresses", "unlisted_addresses", "wrong"]]) == counts
+    assert (
+        tuple(table.loc[0, ["named", "unlisted", "addresses", "unlisted_addresses", "wrong"]])
+        == counts
+    )
 
 
 def test_the_last_line_of_an_answer_that_was_cut_off_is_left_out() -> None:
     text = "Tenet: https://imdb.com/title/tt1\nAmelie: https://imdb.com/ti"
     known = pd.DataFrame(
-        {"topic": "T", "name": ["Tenet", "Amelie"], "url": ["imdb.com/title/tt1", "imdb.com/title/tt2"]}
+        {
+            "topic": "T",
+            "name": ["Tenet", "Amelie"],
+            "url": ["imdb.com/title/tt1", "imdb.com/title/tt2"],
+        }
     )
     for finish, counts in (("length", [1, 0, 1, 0, 0]), ("stop", [2, 0, 2, 1, 0])):
-        turns = pd.DataFrame({"run": "a-1", "topic": "T", "turn": [1], "system": text, "finish": finish})
+        turns = pd.DataFrame(
+            {"run": "a-1", "topic": "T", "turn": [1], "system": text, "finish": finish}
+        )
         assert count_names(turns, known).iloc[0, 2:].tolist() == counts
 
 
@@ -139,7 +177,11 @@ def test_the_command_writes_all_three(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     said = CliRunner().invoke(main, good_files.COMMANDS["outcomes"])
     assert said.exit_code == 0, said.output
-    shares = pd.read_csv("out.csv", keep_default_na=False).query("type == ''").set_index("measure")["value"]
+    shares = (
+        pd.read_csv("out.csv", keep_default_na=False)
+        .query("type == ''")
+        .set_index("measure")["value"]
+    )
     assert shares[["useful 1", "useful 2"]].tolist() == [1, 0]
     assert pd.read_csv("names.csv")[
         ["named", "unlisted", "addresses", "unlisted_addresses", "wrong"]
@@ -152,17 +194,24 @@ def test_what_a_record_and_a_list_do_not_have_is_told_and_nothing_at_all_refused
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    both = {**good_files.RECORD[0], "topics": [{"topic": "T1", "kind": "T"}, {"topic": "T2", "kind": "T"}]}
+    both = {
+        **good_files.RECORD[0],
+        "topics": [{"topic": "T1", "kind": "T"}, {"topic": "T2", "kind": "T"}],
+    }
     (tmp_path / "a.jsonl").write_text(good_files.lines(both, *good_files.RECORD[1:]))
     (tmp_path / "known.csv").write_text("topic,name,url\nT1,Looper,\n")
     words = ["score", "outcomes", "a.jsonl", "--known", "known.csv", "--names", "names.csv"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
-    assert "seen: every turn for 1 of 2 conversations of the trials (50%); not for T2 in trial 1" in done.stderr
+    assert (
+        "seen: every turn for 1 of 2 conversations of the trials (50%); not for T2 in trial 1"
+        in done.stderr
+    )
     assert "seen: a name in the list for 1 of 1 topics" in done.stderr
     (tmp_path / "known.csv").write_text("topic,name,url\nX1,Looper,\n")
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
-    assert "found a name in the list for none of 1 topics, such as T1, wanted the same ids on both sides; the" in (
-        done.stderr
+    assert (
+        "found a name in the list for none of 1 topics, such as T1, wanted the same ids on both sides; the"
+        in (done.stderr)
     )

@@ -22,7 +22,8 @@ def scores_of(seed: int, orders: int = 6, topics: int = 8) -> pd.DataFrame:
     """Random scores; FU has one score in each conversation, whatever the order."""
     rng = np.random.default_rng(seed)
     index = pd.MultiIndex.from_product(
-        [RUNS, [str(topic) for topic in range(topics)], range(orders)], names=["run", "topic", "permutation"]
+        [RUNS, [str(topic) for topic in range(topics)], range(orders)],
+        names=["run", "topic", "permutation"],
     )
     table = pd.DataFrame({"value": rng.random(len(index))}, index=index).reset_index()
     first = table.groupby(["run", "topic"])["value"].transform("first")
@@ -54,10 +55,16 @@ def test_means_of_table_2_and_what_is_printed_of_them() -> None:
 def test_intervals_over_conversations_are_the_bootstraps() -> None:
     moved = scores_of(2, topics=30)
     found = claims.permuting_changes(moved[moved["run"] != "FU"])
-    wide = moved[moved["run"] != "FU"].pivot_table(index=["topic", "permutation"], columns="run", values="value")
+    wide = moved[moved["run"] != "FU"].pivot_table(
+        index=["topic", "permutation"], columns="run", values="value"
+    )
     gaps = (wide.groupby("topic").mean() - wide.xs(0, level="permutation")).mean(axis=1).to_numpy()
-    theirs = stats.bootstrap((gaps,), np.mean, method="percentile", rng=np.random.default_rng(3)).confidence_interval
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.1 * (theirs.high - theirs.low))
+    theirs = stats.bootstrap(
+        (gaps,), np.mean, method="percentile", rng=np.random.default_rng(3)
+    ).confidence_interval
+    assert (found.low, found.high) == pytest.approx(
+        (theirs.low, theirs.high), abs=0.1 * (theirs.high - theirs.low)
+    )
 
 
 def test_the_place_of_the_script_and_the_pairs_that_one_system_always_wins() -> None:
@@ -72,7 +79,9 @@ def test_the_place_of_the_script_and_the_pairs_that_one_system_always_wins() -> 
     above = means.drop(columns=0).gt(means[0], axis=0).sum(axis=1).mean() / 6
     assert claims.script_against_chance(moved).estimate == pytest.approx(above)
     leads = claims.anyone_can_lead(moved, printed_table("permutations/table-3"))
-    assert leads.estimate == pytest.approx(largest_differences(moved).set_index("model").to_numpy().min())
+    assert leads.estimate == pytest.approx(
+        largest_differences(moved).set_index("model").to_numpy().min()
+    )
     assert leads.printed == 0.025
     raised = moved.assign(value=moved["value"] + moved["run"].map({"CU": 2.0}).fillna(0.0))
     always = claims.always_won(preference(raised))
@@ -97,10 +106,15 @@ def test_evidence_of_the_analyses_of_variance() -> None:
     largest = claims.largest_difference(pairs, 8, "largest", 0.0236)
     row = pairs.loc[pairs["difference"].abs().idxmax()]
     assert largest.estimate == pytest.approx(abs(row["difference"]))
-    assert [abs(largest.low or 0), abs(largest.high or 0)] == pytest.approx(sorted(abs(row[["low", "high"]])))
+    assert [abs(largest.low or 0), abs(largest.high or 0)] == pytest.approx(
+        sorted(abs(row[["low", "high"]]))
+    )
     assert claims.printed_gap(TABLE_2) == pytest.approx(0.1553 - 0.1279)
     gain = claims.more_tiers(scores)
-    counts = [tiers(part, tukey_hsd(part, table))["tier"].max() for part, table in [(scores, md1), (script, md0)]]
+    counts = [
+        tiers(part, tukey_hsd(part, table))["tier"].max()
+        for part, table in [(scores, md1), (script, md0)]
+    ]
     assert gain.estimate == counts[0] - counts[1]
     exact = scores.groupby(["run", "topic"])["value"].mean().rename("mean").reset_index()
     means = exact.rename(columns={"mean": "value"})
@@ -121,12 +135,16 @@ def test_evidence_of_what_is_printed() -> None:
 
 
 def test_orders_needed_for_a_margin() -> None:
-    exact = pd.DataFrame({"run": "a", "topic": ["1", "2"], "orders": [5000, 300], "mean": [0.2, 0.4]})
+    exact = pd.DataFrame(
+        {"run": "a", "topic": ["1", "2"], "orders": [5000, 300], "mean": [0.2, 0.4]}
+    )
     exact = exact.assign(sd=[0.1, 0.2], minimum=[0.1, 0.1], maximum=[0.5, 0.9])
     table = tables.orders_needed(exact, [0.05]).iloc[0]
     assert table["range / mean"] == pytest.approx(0.6 / 0.3)
     needed = int(table["orders for ±0.05"])
-    errors = standard_errors(exact, [needed, int(needed * 0.9)]).set_index("permutations")["standard error"]
+    errors = standard_errors(exact, [needed, int(needed * 0.9)]).set_index("permutations")[
+        "standard error"
+    ]
     assert 1.96 * errors[needed] <= 0.05 < 1.96 * errors[int(needed * 0.9)]
 
 
@@ -139,10 +157,19 @@ def test_treatments_and_what_the_sentences_say_of_them() -> None:
     assert table["change"].to_numpy() == pytest.approx(table["mean"] - table["script"])
     assert (table[table["treatment"] == "flat"][["change", "low", "high"]] == 0).all(axis=None)
     two = pd.DataFrame(
-        {"run": ["LP", "CU"] * 2, "variant": ["paper"] * 2 + ["program"] * 2, "mean": [0.4, 0.3, 0.1, 0.2]}
+        {
+            "run": ["LP", "CU"] * 2,
+            "variant": ["paper"] * 2 + ["program"] * 2,
+            "mean": [0.4, 0.3, 0.1, 0.2],
+        }
     )
-    assert "by the paper: LP 0.4000, CU 0.3000; by the program: LP 0.1000, CU 0.2000." in sentences.weights(two)
-    correlations = pd.DataFrame({"run": ["a", "b"], "topic": ["1", "2"], "correlation": [0.5, np.nan]})
+    assert (
+        "by the paper: LP 0.4000, CU 0.3000; by the program: LP 0.1000, CU 0.2000."
+        in sentences.weights(two)
+    )
+    correlations = pd.DataFrame(
+        {"run": ["a", "b"], "topic": ["1", "2"], "correlation": [0.5, np.nan]}
+    )
     said = sentences.undefined(correlations, "x", "y")
     assert said.startswith("1 of 2 correlations of x and y are not defined (b on 2)")
     assert "where" not in sentences.undefined(correlations.iloc[:1], "x", "y")
@@ -153,23 +180,44 @@ def test_table_2_holds_each_variant_once_with_what_is_judged_and_printed() -> No
     other = scores.assign(value=scores["value"].where(scores["run"] != "LP", 1 - scores["value"]))
     judged = scores.assign(value=0.5)
     table = tables.beside_printed({"paper": scores, "program": other}, judged, TABLE_2)
-    assert table[["run", "variant"]].to_numpy().tolist() == [*([run, "paper"] for run in RUNS), ["LP", "program"]]
+    assert table[["run", "variant"]].to_numpy().tolist() == [
+        *([run, "paper"] for run in RUNS),
+        ["LP", "program"],
+    ]
     rows = table.set_index(["run", "variant"])
     means = other.groupby("run")["value"].mean()
     assert rows.loc[("LP", "program"), "mean"] == pytest.approx(means["LP"])
-    assert (table.loc[table["variant"] == "paper", ["judged, script", "judged, mean"]] == 0.5).all(axis=None)
+    assert (table.loc[table["variant"] == "paper", ["judged, script", "judged, mean"]] == 0.5).all(
+        axis=None
+    )
     assert rows["judged, mean"].isna().tolist() == [False] * 4 + [True]
     assert rows.loc[("CU", "paper"), "printed max"] == 0.1809
 
 
 def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
     exact = pd.DataFrame(  # C differs by rounding only
-        {"run": ["A", "A", "B", "B", "C", "C"], "topic": ["1", "2"] * 3, "orders": 24, "sd": [0.1, 0.1, 0.05, 0, 0, 0]}
-    ).assign(mean=0.5, minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5], maximum=[0.9, 0.5, 0.6, 0.5, 0.5 + 1e-16, 0.5 + 2e-16])
+        {
+            "run": ["A", "A", "B", "B", "C", "C"],
+            "topic": ["1", "2"] * 3,
+            "orders": 24,
+            "sd": [0.1, 0.1, 0.05, 0, 0, 0],
+        }
+    ).assign(
+        mean=0.5,
+        minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5],
+        maximum=[0.9, 0.5, 0.6, 0.5, 0.5 + 1e-16, 0.5 + 2e-16],
+    )
     needed = tables.orders_needed(exact[exact["run"] != "C"], [0.1])
     ranking = pd.DataFrame({"wanted": ["tau", "same"], "orders": [3, 14]})
-    evidence = {"chance": Evidence("share", 0.3, 0.2, 0.4), "unseen": Evidence("share", 0.92, 0.9, 0.94)}
-    for low, high, word in [(0.01, 0.03, "less"), (-0.03, -0.01, "more"), (-0.01, 0.01, "neither clearly less nor")]:
+    evidence = {
+        "chance": Evidence("share", 0.3, 0.2, 0.4),
+        "unseen": Evidence("share", 0.92, 0.9, 0.94),
+    }
+    for low, high, word in [
+        (0.01, 0.03, "less"),
+        (-0.03, -0.01, "more"),
+        (-0.01, 0.01, "neither clearly less nor"),
+    ]:
         evidence["rewriter"] = Evidence("sd", (low + high) / 2, low, high)
         said = sentences.answer(exact, needed, ranking, evidence, "nDCG@3")
         assert f"varies {word}" in said[3]
@@ -177,14 +225,20 @@ def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
     assert "by 20% [0%, 40%] of it (B) to 80% [20%, 140%] of it (A)" in said[0]
     assert "; C does not see the order" in said[0]
     assert "30% [20%, 40%]" in said[1]
-    assert said[2].startswith("14 orders of each conversation are enough to rank the systems as all orders do, and ")
+    assert said[2].startswith(
+        "14 orders of each conversation are enough to rank the systems as all orders do, and "
+    )
     assert "within 0.1, both 19 times in 20" in said[2]
     assert "meant to hold 90% of the orders holds 92% [90%, 94%]" in said[4]
 
 
 def test_sampled_ranges_are_said_as_shares() -> None:
-    errors = pd.DataFrame({"error": [0.001, -0.01], "standard error": [0.002, 0.002], "minimum": [0.0, 0.0]})
-    errors = errors.assign(maximum=1.0, **{"sampled minimum": [0.1, 0.2], "sampled maximum": [0.9, 0.8]})
+    errors = pd.DataFrame(
+        {"error": [0.001, -0.01], "standard error": [0.002, 0.002], "minimum": [0.0, 0.0]}
+    )
+    errors = errors.assign(
+        maximum=1.0, **{"sampled minimum": [0.1, 0.2], "sampled maximum": [0.9, 0.8]}
+    )
     said = sentences.sampled_range(errors, 7)
     assert "Up to 7 drawn orders of each conversation show 60% to 80% of the range" in said
     assert "; 1 of 2 sampled means" in said
@@ -192,22 +246,37 @@ def test_sampled_ranges_are_said_as_shares() -> None:
 
 
 def test_what_the_interaction_changes_is_said_with_every_test() -> None:
-    without = pd.DataFrame({"source": ["permutation(topic)", "model"], "F": [0.7, 200.0], "p": [0.99, 1e-99]})
-    after, by_chance = without.assign(F=[2.9, 5.4], p=[1e-9, 0.0007]), {"permutation(topic)": 0.001, "model": 0.002}
+    without = pd.DataFrame(
+        {"source": ["permutation(topic)", "model"], "F": [0.7, 200.0], "p": [0.99, 1e-99]}
+    )
+    after, by_chance = (
+        without.assign(F=[2.9, 5.4], p=[1e-9, 0.0007]),
+        {"permutation(topic)": 0.001, "model": 0.002},
+    )
     said = sentences.interaction(without, after, by_chance)
-    assert "F = 0.70 (p = 0.99); once it is taken out, F = 2.90 (p < 0.0001; by randomisation p = 0.001)" in said
-    assert "F = 200.00 against that residual (p < 0.0001), and with F = 5.40 over conversations (p = 0.0007;" in said
+    assert (
+        "F = 0.70 (p = 0.99); once it is taken out, F = 2.90 (p < 0.0001; by randomisation p = 0.001)"
+        in said
+    )
+    assert (
+        "F = 200.00 against that residual (p < 0.0001), and with F = 5.40 over conversations (p = 0.0007;"
+        in said
+    )
 
 
 def test_what_figures_show_is_said_in_numbers() -> None:
     spread = pd.DataFrame({"topic": ["1"] * 4 + ["2"] * 2, "permutation": [0, 1, 2, 3, 0, 1]})
     spread["value"] = [0.2, 0.3, 0.1, 0.4, 0.9, 0.8]
     assert sentences.script_in_words(spread) == "Share of the orders above the script: 1 50%, 2 0%"
-    wins = pd.DataFrame({"a": ["x", "y", "x", "y"], "b": ["y", "x", "y", "x"], "wins": [1.0, 0.0, 0.25, 0.7]})
+    wins = pd.DataFrame(
+        {"a": ["x", "y", "x", "y"], "b": ["y", "x", "y", "x"], "wins": [1.0, 0.0, 0.25, 0.7]}
+    )
     assert "In 50% of all pairs" in sentences.wins_in_words(wins)
     errors = pd.DataFrame({"run": ["x"], "minimum": [0.1], "mean": [0.2], "maximum": [0.3]})
     assert sentences.ranges_in_words(errors) == "x: 0.100, 0.200, 0.300"
     stability = pd.DataFrame({"permutations": [1, 10], "same": [0.6, 0.94]})
     assert sentences.stability_in_words(stability).endswith(": 1 60%, 10 94%")
-    correlations = pd.DataFrame({"run": ["x"] * 3 + ["y"], "correlation": [0.1, 0.2, 0.9, float("nan")]})
+    correlations = pd.DataFrame(
+        {"run": ["x"] * 3 + ["y"], "correlation": [0.1, 0.2, 0.9, float("nan")]}
+    )
     assert sentences.medians_in_words(correlations) == "Medians: x 0.20, y nan"

@@ -18,7 +18,9 @@ SETS = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
 
 def test_a_mean_over_topics_has_the_interval_of_its_topics() -> None:
     """As wide as that of a binomial of 40 topics, not of their 160 trials, which all say the same."""
-    values = pd.DataFrame({"topic": np.repeat(np.arange(40), 4), "value": np.repeat(np.arange(40) % 2, 4)})
+    values = pd.DataFrame(
+        {"topic": np.repeat(np.arange(40), 4), "value": np.repeat(np.arange(40) % 2, 4)}
+    )
     found = claims.clustered(values, "a share")
     low, high = stats.binom.ppf([0.025, 0.975], 40, 0.5) / 40
     assert (found.estimate, found.n) == (0.5, 40)
@@ -35,7 +37,9 @@ def test_the_smallest_lead_is_named() -> None:
 
 
 def test_steadiness_compares_ranges() -> None:
-    assert claims.steadiness(pd.Series([0.0, 1.0, 4.0, 3.0, 5.0], name="GNP"), 3).estimate == pytest.approx(2 / 4)
+    assert claims.steadiness(
+        pd.Series([0.0, 1.0, 4.0, 3.0, 5.0], name="GNP"), 3
+    ).estimate == pytest.approx(2 / 4)
     assert claims.still(pd.Series([0.2, 0.7, 0.4], name="GF")).estimate == pytest.approx(0.5)
 
 
@@ -45,7 +49,9 @@ def test_one_more_nugget_of_the_majority() -> None:
     printed = printed_table("gfrc2/table-3").set_index("run").astype(float)
     for row in more[more["added"] == 0].itertuples():
         assert round(row.EGF, 6) == printed.loc[row.run, f"EGF {row.attribute}"]
-    copwa = more[(more["run"] == "COPWA-CS-QD-MN-2") & (more["attribute"] == "PRONOUN")].set_index("added")
+    copwa = more[(more["run"] == "COPWA-CS-QD-MN-2") & (more["attribute"] == "PRONOUN")].set_index(
+        "added"
+    )
     seventh = distribution_similarity([6 / 7, 1 / 7, 0], [1 / 3] * 3, "jsd") / 1000
     assert copwa.loc[1, "EGF"] - copwa.loc[0, "EGF"] == pytest.approx(seventh, rel=1e-9)
     assert list(copwa["nuggets"]) == [6, 7]
@@ -58,7 +64,9 @@ def test_only_the_organisers_target_gives_the_printed_digits() -> None:
     nuggets = read_nuggets(project.data("conversations", "M002.csv"), sets)
     table = claims.against_targets(nuggets, sets, printed_table("gfrc/table-2"))
     assert np.allclose(table["organisers"], table["printed"], atol=5e-5)
-    assert claims.target_fits(table, "uniform").estimate == pytest.approx(max(abs(table["uniform"] - table["printed"])))
+    assert claims.target_fits(table, "uniform").estimate == pytest.approx(
+        max(abs(table["uniform"] - table["printed"]))
+    )
     assert not np.allclose(table["uniform"], table["printed"], atol=0.01)
 
 

@@ -14,7 +14,11 @@ from equipoise.nuggets import NuggetTable, nugget_table
 from equipoise_compendium.plots import conversations as plots
 from equipoise_studies.pilot import figures, sentences
 
-SETS = {"ORIGIN": AttributeSet("ORIGIN", "nominal", ("here", "there", "nowhere"), np.array([0.5, 0.4, 0.1]))}
+SETS = {
+    "ORIGIN": AttributeSet(
+        "ORIGIN", "nominal", ("here", "there", "nowhere"), np.array([0.5, 0.4, 0.1])
+    )
+}
 ROWS = [
     ("a", 1, 11, 12, 2, "One", "1 0 0"),
     ("a", 1, 21, 21, 1, "Two", "1/2 1/2 0"),
@@ -31,7 +35,12 @@ def nuggets() -> NuggetTable:
 
 @pytest.fixture
 def turns() -> pd.DataFrame:
-    rows = [("a", 1, "user", 1, 10), ("a", 1, "system", 11, 60), ("b", 1, "user", 1, 10), ("b", 1, "system", 11, 400)]
+    rows = [
+        ("a", 1, "user", 1, 10),
+        ("a", 1, "system", 11, 60),
+        ("b", 1, "user", 1, 10),
+        ("b", 1, "system", 11, 400),
+    ]
     return pd.DataFrame(rows, columns=["run", "turn", "speaker", "start", "end"]).assign(topic="T")
 
 
@@ -55,7 +64,11 @@ def test_conversations_share_an_axis_and_show_every_group_with_its_share_and_tar
         True,
     ]  # the repeated one is hollow
     assert sorted(-bar.get_height() for bar in groups) == pytest.approx([0.425, 0.425, 0.85, 0.85])
-    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["here", "there", "nowhere"]
+    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == [
+        "here",
+        "there",
+        "nowhere",
+    ]
     said = [text.get_text() for text in figure.axes[1].texts]
     assert said == ["75%", "50%", "25%", "40%", "0%", "10%", "nuggets", "target"]
     assert [text.get_text() for text in figure.axes[0].texts][-3:] == ["One", "Two", "One"]
@@ -76,8 +89,15 @@ def test_nuggets_lie_on_the_slope_of_their_weight() -> None:
 
 def test_discs_are_as_large_as_the_share_of_users_who_leave() -> None:
     figure, ax = plt.subplots()
-    rows = [("x", "T", 1, "", "share", 0.25), ("x", "T", 2, "", "share", 0.5), ("y", "U", 1, "", "share", 1.0)]
-    rows += [("x", "T", 1, "ORIGIN", "DistrSim-JSD", 0.3), ("x", "T", 2, "ORIGIN", "DistrSim-JSD", 0.6)]
+    rows = [
+        ("x", "T", 1, "", "share", 0.25),
+        ("x", "T", 2, "", "share", 0.5),
+        ("y", "U", 1, "", "share", 1.0),
+    ]
+    rows += [
+        ("x", "T", 1, "ORIGIN", "DistrSim-JSD", 0.3),
+        ("x", "T", 2, "ORIGIN", "DistrSim-JSD", 0.6),
+    ]
     clusters = pd.DataFrame(rows, columns=["run", "topic", "rank", "attribute", "measure", "value"])
     figures.user_groups([ax], clusters, {"ORIGIN": "DistrSim-JSD"})
     discs: Any = ax.collections[0]
@@ -89,17 +109,36 @@ def test_discs_are_as_large_as_the_share_of_users_who_leave() -> None:
 
 
 def test_what_figures_show_is_said_in_numbers() -> None:
-    outcomes = [("x", "1", "oo"), ("x", "2", "ox"), ("x", "3", "xo"), ("x", "4", "xx"), ("x", "5", "x-")]
+    outcomes = [
+        ("x", "1", "oo"),
+        ("x", "2", "ox"),
+        ("x", "3", "xo"),
+        ("x", "4", "xx"),
+        ("x", "5", "x-"),
+    ]
     turns = [(run, topic, turn + 1, pair[turn]) for run, topic, pair in outcomes for turn in (0, 1)]
-    said = sentences.outcomes_in_words(pd.DataFrame(turns, columns=["run", "topic", "turn", "outcome"]))
+    said = sentences.outcomes_in_words(
+        pd.DataFrame(turns, columns=["run", "topic", "turn", "outcome"])
+    )
     assert (
-        said == "both turns are useful in 1 of 5 conversations, just one of them in 2, neither in 1, and 1 break down"
+        said
+        == "both turns are useful in 1 of 5 conversations, just one of them in 2, neither in 1, and 1 break down"
     )
     scores = pd.DataFrame({"run": ["a", "a", "b"], "wc": [10, 20, 30]})
-    assert sentences.where_nuggets_stand(scores) == "a has 2 between words 10 and 20, b has 1 between words 30 and 30"
-    totals = [("a", "", "R", 0.5), ("a", "X", "GF", 0.25), ("a", "", "GF", 0.9), ("b", "", "R", 0.1)]
+    assert (
+        sentences.where_nuggets_stand(scores)
+        == "a has 2 between words 10 and 20, b has 1 between words 30 and 30"
+    )
+    totals = [
+        ("a", "", "R", 0.5),
+        ("a", "X", "GF", 0.25),
+        ("a", "", "GF", 0.9),
+        ("b", "", "R", 0.1),
+    ]
     table = pd.DataFrame(totals, columns=["run", "attribute", "measure", "value"])
     assert sentences.scores_in_words(table) == "a: R 0.5000, GF X 0.2500; b: R 0.1000"
-    clusters = pd.DataFrame({"run": "a", "wc": [3, 9], "GNP": [0.1, 0.2], "DistrSim ORIGIN": [0.3, 0.4]})
+    clusters = pd.DataFrame(
+        {"run": "a", "wc": [3, 9], "GNP": [0.1, 0.2], "DistrSim ORIGIN": [0.3, 0.4]}
+    )
     said = sentences.clusters_in_words(clusters, SETS)
     assert said == "a, words 3 to 9: utility from 0.10 to 0.20, fairness (ORIGIN) from 0.30 to 0.40"

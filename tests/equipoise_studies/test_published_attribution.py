@@ -8,7 +8,9 @@ from scipy import stats
 from equipoise_compendium.printed import printed_table
 
 QUESTIONS = 500  # per benchmark, section 5.4
-ROUNDING = 0.1 + 1e-9  # a difference of two numbers rounded to a tenth, itself rounded, is off by a tenth at most
+ROUNDING = (
+    0.1 + 1e-9
+)  # a difference of two numbers rounded to a tenth, itself rounded, is off by a tenth at most
 HUMAN_RELEVANT, LLM_RELEVANT = (
     ("Informed", "CF-informed"),
     ("CF-informed", "Informed"),
@@ -28,7 +30,9 @@ WORDS = {
 
 def printed(*tables: int) -> pd.DataFrame:
     """Printed tables below each other, indexed by their keys."""
-    table = pd.concat([printed_table(f"thesis/table-5.{number}") for number in tables], ignore_index=True)
+    table = pd.concat(
+        [printed_table(f"thesis/table-5.{number}") for number in tables], ignore_index=True
+    )
     table = table.set_index([column for column in table.columns if column in WORDS]).sort_index()
     assert table.index.is_unique
     return table
@@ -48,7 +52,8 @@ def quality(*tables: int, mode: tuple[str, ...]) -> pd.DataFrame:
 def bias(*tables: int, mixed: bool) -> pd.DataFrame:
     """Quality with the relevant passages labelled Human, less that with them labelled LLM (Eqs. 5.2 and 5.5)."""
     informed, swapped = (
-        quality(*tables, mode=modes if mixed else modes[:1]) for modes in (HUMAN_RELEVANT, LLM_RELEVANT)
+        quality(*tables, mode=modes if mixed else modes[:1])
+        for modes in (HUMAN_RELEVANT, LLM_RELEVANT)
     )
     sign = np.where(informed.index.get_level_values("relevant") == "Human", 1, -1)
     return (informed - swapped).mul(sign, axis=0)
@@ -91,7 +96,8 @@ def test_citations_recall_and_precision_bound_each_other() -> None:
     attribution, cited = numbers(1, 11) / 100, numbers(12, 13)
     assert attribution.index.equals(cited.index)
     np.testing.assert_allclose(cited["relevant cited"], attribution["Recall"], atol=1e-9)
-    # one relevant passage a question: precision is 1 / citations where it is cited, else 0 (Cauchy and Schwarz)
+    # one relevant passage a question: precision is 1 / citations where it is cited, else 0 (Cauchy
+    # and Schwarz)
     assert (attribution["Precision"] >= attribution["Recall"] ** 2 / cited["total cited"]).all()
     for table in (attribution, numbers(4), numbers(14), numbers(15)):
         assert (table["Precision"] <= table["Recall"]).all()
@@ -101,7 +107,9 @@ def test_citations_recall_and_precision_bound_each_other() -> None:
 def test_recall_citations_and_exact_match_count_whole_questions(table: int) -> None:
     share = {"Recall": 100, "ΔRecall": 100, "EM": 1, "relevant cited": 1, "total cited": 1}
     cells = numbers(table)
-    counts = pd.DataFrame({name: cells[name] * QUESTIONS / unit for name, unit in share.items() if name in cells})
+    counts = pd.DataFrame(
+        {name: cells[name] * QUESTIONS / unit for name, unit in share.items() if name in cells}
+    )
     off = counts.sub(counts.round()).abs().gt(1e-6)
     # one cell of Table 5.15 is the share of no number of questions: an exact match
     wrong = [("MS MARCO", "Mistral", "Human", "Human", *HUMAN_RELEVANT)] if table == 15 else []
@@ -110,7 +118,10 @@ def test_recall_citations_and_exact_match_count_whole_questions(table: int) -> N
 
 
 def test_sensitivity_is_no_less_than_the_change_of_the_mean() -> None:
-    change, sensitivity = quality(1, 11, mode=("Informed",)) - quality(1, 11, mode=("Vanilla",)), numbers(2)
+    change, sensitivity = (
+        quality(1, 11, mode=("Informed",)) - quality(1, 11, mode=("Vanilla",)),
+        numbers(2),
+    )
     assert change.index.equals(sensitivity.index)
     assert (sensitivity - change.abs()).min(axis=None) >= -ROUNDING
 

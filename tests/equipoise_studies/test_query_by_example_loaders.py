@@ -18,8 +18,14 @@ from equipoise_studies.query_by_example.scidocs import load_scidocs
 RULE = "=" * 30
 
 
-def block(document: str, *, grade: int | None = None, title: str = "On x", abstract: str = "One.") -> list[str]:
-    graded = [] if grade is None else [f"adju relevance: Similar (+{grade})", "difference: 0; a: 1", "sources: specter"]
+def block(
+    document: str, *, grade: int | None = None, title: str = "On x", abstract: str = "One."
+) -> list[str]:
+    graded = (
+        []
+        if grade is None
+        else [f"adju relevance: Similar (+{grade})", "difference: 0; a: 1", "sources: specter"]
+    )
     return [
         RULE,
         f"paper_id: {document}; YEAR: 2001",
@@ -36,10 +42,14 @@ def csfcube(tmp_path: Path) -> Path:
     """Two query papers in the facet background, one of them a candidate of itself; the other facets empty."""
     (tmp_path / "readable_annotations").mkdir()
     (tmp_path / "readable_annotations" / "1-background-adju.txt").write_text(
-        "\n".join([*block("1"), *block("3", grade=2, title="T3"), *block("4", grade=0, title="T4")]), encoding="utf-8"
+        "\n".join(
+            [*block("1"), *block("3", grade=2, title="T3"), *block("4", grade=0, title="T4")]
+        ),
+        encoding="utf-8",
     )
     (tmp_path / "readable_annotations" / "2-background-adju.txt").write_text(
-        "\n".join([*block("2"), *block("2", grade=3), *block("3", grade=1, title="T3")]), encoding="utf-8"
+        "\n".join([*block("2"), *block("2", grade=3), *block("3", grade=1, title="T3")]),
+        encoding="utf-8",
     )
     for facet in FACETS:
         pools = {
@@ -55,7 +65,9 @@ def csfcube(tmp_path: Path) -> Path:
         "fold2_dev": ["2_background"],
         "fold2_test": ["1_background"],
     }
-    (tmp_path / "evaluation_splits.json").write_text(json.dumps({"background": folds, "all": folds}))
+    (tmp_path / "evaluation_splits.json").write_text(
+        json.dumps({"background": folds, "all": folds})
+    )
     return tmp_path
 
 
@@ -106,7 +118,10 @@ def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (_change("readable_annotations/1-background-adju.txt", "TITLE: T3", "TITEL: T3"), r"line 12: found TITEL: T3"),
+        (
+            _change("readable_annotations/1-background-adju.txt", "TITLE: T3", "TITEL: T3"),
+            r"line 12: found TITEL: T3",
+        ),
         (
             _change("readable_annotations/1-background-adju.txt", "TITLE: T3\n", ""),
             r"line 7: found a paper without title",
@@ -115,12 +130,30 @@ def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
             _change("readable_annotations/1-background-adju.txt", "(+2)", "(+1)"),
             "1-background-adju.txt, column adju relevance: found paper 3: 1 in the text, 2.* in JSON",
         ),
-        (_change("readable_annotations/2-background-adju.txt", "TITLE: T3", "TITLE: T"), "another text of paper 3"),
-        (lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(), "adju.txt: found no such"),
-        (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2]"), "paper 4: 0 in the text, nan in JSON"),
-        (_change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2, 7]"), "paper 4: 0 in the text, 7 in JSON"),
-        (_change("test-pid2anns-csfcube-background.json", "{", "["), "json: found no JSON .* wanted a JSON object"),
-        (lambda folder: (folder / "test-pid2anns-csfcube-method.json").unlink(), "method.json: found no such"),
+        (
+            _change("readable_annotations/2-background-adju.txt", "TITLE: T3", "TITLE: T"),
+            "another text of paper 3",
+        ),
+        (
+            lambda folder: (folder / "readable_annotations/2-background-adju.txt").unlink(),
+            "adju.txt: found no such",
+        ),
+        (
+            _change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2]"),
+            "paper 4: 0 in the text, nan in JSON",
+        ),
+        (
+            _change("test-pid2anns-csfcube-background.json", "[2, 0]", "[2, 7]"),
+            "paper 4: 0 in the text, 7 in JSON",
+        ),
+        (
+            _change("test-pid2anns-csfcube-background.json", "{", "["),
+            "json: found no JSON .* wanted a JSON object",
+        ),
+        (
+            lambda folder: (folder / "test-pid2anns-csfcube-method.json").unlink(),
+            "method.json: found no such",
+        ),
     ],
 )
 def test_csfcube_problems_name_file_line_and_what_was_wanted(
@@ -143,7 +176,9 @@ def test_csfcube_problems_are_reported_together(csfcube: Path) -> None:
 def test_csfcube_itself() -> None:
     mirror = os.environ.get("EQUIPOISE_MIRROR")
     if not mirror or not Path(mirror, "csfcube").is_dir():
-        pytest.skip("the item csfcube is not at hand: set EQUIPOISE_MIRROR to a folder that holds it")
+        pytest.skip(
+            "the item csfcube is not at hand: set EQUIPOISE_MIRROR to a folder that holds it"
+        )
     loaded = load_csfcube()  # through the registry, which checks every sha256
     facets = loaded.judgements.groupby("task")["query"].nunique()
     assert facets.to_dict() == {"background": 16, "method": 17, "result": 17}
@@ -161,7 +196,8 @@ def scidocs(tmp_path: Path) -> Path:
         (tmp_path / task / "val.qrel").write_text("q1 0 d1 1\nq1 0 d2 0\n")
         (tmp_path / task / "test.qrel").write_text("q2 0 d1 0\nq2 0 d3 1\n\n")
     records = {
-        key: {"paper_id": key, "title": f"Title {key}", "abstract": f"About {key}."} for key in ("q1", "q2", "d1", "d2")
+        key: {"paper_id": key, "title": f"Title {key}", "abstract": f"About {key}."}
+        for key in ("q1", "q2", "d1", "d2")
     }
     records["d3"] = {"paper_id": "d3", "title": "Title d3", "abstract": None}  # type: ignore[dict-item]
     records["unused"] = {"paper_id": "unused", "title": "T", "abstract": "A"}
@@ -179,17 +215,31 @@ def test_scidocs_in_its_published_format(scidocs: Path) -> None:
         ["dev", "q1"],
         ["test", "q2"],
     ]
-    assert loaded.pairs.to_numpy().tolist() == [["q1", "d1"], ["q1", "d2"], ["q2", "d1"], ["q2", "d3"]]
+    assert loaded.pairs.to_numpy().tolist() == [
+        ["q1", "d1"],
+        ["q1", "d2"],
+        ["q2", "d1"],
+        ["q2", "d3"],
+    ]
 
 
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d2"), "cite/val.qrel, line 2: found 3 columns"),
+        (
+            _change("cite/val.qrel", "q1 0 d2 0", "q1 0 d2"),
+            "cite/val.qrel, line 2: found 3 columns",
+        ),
         (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d2 high"), "cite/val.qrel, line 2"),
-        (_change("cite/val.qrel", "q1 0 d2 0", "q1 0 d1 0"), "line 2, column document: found d1 again for topic q1"),
+        (
+            _change("cite/val.qrel", "q1 0 d2 0", "q1 0 d1 0"),
+            "line 2, column document: found d1 again for topic q1",
+        ),
         (_change("cite/val.qrel", "q1 0 d2 0", "q2 0 d2 0"), "query q2 among validation and test"),
-        (_change("paper_metadata_view_cite_read.json", '"d2": {', '"d9": {'), "no record with a title for paper d2"),
+        (
+            _change("paper_metadata_view_cite_read.json", '"d2": {', '"d9": {'),
+            "no record with a title for paper d2",
+        ),
         (
             _change(
                 "paper_metadata_view_cite_read.json",
@@ -218,7 +268,9 @@ def test_a_data_set_refuses_tables_that_do_not_fit() -> None:
     QueryByExample(papers, judgements, splits)
     with pytest.raises(ValueError, match="no column title"):
         QueryByExample(papers.drop(columns="title"), judgements, splits)
-    with pytest.raises(ValueError, match="judgements hold a row twice: task 't', query 'a', document 'b'"):
+    with pytest.raises(
+        ValueError, match="judgements hold a row twice: task 't', query 'a', document 'b'"
+    ):
         QueryByExample(papers, pd.concat([judgements] * 2), splits)
     with pytest.raises(ValueError, match="have no text, the first is 'c'"):
         QueryByExample(papers, judgements.assign(document="c"), splits)

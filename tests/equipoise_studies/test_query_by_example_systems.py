@@ -25,7 +25,12 @@ from equipoise_studies.query_by_example.self_supervision import hard_negatives, 
 from equipoise_studies.query_by_example.study import PAIR, Study
 from equipoise_studies.query_by_example.systems import BM25, lexical_scores
 from equipoise_studies.systems.lexical import Collection, bm25, jelinek_mercer
-from equipoise_studies.systems.tokenisation import ANALYSERS, domain_wordpiece, standard_words, wordpiece
+from equipoise_studies.systems.tokenisation import (
+    ANALYSERS,
+    domain_wordpiece,
+    standard_words,
+    wordpiece,
+)
 
 TEXTS = [
     "Ranking papers by example: a seed paper is the query.",
@@ -38,8 +43,13 @@ TEXTS = [
 
 @pytest.fixture
 def dataset() -> QueryByExample:
-    papers = pd.DataFrame({"document": [f"p{n}" for n in range(5)], "title": TEXTS, "abstract": TEXTS[::-1]})
-    judged = [("t", "p0", f"p{n}", n % 3) for n in (1, 2, 3)] + [("u", "p0", "p1", 1), ("u", "p4", "p2", 2)]
+    papers = pd.DataFrame(
+        {"document": [f"p{n}" for n in range(5)], "title": TEXTS, "abstract": TEXTS[::-1]}
+    )
+    judged = [("t", "p0", f"p{n}", n % 3) for n in (1, 2, 3)] + [
+        ("u", "p0", "p1", 1),
+        ("u", "p4", "p2", 2),
+    ]
     splits = [("t", "1", "test", "p0"), ("u", "1", "dev", "p0"), ("u", "1", "test", "p4")]
     return QueryByExample(
         papers,
@@ -74,13 +84,16 @@ def test_jelinek_mercer_is_the_log_likelihood_less_what_all_documents_share(
 ) -> None:
     texts = {f"d{number}": " ".join(terms) for number, terms in enumerate(documents)}
     collection = Collection.from_texts(texts, str.split)
-    found = jelinek_mercer(collection, collection.queries([" ".join(query)]), smoothing=smoothing, added=added)[0]
+    found = jelinek_mercer(
+        collection, collection.queries([" ".join(query)]), smoothing=smoothing, added=added
+    )[0]
     everything = [term for terms in documents for term in terms]
     known = [term for term in query if term in everything]
     share = {term: (everything.count(term) + added) / (len(everything) + added) for term in known}
     for terms, score in zip(documents, found, strict=True):
         likelihood = sum(
-            math.log((1 - smoothing) * terms.count(term) / len(terms) + smoothing * share[term]) for term in known
+            math.log((1 - smoothing) * terms.count(term) / len(terms) + smoothing * share[term])
+            for term in known
         )
         shared = sum(math.log(smoothing * share[term]) for term in known)
         assert score == pytest.approx(likelihood - shared, abs=1e-9)
@@ -105,7 +118,9 @@ def test_the_three_analysers_differ_where_they_should() -> None:
 
 
 def test_a_domain_vocabulary_is_learned_the_same_way_twice_and_covers_its_texts() -> None:
-    pytest.importorskip("tokenizers", reason="WordPiece needs tokenizers: pip install 'equipoise[models]'")
+    pytest.importorskip(
+        "tokenizers", reason="WordPiece needs tokenizers: pip install 'equipoise[models]'"
+    )
     first, second = domain_wordpiece(TEXTS * 3, size=120), domain_wordpiece(TEXTS * 3, size=120)
     for text in TEXTS:
         pieces = first(text)
@@ -124,7 +139,9 @@ def test_lexical_scores_are_those_of_the_collection_of_candidates(dataset: Query
     found = lexical_scores(dataset, str.split, k1=BM25["k1"], b=BM25["b"])
     assert found[["query", "document"]].to_numpy().tolist() == dataset.pairs.to_numpy().tolist()
     texts = {f"p{n}": f"{TEXTS[n]} {TEXTS[4 - n]}" for n in range(5)}
-    collection = Collection.from_texts({name: texts[name] for name in ("p1", "p2", "p3")}, str.split)
+    collection = Collection.from_texts(
+        {name: texts[name] for name in ("p1", "p2", "p3")}, str.split
+    )
     scores = bm25(collection, collection.queries([texts["p4"]]), k1=2.75, b=1.0)
     row = found[(found["query"] == "p4") & (found["document"] == "p2")]
     assert row["score"].item() == pytest.approx(scores[0, 1])
@@ -132,9 +149,15 @@ def test_lexical_scores_are_those_of_the_collection_of_candidates(dataset: Query
         lexical_scores(dataset, str.split, model="tfidf")
 
 
-def test_no_query_paper_and_no_paper_with_a_querys_title_is_trained_on(dataset: QueryByExample) -> None:
+def test_no_query_paper_and_no_paper_with_a_querys_title_is_trained_on(
+    dataset: QueryByExample,
+) -> None:
     papers = dataset.papers.assign(
-        title=[*TEXTS[:3], "  QUERY likelihood smoothed by the Collection's own language model ", TEXTS[4]]
+        title=[
+            *TEXTS[:3],
+            "  QUERY likelihood smoothed by the Collection's own language model ",
+            TEXTS[4],
+        ]
     )
     renamed = QueryByExample(papers, dataset.judgements, dataset.splits)
     training, held_out = training_papers(renamed, validation=0.5, seed=1)
@@ -148,7 +171,9 @@ def test_hard_negatives_are_never_the_own_abstract() -> None:
     found = hard_negatives(TEXTS, TEXTS[1:] + TEXTS[:1], top=3)
     assert found.shape == (5, 3)
     assert not (found == np.arange(5)[:, None]).any()
-    assert (found[:, 0] == (np.arange(5) - 1) % 5).all()  # the abstract that repeats the title's words
+    assert (
+        found[:, 0] == (np.arange(5) - 1) % 5
+    ).all()  # the abstract that repeats the title's words
     with pytest.raises(ValueError, match="5 negatives need more than 5 papers"):
         hard_negatives(TEXTS, TEXTS, top=5)
 
@@ -186,7 +211,9 @@ def test_recorded_scores_of_the_repository_are_those_of_the_config() -> None:
     assert not scores.duplicated(PAIR).any()
     assert np.isfinite(scores[[*learned, *pieces]].to_numpy()).all()
     assert (scores["tilde_minilm.1"] <= 0).all()  # a sum of logarithms of probabilities
-    assert (scores[[name for name in scores if name.startswith(("tildev2", "BM25", "LM"))]] >= 0).all(axis=None)
+    assert (
+        scores[[name for name in scores if name.startswith(("tildev2", "BM25", "LM"))]] >= 0
+    ).all(axis=None)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +234,9 @@ def test_letters_are_pairwise_t_tests_with_bonferroni(values: pd.DataFrame, fami
     runs = ["middle", "low", "high"]
     table = lettered(values, runs, family=family).set_index("model")  # type: ignore[arg-type]
     comparisons = 3 if family == "column" else 3 * 6
-    by_paper = values.groupby(["run", "query", "measure"], as_index=False)["value"].mean()  # a paper counts once
+    by_paper = values.groupby(["run", "query", "measure"], as_index=False)[
+        "value"
+    ].mean()  # a paper counts once
     everywhere = pd.concat([values, by_paper.assign(task="All")])
     for (task, measure), part in everywhere.groupby(["task", "measure"]):
         wide = part.pivot_table(index="query", columns="run", values="value")
@@ -242,7 +271,11 @@ def test_bounds_of_the_mean_weight_hold_for_every_list_of_weights(steps: list[in
 def test_figures_draw_what_they_are_given() -> None:
     figure, axes = plt.subplots(1, 2)
     tokens = pd.DataFrame(
-        {"system": ["TILDE"] * 2 + ["TILDEv2"] * 2, "token": ["query", "$x"] * 2, "weight": [-1.0, -2, 1, 2]}
+        {
+            "system": ["TILDE"] * 2 + ["TILDEv2"] * 2,
+            "token": ["query", "$x"] * 2,
+            "weight": [-1.0, -2, 1, 2],
+        }
     )
     example_plots.tilde_architectures(axes, tokens, ["query"])
     assert [len(ax.child_axes[0].patches) for ax in axes] == [2, 2]
@@ -259,7 +292,13 @@ def test_figures_draw_what_they_are_given() -> None:
 
     means = pd.DataFrame(
         [
-            (fusion, measure, task, alpha, alpha / 2 + place + 10 * (task == "t") + 100 * (fusion == "g"))
+            (
+                fusion,
+                measure,
+                task,
+                alpha,
+                alpha / 2 + place + 10 * (task == "t") + 100 * (fusion == "g"),
+            )
             for fusion in "fg"
             for task in "st"
             for place, measure in enumerate(("AP", "nDCG"))

@@ -41,7 +41,7 @@ def read_record(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
     return recording.read_settings(path), read_answers(path)
 
 
-# --- labels -------------------------------------------------------------------------------------------------------
+# --- labels ---------------------------------------------------------------------------------------
 
 
 def test_modes_show_nothing_the_truth_or_its_opposite() -> None:
@@ -52,11 +52,20 @@ def test_modes_show_nothing_the_truth_or_its_opposite() -> None:
     ]
 
 
-@given(st.sampled_from(MODES), st.sampled_from(["Human", "LLM"]), st.integers(0, 9), st.text(max_size=5))
+@given(
+    st.sampled_from(MODES),
+    st.sampled_from(["Human", "LLM"]),
+    st.integers(0, 9),
+    st.text(max_size=5),
+)
 def test_a_document_always_draws_the_same_label_of_the_group_that_is_shown(
     mode: str, group: str, seed: int, document: str
 ) -> None:
-    names = LabelSet("names", {"Human": ("Ann Lee", "Bo Ek", "Cy Oh"), "LLM": ("AI", "Bot")}, "Authors are given.")
+    names = LabelSet(
+        "names",
+        {"Human": ("Ann Lee", "Bo Ek", "Cy Oh"), "LLM": ("AI", "Bot")},
+        "Authors are given.",
+    )
     label = names.label(mode, group, seed, "q", document)
     assert label == names.label(mode, group, seed, "q", document)
     shown = names.shown(mode, group)
@@ -66,7 +75,9 @@ def test_a_document_always_draws_the_same_label_of_the_group_that_is_shown(
 def test_every_label_of_a_pool_is_drawn() -> None:
     pool = tuple(f"name {number}" for number in range(8))
     names = LabelSet("names", {"Human": pool, "LLM": ("AI",)}, "Authors are given.")
-    assert {names.label("Informed", "Human", 1, "q", str(document)) for document in range(200)} == set(pool)
+    assert {
+        names.label("Informed", "Human", 1, "q", str(document)) for document in range(200)
+    } == set(pool)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +117,13 @@ def test_bad_label_files_are_refused_with_every_problem(tmp_path: Path) -> None:
 def test_other_metadata_comes_as_a_small_table() -> None:
     sets = read_label_sets(project.data("attributes", "author_labels.yaml"))
     assert "names" not in sets  # its pool was not given
-    assert [sets["gender"].label("CF-informed", group, 1) for group in sets["gender"].groups] == ["Man", "Woman"]
+    assert [sets["gender"].label("CF-informed", group, 1) for group in sets["gender"].groups] == [
+        "Man",
+        "Woman",
+    ]
 
 
-# --- prompts ------------------------------------------------------------------------------------------------------
+# --- prompts --------------------------------------------------------------------------------------
 
 
 def test_a_prompt_shows_labels_only_where_they_are_told() -> None:
@@ -121,7 +135,11 @@ def test_a_prompt_shows_labels_only_where_they_are_told() -> None:
         PLAIN.notice,
         lambda group, _: list(PLAIN.groups)[group],
     )
-    assert [message["role"] for message in plain] == ["system", *["user", "assistant"] * len(asked.examples), "user"]
+    assert [message["role"] for message in plain] == [
+        "system",
+        *["user", "assistant"] * len(asked.examples),
+        "user",
+    ]
     assert "written by" not in json.dumps(plain)
     assert "3. " not in plain[0]["content"]
     assert told[0]["content"].endswith("3. Authors are given.")
@@ -129,7 +147,11 @@ def test_a_prompt_shows_labels_only_where_they_are_told() -> None:
         "Document [1] (Ann left.) (written by [LLM])\nDocument [2] (Bo came.) (written by [Human])"
         in told[-1]["content"]
     )
-    assert all(message["content"].count("(written by [") >= 2 for message in told if message["role"] == "user")
+    assert all(
+        message["content"].count("(written by [") >= 2
+        for message in told
+        if message["role"] == "user"
+    )
     with pytest.raises(ValueError, match="no passages"):
         asked.answer("who left?", [])
 
@@ -146,31 +168,41 @@ def test_the_worked_examples_favour_neither_group() -> None:
 
 
 def test_text_of_passages_and_questions_is_not_taken_for_a_placeholder() -> None:
-    wording = prompts.Prompts("Answer.", "{documents} | {question}", "Rewrite: {passage}", "Names", ())
-    asked = wording.answer("what is {documents}?", [prompts.Passage("{question}\nand\\1")])[-1]["content"]
+    wording = prompts.Prompts(
+        "Answer.", "{documents} | {question}", "Rewrite: {passage}", "Names", ()
+    )
+    asked = wording.answer("what is {documents}?", [prompts.Passage("{question}\nand\\1")])[-1][
+        "content"
+    ]
     assert asked == "Document [1] ({question} and\\1) | what is {documents}?"
     assert wording.rewriting("a {passage}\nb")[0]["content"] == "Rewrite: a {passage} b"
 
 
-# --- order --------------------------------------------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 60), st.integers(1, 12), st.integers(0, 5))
-def test_the_relevant_passage_stands_at_each_place_equally_often(questions: int, documents: int, seed: int) -> None:
+def test_the_relevant_passage_stands_at_each_place_equally_often(
+    questions: int, documents: int, seed: int
+) -> None:
     places = design.balanced_places(questions, documents, np.random.default_rng(seed))
     counts = np.bincount(places, minlength=documents)
     assert len(places) == questions
     assert counts.max() - counts.min() <= 1
     shown = design.placed("r", [str(number) for number in range(documents - 1)], int(places[0]))
     assert shown.index("r") == places[0]
-    assert [name for name in shown if name != "r"] == [str(number) for number in range(documents - 1)]
+    assert [name for name in shown if name != "r"] == [
+        str(number) for number in range(documents - 1)
+    ]
 
 
-# --- citations and probabilities ----------------------------------------------------------------------------------
+# --- citations and probabilities ------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(1, 120), st.floats(0.01, 1)), max_size=6))
-def test_the_probability_of_a_citation_is_that_of_its_digits(cited: list[tuple[int, float]]) -> None:
+def test_the_probability_of_a_citation_is_that_of_its_digits(
+    cited: list[tuple[int, float]],
+) -> None:
     written: list[tuple[str, float | None]] = [("So it is", -2.0)]
     for number, probability in cited:
         digits = str(number)
@@ -180,7 +212,9 @@ def test_the_probability_of_a_citation_is_that_of_its_digits(cited: list[tuple[i
     text = "".join(token for token, _ in written)
     found = rag.citation_probabilities(text, written)
     assert [one.document for one in found] == [number for number, _ in cited]
-    assert [one.probability for one in found] == pytest.approx([probability for _, probability in cited])
+    assert [one.probability for one in found] == pytest.approx(
+        [probability for _, probability in cited]
+    )
 
 
 def test_missing_probabilities_are_none_and_counted() -> None:
@@ -196,19 +230,26 @@ def test_missing_probabilities_are_none_and_counted() -> None:
             "question": ["q"],
             "relevant": [(2,)],
             "documents": [3],
-            "citations": [[{"document": one.document, "probability": one.probability} for one in found]],
+            "citations": [
+                [{"document": one.document, "probability": one.probability} for one in found]
+            ],
         }
     )
     assert citation_rows(answers)["probability"].isna().tolist() == [True, False]
 
 
-# --- records ------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 def tasks(number: int) -> list[rag.Task]:
     return [
         rag.Task(
-            {"question": f"q{i}", "mode": "Vanilla", "relevant_author": "Human", "nonrelevant_author": "LLM"},
+            {
+                "question": f"q{i}",
+                "mode": "Vanilla",
+                "relevant_author": "Human",
+                "nonrelevant_author": "LLM",
+            },
             ("a", "b"),
             (2,),
             lambda i=i: [{"role": "user", "content": str(i)}],  # type: ignore[misc]
@@ -219,7 +260,11 @@ def tasks(number: int) -> list[rag.Task]:
 
 def cites(messages: Sequence[Mapping[str, str]], _: Sampling) -> Answer:
     return Answer(
-        f"It is {messages[0]['content']} [2].", "stop", "m", "f", {"prompt_tokens": 5, "completion_tokens": 4}
+        f"It is {messages[0]['content']} [2].",
+        "stop",
+        "m",
+        "f",
+        {"prompt_tokens": 5, "completion_tokens": 4},
     )
 
 
@@ -232,7 +277,14 @@ def test_a_record_goes_on_where_it_stopped_even_within_a_line(tmp_path: Path) ->
     whole, path = tmp_path / "whole.jsonl", tmp_path / "r.jsonl"
     assert record(whole, 4) == 4
     lines = whole.read_bytes().splitlines(keepends=True)
-    for cut in (0, 10, len(lines[0]), len(lines[0]) + 7, len(b"".join(lines[:3])), len(b"".join(lines)) - 1):
+    for cut in (
+        0,
+        10,
+        len(lines[0]),
+        len(lines[0]) + 7,
+        len(b"".join(lines[:3])),
+        len(b"".join(lines)) - 1,
+    ):
         path.write_bytes(whole.read_bytes()[:cut])
         held = len(records.parted(path)[0])
         assert record(path, 4) == 4 - max(held - 1, 0)
@@ -244,7 +296,9 @@ def test_a_record_goes_on_where_it_stopped_even_within_a_line(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"sha256": "1"}, {"prompts": "q"}])
-def test_outputs_of_other_models_or_prompts_are_not_mixed(tmp_path: Path, change: dict[str, str]) -> None:
+def test_outputs_of_other_models_or_prompts_are_not_mixed(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
     path = tmp_path / "r.jsonl"
     record(path, 2)
     before = path.read_bytes()
@@ -252,7 +306,9 @@ def test_outputs_of_other_models_or_prompts_are_not_mixed(tmp_path: Path, change
         record(path, 4, **change)
     assert [problem.column for problem in caught.value.problems] == list(change)
     with pytest.raises(InputError, match="sampling"):
-        rag.record_answers(tasks(4), cites, path, {"model": "m", "sha256": "0", "prompts": "p"}, Sampling(seed=9))
+        rag.record_answers(
+            tasks(4), cites, path, {"model": "m", "sha256": "0", "prompts": "p"}, Sampling(seed=9)
+        )
     assert path.read_bytes() == before
 
 
@@ -311,14 +367,16 @@ def test_a_dead_model_is_given_up(tmp_path: Path) -> None:
     assert len(asked) == 3
 
 
-# --- an endpoint ----------------------------------------------------------------------------------------------------
+# --- an endpoint ----------------------------------------------------------------------------------
 
 
 def logprobs(*pairs: tuple[str, Any]) -> dict[str, Any]:
     return {"content": [{"token": token, "logprob": value} for token, value in pairs]}
 
 
-def test_an_endpoint_that_fails_midway_loses_nothing(tmp_path: Path, serve: Callable[..., Server]) -> None:
+def test_an_endpoint_that_fails_midway_loses_nothing(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
     path = tmp_path / "r.jsonl"
     good = says("It is so [2].", logprobs=logprobs(("It is so [", -0.1), ("2", -0.5), ("].", 0.0)))
     server = serve(good, good, dies, fails(503), dies, fails(404, b"no such model"), good)
@@ -329,7 +387,9 @@ def test_an_endpoint_that_fails_midway_loses_nothing(tmp_path: Path, serve: Call
         assert rag.record_answers(tasks(5), model, path, {"model": "tiny"}, GREEDY) == 2
     _, answers = read_record(path)
     assert answers["question"].tolist() == ["q0", "q1", "q4", "q2", "q3"]
-    assert [one["probability"] for one in answers["citations"].str[0]] == pytest.approx([math.exp(-0.5)] * 5, abs=1e-6)
+    assert [one["probability"] for one in answers["citations"].str[0]] == pytest.approx(
+        [math.exp(-0.5)] * 5, abs=1e-6
+    )
     assert server.requests[0]["logprobs"] is True
     assert server.requests[0]["temperature"] == 0
     assert score_answers(answers)["recall"].tolist() == [1.0] * 5
@@ -358,7 +418,7 @@ def test_a_server_without_good_probabilities_still_answers(
     assert answers["citations"].tolist() == [[{"document": 2, "probability": None}]]
 
 
-# --- the recorded replica -------------------------------------------------------------------------------------------
+# --- the recorded replica -------------------------------------------------------------------------
 
 
 STUDY = Study.read("replica")
@@ -376,7 +436,16 @@ def test_a_recording_holds_whole_cells_of_the_design(name: str) -> None:
     known = design.with_experiments(answers, STUDY)["experiments"]
     for benchmark, held in zip(answers["benchmark"], known, strict=True):
         assert set(held) & set(asked[benchmark])
-    keys = ["benchmark", "retriever", "labels", "k", "mode", "relevant_author", "nonrelevant_author", "question"]
+    keys = [
+        "benchmark",
+        "retriever",
+        "labels",
+        "k",
+        "mode",
+        "relevant_author",
+        "nonrelevant_author",
+        "question",
+    ]
     sizes = answers.groupby(keys[:-1]).size().groupby("relevant_author")
     assert (sizes.min() == sizes.max()).all()
     # a question has the same passages in the same order in every mode
@@ -384,7 +453,9 @@ def test_a_recording_holds_whole_cells_of_the_design(name: str) -> None:
     assert (orders == 1).all()
     first = design.inputs("NQ", of.folder)
     ranked = first[first["retriever"] == "BM25"].groupby("question")["document"].agg(list)
-    for row in answers[(answers["benchmark"] == "NQ") & (answers["retriever"] == "BM25")].itertuples():
+    for row in answers[
+        (answers["benchmark"] == "NQ") & (answers["retriever"] == "BM25")
+    ].itertuples():
         assert set(row.shown) == set(ranked[row.question][: row.k])
         assert row.shown[row.relevant[0] - 1] == ranked[row.question][0]
 
@@ -404,7 +475,9 @@ def test_tasks_tell_the_labels_that_their_mode_says(sample: str) -> None:
     except registry.DataUnreachable as error:
         pytest.skip(f"needs upstream data: {error}")
     # a record that is cut off has cells of one size
-    assert [len({str(task.key["question"]) for task in wanted[: n * len(cells)]}) for n in range(6)] == [*range(6)]
+    assert [
+        len({str(task.key["question"]) for task in wanted[: n * len(cells)]}) for n in range(6)
+    ] == [*range(6)]
     for task in wanted:
         asked = task.messages()[-1]["content"]
         lines = [line for line in asked.splitlines() if line.startswith("Document [")]
@@ -417,8 +490,17 @@ def test_tasks_tell_the_labels_that_their_mode_says(sample: str) -> None:
 
 
 def test_natural_questions_name_every_bad_line(tmp_path: Path) -> None:
-    good: dict[str, Any] = {"question": "who", "answers": ["Ann"], "ctxs": [{"title": "A", "text": "B"}]}
-    bad = [good | {"question": 3}, good | {"answers": []}, good | {"ctxs": []}, good | {"ctxs": good["ctxs"] * 2}]
+    good: dict[str, Any] = {
+        "question": "who",
+        "answers": ["Ann"],
+        "ctxs": [{"title": "A", "text": "B"}],
+    }
+    bad = [
+        good | {"question": 3},
+        good | {"answers": []},
+        good | {"ctxs": []},
+        good | {"ctxs": good["ctxs"] * 2},
+    ]
     path = tmp_path / "nq.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, [good, *bad, "x"])).encode() + b"\n{"))
     with pytest.raises(InputError) as caught:
@@ -433,11 +515,15 @@ def test_natural_questions_name_every_bad_line(tmp_path: Path) -> None:
 
 
 def test_draws_depend_on_seed_and_words_alone() -> None:
-    draws = [int(stable_generator(seed, *words).integers(2**40)) for seed in (1, 2) for words in (("a", "b"), ("ab",))]
+    draws = [
+        int(stable_generator(seed, *words).integers(2**40))
+        for seed in (1, 2)
+        for words in (("a", "b"), ("ab",))
+    ]
     assert len(set(draws)) == 4
 
 
-# --- bounds of t --------------------------------------------------------------------------------------------------
+# --- bounds of t ----------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.booleans())
@@ -452,16 +538,22 @@ def test_t_lies_within_the_bounds_that_the_means_give(seed: int, units: int, bin
     t = abs(stats.ttest_rel(first, second).statistic)
     mean_absolute = np.abs(gaps).mean()
     for known in (None, mean_absolute):
-        low, high = paired_t_bounds(first.mean(), second.mean(), units, mean_absolute=known, binary=binary)
+        low, high = paired_t_bounds(
+            first.mean(), second.mean(), units, mean_absolute=known, binary=binary
+        )
         assert low <= t * (1 + 1e-9) + 1e-9
         assert t <= high * (1 + 1e-9) + 1e-9
     if binary:
-        low, high = paired_t_bounds(first.mean(), second.mean(), units, mean_absolute=mean_absolute, binary=True)
+        low, high = paired_t_bounds(
+            first.mean(), second.mean(), units, mean_absolute=mean_absolute, binary=True
+        )
         assert float(low) == pytest.approx(t, rel=1e-6, abs=1e-6)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(1, 2), st.booleans())
-def test_bounds_of_t_hold_for_rounded_means(seed: int, units: int, digits: int, binary: bool) -> None:
+def test_bounds_of_t_hold_for_rounded_means(
+    seed: int, units: int, digits: int, binary: bool
+) -> None:
     rng = np.random.default_rng(seed)
     first, second = rng.random((2, units))
     if binary:
@@ -470,10 +562,15 @@ def test_bounds_of_t_hold_for_rounded_means(seed: int, units: int, digits: int, 
     if np.ptp(gaps) == 0:
         return
     t = abs(stats.ttest_rel(first, second).statistic)
-    means, half_unit = (round(float(side.mean()), digits) for side in (first, second)), 0.5 * 10.0**-digits
+    means, half_unit = (
+        (round(float(side.mean()), digits) for side in (first, second)),
+        0.5 * 10.0**-digits,
+    )
     a, b = means
     for known in (None, round(float(np.abs(gaps).mean()), digits)):
-        low, high = paired_t_bounds(a, b, units, mean_absolute=known, binary=binary, half_unit=half_unit)
+        low, high = paired_t_bounds(
+            a, b, units, mean_absolute=known, binary=binary, half_unit=half_unit
+        )
         assert low <= t * (1 + 1e-9) + 1e-9
         assert t <= high * (1 + 1e-9) + 1e-9
 

@@ -43,8 +43,12 @@ RUNS = runs_of(
 
 
 def score_of(documents: tuple[str, ...], cutoff: int) -> dict[str, float]:
-    listed = pd.DataFrame({"run": "x", "topic": "1", "document": documents, "rank": range(1, len(documents) + 1)})
-    found = bias.score_ranking_bias(listed, COUNTS["QS1"], GROUPS, cutoffs=[cutoff]).set_index("measure")["value"]
+    listed = pd.DataFrame(
+        {"run": "x", "topic": "1", "document": documents, "rank": range(1, len(documents) + 1)}
+    )
+    found = bias.score_ranking_bias(listed, COUNTS["QS1"], GROUPS, cutoffs=[cutoff]).set_index(
+        "measure"
+    )["value"]
     return {name: float(found[f"{name}@{cutoff}"].iloc[0]) for name in ("NFaiRR", "TExFAIR")}
 
 
@@ -66,7 +70,10 @@ def test_ranges_over_ties_are_those_of_every_order_written_out(cutoff: int) -> N
     for (run, measure), row in found.iterrows():
         assert row["mean"] == pytest.approx(expected[run, f"{measure}@{cutoff}"])
     tied = ties.tied_ranks(RUNS, cutoff).set_index("run")
-    assert tied.loc["r", ["queries with ties", "tied ranks"]].tolist() == [1 + (cutoff > 1), [1, 3, 4][cutoff - 1]]
+    assert tied.loc["r", ["queries with ties", "tied ranks"]].tolist() == [
+        1 + (cutoff > 1),
+        [1, 3, 4][cutoff - 1],
+    ]
     assert tied.loc["s", ["queries with ties", "tied ranks"]].tolist() == [0, 0]
 
 
@@ -80,7 +87,7 @@ def test_what_lists_hold() -> None:
     assert row["leaning as their list"] == pytest.approx((1 + 1 + 2) / (2 + 2 + 3))
 
 
-# --- claims -------------------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------
 
 
 def topics_of(scores: dict[tuple[str, str, str], Any]) -> pd.DataFrame:
@@ -102,14 +109,19 @@ def random_topics(queries: int = 40) -> tuple[pd.DataFrame, dict[tuple[str, str,
 def interval_of_mean(values: Any, found: Evidence) -> None:
     error = np.std(values, ddof=1) / np.sqrt(len(values))
     assert found.estimate == pytest.approx(np.mean(values))
-    assert (found.low, found.high) == pytest.approx(stats.norm.interval(0.95, np.mean(values), error), abs=0.3 * error)
+    assert (found.low, found.high) == pytest.approx(
+        stats.norm.interval(0.95, np.mean(values), error), abs=0.3 * error
+    )
     assert found.n == len(values)
 
 
 def test_differences_from_the_baseline() -> None:
     topics, scores = random_topics()
     for measure, printed in (("TExFAIR", [0.8845, 0.8454]), ("CRBO", [0.9734, 0.9761])):
-        gaps = np.mean([scores["QS2", run, measure] for run in "xyz"], axis=0) - scores["QS2", "bm25", measure]
+        gaps = (
+            np.mean([scores["QS2", run, measure] for run in "xyz"], axis=0)
+            - scores["QS2", "bm25", measure]
+        )
         found = claims.above_baseline(topics, "QS2", measure, "bm25")
         interval_of_mean(gaps, found)
         assert found.printed is not None
@@ -129,7 +141,10 @@ def test_differences_from_the_baseline() -> None:
 def test_correlation_agreement_and_choice() -> None:
     topics, scores = random_topics()
     runs = ("bm25", "x", "y", "z")
-    r = [stats.pearsonr(scores["QS1", run, "NFaiRR"], scores["QS1", run, "TExFAIR"]).statistic for run in runs]
+    r = [
+        stats.pearsonr(scores["QS1", run, "NFaiRR"], scores["QS1", run, "TExFAIR"]).statistic
+        for run in runs
+    ]
     assert claims.correlation(topics, "QS1").estimate == pytest.approx(np.mean(r))
     tau = [
         stats.kendalltau(
@@ -170,7 +185,9 @@ def test_sensitivity_is_a_range_of_means_over_the_cut_offs() -> None:
         for run in "xy"
     }
     spread = {
-        name: np.mean([np.ptp([values["QS1", run, f"{name}@{k}"].mean() for k in (1, 2, 5)]) for run in "xy"])
+        name: np.mean(
+            [np.ptp([values["QS1", run, f"{name}@{k}"].mean() for k in (1, 2, 5)]) for run in "xy"]
+        )
         for name in names
     }
     found = claims.cutoff_sensitivity(topics_of(values), ["QS1"], [1, 2, 5])
@@ -188,7 +205,10 @@ def test_printed_cells_are_compared_as_labelled_and_exchanged() -> None:
     equal = {"as labelled": 0, "exchanged": 0}
     for row, column in product(second, ("TExFAIR", "NFaiRR")):
         method = names.get(row["model"], row["model"])
-        for reading, label in (("as labelled", row["queries"]), ("exchanged", other[row["queries"]])):
+        for reading, label in (
+            ("as labelled", row["queries"]),
+            ("exchanged", other[row["queries"]]),
+        ):
             equal[reading] += printed[label, method][column].rstrip("‡") == row[column]
     checks = tables.equal_cells()
     assert checks.set_index("reading")["equal cells"].to_dict() == equal
@@ -197,11 +217,18 @@ def test_printed_cells_are_compared_as_labelled_and_exchanged() -> None:
 
 
 def test_undefined_correlations_and_two_verdicts_are_said() -> None:
-    flat = topics_of({("QS1", run, name): [0.5, 0.5, 0.5] for run in ("bm25", "x") for name in ("NFaiRR", "TExFAIR")})
+    flat = topics_of(
+        {
+            ("QS1", run, name): [0.5, 0.5, 0.5]
+            for run in ("bm25", "x")
+            for name in ("NFaiRR", "TExFAIR")
+        }
+    )
     found = claims.correlation(flat, "QS1")
     assert found.estimate is None
     table = pd.DataFrame(
-        {"NFaiRR": [0.5, 0.6], "TExFAIR": [0.8, 0.7]}, index=pd.MultiIndex.from_product([["QS1"], ["p", "q"]])
+        {"NFaiRR": [0.5, 0.6], "TExFAIR": [0.8, 0.7]},
+        index=pd.MultiIndex.from_product([["QS1"], ["p", "q"]]),
     )
     lead = Evidence("a lead", 0.1, 0.05, 0.2, 9)
     said = sentences.of_two_verdicts(table, {"QS1": lead})
@@ -227,16 +254,30 @@ def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
     )
     (said,) = sentences.of_cutoffs(curves)
     assert said == "Between the cut-offs 1 and 5 the measures move, on average: NFaiRR by 0.20."
-    places = pd.MultiIndex.from_tuples([("QS1", "NFaiRR@10", "as above"), ("QS2", "TExFAIR@10", "64 words")])
-    assert sentences.of_choices(pd.DataFrame({"tau": [1.0, 1.0]}, index=places))[0].startswith("No choice changes")
+    places = pd.MultiIndex.from_tuples(
+        [("QS1", "NFaiRR@10", "as above"), ("QS2", "TExFAIR@10", "64 words")]
+    )
+    assert sentences.of_choices(pd.DataFrame({"tau": [1.0, 1.0]}, index=places))[0].startswith(
+        "No choice changes"
+    )
     (said,) = sentences.of_choices(pd.DataFrame({"tau": [1.0, -1 / 3]}, index=places))
     assert "most with 64 words (TExFAIR@10 on QS2: tau -0.33)" in said
-    assert "no order" in sentences.of_choices(pd.DataFrame({"tau": [np.nan, np.nan]}, index=places))[0]
+    assert (
+        "no order" in sentences.of_choices(pd.DataFrame({"tau": [np.nan, np.nan]}, index=places))[0]
+    )
     numbers = pd.Series([8, 2, 0.5, 10, 0.9, 3, 1], dtype=object)
-    what = ["documents", "documents changed", "share of documents restored", "words", "share of words restored"]
+    what = [
+        "documents",
+        "documents changed",
+        "share of documents restored",
+        "words",
+        "share of words restored",
+    ]
     account = pd.DataFrame({"what": [*what, "queries", "queries with such a word"], "QS1": numbers})
     (said,) = sentences.of_substitution(account)
-    assert said.startswith("On QS1, 25% of the documents were changed, and substituting twice gives back 90.0% ")
+    assert said.startswith(
+        "On QS1, 25% of the documents were changed, and substituting twice gives back 90.0% "
+    )
     assert "1 of 3 queries" in said
 
 
@@ -250,5 +291,7 @@ def test_rankers_stand_in_the_order_of_the_config_the_baseline_first() -> None:
     study = Study.read("replica")
     runs = study.runs()
     for _, part in runs.groupby(["queries", "world"]):
-        assert part["run"].drop_duplicates().tolist() == [study.called(key) for key in study.rankers]
+        assert part["run"].drop_duplicates().tolist() == [
+            study.called(key) for key in study.rankers
+        ]
     assert study.called(study.baseline) == runs["run"].iloc[0]

@@ -19,7 +19,11 @@ def test_settings_name_models_versions_and_inputs_by_what_identifies_them(tmp_pa
     weights.write_bytes(b"weights")
     prompt = project.data("prompts", "names.txt")
     found = recording.settings_of(
-        seed=3, models={"tiny": weights, "other": "ab"}, packages=["numpy"], inputs=[prompt], depth=(1, 2)
+        seed=3,
+        models={"tiny": weights, "other": "ab"},
+        packages=["numpy"],
+        inputs=[prompt],
+        depth=(1, 2),
     )
     assert found == {
         "seed": 3,
@@ -29,7 +33,9 @@ def test_settings_name_models_versions_and_inputs_by_what_identifies_them(tmp_pa
         "depth": (1, 2),
     }
     noted = recording.settings_of()["inputs"]
-    assert noted["data/prompts/names.txt"] == project.sha256(prompt)  # what was read is known without being named
+    assert noted["data/prompts/names.txt"] == project.sha256(
+        prompt
+    )  # what was read is known without being named
     assert not [name for name in noted if name.startswith("data/outputs/")]
 
 
@@ -69,9 +75,13 @@ def test_every_bad_line_is_told(tmp_path: Path) -> None:
 
 def test_rows_are_replaced_by_key_and_sorted(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "t.csv"
-    recording.replace_rows(path, pd.DataFrame({"q": ["b", "b"], "rank": [10, 2], "v": [1 / 3, np.nan]}), ["q", "rank"])
+    recording.replace_rows(
+        path, pd.DataFrame({"q": ["b", "b"], "rank": [10, 2], "v": [1 / 3, np.nan]}), ["q", "rank"]
+    )
     assert path.read_text() == "q,rank,v\nb,2,\nb,10,0.333333\n"
-    recording.replace_rows(path, pd.DataFrame({"q": ["b", "a"], "rank": [2, 1], "v": [0.5, 2e-9]}), ["q", "rank"])
+    recording.replace_rows(
+        path, pd.DataFrame({"q": ["b", "a"], "rank": [2, 1], "v": [0.5, 2e-9]}), ["q", "rank"]
+    )
     assert path.read_text() == "q,rank,v\na,1,2e-09\nb,2,0.5\nb,10,0.333333\n"
     assert [file.name for file in path.parent.iterdir()] == ["t.csv"]
 
@@ -83,7 +93,9 @@ def test_settings_of_rows_stand_and_what_was_measured_grows(tmp_path: Path) -> N
     recording.state(path, settings, {"loss": 0.5})
     assert recording.read_settings(path)["measured"] == {"seconds": 3, "loss": 0.5}
     before = path.read_bytes()
-    with pytest.raises(InputError, match="column cuts: found \\[5, 10\\], wanted \\[5\\], or another record"):
+    with pytest.raises(
+        InputError, match="column cuts: found \\[5, 10\\], wanted \\[5\\], or another record"
+    ):
         recording.state(path, settings | {"cuts": [5]})
     assert path.read_bytes() == before
     path.write_text("[1, 2]")

@@ -17,12 +17,19 @@ from equipoise.orders.conversations import Conversation, conversations
 from equipoise_compendium import project, registry
 from equipoise_studies.permutations import record, rewrites, spreads
 from equipoise_studies.permutations.data import fetch_judged
-from equipoise_studies.permutations.second_collection import agreement, fetch_rewrites, fetch_second, proposed_classes
+from equipoise_studies.permutations.second_collection import (
+    agreement,
+    fetch_rewrites,
+    fetch_second,
+    proposed_classes,
+)
 from equipoise_studies.permutations.systems import REWRITER, context_rankings
 from equipoise_studies.systems.lexical import Collection, bm25, top
 
 TEXTS = ("What are sharks?", "Are they endangered?", "Tell me about whales.", 'What is a "pod"?')
-ONE = Conversation("1", ("1_1", "1_2", "1_3", "1_4"), TEXTS, ClassStructure.from_classes(["SE", "FT", "SE", "PT"]))
+ONE = Conversation(
+    "1", ("1_1", "1_2", "1_3", "1_4"), TEXTS, ClassStructure.from_classes(["SE", "FT", "SE", "PT"])
+)
 JUDGED = pd.DataFrame({"query": ONE.queries, "topic": "1", "turn": [1, 2, 3, 4], "text": TEXTS})
 JUDGED["class"] = ["SE", "FT", "SE", "PT"]
 
@@ -71,7 +78,10 @@ def test_the_recorder_goes_on_where_it_stopped_and_refuses_other_weights(recorde
     weights.write_bytes(b"others")
     refused = run()
     assert "models" in str(refused.exception)
-    with pytest.raises(ValueError, match=r"no rewrite of 1_2 behind 1_1 and \d more|no rewrite of 1_2 behind 1_1, 1_3"):
+    with pytest.raises(
+        ValueError,
+        match=r"no rewrite of 1_2 behind 1_1 and \d more|no rewrite of 1_2 behind 1_1, 1_3",
+    ):
         rewrites.read_rewrites(path, [replace(ONE, texts=("What are rays?", *TEXTS[1:]))])
 
 
@@ -79,7 +89,9 @@ def test_valid_pairs_come_first_and_the_prompt_holds_what_the_rewriter_may_see()
     asked = rewrites.wanted([ONE], 0)
     orders = ONE.structure.orders()
     neighbours = {(v, u) for order in orders.tolist() for v, u in pairwise(order)}
-    assert {pair[1:] for pair in asked[: len(neighbours)]} == neighbours == {*rewrites.pairs_of(ONE)}
+    assert (
+        {pair[1:] for pair in asked[: len(neighbours)]} == neighbours == {*rewrites.pairs_of(ONE)}
+    )
     assert len({pair[1:] for pair in asked}) == len(asked) == 9
     prompt = rewrites.prompt_of(ONE, 2, 3).removeprefix(rewrites.INSTRUCTION)
     lines = [
@@ -95,10 +107,16 @@ def test_valid_pairs_come_first_and_the_prompt_holds_what_the_rewriter_may_see()
 def test_the_rewriter_ranks_what_was_written_for_each_pair() -> None:
     texts = {"a": "sharks endangered", "b": "whales", "c": "pod of whales", "d": "what are sharks"}
     collection = Collection.from_texts(texts)
-    written = {pair: f"{TEXTS[pair[1]]} {['sharks', '', 'whales', 'pod'][pair[0]]}" for pair in rewrites.pairs_of(ONE)}
+    written = {
+        pair: f"{TEXTS[pair[1]]} {['sharks', '', 'whales', 'pod'][pair[0]]}"
+        for pair in rewrites.pairs_of(ONE)
+    }
     found = context_rankings(collection, replace(ONE, rewrites=written), REWRITER)
     for order in ONE.structure.orders():
-        said = [TEXTS[0], *(written[v, u] for v, u in zip(order[:-1].tolist(), order[1:].tolist(), strict=True))]
+        said = [
+            TEXTS[0],
+            *(written[v, u] for v, u in zip(order[:-1].tolist(), order[1:].tolist(), strict=True)),
+        ]
         expected = top(bm25(collection, collection.queries(said)), 3)
         np.testing.assert_array_equal(found.of(order[None])[0], expected)
     with pytest.raises(ValueError, match="Rewriter needs the rewrites"):
@@ -130,10 +148,16 @@ def test_public_rewrites_are_of_every_judged_utterance() -> None:
 def spread_table(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Exact values and scores of the script of four systems on twelve conversations, made up."""
     rng = np.random.default_rng(seed)
-    index = pd.MultiIndex.from_product([["CU", "LP", "RM3p", REWRITER], [str(n) for n in range(12)]])
-    exact = pd.DataFrame({"mean": rng.uniform(0.3, 0.5, 48), "sd": rng.uniform(0.05, 0.1, 48)}, index=index)
+    index = pd.MultiIndex.from_product(
+        [["CU", "LP", "RM3p", REWRITER], [str(n) for n in range(12)]]
+    )
+    exact = pd.DataFrame(
+        {"mean": rng.uniform(0.3, 0.5, 48), "sd": rng.uniform(0.05, 0.1, 48)}, index=index
+    )
     exact.loc[REWRITER, "sd"] = rng.uniform(0.01, 0.02, 12)
-    exact = exact.assign(minimum=exact["mean"] - 0.2, maximum=exact["mean"] + 0.3).rename_axis(["run", "topic"])
+    exact = exact.assign(minimum=exact["mean"] - 0.2, maximum=exact["mean"] + 0.3).rename_axis(
+        ["run", "topic"]
+    )
     scripts = exact["mean"].add(0.1).rename("value").reset_index()
     return exact.reset_index(), scripts
 
@@ -153,7 +177,9 @@ def test_spreads_are_means_over_conversations_with_paired_differences() -> None:
     assert more[1] == pytest.approx((wide["CU"] - wide[REWRITER]).mean())
     assert table.loc[REWRITER, "more, high"] == 0
     gain = spreads.steadier(exact)
-    assert gain.estimate == pytest.approx(wide[["CU", "LP", "RM3p"]].to_numpy().mean() - wide[REWRITER].mean())
+    assert gain.estimate == pytest.approx(
+        wide[["CU", "LP", "RM3p"]].to_numpy().mean() - wide[REWRITER].mean()
+    )
     assert (gain.low or 0) > 0
     means = exact.groupby("run")["mean"].mean()
     shares = wide.mean() / means
@@ -169,12 +195,22 @@ def test_spreads_are_means_over_conversations_with_paired_differences() -> None:
 
 def test_classes_are_proposed_by_what_people_added() -> None:
     rewritten = pd.Series(
-        ["What are sharks?", "Are sharks endangered?", "Tell me about whales.", "What is a whale pod?"],
+        [
+            "What are sharks?",
+            "Are sharks endangered?",
+            "Tell me about whales.",
+            "What is a whale pod?",
+        ],
         index=list(ONE.queries),
     )
     assert proposed_classes(JUDGED, rewritten).tolist() == ["SE", "FT", "SE", "PT"]
     turned = JUDGED.assign(
-        text=["What are sharks?", "Are they endangered?", "Tell me about whales.", "What is a whale pod?"]
+        text=[
+            "What are sharks?",
+            "Are they endangered?",
+            "Tell me about whales.",
+            "What is a whale pod?",
+        ]
     )
     assert proposed_classes(turned.iloc[::-1], rewritten).tolist() == ["SE", "SE", "FT", "SE"]
     counts = agreement(JUDGED, rewritten.rename_axis("query").rename("text").reset_index())

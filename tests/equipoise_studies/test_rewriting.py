@@ -21,14 +21,34 @@ from equipoise.orders.structures import GraphStructure
 from equipoise_compendium import project, registry
 from equipoise_studies import recording
 from equipoise_studies.permutations import record
-from equipoise_studies.permutations.antecedents import FIELDS, KEY, KIND, RECORD, antecedent, read_antecedents
+from equipoise_studies.permutations.antecedents import (
+    FIELDS,
+    KEY,
+    KIND,
+    RECORD,
+    antecedent,
+    read_antecedents,
+)
 from equipoise_studies.permutations.data import fetch_judged
 from equipoise_studies.permutations.experiment import Experiment
 from equipoise_studies.permutations.order_measures import by_order
 from equipoise_studies.permutations.scoring import optimistic, score_alternatives
-from equipoise_studies.permutations.systems import SYSTEMS, Settings, context_rankings, sequential_rankings
+from equipoise_studies.permutations.systems import (
+    SYSTEMS,
+    Settings,
+    context_rankings,
+    sequential_rankings,
+)
 from equipoise_studies.permutations.tables import utterance_blocks
-from equipoise_studies.systems.lexical import Collection, bm25, query_likelihood, relevance_model, rm3, top, unit_mass
+from equipoise_studies.systems.lexical import (
+    Collection,
+    bm25,
+    query_likelihood,
+    relevance_model,
+    rm3,
+    top,
+    unit_mass,
+)
 
 PASSAGES = {
     "CAR_1": "Throat cancer grows in the throat, the larynx or the tonsils.",
@@ -69,7 +89,11 @@ ANAPHORIC = (False, True, False, True, False)
 @pytest.fixture(scope="module")
 def conversation() -> Conversation:
     return Conversation(
-        "7", QUERIES, TEXTS, ClassStructure.from_classes(CLASSES), tuple(zip(PHRASES, ANAPHORIC, strict=True))
+        "7",
+        QUERIES,
+        TEXTS,
+        ClassStructure.from_classes(CLASSES),
+        tuple(zip(PHRASES, ANAPHORIC, strict=True)),
     )
 
 
@@ -78,7 +102,9 @@ def experiment(conversation: Conversation) -> Experiment:
     return Experiment(Collection.from_texts(PASSAGES), [conversation], QRELS)
 
 
-def restated(collection: Collection, system: str, order: list[int], settings: Settings) -> list[list[int]]:
+def restated(
+    collection: Collection, system: str, order: list[int], settings: Settings
+) -> list[list[int]]:
     """Rank a conversation in one order, utterance by utterance, as section 4.1 has it in words, or as the program does.
 
     In the program the previous utterance of the first one is that one itself.
@@ -95,7 +121,9 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
         if system == "FU" and place > 0:
             query = collection.queries([f"{TEXTS[current]} {TEXTS[order[0]]}"])
         elif system == "CU" and program:
-            query = collection.queries([" ".join(TEXTS[order[at]] for at in (max(place - 1, 0), 0, place))])
+            query = collection.queries(
+                [" ".join(TEXTS[order[at]] for at in (max(place - 1, 0), 0, place))]
+            )
         elif system == "LP" and program:
             query = 0.6 * bags[TEXTS[order[max(place - 1, 0)]]] + 0.4 * now
         elif system == "RM3p" and program:
@@ -112,7 +140,9 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
         elif system == "RM3p" and place > 0:
             query = unit_mass(now) + rm3(collection, before)
         elif system == "RM3s" and place > 0:
-            query = settings.original_weight * unit_mass(now) + (1 - settings.original_weight) * model
+            query = (
+                settings.original_weight * unit_mass(now) + (1 - settings.original_weight) * model
+            )
         elif system == "Antecedent" and ANAPHORIC[current]:
             named = [u for u in order[:place] if PHRASES[u] and not ANAPHORIC[u]]
             query = collection.queries([f"{TEXTS[current]} {PHRASES[named[-1]] if named else ''}"])
@@ -125,7 +155,9 @@ def restated(collection: Collection, system: str, order: list[int], settings: Se
     return found
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings().of_the_program()], ids=["paper", "program"])
+@pytest.mark.parametrize(
+    "settings", [Settings(), Settings().of_the_program()], ids=["paper", "program"]
+)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_system_ranks_as_the_paper_words_it_or_as_its_program_does(
     system: str, settings: Settings, experiment: Experiment, conversation: Conversation
@@ -137,12 +169,15 @@ def test_every_system_ranks_as_the_paper_words_it_or_as_its_program_does(
 
 
 @pytest.mark.parametrize("system", ["CU", "LP", "RM3p", "RM3s"])
-def test_the_program_and_the_paper_are_not_one(system: str, experiment: Experiment, conversation: Conversation) -> None:
+def test_the_program_and_the_paper_are_not_one(
+    system: str, experiment: Experiment, conversation: Conversation
+) -> None:
     orders = conversation.structure.orders()
     program = replace(experiment, settings=Settings(depth=7).of_the_program())
     paper = replace(experiment, settings=Settings(depth=7))
     assert (
-        program.rankings(conversation, system, orders).tolist() != paper.rankings(conversation, system, orders).tolist()
+        program.rankings(conversation, system, orders).tolist()
+        != paper.rankings(conversation, system, orders).tolist()
     )
 
 
@@ -167,12 +202,20 @@ def test_no_grades_of_unjudged_documents_beat_the_bound(experiment: Experiment) 
     queries = rng.choice(QUERIES, 30).tolist()
     bound = optimistic(queries, rankings, documents, QRELS)
     assert (bound >= score_alternatives(queries, rankings, documents, QRELS) - 1e-12).all()
-    known = {(query, document) for query, document in QRELS[["query", "document"]].itertuples(index=False, name=None)}
+    known = {
+        (query, document)
+        for query, document in QRELS[["query", "document"]].itertuples(index=False, name=None)
+    }
     best = np.zeros(30)
     for grades in itertools.product([0, 2, 4], repeat=3):
         for number, (query, ranking) in enumerate(zip(queries, rankings, strict=True)):
-            rows = [(query, documents[column], grade) for column, grade in zip(ranking, grades, strict=True)]
-            added = pd.DataFrame([row for row in rows if row[:2] not in known], columns=QRELS.columns)
+            rows = [
+                (query, documents[column], grade)
+                for column, grade in zip(ranking, grades, strict=True)
+            ]
+            added = pd.DataFrame(
+                [row for row in rows if row[:2] not in known], columns=QRELS.columns
+            )
             with_grades = pd.concat([QRELS, added.astype({"grade": int})])
             score = score_alternatives([query], [ranking], documents, with_grades)[0]
             best[number] = max(best[number], score)
@@ -182,7 +225,9 @@ def test_no_grades_of_unjudged_documents_beat_the_bound(experiment: Experiment) 
         optimistic(queries, rankings, documents, QRELS, "nDCG@10")
 
 
-def test_scores_of_every_order_are_looked_up(experiment: Experiment, conversation: Conversation) -> None:
+def test_scores_of_every_order_are_looked_up(
+    experiment: Experiment, conversation: Conversation
+) -> None:
     orders = conversation.structure.orders()
     systems = ["CU", "RM3s"]
     scored = replace(experiment).scores({"7": orders}, systems)
@@ -206,11 +251,17 @@ def test_exact_values_agree_with_scoring_every_order(system: str, experiment: Ex
     for order in structure.orders().tolist():
         rankings = restated(experiment.collection, system, order, Settings())
         queries = [QUERIES[utterance] for utterance in order]
-        totals.append(score_alternatives(queries, rankings, experiment.collection.documents, QRELS).mean())
+        totals.append(
+            score_alternatives(queries, rankings, experiment.collection.documents, QRELS).mean()
+        )
     assert exact["orders"] == len(totals) == 6
-    assert exact["how"] == ("enumeration" if SYSTEMS[system].context in ("antecedent", "everything") else "adjacency")
+    assert exact["how"] == (
+        "enumeration" if SYSTEMS[system].context in ("antecedent", "everything") else "adjacency"
+    )
     expected = [np.mean(totals), np.std(totals), np.min(totals), np.max(totals)]
-    np.testing.assert_allclose(exact[["mean", "sd", "minimum", "maximum"]].astype(float), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        exact[["mean", "sd", "minimum", "maximum"]].astype(float), expected, atol=1e-9
+    )
 
 
 def test_some_system_depends_on_the_order(experiment: Experiment) -> None:
@@ -230,7 +281,9 @@ def test_scores_are_those_of_ir_measures_on_the_official_qrels(experiment: Exper
         for place, document in enumerate(documents)
     ]
     qrels = [ir_measures.Qrel(*row) for row in QRELS.itertuples(index=False)]
-    expected = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.nDCG @ 3], qrels, run)}
+    expected = {
+        m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.nDCG @ 3], qrels, run)
+    }
     found = experiment.utterance_scores(conversation, "CU", script)[0]
     assert dict(zip(QUERIES, found, strict=True)) == pytest.approx(expected)
     table = experiment.scores({"7": script}, ["CU"])
@@ -248,11 +301,15 @@ def test_a_missing_judgement_is_an_error(conversation: Conversation) -> None:
     fewer = QRELS[~QRELS["query"].isin(["7_2", "7_4"])]
     experiment = Experiment(Collection.from_texts(PASSAGES), [conversation], fewer)
     for system in ("BM25", "RM3s"):
-        with pytest.raises(ValueError, match="no judgement for 7_2, 7_4: leave these queries out, or judge them"):
+        with pytest.raises(
+            ValueError, match="no judgement for 7_2, 7_4: leave these queries out, or judge them"
+        ):
             experiment.exact([system])
 
 
-def test_sampled_orders_start_with_the_script_and_repeat_nothing(conversation: Conversation) -> None:
+def test_sampled_orders_start_with_the_script_and_repeat_nothing(
+    conversation: Conversation,
+) -> None:
     orders = sampled_orders([conversation], 3, seed=5)["7"]
     assert orders[0].tolist() == [0, 1, 2, 3, 4]
     assert len(np.unique(orders, axis=0)) == 4
@@ -265,21 +322,33 @@ def test_sampled_orders_start_with_the_script_and_repeat_nothing(conversation: C
 
 def test_answers_are_nuggets_at_the_words_of_the_conversation(experiment: Experiment) -> None:
     passages = pd.DataFrame(
-        {"document": PASSAGES.keys(), "text": PASSAGES.values(), "source": [d.partition("_")[0] for d in PASSAGES]}
+        {
+            "document": PASSAGES.keys(),
+            "text": PASSAGES.values(),
+            "source": [d.partition("_")[0] for d in PASSAGES],
+        }
     )
     answers = experiment.answers({"7": [[0, 1, 2, 3, 4]]}, passages, ["BM25"])
     best = experiment.rankings(experiment.conversations[0], "BM25", [[0, 1, 2, 3, 4]])[0, :, 0]
     names = [experiment.collection.documents[column] for column in best]
     grades = QRELS.set_index(["query", "document"])["grade"].to_dict()
     words = 0
-    for row, text, query, name in zip(answers.to_dict("records"), TEXTS, QUERIES, names, strict=True):
+    for row, text, query, name in zip(
+        answers.to_dict("records"), TEXTS, QUERIES, names, strict=True
+    ):
         start = words + len(text.split()) + 1
         words += len(text.split()) + len(PASSAGES[name].split())
         grade = grades.get((query, name), 0)
-        expected = (str(start), str(words), "1" if grade < 3 else "2", name) if grade else ("", "", "0", "")
+        expected = (
+            (str(start), str(words), "1" if grade < 3 else "2", name)
+            if grade
+            else ("", "", "0", "")
+        )
         assert (row["start"], row["end"], row["level"], row["entity"]) == expected
         assert row["SOURCE"] == ("" if not grade else "1 0" if name.startswith("CAR") else "0 1")
-    sets = attribute_sets({"SOURCE": {"kind": "nominal", "groups": ["CAR", "MARCO"], "target": "uniform"}})
+    sets = attribute_sets(
+        {"SOURCE": {"kind": "nominal", "groups": ["CAR", "MARCO"], "target": "uniform"}}
+    )
     assert len(nugget_table(answers, sets)) == 5
     with pytest.raises(ValueError, match="no text for passage MARCO_3"):
         experiment.answers({"7": [[0, 1, 2, 3, 4]]}, passages.iloc[:-1], ["BM25"])
@@ -326,9 +395,13 @@ def test_the_record_holds_the_judged_utterances_and_none_with_another_text() -> 
     found = read_antecedents(project.data(*RECORD), judged)
     assert found["query"].tolist() == judged["query"].tolist()
     with pytest.raises(
-        ValueError, match=r"no noun phrases of the text of 31_1, 31_2: .*permutations\.record phrases records"
+        ValueError,
+        match=r"no noun phrases of the text of 31_1, 31_2: .*permutations\.record phrases records",
     ):
-        read_antecedents(project.data(*RECORD), judged.assign(text=judged["text"].mask(judged.index < 2, "What?")))
+        read_antecedents(
+            project.data(*RECORD),
+            judged.assign(text=judged["text"].mask(judged.index < 2, "What?")),
+        )
 
 
 def test_refuses_what_is_not_there(experiment: Experiment, conversation: Conversation) -> None:
@@ -347,7 +420,9 @@ def test_refuses_what_is_not_there(experiment: Experiment, conversation: Convers
     with pytest.raises(ValueError, match="topics 7 come twice"):
         Experiment(experiment.collection, [conversation, conversation], QRELS)
     with pytest.raises(ValueError, match="topics named topic#permutation"):
-        by_order(pd.DataFrame({"run": "a", "topic": ["7"], "measure": ["EGF"], "value": [0.0]}), "EGF")
+        by_order(
+            pd.DataFrame({"run": "a", "topic": ["7"], "measure": ["EGF"], "value": [0.0]}), "EGF"
+        )
 
 
 def test_only_class_structures_have_blocks() -> None:

@@ -38,7 +38,9 @@ from equipoise_studies.satisfaction.robustness import (
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
 
 
-def plain(satisfied_right: int, satisfied: int, dissatisfied_right: int, dissatisfied: int) -> list[float]:
+def plain(
+    satisfied_right: int, satisfied: int, dissatisfied_right: int, dissatisfied: int
+) -> list[float]:
     truth = [0] * satisfied + [1] * dissatisfied
     said = [0] * satisfied_right + [1] * (satisfied - satisfied_right)
     said += [1] * dissatisfied_right + [0] * (dissatisfied - dissatisfied_right)
@@ -72,24 +74,34 @@ def test_scores_refuse_more_correct_than_there_are_and_missing_predictions() -> 
 # --- robustness
 
 
-def drawn_one_by_one(correct: list[int], size: list[int], satisfied: int, added: int) -> list[list[float]]:
+def drawn_one_by_one(
+    correct: list[int], size: list[int], satisfied: int, added: int
+) -> list[list[float]]:
     """Scores of every way to draw the test set, sample by sample."""
     main = [True] * correct[0] + [False] * (size[0] - correct[0])
     extra = [True] * correct[2] + [False] * (size[2] - correct[2])
     return [
-        plain(sum(main[i] for i in kept), satisfied, correct[1] + sum(extra[i] for i in more), size[1] + added)
+        plain(
+            sum(main[i] for i in kept),
+            satisfied,
+            correct[1] + sum(extra[i] for i in more),
+            size[1] + added,
+        )
         for kept in combinations(range(size[0]), satisfied)
         for more in combinations(range(size[2]), added)
     ]
 
 
 @pytest.mark.parametrize(
-    ("ratio", "satisfied", "added"), [(1 / 6, 5, 0), (0.5, 5, 4), (4 / 9, 5, 3), (0.75, 2, 5), (1.0, 0, 5)]
+    ("ratio", "satisfied", "added"),
+    [(1 / 6, 5, 0), (0.5, 5, 4), (4 / 9, 5, 3), (0.75, 2, 5), (1.0, 0, 5)],
 )
 def test_curve_is_the_mean_over_every_draw(ratio: float, satisfied: int, added: int) -> None:
     correct, size = [3, 1, 2], [5, 1, 5]
     curve = robustness_curve(correct, size, [ratio])[0]
-    assert curve[:, 0] == pytest.approx(np.mean(drawn_one_by_one(correct, size, satisfied, added), axis=0))
+    assert curve[:, 0] == pytest.approx(
+        np.mean(drawn_one_by_one(correct, size, satisfied, added), axis=0)
+    )
 
 
 def test_interval_is_of_the_quantiles_of_the_draws() -> None:
@@ -103,12 +115,18 @@ def test_interval_is_of_the_quantiles_of_the_draws() -> None:
 
 @given(st.data())
 def test_ends_of_the_curve_are_main_and_all_dissatisfied(data: st.DataObject) -> None:
-    size = [data.draw(st.integers(1, 60)), data.draw(st.integers(0, 20)), data.draw(st.integers(1, 60))]
+    size = [
+        data.draw(st.integers(1, 60)),
+        data.draw(st.integers(0, 20)),
+        data.draw(st.integers(1, 60)),
+    ]
     correct = [data.draw(st.integers(0, n)) for n in size]
     share = size[1] / (size[0] + size[1])
     curve = robustness_curve(correct, size, [share, (1 + share) / 2, 1.0])
     assert curve[0, :, 0] == pytest.approx(binary_scores(correct[0], size[0], correct[1], size[1]))
-    assert curve[-1, :, 0] == pytest.approx(binary_scores(0, 0, correct[1] + correct[2], size[1] + size[2]))
+    assert curve[-1, :, 0] == pytest.approx(
+        binary_scores(0, 0, correct[1] + correct[2], size[1] + size[2])
+    )
     assert (curve[..., 1] <= curve[..., 0] + 1e-9).all()
     assert (curve[..., 0] <= curve[..., 2] + 1e-9).all()
     assert ((curve >= 0) & (curve <= 1 + 1e-12)).all()
@@ -146,7 +164,9 @@ def test_constant_classifier_has_the_accuracy_of_the_share() -> None:
     [([8, 1, 3], [0.05], "between Main's share"), ([8, 1, 3], [1.1], "and 1"), ([99, 1, 3], [1.0], "three counts"),
      ([7.5, 1, 3], [1.0], "whole counts")],
 )  # fmt: skip
-def test_curve_refuses_what_does_not_fit(correct: list[float], ratios: list[float], message: str) -> None:
+def test_curve_refuses_what_does_not_fit(
+    correct: list[float], ratios: list[float], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         robustness_curve(correct, [9, 1, 9], ratios)
 
@@ -155,18 +175,35 @@ def test_bootstrap_covers_the_estimate_and_repeats() -> None:
     arguments = ([50, 5, 30], [60, 10, 50], [0.2, 0.5, 1.0])
     first = sampled_intervals(*arguments, np.random.default_rng(4))
     assert (first == sampled_intervals(*arguments, np.random.default_rng(4))).all()
-    assert ((first[..., 1] <= first[..., 0] + 1e-12) & (first[..., 0] <= first[..., 2] + 1e-12)).all()
+    assert (
+        (first[..., 1] <= first[..., 0] + 1e-12) & (first[..., 0] <= first[..., 2] + 1e-12)
+    ).all()
     assert (first[:, 0, 2] > first[:, 0, 1]).all()
-    # the same rates in a larger population: the same sensitivity of the two sets together only if they weigh the same
+    # the same rates in a larger population: the same sensitivity of the two sets together only if
+    # they weigh the same
     scaled = sampled_intervals(*arguments, np.random.default_rng(4), population=[600, 100, 500])
     assert scaled[..., 0] == pytest.approx(first[..., 0], abs=0.01)
     with pytest.raises(ValueError, match="no labelled sample"):
-        sampled_intervals([1, 0, 1], [1, 0, 1], [1.0], np.random.default_rng(4), population=[9, 9, 9])
+        sampled_intervals(
+            [1, 0, 1], [1, 0, 1], [1.0], np.random.default_rng(4), population=[9, 9, 9]
+        )
 
 
 LABELLED = pd.DataFrame(
-    [("b", "Main", 7, 8, 1, 2), ("b", "CF", 0, 1, 3, 5), ("a", "CF", 1, 1, 4, 5), ("a", "Main", 8, 8, 0, 2)],
-    columns=["run", "world", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"],
+    [
+        ("b", "Main", 7, 8, 1, 2),
+        ("b", "CF", 0, 1, 3, 5),
+        ("a", "CF", 1, 1, 4, 5),
+        ("a", "Main", 8, 8, 0, 2),
+    ],
+    columns=[
+        "run",
+        "world",
+        "correct_satisfied",
+        "satisfied",
+        "correct_dissatisfied",
+        "dissatisfied",
+    ],
 )
 
 
@@ -177,16 +214,22 @@ def test_table_of_curves_is_the_curve_of_each_estimator() -> None:
         part = table[table["run"] == run]
         assert part["ratio"].drop_duplicates().tolist() == [0.2, 0.25, 0.5, 0.75, 1.0]
         curve = robustness_curve(correct, [8, 2, 5], [0.2, 0.25, 0.5, 0.75, 1.0])
-        np.testing.assert_array_equal(part[["value", "low", "high"]].to_numpy().reshape(5, 5, 3), curve)
+        np.testing.assert_array_equal(
+            part[["value", "low", "high"]].to_numpy().reshape(5, 5, 3), curve
+        )
 
 
 def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
     whole = pd.DataFrame({"world": ["Main", "CF"], "satisfied": [30, 3], "dissatisfied": [10, 20]})
-    table = robustness_table(LABELLED, step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50)
+    table = robustness_table(
+        LABELLED, step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50
+    )
     rng = np.random.default_rng(3)
     for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
         ratios = [0.25, 0.5, 0.75, 1.0]
-        curve = sampled_intervals(correct, [8, 2, 5], ratios, rng, population=[30, 10, 20], resamples=50)
+        curve = sampled_intervals(
+            correct, [8, 2, 5], ratios, rng, population=[30, 10, 20], resamples=50
+        )
         part = table.loc[table["run"] == run, ["value", "low", "high"]]
         np.testing.assert_array_equal(part.to_numpy().reshape(4, 5, 3), curve)
     with pytest.raises(ValueError, match="need a bootstrap"):
@@ -200,7 +243,9 @@ def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
     [(0.2, [0.2, 0.4, 0.6, 0.8, 1.0]), (0.3, [0.2, 0.3, 0.6, 0.9, 1.0]), (0.1, [n / 10 for n in range(2, 11)]),
      (0.7, [0.2, 0.7, 1.0]), (1.0, [0.2, 1.0])],
 )  # fmt: skip
-def test_ratios_are_mains_own_the_multiples_between_and_one(step: float, ratios: list[float]) -> None:
+def test_ratios_are_mains_own_the_multiples_between_and_one(
+    step: float, ratios: list[float]
+) -> None:
     table = robustness_table(LABELLED, step=step)
     for _, part in table.groupby(["run", "measure"]):
         assert part["ratio"].tolist() == pytest.approx(ratios)
@@ -209,7 +254,9 @@ def test_ratios_are_mains_own_the_multiples_between_and_one(step: float, ratios:
 
 def test_a_share_that_is_a_multiple_but_for_rounding_stands_once() -> None:
     columns = ["world", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
-    counts = pd.DataFrame([("Main", 6, 7, 1, 3), ("CF", 0, 1, 4, 9)], columns=columns).assign(run="a")
+    counts = pd.DataFrame([("Main", 6, 7, 1, 3), ("CF", 0, 1, 4, 9)], columns=columns).assign(
+        run="a"
+    )
     ratios = robustness_table(counts, step=0.1)["ratio"].unique()  # 3 * 0.1 is not 0.3
     assert ratios.tolist() == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
@@ -221,7 +268,9 @@ def test_step_that_leads_nowhere_is_refused(step: float) -> None:
 
 
 def test_dissatisfied_samples_of_another_world_can_be_added() -> None:
-    other = robustness_table(LABELLED.replace({"world": {"CF": "swapped"}}), turned="swapped", step=0.25)
+    other = robustness_table(
+        LABELLED.replace({"world": {"CF": "swapped"}}), turned="swapped", step=0.25
+    )
     pd.testing.assert_frame_equal(other, robustness_table(LABELLED, step=0.25))
     with pytest.raises(ValueError, match="one of swapped wanted"):
         robustness_table(LABELLED, turned="swapped")
@@ -240,7 +289,9 @@ def predicted(seed: int) -> pd.DataFrame:
             wrong, scores = bool(rng.random() < 0.4), rng.integers(0, 6, 2) / 5
             rows.append(("MultiWOZ", run, "Main", name, wrong, scores[0]))
             rows.append(("MultiWOZ", run, "swapped", name, not wrong, scores[1]))
-    table = pd.DataFrame(rows, columns=["collection", "run", "world", "sample", "dissatisfied", "dissatisfaction"])
+    table = pd.DataFrame(
+        rows, columns=["collection", "run", "world", "sample", "dissatisfied", "dissatisfaction"]
+    )
     return table.assign(predicted=table["dissatisfaction"] >= 0.5)
 
 
@@ -248,10 +299,13 @@ def predicted(seed: int) -> pd.DataFrame:
 def test_draws_are_of_whole_dialogues_and_scored_as_by_scikit_learn(seed: int) -> None:
     table, resamples = predicted(seed), 6
     rates, ranked, contexts = (
-        function(table, np.random.default_rng(5), resamples) for function in (label_rates, areas, shared)
+        function(table, np.random.default_rng(5), resamples)
+        for function in (label_rates, areas, shared)
     )
     names = sorted({sample.partition(":")[0] for sample in table["sample"]})
-    drawn = np.random.default_rng(5).multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
+    drawn = np.random.default_rng(5).multinomial(
+        len(names), np.full(len(names), 1 / len(names)), size=resamples
+    )
     for row, times in enumerate([np.ones(len(names), dtype=int), *drawn]):
         often = dict(zip(names, times, strict=True))
         again = table.loc[table.index.repeat(table["sample"].str.partition(":")[0].map(often))]
@@ -264,8 +318,13 @@ def test_draws_are_of_whole_dialogues_and_scored_as_by_scikit_learn(seed: int) -
                 roc_auc_score(truth, part["dissatisfaction"])
             )
         for run, part in again.groupby("run"):
-            right = [world["dissatisfied"].eq(world["predicted"]).to_numpy() for _, world in part.groupby("world")]
-            meet, join, number = (contexts.loc[row, ("MultiWOZ", run, kind)] for kind in ("meet", "join", "contexts"))
+            right = [
+                world["dissatisfied"].eq(world["predicted"]).to_numpy()
+                for _, world in part.groupby("world")
+            ]
+            meet, join, number = (
+                contexts.loc[row, ("MultiWOZ", run, kind)] for kind in ("meet", "join", "contexts")
+            )
             assert number == len(right[0])
             assert meet / join == pytest.approx(jaccard_score(*right))
 
@@ -285,7 +344,10 @@ def test_threshold_has_the_best_balanced_accuracy(rows: list[tuple[bool, int]]) 
         return
     best = balanced_accuracy_score(truth, scores >= balanced_threshold(truth, scores))
     cuts = np.concatenate([scores, scores + 0.05])
-    assert best >= max(balanced_accuracy_score(truth, scores >= cut) for cut in cuts) - 1e-12 or best == 0.5
+    assert (
+        best >= max(balanced_accuracy_score(truth, scores >= cut) for cut in cuts) - 1e-12
+        or best == 0.5
+    )
 
 
 # --- annotators, shared contexts, counts behind printed scores
@@ -318,7 +380,9 @@ def test_counts_are_among_those_recovered_from_their_scores(
 def test_table_3_6_rows_without_up_sampling_are_the_constant_classifier_on_multiwoz() -> None:
     table = printed_table("thesis/table-3.6")
     sizes = printed_table("thesis/table-3.5").set_index("label").drop(index="Total").astype(int)
-    rows = table[(table["model"] == "BERT") & (table["setup"] == "w/o up-sampling")].set_index("test data")
+    rows = table[(table["model"] == "BERT") & (table["setup"] == "w/o up-sampling")].set_index(
+        "test data"
+    )
     for world in ("Main", "CF"):
         there = sizes[f"MultiWOZ {world}"]
         printed = [float(rows.loc[world, f"MultiWOZ {score}"]) / 100 for score in SCORES[:4]]
@@ -326,11 +390,18 @@ def test_table_3_6_rows_without_up_sampling_are_the_constant_classifier_on_multi
         assert solutions.tolist() == [[there["Satisfaction"], 0]]
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8), st.lists(st.booleans(), max_size=4))
-def test_jaccard_lies_between_its_bounds(pairs: list[tuple[bool, bool]], others: list[bool]) -> None:
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8),
+    st.lists(st.booleans(), max_size=4),
+)
+def test_jaccard_lies_between_its_bounds(
+    pairs: list[tuple[bool, bool]], others: list[bool]
+) -> None:
     before, after = (np.array(side) for side in zip(*pairs, strict=True))
     index = shared_context_jaccard(before, after)
     if np.isnan(index):
         return
-    low, high = jaccard_bounds(int(before.sum()) + sum(others), len(before) + len(others), int(after.sum()), len(after))
+    low, high = jaccard_bounds(
+        int(before.sum()) + sum(others), len(before) + len(others), int(after.sum()), len(after)
+    )
     assert low - 1e-12 <= index <= high + 1e-12

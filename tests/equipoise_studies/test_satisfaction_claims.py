@@ -31,7 +31,12 @@ def of_one(right: dict[tuple[str, str], tuple[int, int]], wrong: float) -> Rates
     """Rates of one estimator from the correct samples and the samples of each world and label, without draws."""
     rates = {("SGD", "a", *key): [found / there] for key, (found, there) in right.items()}
     table = pd.DataFrame(rates).rename_axis(columns=["collection", "run", "world", "label"])
-    return Rates(table, {("SGD", *key): there for key, (_, there) in right.items()}, "swapped", {"SGD": wrong})
+    return Rates(
+        table,
+        {("SGD", *key): there for key, (_, there) in right.items()},
+        "swapped",
+        {"SGD": wrong},
+    )
 
 
 @settings(max_examples=25)
@@ -39,16 +44,24 @@ def of_one(right: dict[tuple[str, str], tuple[int, int]], wrong: float) -> Rates
 def test_bounds_are_those_of_every_choice_of_wrong_labels(data: st.DataObject) -> None:
     there = data.draw(st.integers(2, 9))
     found, wrong = data.draw(st.integers(0, there)), data.draw(st.integers(0, there - 1))
-    main = {("Main", "satisfied"): (5, 7), ("Main", "dissatisfied"): (1, 3), ("swapped", "satisfied"): (2, 4)}
+    main = {
+        ("Main", "satisfied"): (5, 7),
+        ("Main", "dissatisfied"): (1, 3),
+        ("swapped", "satisfied"): (2, 4),
+    }
     rates = of_one(main | {("swapped", "dissatisfied"): (found, there)}, wrong / there)
     said = [True] * found + [False] * (there - found)
-    left = [sum(said[place] for place in kept) for kept in combinations(range(there), there - wrong)]
+    left = [
+        sum(said[place] for place in kept) for kept in combinations(range(there), there - wrong)
+    ]
     shares = [count / (there - wrong) for count in left]
     ends = [part.iloc[0, 0] for part in rates.turned_found()]
     assert ends == pytest.approx([found / there, min(shares), max(shares)])
     whole = [(1 + count) / (3 + there - wrong) for count in left]
     ends = [part.iloc[0, 0] for part in rates.kept()]
-    assert ends == pytest.approx([part / 0.6 for part in ((1 + found) / (3 + there), min(whole), max(whole))])
+    assert ends == pytest.approx(
+        [part / 0.6 for part in ((1 + found) / (3 + there), min(whole), max(whole))]
+    )
 
 
 def test_scores_are_those_of_scikit_learn() -> None:
@@ -56,14 +69,18 @@ def test_scores_are_those_of_scikit_learn() -> None:
     right |= {("swapped", "satisfied"): (2, 4), ("swapped", "dissatisfied"): (3, 5)}
     rates = of_one(right, 0.0)
     truth, said = [0] * 7 + [1] * 3, [0] * 5 + [1] * 2 + [1] + [0] * 2
-    assert rates.scores("Main", "F1").iloc[0, 0] == pytest.approx(f1_score(truth, said, average="macro"))
+    assert rates.scores("Main", "F1").iloc[0, 0] == pytest.approx(
+        f1_score(truth, said, average="macro")
+    )
     assert rates.accuracy("Main").iloc[0, 0] == pytest.approx(accuracy_score(truth, said))
     assert rates.accuracy("Main", "swapped").iloc[0, 0] == pytest.approx((5 + 1 + 2 + 3) / 19)
 
 
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=8), st.data())
-def test_index_in_doubt_is_between_those_of_every_choice(pairs: list[tuple[bool, bool]], data: st.DataObject) -> None:
+def test_index_in_doubt_is_between_those_of_every_choice(
+    pairs: list[tuple[bool, bool]], data: st.DataObject
+) -> None:
     wrong = data.draw(st.integers(0, len(pairs) - 1))
     counts = [sum(a and b for a, b in pairs), sum(a or b for a, b in pairs), len(pairs)]
     if not counts[1]:
@@ -84,7 +101,10 @@ def test_index_in_doubt_is_between_those_of_every_choice(pairs: list[tuple[bool,
 
 
 def test_differences_and_quotients_add_up_the_doubt() -> None:
-    one, other = (Ends(*(pd.DataFrame([part]) for part in parts)) for parts in ((4.0, 3.0, 6.0), (2.0, 1.0, 3.0)))
+    one, other = (
+        Ends(*(pd.DataFrame([part]) for part in parts))
+        for parts in ((4.0, 3.0, 6.0), (2.0, 1.0, 3.0))
+    )
     assert [part.iloc[0, 0] for part in one.less(other)] == [2, 0, 5]
     assert [part.iloc[0, 0] for part in one.over(other)] == [2, 1, 6]
 
@@ -93,7 +113,10 @@ def test_interval_reaches_from_the_lowest_to_the_highest_end() -> None:
     draws = pd.DataFrame([5.0, *np.arange(41.0)])
     found = Ends(draws, draws - 10, draws + 10).evidence("a number", 3)
     assert (found.estimate, found.low, found.high, found.n) == (5, -9, 49, 3)
-    assert (certain(draws).evidence("a number").low, certain(draws).evidence("a number").high) == (1, 39)
+    assert (certain(draws).evidence("a number").low, certain(draws).evidence("a number").high) == (
+        1,
+        39,
+    )
 
 
 def test_estimators_are_told_apart_and_chance_is_left_out() -> None:
@@ -107,15 +130,22 @@ def test_estimators_are_told_apart_and_chance_is_left_out() -> None:
     assert claims.few_shot(runs) == [runs[1], runs[4]]
     assert claims.fine_tuned(runs) == [runs[2], runs[3]]
     assert claims.fine_tuned(runs, "SGD", {runs[2]}) == []
-    columns = pd.MultiIndex.from_product([["SGD"], ["a", "b"], ["Main"]], names=["collection", "run", "world"])
-    areas = pd.DataFrame([[0.6, 0.7], *([0.45 + step / 100, 0.6 + step / 100] for step in range(20))], columns=columns)
+    columns = pd.MultiIndex.from_product(
+        [["SGD"], ["a", "b"], ["Main"]], names=["collection", "run", "world"]
+    )
+    areas = pd.DataFrame(
+        [[0.6, 0.7], *([0.45 + step / 100, 0.6 + step / 100] for step in range(20))],
+        columns=columns,
+    )
     assert claims.at_chance(areas) == {("SGD", "a")}
 
 
-# --- printed numbers against the printed tables themselves ------------------------------------------------------------
+# --- printed numbers against the printed tables themselves ----------------------------------------
 
 
-def printed_mean(score: str, world: str, models: list[str], names: tuple[str, ...] = tuple(COLLECTIONS)) -> float:
+def printed_mean(
+    score: str, world: str, models: list[str], names: tuple[str, ...] = tuple(COLLECTIONS)
+) -> float:
     table = printed_table("thesis/table-3.6")
     rows = table[(table["test data"] == world) & table["model"].isin(models)]
     return float(rows[[f"{name} {score}" for name in names]].astype(float).to_numpy().mean())
@@ -132,7 +162,9 @@ def test_claims_on_the_counts_have_the_values_of_the_printed_table() -> None:
         acc = table[f"{name} Acc"].astype(float)
         kept += (acc.loc["CF", TUNED] / acc.loc["Main", TUNED]).tolist()
         for world in ("CF", "Mixed"):
-            tuned = acc.loc[world, TUNED].drop(("ASAP", "up-sampling x10"))  # its row of Mixed is no sum
+            tuned = acc.loc[world, TUNED].drop(
+                ("ASAP", "up-sampling x10")
+            )  # its row of Mixed is no sum
             leads.append(acc.loc[world, FEW].min() - tuned.max())
     assert 100 * number(claims.ahead_elsewhere(PRINTED)) == pytest.approx(min(leads), abs=0.02)
     assert number(claims.dropped_on_cf(PRINTED)) == pytest.approx(np.mean(kept), abs=0.001)
@@ -140,8 +172,12 @@ def test_claims_on_the_counts_have_the_values_of_the_printed_table() -> None:
         assert sign * number(claims.up_sampling_printed(PRINTED, name)) > 0
         change = [table.loc[("CF", model, "up-sampling x20"), f"{name} Acc"] for model in TUNED]
         before = [table.loc[("CF", model, "up-sampling x10"), f"{name} Acc"] for model in TUNED]
-        accuracy = np.mean([float(after) - float(first) for after, first in zip(change, before, strict=True)])
-        assert 100 * number(claims.up_sampling_printed(PRINTED, name)) == pytest.approx(accuracy, abs=1)
+        accuracy = np.mean(
+            [float(after) - float(first) for after, first in zip(change, before, strict=True)]
+        )
+        assert 100 * number(claims.up_sampling_printed(PRINTED, name)) == pytest.approx(
+            accuracy, abs=1
+        )
 
 
 def test_a_tenth_is_that_of_the_curves() -> None:
@@ -170,7 +206,9 @@ def test_indices_are_allowed_by_the_setups_best_in_f1_and_not_in_accuracy() -> N
     bounds = derived.index_bounds(BEHIND)
     assert number(claims.within_bounds(bounds)) == 8
     assert number(claims.best_setups(bounds, PRINTED, "F1")) == 4
-    assert number(claims.best_setups(bounds, PRINTED, "Acc")) == 2  # BERT without up-sampling is constant
+    assert (
+        number(claims.best_setups(bounds, PRINTED, "Acc")) == 2
+    )  # BERT without up-sampling is constant
     assert number(claims.zephyr_first()) > 0
 
 
@@ -184,27 +222,52 @@ def test_sentences_are_made_from_the_numbers() -> None:
     read = pd.DataFrame({"collection": "SGD", "shown": "dissatisfied", "flips": found})
     read = pd.concat([read, read.assign(shown="satisfied", flips="yes")])
     first, second = words.of_readings(reading_shares(read))
-    assert first.startswith("Of 40 swapped responses read, 2 do not turn the user's mind (5%, 95% interval 1% to 17%)")
-    assert second.startswith("Of the 20 of SGD that are shown as dissatisfied, 2 do not and 1 are unclear: up to 36%")
+    assert first.startswith(
+        "Of 40 swapped responses read, 2 do not turn the user's mind (5%, 95% interval 1% to 17%)"
+    )
+    assert second.startswith(
+        "Of the 20 of SGD that are shown as dissatisfied, 2 do not and 1 are unclear: up to 36%"
+    )
     counted = pd.DataFrame(
         [("SGD", "a", 3, 3, 0, 2), ("SGD", "b", 2, 3, 0, 2), ("SGD", "constant", 3, 3, 0, 2)],
-        columns=["collection", "run", "correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"],
+        columns=[
+            "collection",
+            "run",
+            "correct_satisfied",
+            "satisfied",
+            "correct_dissatisfied",
+            "dissatisfied",
+        ],
     )
     assert words.of_constant(counted).endswith(": SGD: a.")
     assert words.of_constant(counted.iloc[1:]).endswith(": none.")
-    runs = {("SGD", "hawkes, up-sampling x10"), ("SGD", "hawkes, w/o up-sampling"), ("MultiWOZ", "few-shot")}
+    runs = {
+        ("SGD", "hawkes, up-sampling x10"),
+        ("SGD", "hawkes, w/o up-sampling"),
+        ("MultiWOZ", "few-shot"),
+    }
     assert words.of_chance(runs) == (
         "At chance level on Main: MultiWOZ: few-shot; SGD: hawkes x10, hawkes without up-sampling."
     )
     assert words.of_chance(set()) == "At chance level on Main: none."
-    lines = {"constant": (0.9, 0.1), "a, up-sampling x10": (0.8, 0.2), "b, w/o up-sampling": (0.6, 0.4)}
+    lines = {
+        "constant": (0.9, 0.1),
+        "a, up-sampling x10": (0.8, 0.2),
+        "b, w/o up-sampling": (0.6, 0.4),
+    }
     rows = [
-        ("SGD", run, "Acc", at, value) for run, ends in lines.items() for at, value in zip((0.1, 1), ends, strict=True)
+        ("SGD", run, "Acc", at, value)
+        for run, ends in lines.items()
+        for at, value in zip((0.1, 1), ends, strict=True)
     ]
     curves = pd.DataFrame(rows, columns=["collection", "run", "measure", "ratio", "value"])
     assert words.of_ends(curves).endswith("and with no others: fine-tuned 0.70 and 0.30")
-    cut = curves.assign(run=curves["run"].replace({"constant": "b (usual)", "a, up-sampling x10": "b (chosen)"}))
-    assert words.of_ends(cut).endswith("at the usual threshold 0.90 and 0.10; at the chosen threshold 0.80 and 0.20")
+    cut = curves.assign(
+        run=curves["run"].replace({"constant": "b (usual)", "a, up-sampling x10": "b (chosen)"})
+    )
+    assert words.of_ends(cut).endswith(
+        "at the usual threshold 0.90 and 0.10; at the chosen threshold 0.80 and 0.20"
+    )
 
 
 def test_few_shot_estimators_whose_labels_may_be_chance_are_left_out() -> None:
@@ -212,17 +275,28 @@ def test_few_shot_estimators_whose_labels_may_be_chance_are_left_out() -> None:
     wrong = np.tile([True, False], 12)
     same = np.ones(24, dtype=bool)
     nearly = np.arange(24) != 1
-    said = {"few-shot right": wrong, "few-shot same": same, "few-shot nearly": nearly, "encoder": same}
+    said = {
+        "few-shot right": wrong,
+        "few-shot same": same,
+        "few-shot nearly": nearly,
+        "encoder": same,
+    }
     rows = [
         ("SGD", run, world, f"{place // 2}:{place % 2}", wrong[place], labels[place])
         for run, labels in said.items()
         for world in ("Main", "swapped")
         for place in range(24)
     ]
-    tested = pd.DataFrame(rows, columns=["collection", "run", "world", "sample", "dissatisfied", "predicted"])
+    tested = pd.DataFrame(
+        rows, columns=["collection", "run", "world", "sample", "dissatisfied", "predicted"]
+    )
     found = labels_by_chance(tested, np.random.default_rng(0), 500)
     assert found == {("SGD", "few-shot same"), ("SGD", "few-shot nearly")}
     assert set(without(tested, found)["run"]) == {"few-shot right", "encoder"}
-    assert labels_by_chance(tested[tested["run"] == "encoder"], np.random.default_rng(0), 5) == set()
+    assert (
+        labels_by_chance(tested[tested["run"] == "encoder"], np.random.default_rng(0), 5) == set()
+    )
     said_so = words.of_labels_by_chance(tested, found)
-    assert said_so.endswith("few-shot nearly on SGD (95.8% of Main); few-shot same on SGD (100.0% of Main).")
+    assert said_so.endswith(
+        "few-shot nearly on SGD (95.8% of Main); few-shot same on SGD (100.0% of Main)."
+    )

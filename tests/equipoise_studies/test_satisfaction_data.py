@@ -23,11 +23,22 @@ from equipoise_studies.satisfaction.data import (
     drawn_dialogues,
     load_relabelled,
 )
-from equipoise_studies.satisfaction.dialogues import label_of, parts_of, service_of, turn_samples, without_dissenters
+from equipoise_studies.satisfaction.dialogues import (
+    label_of,
+    parts_of,
+    service_of,
+    turn_samples,
+    without_dissenters,
+)
 from equipoise_studies.satisfaction.readers import read_dialogues, read_samples
 from equipoise_studies.satisfaction.readings import READ, reading_shares, readings, wrong_labels
 from equipoise_studies.satisfaction.swapped import swap_responses
-from equipoise_studies.satisfaction.tables import label_table, part_sizes, rating_counts, rule_distances
+from equipoise_studies.satisfaction.tables import (
+    label_table,
+    part_sizes,
+    rating_counts,
+    rule_distances,
+)
 
 GOOD = "\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tWhere to?\t\t\nUSER\tOVERALL\t\t3,3\n"
 
@@ -42,8 +53,14 @@ def written(folder: Path, text: str) -> Path:
     ("text", "messages"),
     [
         (GOOD.replace("3,3,2", ""), ["line 2, column ratings: found no rating of a user turn"]),
-        (GOOD.replace("3,3,2", "3,7,x"), ["line 2, column ratings: found '7', 'x', wanted whole numbers from 1 to 5"]),
-        (GOOD.replace("SYSTEM", "ROBOT"), ["line 3, column speaker: found 'ROBOT', wanted USER or SYSTEM"]),
+        (
+            GOOD.replace("3,3,2", "3,7,x"),
+            ["line 2, column ratings: found '7', 'x', wanted whole numbers from 1 to 5"],
+        ),
+        (
+            GOOD.replace("SYSTEM", "ROBOT"),
+            ["line 3, column speaker: found 'ROBOT', wanted USER or SYSTEM"],
+        ),
         (GOOD[:40], ["line 2", "is the file cut off?"]),
         (GOOD.replace("USER\tOVERALL\t\t3,3\n", ""), ["does not end with OVERALL"]),
         ("\nSYSTEM\tHello\t\t\n", ["line 2, column ratings: found a dialogue without ratings"]),
@@ -51,7 +68,9 @@ def written(folder: Path, text: str) -> Path:
         (GOOD.replace("3,3,2", "9") + GOOD.replace("3,3", "0"), ["found '9'", "found '0'"]),
     ],
 )
-def test_dialogue_file_problems_are_named_together(tmp_path: Path, text: str, messages: list[str]) -> None:
+def test_dialogue_file_problems_are_named_together(
+    tmp_path: Path, text: str, messages: list[str]
+) -> None:
     with pytest.raises(InputError) as error:
         read_dialogues(written(tmp_path, text))
     for message in messages:
@@ -86,10 +105,16 @@ def test_nothing_in_a_sample_file_is_run(tmp_path: Path) -> None:
 
 def test_system_that_speaks_twice_is_one_response(tmp_path: Path) -> None:
     table = read_samples(written(tmp_path, "['a|||b|||c', 'OVERALL|||']\t[0, 1]\t1\n"))
-    assert table.loc[0, ["users", "systems", "overall"]].tolist() == [("a", "OVERALL"), ("b c", ""), True]
+    assert table.loc[0, ["users", "systems", "overall"]].tolist() == [
+        ("a", "OVERALL"),
+        ("b c", ""),
+        True,
+    ]
 
 
-def test_dialogues_rated_twice_are_paired_by_their_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dialogues_rated_twice_are_paired_by_their_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for folder, classes in {"human_sgd": "0212", "gpt4_sgd": "0101"}.items():
         (tmp_path / folder).mkdir()
         for part, texts in {"train": "AB", "valid": "C", "test": "D"}.items():
@@ -136,11 +161,15 @@ def test_label_needs_ratings() -> None:
 
 def test_service_follows_the_last_act_or_word() -> None:
     assert service_of(["Hotel-Inform", "Booking-Book"], ["A hotel", "Booked"]) == "hotel"
-    assert service_of(["INFORM"], ["a film, then a bus"], {"film": "films", "bus": "buses"}) == "buses"
+    assert (
+        service_of(["INFORM"], ["a film, then a bus"], {"film": "films", "bus": "buses"}) == "buses"
+    )
     assert service_of([], []) == ""
 
 
-def turns(dialogue: str, number: int, rating: int = 3, act: str = "Train-Inform") -> list[tuple[object, ...]]:
+def turns(
+    dialogue: str, number: int, rating: int = 3, act: str = "Train-Inform"
+) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for turn in range(number):
         rows.append((dialogue, 2 * turn, "USER", f"u{dialogue}.{turn}", act, (rating,), False))
@@ -175,7 +204,11 @@ def test_parts_need_one_dialogue_each() -> None:
 def both_outcomes() -> pd.DataFrame:
     train, hotel, taxi = "Train-Inform", "Hotel-Inform", "Taxi-Inform"
     kinds = [(3, train), (2, train), (2, hotel), (4, train), (1, taxi)]
-    rows = [row for number, (rating, act) in enumerate(kinds) for row in turns(str(number), 5, rating, act)]
+    rows = [
+        row
+        for number, (rating, act) in enumerate(kinds)
+        for row in turns(str(number), 5, rating, act)
+    ]
     return turn_samples(pd.DataFrame(rows, columns=COLUMNS))
 
 
@@ -206,11 +239,17 @@ def here(name: str) -> None:
 
     upper = {"MultiWOZ": "MWOZ"}.get(name, name)
     lower = UPSTREAM[upper]
-    wanted = {f"dataset/{upper}.txt", f"dataset/{lower}/test_{lower}.txt", f"dataset/{lower}/valid_{lower}.txt"}
+    wanted = {
+        f"dataset/{upper}.txt",
+        f"dataset/{lower}/test_{lower}.txt",
+        f"dataset/{lower}/valid_{lower}.txt",
+    }
     table = entries()
     needed = table[table["path"].isin(wanted)]
     if any(verify(entry) not in ("cache", "mirror") for _, entry in needed.iterrows()):
-        pytest.skip(f"the dialogues of {name} are not on this machine: set EQUIPOISE_MIRROR to a folder that has them")
+        pytest.skip(
+            f"the dialogues of {name} are not on this machine: set EQUIPOISE_MIRROR to a folder that has them"
+        )
 
 
 def test_table_3_2_comes_out_but_for_five_cells_and_table_3_1_nearly() -> None:
@@ -219,33 +258,50 @@ def test_table_3_2_comes_out_but_for_five_cells_and_table_3_1_nearly() -> None:
     held = {name: collection(name) for name in COLLECTIONS}
     compared = compare(part_sizes(held), "thesis/table-3.2", ["label"])
     assert compared.cells == 18
-    assert {difference.column for difference in compared.differences} == {"MultiWOZ Train", "MultiWOZ Test"}
+    assert {difference.column for difference in compared.differences} == {
+        "MultiWOZ Train",
+        "MultiWOZ Test",
+    }
     assert len(compared.differences) == 5
     assert compared.largest is not None
     assert compared.largest <= 2
     counts = rating_counts(held)
-    moved = rule_distances(counts, printed_table("thesis/table-3.1")).groupby("rule").sum(numeric_only=True).squeeze()
+    moved = (
+        rule_distances(counts, printed_table("thesis/table-3.1"))
+        .groupby("rule")
+        .sum(numeric_only=True)
+        .squeeze()
+    )
     assert moved.idxmin() == "four raters"
     nearest = compare(label_table(counts, "four raters"), "thesis/table-3.1", ["rating"])
     assert nearest.largest is not None
     assert nearest.largest <= 4
-    with pytest.raises(ValueError, match="no rule named 'median'; there are lower, higher, first, four raters"):
+    with pytest.raises(
+        ValueError, match="no rule named 'median'; there are lower, higher, first, four raters"
+    ):
         label_table(counts, "median")
 
 
-def test_readings_are_of_what_is_drawn_and_others_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readings_are_of_what_is_drawn_and_others_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in COLLECTIONS:
         here(name)
     held = [collection(name) for name in COLLECTIONS]
     read = readings(held)
     assert len(read) == 2 * READ
     assert read["reason"].str.len().between(10, 100).all()
-    told = held[0].turned.set_index("sample").loc[read.loc[read["collection"] == "MultiWOZ", "sample"]]
+    told = (
+        held[0].turned.set_index("sample").loc[read.loc[read["collection"] == "MultiWOZ", "sample"]]
+    )
     assert (told["dissatisfied"] == (read["shown"][: len(told)] == "dissatisfied").to_numpy()).all()
     recorded = project.data("outputs", "satisfaction", "readings.csv").read_text()
     file = tmp_path / "readings.csv"
     monkeypatch.setattr(project, "data", lambda *_: file)
-    for other in (recorded.replace(",yes,", ",maybe,", 1), recorded.replace(",dissatisfied,", ",satisfied,", 1)):
+    for other in (
+        recorded.replace(",yes,", ",maybe,", 1),
+        recorded.replace(",dissatisfied,", ",satisfied,", 1),
+    ):
         file.write_text(other)
         with pytest.raises(ValueError, match="read anew"):
             readings(held)
@@ -253,17 +309,23 @@ def test_readings_are_of_what_is_drawn_and_others_are_refused(tmp_path: Path, mo
 
 def test_shares_of_readings_have_wilson_intervals() -> None:
     found = ["no"] * 3 + ["unclear"] * 2 + ["yes"] * 15
-    read = pd.DataFrame({"collection": "SGD", "shown": ["dissatisfied"] * 18 + ["satisfied"] * 2, "flips": found})
+    read = pd.DataFrame(
+        {"collection": "SGD", "shown": ["dissatisfied"] * 18 + ["satisfied"] * 2, "flips": found}
+    )
     shares = reading_shares(read).set_index(["collection", "shown"])
     row = shares.loc[("SGD", "dissatisfied")]
     assert row[["read", "no", "unclear"]].tolist() == [18, 3, 2]
-    assert row[["low", "high"]].tolist() == pytest.approx(list(proportion_confint(3, 18, method="wilson")))
+    assert row[["low", "high"]].tolist() == pytest.approx(
+        list(proportion_confint(3, 18, method="wilson"))
+    )
     assert row["at_most"] == pytest.approx(proportion_confint(5, 18, method="wilson")[1])
     assert shares.loc[("all", "all"), "share"] == 3 / 20
     assert shares.loc[("all", "satisfied"), "no"] == 0
     other = shares.loc[("SGD", "satisfied"), "at_most"]
     turned = pd.DataFrame({"collection": "SGD", "dissatisfied": [True, True, False]})
-    assert wrong_labels(reading_shares(read), turned) == {"SGD": pytest.approx((2 * row["at_most"] + other) / 3)}
+    assert wrong_labels(reading_shares(read), turned) == {
+        "SGD": pytest.approx((2 * row["at_most"] + other) / 3)
+    }
 
 
 @pytest.mark.parametrize("name", list(COLLECTIONS))
@@ -275,7 +337,10 @@ def test_collection_has_the_parts_of_the_thesis_and_honest_swaps(name: str) -> N
     assert (held.dialogues["speaker"] == "USER").sum() == printed.sum()
     test, swapped = held.part("test"), held.turned
     assert held.samples["sample"].is_unique
-    assert held.samples.groupby("part")["dialogue"].nunique().loc[["test", "valid"]].tolist() == [100, 100]
+    assert held.samples.groupby("part")["dialogue"].nunique().loc[["test", "valid"]].tolist() == [
+        100,
+        100,
+    ]
     merged = test.merge(swapped, on="sample", suffixes=("", "_turned"))
     assert (merged["dissatisfied"] != merged["dissatisfied_turned"]).all()
     train = set(held.part("train")["dialogue"])

@@ -14,7 +14,14 @@ from equipoise.problems import InputError
 from equipoise_compendium import project
 from equipoise_studies.satisfaction import systems as estimators
 from equipoise_studies.satisfaction.data import Collection, predictions
-from equipoise_studies.satisfaction.prompts import LABELS, Told, filled, label_probability, read_prompt, response_in
+from equipoise_studies.satisfaction.prompts import (
+    LABELS,
+    Told,
+    filled,
+    label_probability,
+    read_prompt,
+    response_in,
+)
 from equipoise_studies.satisfaction.study import Study
 from equipoise_studies.systems.language_models import load_server
 
@@ -26,12 +33,16 @@ def direct_intensity(base: np.ndarray, jumps: np.ndarray, decay: np.ndarray) -> 
         total = base[dialogue, turn, kind]
         for earlier in range(turn):
             total += jumps[dialogue, earlier, kind] * math.exp(-decay[kind] * (turn - earlier))
-        found[dialogue, turn, kind] = math.log1p(math.exp(-abs(total))) + (total if total > 0 else 0.0)
+        found[dialogue, turn, kind] = math.log1p(math.exp(-abs(total))) + (
+            total if total > 0 else 0.0
+        )
     return found
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 9), st.integers(1, 3))
-def test_hawkes_intensity_is_the_direct_sum(seed: int, dialogues: int, turns: int, kinds: int) -> None:
+def test_hawkes_intensity_is_the_direct_sum(
+    seed: int, dialogues: int, turns: int, kinds: int
+) -> None:
     rng = np.random.default_rng(seed)
     base = rng.normal(0, 3, (dialogues, turns, kinds))
     jumps = rng.exponential(1, (dialogues, turns, kinds))
@@ -45,7 +56,9 @@ def test_hawkes_without_decay_counts_every_jump_and_with_much_forgets_all() -> N
     base, jumps = np.zeros((1, 5, 1)), np.ones((1, 5, 1))
     kept = estimators.hawkes_intensity(base, jumps, [0.0])[0, :, 0]
     assert np.expm1(kept) == pytest.approx(np.exp(np.arange(5)))
-    assert estimators.hawkes_intensity(base, jumps, [700.0]) == pytest.approx(np.full((1, 5, 1), math.log(2)))
+    assert estimators.hawkes_intensity(base, jumps, [700.0]) == pytest.approx(
+        np.full((1, 5, 1), math.log(2))
+    )
     with pytest.raises(ValueError, match="do not fit"):
         estimators.hawkes_intensity(base, jumps[:, 1:], [1.0])
     with pytest.raises(ValueError, match="at least 0"):
@@ -75,9 +88,13 @@ def test_hawkes_estimator_reads_the_last_exchange_and_the_earlier_ones() -> None
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=20), st.integers(1, 5), st.integers(0, 99))
-def test_up_sampling_repeats_dissatisfied_samples(labels: list[bool], times: int, seed: int) -> None:
+def test_up_sampling_repeats_dissatisfied_samples(
+    labels: list[bool], times: int, seed: int
+) -> None:
     rows = estimators.up_sampled(labels, times, np.random.default_rng(seed))
-    assert np.bincount(rows, minlength=len(labels)).tolist() == [times if label else 1 for label in labels]
+    assert np.bincount(rows, minlength=len(labels)).tolist() == [
+        times if label else 1 for label in labels
+    ]
     assert (rows == estimators.up_sampled(labels, times, np.random.default_rng(seed))).all()
 
 
@@ -85,7 +102,9 @@ def test_up_sampling_and_constant() -> None:
     with pytest.raises(ValueError, match="at least once"):
         estimators.up_sampled([True], 0, np.random.default_rng(1))
     samples = pd.DataFrame({"sample": ["a", "b"]})
-    assert estimators.constant(samples, pd.DataFrame({"dissatisfied": [True, True, False]})).tolist() == [1.0, 1.0]
+    assert estimators.constant(
+        samples, pd.DataFrame({"dissatisfied": [True, True, False]})
+    ).tolist() == [1.0, 1.0]
 
 
 def test_prompts_are_those_that_the_thesis_prints() -> None:
@@ -103,7 +122,10 @@ def test_a_prompt_is_filled_once_and_shows_labels_in_order(tmp_path: Path) -> No
     assert study.prompt is not None
     text = read_prompt(study.prompt, [])
     prompt = filled(text, "USER: {Example Dialogue 1}", ["USER: one", "USER: two"])
-    places = [prompt.index(part) for part in ("USER: one", f'"{LABELS[0]}".', "USER: two", f'"{LABELS[1]}".')]
+    places = [
+        prompt.index(part)
+        for part in ("USER: one", f'"{LABELS[0]}".', "USER: two", f'"{LABELS[1]}".')
+    ]
     assert places == sorted(places)
     assert prompt.endswith("USER: {Example Dialogue 1}\n\nLabel of Example 3 is:")
     (tmp_path / "other.txt").write_text("Label {this}")
@@ -121,7 +143,9 @@ def test_label_probability_adds_the_beginnings_of_each_label() -> None:
 def test_a_label_that_was_written_is_on_its_side_whatever_its_probability() -> None:
     sure = {"Dis": math.log(0.4)}
     assert label_probability(Told('is "Dissatisfied".', sure, alone=True)) == pytest.approx(0.7)
-    assert label_probability(Told("satisfied, not Dissatisfied", sure, alone=True)) == pytest.approx(0.3)
+    assert label_probability(
+        Told("satisfied, not Dissatisfied", sure, alone=True)
+    ) == pytest.approx(0.3)
     assert label_probability(Told("Dissatisfied", {})) == 1
     assert label_probability(Told("neither", sure, alone=True)) == 0.5
 
@@ -167,7 +191,11 @@ def test_recorded_predictions_are_whole() -> None:
     paths = {name: study.file(f"{name}.csv") for name in study.estimators}
     table = predictions([], paths)
     assert set(table["collection"]) == {"MultiWOZ", "SGD"}
-    complete = table[table["system"] != "few-shot"].groupby(["collection", "system", "setup", "world"]).size()
+    complete = (
+        table[table["system"] != "few-shot"]
+        .groupby(["collection", "system", "setup", "world"])
+        .size()
+    )
     assert complete.groupby(["collection", "world"]).nunique().eq(1).all()
     assert len(complete) == 2 * 2 * 3 * 3
     keys = [table["collection"], table["system"], table["setup"]]
@@ -177,8 +205,12 @@ def test_recorded_predictions_are_whole() -> None:
 def test_predictions_of_other_responses_are_refused() -> None:
     other = pd.DataFrame({"sample": ["0:6"], "donor": ["1:6"]})
     path = project.data("outputs", "satisfaction", "hawkes.csv")
-    with pytest.raises(ValueError, match="hawkes labelled other last responses of SGD: record anew"):
-        predictions([Collection("SGD", pd.DataFrame(), pd.DataFrame(), "turn", other)], {"hawkes": path})
+    with pytest.raises(
+        ValueError, match="hawkes labelled other last responses of SGD: record anew"
+    ):
+        predictions(
+            [Collection("SGD", pd.DataFrame(), pd.DataFrame(), "turn", other)], {"hawkes": path}
+        )
 
 
 def test_broken_recordings_are_refused(tmp_path: Path) -> None:

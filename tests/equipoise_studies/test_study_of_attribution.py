@@ -22,7 +22,9 @@ from equipoise_studies.attribution import design, replica
 from equipoise_studies.attribution.benchmarks import given_lists
 from equipoise_studies.attribution.study import Study
 
-THESIS = yaml.safe_load((project.root() / "data" / "studies" / "attribution" / "thesis.yaml").read_text())
+THESIS = yaml.safe_load(
+    (project.root() / "data" / "studies" / "attribution" / "thesis.yaml").read_text()
+)
 QUESTIONS, DEPTH = 6, 5
 
 
@@ -34,22 +36,39 @@ def lists(form: str, retriever: int) -> list[dict[str, Any]]:
         relevant = draw.randrange(DEPTH)
         texts[relevant] = f"Lake {number} is called Ura{number}."
         marks = [int(place == relevant) for place in range(DEPTH + 1)]
-        marks[0 if relevant else 1] += number == QUESTIONS  # two relevant ones: not a question of this study
+        marks[0 if relevant else 1] += (
+            number == QUESTIONS
+        )  # two relevant ones: not a question of this study
         title = f"Lake {number}"
         passages = {
             "dpr": [
-                {"title": title, "text": text, "has_answer": bool(m)} for text, m in zip(texts, marks, strict=True)
+                {"title": title, "text": text, "has_answer": bool(m)}
+                for text, m in zip(texts, marks, strict=True)
             ],
-            "ms-marco-qa": [{"passage_text": text, "is_selected": m} for text, m in zip(texts, marks, strict=True)],
-            "questions": [{"text": text, "relevant": m} for text, m in zip(texts, marks, strict=True)],
+            "ms-marco-qa": [
+                {"passage_text": text, "is_selected": m}
+                for text, m in zip(texts, marks, strict=True)
+            ],
+            "questions": [
+                {"text": text, "relevant": m} for text, m in zip(texts, marks, strict=True)
+            ],
         }[form]
         few = passages[: DEPTH - 1] if number > QUESTIONS else passages  # too few
         key = {"query_id": number} if form == "ms-marco-qa" else {"id": f"q{number}"}
-        names = ("query", "answers", "passages") if form == "ms-marco-qa" else ("question", "answers", "passages")
+        names = (
+            ("query", "answers", "passages")
+            if form == "ms-marco-qa"
+            else ("question", "answers", "passages")
+        )
         line: dict[str, Any] = key | dict(
             zip(names, (f"what is lake {number} called", [f"Ura{number}"], few), strict=True)
         )
-        found.append({("ctxs" if form == "dpr" and name == "passages" else name): one for name, one in line.items()})
+        found.append(
+            {
+                ("ctxs" if form == "dpr" and name == "passages" else name): one
+                for name, one in line.items()
+            }
+        )
     return found
 
 
@@ -95,7 +114,10 @@ def config_in(folder: Path, **changes: Any) -> Path:
     small: dict[str, Any] = json.loads(json.dumps(THESIS))
     for model in small["models"].values():
         model |= {"url": (folder / "url").read_text(), "parallel": 1}
-    small["samples"]["all"] |= {"drawn": {"NQ": QUESTIONS, "MS MARCO": QUESTIONS}, "rewritten": QUESTIONS}
+    small["samples"]["all"] |= {
+        "drawn": {"NQ": QUESTIONS, "MS MARCO": QUESTIONS},
+        "rewritten": QUESTIONS,
+    }
     for record in small["records"].values():
         record["questions"] = QUESTIONS
     path = folder / "config.yaml"
@@ -111,7 +133,12 @@ def run(config: Path, *options: str) -> tuple[int, str]:
 
 
 def one_record(**changes: Any) -> dict[str, Any]:
-    asked = {"sample": "all", "model": "GPT-4", "experiments": {"NQ": ["mixed", "gender"]}, "questions": QUESTIONS}
+    asked = {
+        "sample": "all",
+        "model": "GPT-4",
+        "experiments": {"NQ": ["mixed", "gender"]},
+        "questions": QUESTIONS,
+    }
     return {"GPT-4": asked | changes}
 
 
@@ -131,9 +158,12 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     scored = replica.recorded_answers(study, study.answered())
     assert set(scored["model"]) == {"Mistral", "Llama3", "GPT-4"}
     assert (scored["recall"] == 1).all()
-    # modes 6, mixed 6, same label 4, names 4 and the placebo 2 of one k; retrievers 3 each, documents 3 a cut-off
+    # modes 6, mixed 6, same label 4, names 4 and the placebo 2 of one k; retrievers 3 each,
+    # documents 3 a cut-off
     cells = {"NQ": 22 + 2 * 3 + 3, "MS MARCO": 22 + 3}
-    assert scored.groupby("benchmark").size().to_dict() == {name: 3 * QUESTIONS * n for name, n in cells.items()}
+    assert scored.groupby("benchmark").size().to_dict() == {
+        name: 3 * QUESTIONS * n for name, n in cells.items()
+    }
     of_lists = {line["question"]: line for line in lists("dpr", 1)}
     for row in scored[scored["retriever"] == "uniCOIL"].itertuples():
         marks = [passage["has_answer"] for passage in of_lists[row.text]["ctxs"]]
@@ -152,21 +182,30 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     found = {artefact["artefact"]: artefact for artefact in manifest["artefacts"]}
     for number in range(1, 16):
         artefact = found[f"thesis/table-5.{number}"]
-        printed = pd.read_csv(project.root() / "data" / "published" / "thesis" / f"table-5.{number}.csv", dtype=str)
+        printed = pd.read_csv(
+            project.root() / "data" / "published" / "thesis" / f"table-5.{number}.csv", dtype=str
+        )
         assert artefact["basis"] == "recomputed", number
         assert artefact["cells"] > len(printed)
         assert artefact["differences"], number  # it is another model
     assert found["thesis/figure-5.9"]["basis"] == "derived"
     recall = [one for one in found["thesis/table-5.1"]["differences"] if one["column"] == "Recall"]
     assert {one["ours"] for one in recall} == {"100"}
-    assert "EM" in {one["column"] for one in found["thesis/table-5.1"]["differences"]}  # where 1 is the most
+    assert "EM" in {
+        one["column"] for one in found["thesis/table-5.1"]["differences"]
+    }  # where 1 is the most
 
 
 def test_labels_of_other_authors_are_an_experiment_by_their_name(folder: Path) -> None:
     labels = folder / "labels.yaml"
     fair = "Do not let it change which documents you cite."
-    own = {"notice": f"Some are by Ann, others by Bo. {fair}", "groups": {"Ann": ["Ann"], "Bo": ["Bo"]}}
-    there = yaml.safe_load((project.root() / "data" / "attributes" / "author_labels.yaml").read_text())
+    own = {
+        "notice": f"Some are by Ann, others by Bo. {fair}",
+        "groups": {"Ann": ["Ann"], "Bo": ["Bo"]},
+    }
+    there = yaml.safe_load(
+        (project.root() / "data" / "attributes" / "author_labels.yaml").read_text()
+    )
     labels.write_text(yaml.safe_dump(there | {"indifferent": own}))
     record = one_record(experiments={"NQ": ["mixed", "gender", "indifferent"]}, rewritten=3)
     config = config_in(folder, records=record, labels="labels.yaml", stands_for="replica")
@@ -182,7 +221,9 @@ def test_labels_of_other_authors_are_an_experiment_by_their_name(folder: Path) -
         assert first.endswith(f"3. {own['notice']}")
         relevant = f"Document [{task.relevant[0]}]"
         line = next(line for line in last.splitlines() if line.startswith(relevant))
-        assert line.endswith(f"(written by [{'Ann' if task.key['mode'] == 'Informed/CF-informed' else 'Bo'}])")
+        assert line.endswith(
+            f"(written by [{'Ann' if task.key['mode'] == 'Informed/CF-informed' else 'Bo'}])"
+        )
     biases = replica.biases(scored, resamples=9)
     assert {"gender", "indifferent"} <= set(biases["experiment"])
     rewritten = scored[scored["relevant_author"] == "LLM"]
@@ -197,24 +238,35 @@ def test_what_a_config_asks_and_the_data_lack_is_refused(folder: Path) -> None:
     sample |= {"drawn": {"NQ": QUESTIONS}, "rewritten": 2}
     code, told = run(config_in(folder, samples={"all": sample}, records=one_record()))
     assert code == 2
-    assert "2 questions whose rewritten passages keep their part, wanted 6, as the config asks" in told
+    assert (
+        "2 questions whose rewritten passages keep their part, wanted 6, as the config asks" in told
+    )
     (folder / "nq-bm25.jsonl").unlink()
-    code, told = run(config_in(folder, samples={"all": sample | {"folder": "else"}}, records=one_record()))
+    code, told = run(
+        config_in(folder, samples={"all": sample | {"folder": "else"}}, records=one_record())
+    )
     assert code == 2
     assert "nq-bm25.jsonl" in told
 
 
 @pytest.mark.parametrize("good", [1, 9, 40])
-def test_a_study_that_is_interrupted_goes_on(folder: Path, good: int, serve: Callable[..., Server]) -> None:
+def test_a_study_that_is_interrupted_goes_on(
+    folder: Path, good: int, serve: Callable[..., Server]
+) -> None:
     """After the names, among the paraphrases, among the answers."""
     record = one_record(experiments={"NQ": ["mixed", "names"]})
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}}
-    changes: dict[str, Any] = {"samples": {"all": sample | {"rewritten": QUESTIONS}}, "records": record}
+    changes: dict[str, Any] = {
+        "samples": {"all": sample | {"rewritten": QUESTIONS}},
+        "records": record,
+    }
     config = config_in(folder, **changes)
     with pytest.raises(FileNotFoundError, match="not recorded"):
         replica.recorded_answers(Study.read(str(config)), ["GPT-4"])
     server = serve(fails(404, b"out of credit"))
-    server.script = [lambda handler: answers(handler, server.requests[-1])] * (good + 2) + server.script
+    server.script = [lambda handler: answers(handler, server.requests[-1])] * (
+        good + 2
+    ) + server.script
     text = config.read_text()
     config.write_text(text.replace((folder / "url").read_text(), server.url))
     code, told = run(config)
@@ -226,7 +278,9 @@ def test_a_study_that_is_interrupted_goes_on(folder: Path, good: int, serve: Cal
     assert len(replica.recorded_answers(Study.read(str(config)), ["GPT-4"])) == QUESTIONS * (6 + 4)
 
 
-def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_over(folder: Path) -> None:
+def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_over(
+    folder: Path,
+) -> None:
     record = one_record(experiments={"NQ": ["placebo"]})
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": 0}
     changes: dict[str, Any] = {"samples": {"all": sample}, "records": record}
@@ -249,12 +303,16 @@ def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_
     assert kept == {path.name: path.read_bytes() for path in (folder / "recorded").iterdir()}
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"", "none in the form GGUF"), (b"<html>", "GGUF"), (None, "--models")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "none in the form GGUF"), (b"<html>", "GGUF"), (None, "--models")]
+)
 def test_weights_that_are_none_are_refused(folder: Path, content: bytes | None, said: str) -> None:
     if content is not None:
         (folder / "tiny.gguf").write_bytes(content)
     models = THESIS["models"] | {"GPT-4": {"run_by": "llama.cpp", "weights": "tiny.gguf"}}
-    code, told = run(config_in(folder, models=models, records=one_record()), "--models", str(folder))
+    code, told = run(
+        config_in(folder, models=models, records=one_record()), "--models", str(folder)
+    )
     assert code == 2
     assert said in told
     assert not (folder / "recorded").exists()
@@ -265,7 +323,9 @@ def test_an_endpoint_that_refuses_is_named(folder: Path, serve: Callable[..., Se
     model = {"run_by": "endpoint", "url": server.url, "name": "x"}
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": 0}
     record = one_record(experiments={"NQ": ["placebo"]}, model="dead")
-    config = config_in(folder, models=THESIS["models"] | {"dead": model}, samples={"all": sample}, records=record)
+    config = config_in(
+        folder, models=THESIS["models"] | {"dead": model}, samples={"all": sample}, records=record
+    )
     code, told = run(config)
     assert code == 2
     assert "no such model" in told
@@ -276,28 +336,53 @@ def test_an_endpoint_that_refuses_is_named(folder: Path, serve: Callable[..., Se
     [
         ({"writer": "nobody"}, "no model nobody"),
         (
-            {"records": {"x": {"sample": "all", "model": "GPT-4", "experiments": {"TREC": []}, "questions": 3}}},
+            {
+                "records": {
+                    "x": {
+                        "sample": "all",
+                        "model": "GPT-4",
+                        "experiments": {"TREC": []},
+                        "questions": 3,
+                    }
+                }
+            },
             "no quest",
         ),
         (
-            {"records": {"x": {"sample": "all", "model": "GPT-4", "experiments": {"NQ": ["sex"]}, "questions": 3}}},
+            {
+                "records": {
+                    "x": {
+                        "sample": "all",
+                        "model": "GPT-4",
+                        "experiments": {"NQ": ["sex"]},
+                        "questions": 3,
+                    }
+                }
+            },
             "sex",
         ),
         ({"benchmarks": {"HotpotQA": {"retrievers": ["BM25"]}}}, "no benchmark at hand HotpotQA"),
         ({"models": {"x": {"run_by": "endpoint"}}}, "has a url and a name"),
         ({"models": {"x": {"run_by": "llama.cpp"}}}, "wants weights"),
-        ({"models": {"x": {"run_by": "endpoint", "url": "http://a:b@c/", "name": "n"}}}, "plain http"),
+        (
+            {"models": {"x": {"run_by": "endpoint", "url": "http://a:b@c/", "name": "n"}}},
+            "plain http",
+        ),
         ({"documents": 0}, "at least 1"),
     ],
 )
-def test_a_bad_config_is_refused_by_its_place(folder: Path, changes: dict[str, Any], said: str) -> None:
+def test_a_bad_config_is_refused_by_its_place(
+    folder: Path, changes: dict[str, Any], said: str
+) -> None:
     code, told = run(config_in(folder, **changes), "--dry-run")
     assert code == 2
     assert said in told
 
 
 @pytest.mark.parametrize("form", ["questions", "dpr", "ms-marco-qa"])
-def test_lists_of_one_relevant_passage_are_read_and_bad_lines_named(form: str, tmp_path: Path) -> None:
+def test_lists_of_one_relevant_passage_are_read_and_bad_lines_named(
+    form: str, tmp_path: Path
+) -> None:
     path = tmp_path / "q.jsonl"
     write_lists(path, form)
     found = given_lists("own", {"any": path}, form, DEPTH)
@@ -312,7 +397,12 @@ def test_lists_of_one_relevant_passage_are_read_and_bad_lines_named(form: str, t
     good = json.loads(lines[0])
     marks = {"dpr": "has_answer", "ms-marco-qa": "is_selected", "questions": "relevant"}[form]
     passages = "ctxs" if form == "dpr" else "passages"
-    bad = [good | {"answers": []}, good | {passages: [good[passages][0] | {marks: 2}]}, {"question": "who"}, [1]]
+    bad = [
+        good | {"answers": []},
+        good | {passages: [good[passages][0] | {marks: 2}]},
+        {"question": "who"},
+        [1],
+    ]
     path.write_text("\n".join([lines[0], *map(json.dumps, bad), "x", lines[0]]))
     with pytest.raises(InputError) as caught:
         given_lists("own", {"any": path}, form, DEPTH)
@@ -325,7 +415,9 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     result = CliRunner().invoke(main, ["study", "attribution", "--dry-run"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     for name, asked in study.records.items():
-        cells = [cell for of, several in asked.experiments.items() for cell in study.cells(of, *several)]
+        cells = [
+            cell for of, several in asked.experiments.items() for cell in study.cells(of, *several)
+        ]
         wanted = sum(design.questions_of(asked, cell) for cell in cells)
         assert f"{name}: {wanted:,} of {wanted:,} answers recorded" in result.output
     thesis = Study.read("thesis")

@@ -25,9 +25,24 @@ from equipoise_studies.query_by_example.systems import lexical_scores
 from equipoise_studies.systems.tokenisation import ANALYSERS
 from small_berts import small_bert
 
-THESIS = yaml.safe_load((project.root() / "data" / "studies" / "query_by_example" / "thesis.yaml").read_text())
+THESIS = yaml.safe_load(
+    (project.root() / "data" / "studies" / "query_by_example" / "thesis.yaml").read_text()
+)
 TASKS = ("coview", "coread", "cocite", "cite")
-WORDS = ["graph", "query", "paper", "rank", "model", "index", "term", "user", "proof", "cell", "gene", "robot"]
+WORDS = [
+    "graph",
+    "query",
+    "paper",
+    "rank",
+    "model",
+    "index",
+    "term",
+    "user",
+    "proof",
+    "cell",
+    "gene",
+    "robot",
+]
 SMALL: dict[str, Any] = {
     "stands_for": "thesis",
     "collection": {"kind": "scidocs", "folder": "scidocs", "trained_on": 0.85},
@@ -55,7 +70,9 @@ def scidocs_in(folder: Path) -> None:
             lines = [
                 f"{query} 0 {document} {int(place < 2)}\n"
                 for query in queries
-                for place, document in enumerate(draw.sample([paper for paper in papers if paper != query], 7))
+                for place, document in enumerate(
+                    draw.sample([paper for paper in papers if paper != query], 7)
+                )
             ]
             (folder / task / f"{stem}.qrel").write_text("".join(lines))
     (folder / "paper_metadata_view_cite_read.json").write_text(json.dumps(papers))
@@ -64,7 +81,9 @@ def scidocs_in(folder: Path) -> None:
 def csfcube_in(folder: Path) -> None:
     """Six query papers in every facet, with six candidates graded 0 to 3."""
     draw = random.Random(3)  # noqa: S311
-    texts = {str(number): (f"T{number}", " ".join(draw.choices(WORDS, k=9))) for number in range(1, 60)}
+    texts = {
+        str(number): (f"T{number}", " ".join(draw.choices(WORDS, k=9))) for number in range(1, 60)
+    }
     splits, rule = {}, "=" * 30
     (folder / "readable_annotations").mkdir(parents=True)
     (folder / "eval_scripts" / "sample_ranked_pools").mkdir(parents=True)
@@ -80,9 +99,13 @@ def csfcube_in(folder: Path) -> None:
                 lines += [rule, f"paper_id: {document}; YEAR: 2001"]
                 lines += [] if grade is None else [f"adju relevance: Similar (+{grade})"]
                 lines += [f"TITLE: {title}", f"ABSTRACT: background_label: {abstract}", ""]
-            (folder / "readable_annotations" / f"{query}-{facet}-adju.txt").write_text("\n".join(lines))
+            (folder / "readable_annotations" / f"{query}-{facet}-adju.txt").write_text(
+                "\n".join(lines)
+            )
         (folder / f"test-pid2anns-csfcube-{facet}.json").write_text(json.dumps(pools))
-        specter = f"eval_scripts/sample_ranked_pools/test-pid2pool-csfcube-specter-{facet}-ranked.json"
+        specter = (
+            f"eval_scripts/sample_ranked_pools/test-pid2pool-csfcube-specter-{facet}-ranked.json"
+        )
         (folder / specter).write_text(json.dumps(near))
         halves = names[:3], names[3:]
         splits[facet] = {
@@ -108,7 +131,15 @@ def config_in(tmp_path: Path) -> Callable[..., Path]:
 
 def run(config: Path, *options: str) -> tuple[int, str]:
     folder = config.parent
-    command = ["study", "query_by_example", "--config", str(config), "--work", str(folder / "work"), *options]
+    command = [
+        "study",
+        "query_by_example",
+        "--config",
+        str(config),
+        "--work",
+        str(folder / "work"),
+        *options,
+    ]
     result = called(*command, catch_exceptions=False)
     return result.exit_code, result.output
 
@@ -132,7 +163,10 @@ def test_table_2_2_is_computed_on_scidocs_without_a_model(
     assert run(config)[0] == 0
     found, folder = report_of(config, monkeypatch)
     table_2 = found["thesis/table-2.2"]
-    assert (table_2["basis"], table_2["cells"]) == ("recomputed", 90)  # 80 and the letters of the rows
+    assert (table_2["basis"], table_2["cells"]) == (
+        "recomputed",
+        90,
+    )  # 80 and the letters of the rows
     nothing = [one for one in table_2["differences"] if not one["ours"]]
     assert len(nothing) == 4 * 8  # the word pieces
     assert len(table_2["differences"]) > len(nothing)
@@ -142,7 +176,9 @@ def test_table_2_2_is_computed_on_scidocs_without_a_model(
     ranked = study.scored(study.dataset())
     scored = ranked.judgements.merge(lexical_scores(ranked, ANALYSERS["STM2"], k1=2.75, b=1.0))
     for task, name in (("cite", "Cite"), ("coview", "Co-view")):
-        test = ranked.splits[(ranked.splits["task"] == task) & (ranked.splits["part"] == "test")]["query"]
+        test = ranked.splits[(ranked.splits["task"] == task) & (ranked.splits["part"] == "test")][
+            "query"
+        ]
         precise = []
         for query in test:
             rows = scored[(scored["task"] == task) & (scored["query"] == query)]
@@ -150,10 +186,14 @@ def test_table_2_2_is_computed_on_scidocs_without_a_model(
             places = np.flatnonzero(grades) + 1
             precise.append(np.mean([np.arange(1, 3) / places]))
         assert len(precise) == 9
-        assert ours.loc["BM25 STM2", f"{name} MAP"] == pytest.approx(100 * np.mean(precise), abs=1e-6)
+        assert ours.loc["BM25 STM2", f"{name} MAP"] == pytest.approx(
+            100 * np.mean(precise), abs=1e-6
+        )
 
 
-def test_queries_that_are_trained_on_are_neither_ranked_nor_tuned_with(config_in: Callable[..., Path]) -> None:
+def test_queries_that_are_trained_on_are_neither_ranked_nor_tuned_with(
+    config_in: Callable[..., Path],
+) -> None:
     study = Study.read(str(config_in()))
     dataset = study.dataset()
     counts = dataset.splits.groupby("part").size()
@@ -171,7 +211,9 @@ def test_queries_that_are_trained_on_are_neither_ranked_nor_tuned_with(config_in
         assert not set(part.trained["query"]) & set(part.scored["query"])
 
 
-def test_each_half_of_the_query_papers_is_scored_by_a_ranker_that_learned_from_the_other(tmp_path: Path) -> None:
+def test_each_half_of_the_query_papers_is_scored_by_a_ranker_that_learned_from_the_other(
+    tmp_path: Path,
+) -> None:
     csfcube_in(tmp_path / "csfcube")
     judged: dict[str, Any] = {"kind": "tildev2", "label": "x", "model": "tiny"}
     judged |= {"training": [{"pairs": "judgements", "epochs": 1, "batch": 2, "rate": 0.1}]}
@@ -191,13 +233,22 @@ def test_each_half_of_the_query_papers_is_scored_by_a_ranker_that_learned_from_t
     assert len(cuts) > 1
 
 
-def test_what_is_asked_and_not_there_is_named_and_nothing_is_written(config_in: Callable[..., Path]) -> None:
+def test_what_is_asked_and_not_there_is_named_and_nothing_is_written(
+    config_in: Callable[..., Path],
+) -> None:
     config = config_in(systems=THESIS["systems"], word_pieces=THESIS["word_pieces"], each_task=True)
     code, told = run(config, "--dry-run")
     assert code == 0
-    assert "wanted first: tokenizer.json of the checkpoint scibert_scivocab_uncased in --models FOLDER" in told
+    assert (
+        "wanted first: tokenizer.json of the checkpoint scibert_scivocab_uncased in --models FOLDER"
+        in told
+    )
     assert "cite.trec, a TREC run file" in told
-    lacking = "a GPU: the config asks for cuda" if find_spec("torch") else "PyTorch and transformers: pip install"
+    lacking = (
+        "a GPU: the config asks for cuda"
+        if find_spec("torch")
+        else "PyTorch and transformers: pip install"
+    )
     assert lacking in run(config_in(systems=THESIS["systems"], device="cuda"), "--dry-run")[1]
     config = config_in(systems=THESIS["systems"], word_pieces=THESIS["word_pieces"], each_task=True)
     code, told = run(config)
@@ -216,11 +267,19 @@ def test_what_is_asked_and_not_there_is_named_and_nothing_is_written(config_in: 
         (b"", "the file is empty"),
         (b"x" * 50, "no safetensors file, or one that is cut off"),
         (b"\x02\0\0\0\0\0\0\0{}", "it holds no weights"),
-        (b"\x38\0\0\0\0\0\0\0" + b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}'.ljust(56), "or is cut off"),
+        (
+            b"\x38\0\0\0\0\0\0\0"
+            + b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}'.ljust(56),
+            "or is cut off",
+        ),
     ],
 )
-def test_weights_that_are_none_are_refused(config_in: Callable[..., Path], content: bytes, said: str) -> None:
-    config = config_in(systems={"tilde": {"kind": "tilde", "printed": "TILDE BERT", "model": "tiny"}})
+def test_weights_that_are_none_are_refused(
+    config_in: Callable[..., Path], content: bytes, said: str
+) -> None:
+    config = config_in(
+        systems={"tilde": {"kind": "tilde", "printed": "TILDE BERT", "model": "tiny"}}
+    )
     models = config.parent / "models"
     (models / "tiny").mkdir(parents=True)
     for name in WITH_WEIGHTS:
@@ -246,7 +305,9 @@ def thesis_systems() -> dict[str, Any]:
     """The systems of the thesis's config, on a checkpoint made on the spot, for one epoch."""
     systems = {}
     for name, system in THESIS["systems"].items():
-        made = system | ({"model": "projected" if "msmarco" in name else "tiny"} if "model" in system else {})
+        made = system | (
+            {"model": "projected" if "msmarco" in name else "tiny"} if "model" in system else {}
+        )
         if "training" in system:
             made["training"] = [stage | {"epochs": 1, "batch": 8} for stage in system["training"]]
         systems[name] = made | ({"terms": 5} if "terms" in system else {})
@@ -261,7 +322,10 @@ def test_the_chapter_runs_end_to_end_on_a_stand_in_of_scidocs(
     for name in ("tiny", "projected"):
         checkpoint_in(config.parent / "models" / name, projection=name == "projected")
     (config.parent / "runs").mkdir()
-    qrels = {task: (config.parent / "scidocs" / task / "test.qrel").read_text().split("\n") for task in TASKS}
+    qrels = {
+        task: (config.parent / "scidocs" / task / "test.qrel").read_text().split("\n")
+        for task in TASKS
+    }
     for task, lines in qrels.items():
         val = (config.parent / "scidocs" / task / "val.qrel").read_text().split("\n")
         rows = [line.split() for line in (*lines, *val) if line]
@@ -283,9 +347,14 @@ def test_the_chapter_runs_end_to_end_on_a_stand_in_of_scidocs(
         assert (table["basis"], table["cells"]) == ("recomputed", cells)
         assert all(one["ours"] for one in table["differences"])
     perfect = pd.read_csv(folder / "tables" / "thesis-table-2.1.csv").set_index("model")
-    assert (perfect.loc["Cross-Encoder MTFT-SciBERT"].filter(regex="MAP$") == 100).all()  # its run is the judgements
-    assert {claim["name"] for table in found.values() for claim in table["claims"]} >= {"2.1-cross-encoder"}
-    # another setting of training is another record: the one that is there is neither taken nor written over
+    assert (
+        perfect.loc["Cross-Encoder MTFT-SciBERT"].filter(regex="MAP$") == 100
+    ).all()  # its run is the judgements
+    assert {claim["name"] for table in found.values() for claim in table["claims"]} >= {
+        "2.1-cross-encoder"
+    }
+    # another setting of training is another record: the one that is there is neither taken nor
+    # written over
     systems = study_systems = thesis_systems()
     systems["tilde_bert"]["training"][0]["epochs"] = 2
     code, told = run(config_in(systems=study_systems, word_pieces=pieces, each_task=True), *models)
@@ -294,10 +363,14 @@ def test_the_chapter_runs_end_to_end_on_a_stand_in_of_scidocs(
     assert before == {path.name: path.stat().st_mtime_ns for path in study.record.iterdir()}
 
 
-def test_the_replica_runs_end_to_end_on_a_stand_in_of_csfcube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_replica_runs_end_to_end_on_a_stand_in_of_csfcube(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     csfcube_in(tmp_path / "csfcube")
     checkpoint_in(tmp_path / "models" / "tiny")
-    replica = yaml.safe_load((project.root() / "data" / "studies" / "query_by_example" / "replica.yaml").read_text())
+    replica = yaml.safe_load(
+        (project.root() / "data" / "studies" / "query_by_example" / "replica.yaml").read_text()
+    )
     for system in replica["systems"].values():
         system |= {"model": "tiny"} if "model" in system else {}
         for stage in system.get("training", ()):
@@ -327,19 +400,44 @@ def test_the_replica_runs_end_to_end_on_a_stand_in_of_csfcube(tmp_path: Path, mo
     ("changes", "said"),
     [
         ({"collection": {"kind": "scidocs"}}, "scidocs is read from a folder"),
-        ({"collection": {"kind": "scidocs", "folder": "x", "trained_on": 1.0}}, "a share of dev queries"),
+        (
+            {"collection": {"kind": "scidocs", "folder": "x", "trained_on": 1.0}},
+            "a share of dev queries",
+        ),
         ({"word_pieces": {"GPT": {}}}, "the word pieces are BERT-Token and SciBERT-Token"),
         ({"systems": {"x": {"kind": "tilde", "label": "x"}}}, "tilde has a model"),
         ({"systems": {"x": {"kind": "random", "model": "m"}}}, "a label, or the row of Table 2.1"),
-        ({"systems": {"x": {"kind": "run file", "label": "x"}}}, "a run file, and no other kind, has runs"),
-        ({"systems": {"x": {"kind": "random", "printed": "BERT"}}}, "Table 2.1 has no row 'BERT'"),
-        ({"systems": {"x": {"kind": "specter", "label": "x"}}}, "SPECTER's rankings are those of csfcube"),
-        ({"systems": {"x": {"kind": "cross-encoder", "label": "x", "model": "m"}}}, "a cross-encoder is trained here"),
         (
-            {"systems": {"x": {"kind": "tildev2", "label": "x", "model": "m", "expanded_by": "y", "terms": 9}}},
+            {"systems": {"x": {"kind": "run file", "label": "x"}}},
+            "a run file, and no other kind, has runs",
+        ),
+        ({"systems": {"x": {"kind": "random", "printed": "BERT"}}}, "Table 2.1 has no row 'BERT'"),
+        (
+            {"systems": {"x": {"kind": "specter", "label": "x"}}},
+            "SPECTER's rankings are those of csfcube",
+        ),
+        (
+            {"systems": {"x": {"kind": "cross-encoder", "label": "x", "model": "m"}}},
+            "a cross-encoder is trained here",
+        ),
+        (
+            {
+                "systems": {
+                    "x": {
+                        "kind": "tildev2",
+                        "label": "x",
+                        "model": "m",
+                        "expanded_by": "y",
+                        "terms": 9,
+                    }
+                }
+            },
             "x is expanded by y, which is no TILDE",
         ),
-        ({"systems": {name: {"kind": "random", "printed": "TILDE BERT"} for name in "xy"}}, "two rankers stand for"),
+        (
+            {"systems": {name: {"kind": "random", "printed": "TILDE BERT"} for name in "xy"}},
+            "two rankers stand for",
+        ),
         ({"device": "tpu"}, "column device: found 'tpu', wanted one of cpu, cuda"),
     ],
 )

@@ -21,7 +21,9 @@ from equipoise_studies.ranking_bias.data import gender_pairs
 from equipoise_studies.ranking_bias.study import Study
 from plain_tagger import plain_tagger
 
-THESIS = yaml.safe_load((project.root() / "data" / "studies" / "ranking_bias" / "thesis.yaml").read_text())
+THESIS = yaml.safe_load(
+    (project.root() / "data" / "studies" / "ranking_bias" / "thesis.yaml").read_text()
+)
 SMALL: dict[str, Any] = {
     "stands_for": "replica",
     "query_sets": {
@@ -48,10 +50,14 @@ def collection_in(folder: Path) -> None:
     draw = random.Random(4)  # noqa: S311
     words = ["he", "she", "king", "ship", "law", "river", "moon", "nurse", "ray", "sea", "John"]
     passages = {f"p{number}": " ".join(draw.choices(words, k=8)) for number in range(40)}
-    (folder / "passages.tsv").write_text("".join(f"{key}\t{text}\n" for key, text in passages.items()))
+    (folder / "passages.tsv").write_text(
+        "".join(f"{key}\t{text}\n" for key, text in passages.items())
+    )
     for name in ("QS1", "QS2"):
         queries = {f"{name}-{number}": " ".join(draw.sample(words[2:8], 2)) for number in range(12)}
-        (folder / f"{name}.tsv").write_text("".join(f"{key}\t{text}\n" for key, text in queries.items()))
+        (folder / f"{name}.tsv").write_text(
+            "".join(f"{key}\t{text}\n" for key, text in queries.items())
+        )
         judged = "".join(f"{key} 0 p{draw.randrange(40)} 1\n" for key in queries)
         (folder / f"{name}.qrels").write_text(judged)
         for world in ("original", "counterfactual"):
@@ -65,7 +71,9 @@ def collection_in(folder: Path) -> None:
 
 def config_in(folder: Path, **changes: Any) -> Path:
     path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(SMALL | changes).replace("PASSAGES", str(folder / "passages.tsv")))
+    path.write_text(
+        yaml.safe_dump(SMALL | changes).replace("PASSAGES", str(folder / "passages.tsv"))
+    )
     return path
 
 
@@ -82,7 +90,15 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., t
 
     def run(*options: str, **changes: Any) -> tuple[Path, str]:
         config = config_in(tmp_path, **changes)
-        command = ["study", "ranking_bias", "--config", str(config), "--work", str(tmp_path / "work"), *options]
+        command = [
+            "study",
+            "ranking_bias",
+            "--config",
+            str(config),
+            "--work",
+            str(tmp_path / "work"),
+            *options,
+        ]
         result = called(*command, catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return config, result.output
@@ -99,11 +115,17 @@ def test_a_study_is_recorded_once_and_its_rankers_are_those_of_the_files(
     config, _ = recorded()
     study = Study.read(str(config))
     runs = study.runs()
-    listed = runs[(runs["run"] == "given") & (runs["queries"] == "QS2") & (runs["world"] == "counterfactual")]
-    first = [line.split() for line in (tmp_path / "counterfactual-QS2.trec").read_text().splitlines()]
+    listed = runs[
+        (runs["run"] == "given") & (runs["queries"] == "QS2") & (runs["world"] == "counterfactual")
+    ]
+    first = [
+        line.split() for line in (tmp_path / "counterfactual-QS2.trec").read_text().splitlines()
+    ]
     wanted = [(line[0], line[2], int(line[3])) for line in first if int(line[3]) <= study.depth]
     assert [*listed[["topic", "document", "rank"]].itertuples(index=False, name=None)] == wanted
-    passages = dict(line.split("\t") for line in (tmp_path / "passages.tsv").read_text().splitlines())
+    passages = dict(
+        line.split("\t") for line in (tmp_path / "passages.tsv").read_text().splitlines()
+    )
     other = {"he": "she", "she": "he", "king": "queen"}
     (folder,) = (tmp_path / "work").glob("tiny-qs1-*")
     lines = (folder / "counterfactual.jsonl").read_text().splitlines()
@@ -111,7 +133,10 @@ def test_a_study_is_recorded_once_and_its_rankers_are_those_of_the_files(
     assert set(texts) == set(passages)
     plain = {key for key, text in passages.items() if "John" not in text.split()}
     assert plain
-    assert all(texts[key] == " ".join(other.get(word, word) for word in passages[key].split()) for key in plain)
+    assert all(
+        texts[key] == " ".join(other.get(word, word) for word in passages[key].split())
+        for key in plain
+    )
     account = study.settings("QS1")["account"]
     assert (account["queries"], account["documents"], account["words"]) == (12, 40, 320)
     counted = sum(len(text.split()) for text in passages.values())
@@ -119,7 +144,9 @@ def test_a_study_is_recorded_once_and_its_rankers_are_those_of_the_files(
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "recorded").iterdir()}
     _, again = recorded()
     assert "QS1, tiny-qs1: 40 of 40 documents recorded" in again
-    assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "recorded").iterdir()}
+    assert before == {
+        path.name: path.stat().st_mtime_ns for path in (tmp_path / "recorded").iterdir()
+    }
 
 
 @pytest.mark.parametrize("name", ["passages.tsv", "original-QS1.trec"])
@@ -134,12 +161,17 @@ def test_a_record_of_other_files_is_neither_taken_nor_written_over(
         if "\t" in text
         else text.replace(" 100 ", " 101 ", 1).replace(" 99 x", " 99.5 x", 1)
     )
-    result = called("study", "ranking_bias", "--config", str(config), "--work", str(tmp_path / "work"))
+    result = called(
+        "study", "ranking_bias", "--config", str(config), "--work", str(tmp_path / "work")
+    )
     assert result.exit_code == 2, result.output
     assert "files" in result.output
     assert kept == {path.name: path.read_bytes() for path in (tmp_path / "recorded").iterdir()}
     moved, _ = recorded(record="again")
-    assert name.startswith("original") or Study.read(str(moved)).settings("QS1")["account"]["words"] == 322
+    assert (
+        name.startswith("original")
+        or Study.read(str(moved)).settings("QS1")["account"]["words"] == 322
+    )
 
 
 RANKERS: dict[str, Any] = SMALL["rankers"]
@@ -172,7 +204,13 @@ def test_weights_that_are_not_those_of_the_record_are_refused(
     for name in ("QS1", "QS2"):
         path = tmp_path / "recorded" / f"tiny-{name.lower()}_settings.json"
         held = json.loads(path.read_text())
-        dense = {"kind": "dense", "about": "x", "model": "small", "precision": "float32", "length": 256}
+        dense = {
+            "kind": "dense",
+            "about": "x",
+            "model": "small",
+            "precision": "float32",
+            "length": 256,
+        }
         held["runs"]["dense"], held["models"] = dense, {"small": "0" * 64}
         path.write_text(json.dumps(held))
     (tmp_path / "models" / "small").mkdir(parents=True)
@@ -199,12 +237,16 @@ def test_a_ranker_is_added_to_a_record_and_the_others_stay(
     after = Study.read(str(config)).runs()
     pd.testing.assert_frame_equal(after[after["run"] != "again"].reset_index(drop=True), before)
     columns = ["queries", "world", "topic", "document", "rank", "score"]
-    both = [after[after["run"] == name][columns].reset_index(drop=True) for name in ("given", "again")]
+    both = [
+        after[after["run"] == name][columns].reset_index(drop=True) for name in ("given", "again")
+    ]
     pd.testing.assert_frame_equal(*both)
     assert set(Study.read(str(config)).settings("QS2")["runs"]) == {"bm25", "given", "again"}
 
 
-def test_what_the_thesis_asks_and_is_not_there_is_named(tmp_path: Path, recorded: Callable[..., Any]) -> None:
+def test_what_the_thesis_asks_and_is_not_there_is_named(
+    tmp_path: Path, recorded: Callable[..., Any]
+) -> None:
     recorded("--dry-run", rankers=THESIS["rankers"])
     result = called("study", "ranking_bias", "--config", str(tmp_path / "config.yaml"))
     assert result.exit_code == 2
@@ -215,7 +257,10 @@ def test_what_the_thesis_asks_and_is_not_there_is_named(tmp_path: Path, recorded
 def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_thesis(
     recorded: Callable[..., tuple[Path, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rankers = {name: ranker | {"runs": "{world}-{queries}.trec"} for name, ranker in THESIS["rankers"].items()}
+    rankers = {
+        name: ranker | {"runs": "{world}-{queries}.trec"}
+        for name, ranker in THESIS["rankers"].items()
+    }
     config, _ = recorded(stands_for="thesis", rankers=rankers, tolerance=0.002)
     for name in (VARIANT_VARIABLE, REPORT_FOLDER_VARIABLE, "PYTHONHASHSEED", "SOURCE_DATE_EPOCH"):
         monkeypatch.setenv(name, "")  # which the run sets, and the end of this test takes back
@@ -235,20 +280,37 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"stands_for": "truth"}, "column stands_for: found 'truth', wanted one of replica, thesis"),
+        (
+            {"stands_for": "truth"},
+            "column stands_for: found 'truth', wanted one of replica, thesis",
+        ),
         ({"basline": "x"}, "column basline: found 'a setting that is not known'"),
         ({"depth": "deep"}, "column depth: found 'deep', wanted a whole number"),
-        ({"rankers": {"x": {"kind": "bm25"}}}, "column rankers.x.about: found 'nothing', wanted a value"),
+        (
+            {"rankers": {"x": {"kind": "bm25"}}},
+            "column rankers.x.about: found 'nothing', wanted a value",
+        ),
         ({"rankers": {"x": {"kind": "dense", "about": "y"}}}, "dense has a model"),
-        ({"rankers": {"x": {"kind": "bm25", "about": "y"}}}, "the baseline bm25 is none of the rankers x"),
-        ({"rankers": RANKERS | {"x": {"kind": "bm25", "about": "y", "name": "bm25"}}}, "two rankers have one name"),
+        (
+            {"rankers": {"x": {"kind": "bm25", "about": "y"}}},
+            "the baseline bm25 is none of the rankers x",
+        ),
+        (
+            {"rankers": RANKERS | {"x": {"kind": "bm25", "about": "y", "name": "bm25"}}},
+            "two rankers have one name",
+        ),
         ({"query_sets": {"QS1": {"collection": "nqoracle"}}}, "the query sets are QS1 and QS2"),
         ({"query_sets": {"QS1": {"collection": "nq"}}}, "no collection 'nq'"),
-        ({"query_sets": {"QS1": {"collection": "nq", "queries": "a"}}}, "names queries, qrels, documents"),
+        (
+            {"query_sets": {"QS1": {"collection": "nq", "queries": "a"}}},
+            "names queries, qrels, documents",
+        ),
         ({"rankers": []}, "column rankers: found '[]', wanted names with their values"),
     ],
 )
-def test_a_bad_config_is_refused_by_its_place(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_a_bad_config_is_refused_by_its_place(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
     with pytest.raises(InputError) as caught:
         read_config(config_in(tmp_path, **changes), Study)
     assert said in str(caught.value)

@@ -31,12 +31,28 @@ TRAINING = {"steps": 2}
 SMALL: dict[str, Any] = {
     "stands_for": "replica",
     "collections": {
-        "MultiWOZ": {"dialogues": "one.txt", "valid": "valid.txt", "test": "test.txt", "about": "a stand-in"},
+        "MultiWOZ": {
+            "dialogues": "one.txt",
+            "valid": "valid.txt",
+            "test": "test.txt",
+            "about": "a stand-in",
+        },
         "SGD": {"dialogues": "two.txt", "about": "another"},
     },
     "estimators": {
-        "hawkes": {"kind": "hawkes", "about": "x", "up_sampling": [1, 10, 20], "training": TRAINING},
-        "few-shot": {"kind": "few-shot", "about": "y", "model": "tiny", "endpoint": "URL", "prompt": "label.txt"},
+        "hawkes": {
+            "kind": "hawkes",
+            "about": "x",
+            "up_sampling": [1, 10, 20],
+            "training": TRAINING,
+        },
+        "few-shot": {
+            "kind": "few-shot",
+            "about": "y",
+            "model": "tiny",
+            "endpoint": "URL",
+            "prompt": "label.txt",
+        },
     },
     "writer": {"model": "tiny", "endpoint": "URL", "prompt": "write.txt", "annotations": "people"},
     "counterfactuals": "written",
@@ -57,7 +73,10 @@ def dialogues_in(folder: Path) -> None:
                 lines.append(f"USER\t{users[turn]}\tHotel-Inform\t{rated[turn]},{rated[turn]}")
                 lines.append(f"SYSTEM\t{replies[turn]}\t\t")
             lines += [f"USER\tOVERALL\t\t{rated[-1]},{rated[-1]}", ""]
-            pairs = [*(f"{user}|||{reply}" for user, reply in zip(users, replies, strict=True)), "OVERALL|||"]
+            pairs = [
+                *(f"{user}|||{reply}" for user, reply in zip(users, replies, strict=True)),
+                "OVERALL|||",
+            ]
             if number < 12:
                 parts["test" if number < 6 else "valid"].append(f"{pairs!r}\t{[0] * 7!r}\t1")
         (folder / f"{name}.txt").write_text("\n" + "\n".join(lines) + "\n")
@@ -101,14 +120,24 @@ class Stub:
 
 
 @pytest.fixture
-def command(tmp_path: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def command(
+    tmp_path: Path, endpoint: Server, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Result]:
     monkeypatch.setattr(record, "fit_hawkes", Stub)
     monkeypatch.setattr(record, "PACKAGES", dict.fromkeys(record.PACKAGES, ()))
     dialogues_in(tmp_path)
 
     def run(*options: str, **changes: Any) -> Result:
         config = config_in(tmp_path, endpoint.url, **changes)
-        arguments = ["study", "satisfaction", "--config", str(config), "--work", str(tmp_path / "work"), *options]
+        arguments = [
+            "study",
+            "satisfaction",
+            "--config",
+            str(config),
+            "--work",
+            str(tmp_path / "work"),
+            *options,
+        ]
         return called(*arguments, catch_exceptions=False)
 
     return run
@@ -140,7 +169,9 @@ def annotated(folder: Path, command: Callable[..., Result], **changes: Any) -> N
     assert (result := command(**changes)).exit_code == 0, result.output
 
 
-def test_responses_are_written_labelled_by_people_and_estimated(tmp_path: Path, command: Callable[..., Result]) -> None:
+def test_responses_are_written_labelled_by_people_and_estimated(
+    tmp_path: Path, command: Callable[..., Result]
+) -> None:
     told = command("--dry-run")
     assert told.exit_code == 0, told.output
     assert "written, MultiWOZ: 0 of 18 responses" in told.output
@@ -148,7 +179,9 @@ def test_responses_are_written_labelled_by_people_and_estimated(tmp_path: Path, 
     assert not (tmp_path / "recorded").exists()
     annotated(tmp_path, command)
     study = Study.read(str(tmp_path / "config.yaml"))
-    one, two = (pd.read_csv(tmp_path / "people" / f"MultiWOZ-annotator-{number}.csv") for number in (1, 2))
+    one, two = (
+        pd.read_csv(tmp_path / "people" / f"MultiWOZ-annotator-{number}.csv") for number in (1, 2)
+    )
     assert set(one.columns) == {"item", "context", "response", "question", "satisfied", "coherent"}
     asked = study.annotations(study.plain["MultiWOZ"])
     both = one.merge(two, on="item").merge(asked.items[asked.items["written"]], on="item")
@@ -159,9 +192,13 @@ def test_responses_are_written_labelled_by_people_and_estimated(tmp_path: Path, 
     assert (last.str.contains("Sorry") == held.turned["dissatisfied"]).all()
     assert len(held.turned) == len(held.part("test")) == 18
     said = study.predictions()
-    few = said[said["system"] == "few-shot"].merge(held.worlds(), on=["collection", "world", "sample"])
+    few = said[said["system"] == "few-shot"].merge(
+        held.worlds(), on=["collection", "world", "sample"]
+    )
     assert ((few["dissatisfaction"] >= 0.5) == few["dissatisfied"]).all()
-    assert (few["dissatisfaction"] - 0.5).abs().to_numpy() == pytest.approx(np.exp(-0.25) / 2, abs=1e-5)
+    assert (few["dissatisfaction"] - 0.5).abs().to_numpy() == pytest.approx(
+        np.exp(-0.25) / 2, abs=1e-5
+    )
     again = command()
     assert again.exit_code == 0
     assert "few-shot, MultiWOZ, Few-shot: 36 of 36 samples" in again.output
@@ -196,7 +233,15 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
     assert (where, why) == ("", "")
     manifest = json.loads((folder / "manifest.json").read_text())
     found = {artefact["artefact"]: artefact for artefact in manifest["artefacts"]}
-    for number, cells in (("1", 14), ("2", 18), ("3", 4), ("4", 6), ("5", 12), ("6", 192), ("7", 8)):
+    for number, cells in (
+        ("1", 14),
+        ("2", 18),
+        ("3", 4),
+        ("4", 6),
+        ("5", 12),
+        ("6", 192),
+        ("7", 8),
+    ):
         assert found[f"thesis/table-3.{number}"]["basis"] == "recomputed"
         assert found[f"thesis/table-3.{number}"]["cells"] == cells
         assert found[f"thesis/table-3.{number}"]["differences"]
@@ -217,13 +262,21 @@ def test_other_collections_and_responses_of_a_file(
         more = table[table["collection"] == "SGD"].assign(collection="more")
         table = pd.concat([table, more])
     table.to_csv(tmp_path / "own.csv", index=False)
-    changes = {"counterfactuals": "file", "responses": "own.csv", "collections": further, "writer": None}
+    changes = {
+        "counterfactuals": "file",
+        "responses": "own.csv",
+        "collections": further,
+        "writer": None,
+    }
     assert (result := command(**changes)).exit_code == 0, result.output
     study = Study.read(str(tmp_path / "config.yaml"))
     assert (
-        study.held["SGD"].turned["systems"].str[-1].tolist() == table.query("collection == 'SGD'")["response"].tolist()
+        study.held["SGD"].turned["systems"].str[-1].tolist()
+        == table.query("collection == 'SGD'")["response"].tolist()
     )
-    assert study.held["more"].samples["users"].map(len).min() == least * (6 if level == "dialogue" else 1)
+    assert study.held["more"].samples["users"].map(len).min() == least * (
+        6 if level == "dialogue" else 1
+    )
     assert study.predictions()["collection"].nunique() == 3
     table.assign(sample="9:9").to_csv(tmp_path / "own.csv", index=False)
     with pytest.raises(ValueError, match="are of no test sample, or of one twice"):
@@ -256,20 +309,35 @@ def test_labels_that_are_none_are_refused_by_line(tmp_path: Path) -> None:
         ({"counterfactuals": "file"}, "name their responses"),
         ({"writer": None}, "name their writer"),
         ({"estimators": {}}, "up-sampled by 10 and by 20"),
-        ({"estimators": {"x": {"kind": "encoder", "about": "y", "training": TRAINING}}}, "encoder has a model"),
-        ({"estimators": {"x": {"kind": "few-shot", "about": "y", "model": "z"}}}, "a few-shot estimator has a prompt"),
-        ({"estimators": {"x": {"kind": "hawkes", "about": "y", "training": {}}}}, "some epochs, or else some steps"),
+        (
+            {"estimators": {"x": {"kind": "encoder", "about": "y", "training": TRAINING}}},
+            "encoder has a model",
+        ),
+        (
+            {"estimators": {"x": {"kind": "few-shot", "about": "y", "model": "z"}}},
+            "a few-shot estimator has a prompt",
+        ),
+        (
+            {"estimators": {"x": {"kind": "hawkes", "about": "y", "training": {}}}},
+            "some epochs, or else some steps",
+        ),
         ({"collections": {"SGD": {}}}, "one of item uss (upstream), or a file"),
     ],
 )
-def test_a_bad_config_is_refused_by_its_place(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_a_bad_config_is_refused_by_its_place(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
     with pytest.raises(InputError) as caught:
         read_config(config_in(tmp_path, **changes), Study)
     assert said in str(caught.value)
 
 
-def test_weights_that_lack_or_are_empty_are_named(tmp_path: Path, command: Callable[..., Result]) -> None:
-    estimators = SMALL["estimators"] | {"local": SMALL["estimators"]["few-shot"] | {"endpoint": "", "model": "x.gguf"}}
+def test_weights_that_lack_or_are_empty_are_named(
+    tmp_path: Path, command: Callable[..., Result]
+) -> None:
+    estimators = SMALL["estimators"] | {
+        "local": SMALL["estimators"]["few-shot"] | {"endpoint": "", "model": "x.gguf"}
+    }
     (tmp_path / "models").mkdir()
     for said in ("x.gguf in --models", "x.gguf: none in the form GGUF"):
         result = command("--models", str(tmp_path / "models"), estimators=estimators)
@@ -282,9 +350,15 @@ def test_more_than_the_data_hold_is_refused_before_anything_is_recorded(
     tmp_path: Path, command: Callable[..., Result]
 ) -> None:
     few_shot = SMALL["estimators"]["few-shot"] | {"dialogues": 1000}
-    result = command(estimators=SMALL["estimators"] | {"few-shot": few_shot}, writer=SMALL["writer"] | {"size": 500})
+    result = command(
+        estimators=SMALL["estimators"] | {"few-shot": few_shot},
+        writer=SMALL["writer"] | {"size": 500},
+    )
     assert result.exit_code == 2
-    for said in ("wanted 500 test samples of MultiWOZ; there are", "wanted 1,000 test dialogues of SGD; there are"):
+    for said in (
+        "wanted 500 test samples of MultiWOZ; there are",
+        "wanted 1,000 test dialogues of SGD; there are",
+    ):
         assert said in " ".join(result.output.split())
     assert not (tmp_path / "recorded").exists()
 
@@ -305,23 +379,53 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
 def test_checkpoints_made_on_the_spot_are_trained_and_asked(
     tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'equipoise[models]'")
+    torch = pytest.importorskip(
+        "torch", reason="torch is not installed: pip install 'equipoise[models]'"
+    )
     transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     monkeypatch.undo()
     torch.manual_seed(1)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghij", "Sorry", "Yes", "USER", "SYSTEM", "S", "D"]
-    plain = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="[UNK]"))  # noqa: S106 - no password
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        *"abcdefghij",
+        "Sorry",
+        "Yes",
+        "USER",
+        "SYSTEM",
+        "S",
+        "D",
+    ]
+    plain = Tokenizer(
+        models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="[UNK]")
+    )
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    tokens = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="[SEP]", **special)  # noqa: S106
+    special = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+    }
+    tokens = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=plain, eos_token="[SEP]", **special
+    )
     tokens.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
     vocabulary = {"vocab_size": len(words), "max_position_embeddings": 1024}
     made = {
         "bert": transformers.BertModel(transformers.BertConfig(**sizes, **vocabulary)),
-        "chat": transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**sizes, **vocabulary, num_key_value_heads=1)),
+        "chat": transformers.Qwen2ForCausalLM(
+            transformers.Qwen2Config(**sizes, **vocabulary, num_key_value_heads=1)
+        ),
     }
     for name, network in made.items():
         network.save_pretrained(tmp_path / "models" / name)
@@ -337,7 +441,13 @@ def test_checkpoints_made_on_the_spot_are_trained_and_asked(
     result = command("--models", str(tmp_path / "models"), **changes)
     assert result.exit_code == 0, result.output
     said = Study.read(str(tmp_path / "config.yaml")).predictions()
-    assert set(said["setup"]) == {"w/o up-sampling", "up-sampling x10", "up-sampling x20", "under-sampling", "Few-shot"}
+    assert set(said["setup"]) == {
+        "w/o up-sampling",
+        "up-sampling x10",
+        "up-sampling x20",
+        "under-sampling",
+        "Few-shot",
+    }
     asked = [f"{' '.join('abc' * 9)} {end}" for end in ("a b", "a b c d", "j")]
     local = Reader.load(tmp_path / "models" / "chat")
     together = local.first_tokens(asked)
@@ -345,7 +455,9 @@ def test_checkpoints_made_on_the_spot_are_trained_and_asked(
         ids = local.tensor([local.prompt([{"role": "user", "content": text}])])
         alone = torch.log_softmax(local.network(ids).logits[0, -1].detach().float(), dim=-1)
         for token, value in found.items():
-            assert value == pytest.approx(float(alone[tokens.convert_tokens_to_ids(token)]), abs=0.05)
+            assert value == pytest.approx(
+                float(alone[tokens.convert_tokens_to_ids(token)]), abs=0.05
+            )
     assert isinstance(local.written(asked[0], 3), str)
     weights = tmp_path / "models" / "chat" / "model.safetensors"
     torch.save(local.network.state_dict(), weights.with_name("pytorch_model.bin"))

@@ -37,7 +37,9 @@ def test_tilde_is_the_direct_sum_of_log_probabilities(queries: list[list[int]], 
     assert found.shape == (len(queries), 4)
     for row, query in enumerate(queries):
         for document in range(4):
-            assert found[row, document] == pytest.approx(math.fsum(logs[document, token] for token in query), abs=1e-9)
+            assert found[row, document] == pytest.approx(
+                math.fsum(logs[document, token] for token in query), abs=1e-9
+            )
 
 
 @given(TEXTS, weighted())
@@ -52,7 +54,9 @@ def test_tildev2_is_equation_2_2_by_brute_force(
             score = 0.0
             for term in set(query):
                 products = [
-                    query.count(term) * weight for token, weight in zip(text, own, strict=True) if token == term
+                    query.count(term) * weight
+                    for token, weight in zip(text, own, strict=True)
+                    if token == term
                 ]
                 score += max(products, default=0.0)
             assert found[row, column] == pytest.approx(score, abs=1e-9)
@@ -71,7 +75,9 @@ def test_a_weight_of_zero_is_not_stored_and_repetition_never_adds(
 
 @settings(max_examples=60)
 @given(TEXTS, st.integers(0, VOCABULARY), st.integers(0, 2**32 - 1))
-def test_expansion_adds_the_new_ones_of_the_most_likely_terms(texts: list[list[int]], m: int, seed: int) -> None:
+def test_expansion_adds_the_new_ones_of_the_most_likely_terms(
+    texts: list[list[int]], m: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     logs = rng.integers(-4, 0, size=(len(texts), VOCABULARY)).astype(float)  # many ties
     found = expansion_terms(logs, texts, m)
@@ -87,7 +93,10 @@ def test_expansion_lets_a_query_meet_a_document_without_its_words() -> None:
     assert matched_term_scores(query, term_weights(document, [[1.0, 1.0]], VOCABULARY)).item() == 0
     new = expansion_terms(logs, document, 1)
     longer: list[NDArray[np.int64]] = [np.concatenate((document[0], new[0]))]
-    assert matched_term_scores(query, term_weights(longer, [[1.0, 1.0, 0.5]], VOCABULARY)).item() == 0.5
+    assert (
+        matched_term_scores(query, term_weights(longer, [[1.0, 1.0, 0.5]], VOCABULARY)).item()
+        == 0.5
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ import pytest
 from equipoise_studies.attribution import together
 from equipoise_studies.systems.endpoint import Sampling
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'equipoise[models]'")
+torch = pytest.importorskip(
+    "torch", reason="torch is not installed: pip install 'equipoise[models]'"
+)
 transformers = pytest.importorskip("transformers")
 END = 3
 
@@ -39,7 +41,9 @@ def network() -> together.Network:
     torch.manual_seed(4)
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 26}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}
-    whole = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape, **heads, initializer_range=0.5))
+    whole = transformers.Qwen2ForCausalLM(
+        transformers.Qwen2Config(**shape, **heads, initializer_range=0.5)
+    )
     found = together.Network(deepcopy(whole), Letters())
     found.whole = whole  # type: ignore[attr-defined]
     return found
@@ -47,13 +51,25 @@ def network() -> together.Network:
 
 def alone(network: Any, prompt: list[int], longest: int) -> tuple[list[int], list[float]]:
     """What transformers' own loop writes, with the log-probabilities of its scores."""
-    wanted = {"do_sample": False, "max_new_tokens": longest, "eos_token_id": sorted(network.ends), "pad_token_id": 0}
+    wanted = {
+        "do_sample": False,
+        "max_new_tokens": longest,
+        "eos_token_id": sorted(network.ends),
+        "pad_token_id": 0,
+    }
     asked = torch.tensor([prompt])
     held = network.whole.generate(
-        asked, attention_mask=torch.ones_like(asked), output_logits=True, return_dict_in_generate=True, **wanted
+        asked,
+        attention_mask=torch.ones_like(asked),
+        output_logits=True,
+        return_dict_in_generate=True,
+        **wanted,
     )
     tokens = held.sequences[0, len(prompt) :].tolist()
-    values = [torch.log_softmax(row[0], -1)[token].item() for row, token in zip(held.logits, tokens, strict=True)]
+    values = [
+        torch.log_softmax(row[0], -1)[token].item()
+        for row, token in zip(held.logits, tokens, strict=True)
+    ]
     return tokens, values
 
 
@@ -93,4 +109,6 @@ def test_threads_are_answered_together(network: Any, monkeypatch: pytest.MonkeyP
             model(asked[0], sampling)
     for messages, answer in zip(asked, found, strict=True):
         tokens, _ = alone(network, network.prompt(messages), 6)
-        assert answer.text == network.tokens.decode([token for token in tokens if token not in network.ends])
+        assert answer.text == network.tokens.decode(
+            [token for token in tokens if token not in network.ends]
+        )

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'equipoise[models]'")
+torch = pytest.importorskip(
+    "torch", reason="training needs PyTorch: pip install 'equipoise[models]'"
+)
 
 from equipoise_studies.training import descend  # noqa: E402
 
@@ -19,7 +21,9 @@ def setting() -> tuple[Any, Any]:
     """A small network with dropout, and the loss of some rows."""
     torch.manual_seed(3)
     inputs, wanted = torch.randn(16, 5), torch.randint(0, 2, (16,))
-    network = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 2)).train()
+    network = torch.nn.Sequential(
+        torch.nn.Linear(5, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 2)
+    ).train()
 
     def loss_of(rows: Any) -> Any:
         return torch.nn.functional.cross_entropy(network(inputs[rows]), wanted[rows])
@@ -35,7 +39,9 @@ def test_steps_are_those_of_pytorchs_own_schedule(optimiser: Any, warm: int) -> 
     network, loss_of = setting()
     first, made = warm or 1, torch.optim.AdamW if optimiser == "adamw" else torch.optim.Adam
     descent, expected = made(network.parameters(), lr=RATE), []
-    pace = torch.optim.lr_scheduler.LambdaLR(descent, lambda step: min((step + 1) / first, (12 - step) / (12 - first)))
+    pace = torch.optim.lr_scheduler.LambdaLR(
+        descent, lambda step: min((step + 1) / first, (12 - step) / (12 - first))
+    )
     for rows in ROWS:
         loss = loss_of(rows)
         descent.zero_grad()
@@ -76,5 +82,9 @@ def test_what_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     again = descend([network], plan, counted, "t", rate=RATE, checkpoint=kept)
     assert len(taken) == 50
     assert again == whole
-    assert all(torch.equal(one, other) for one, other in zip(last, network.parameters(), strict=True))
-    assert descend([network], plan, stops, "t", rate=RATE, checkpoint=kept) == whole  # no step is left
+    assert all(
+        torch.equal(one, other) for one, other in zip(last, network.parameters(), strict=True)
+    )
+    assert (
+        descend([network], plan, stops, "t", rate=RATE, checkpoint=kept) == whole
+    )  # no step is left

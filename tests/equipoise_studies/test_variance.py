@@ -31,9 +31,13 @@ def test_md0_agrees_with_statsmodels(missing: int) -> None:
     theirs = anova_lm(smf.ols("value ~ C(topic) + C(run)", scores).fit(), typ=1)
     for source, term in [("topic", "C(topic)"), ("model", "C(run)"), ("Error", "Residual")]:
         expected = theirs.loc[term]
-        np.testing.assert_allclose(ours.loc[source, ["SS", "DF"]].astype(float), expected[["sum_sq", "df"]], rtol=1e-9)
+        np.testing.assert_allclose(
+            ours.loc[source, ["SS", "DF"]].astype(float), expected[["sum_sq", "df"]], rtol=1e-9
+        )
         if source != "Error":
-            np.testing.assert_allclose(ours.loc[source, ["F", "p"]].astype(float), expected[["F", "PR(>F)"]], rtol=1e-8)
+            np.testing.assert_allclose(
+                ours.loc[source, ["F", "p"]].astype(float), expected[["F", "PR(>F)"]], rtol=1e-8
+            )
 
 
 TERMS = {  # the formulas that each design adds, one after another; b: the order, v: the utterance within its topic
@@ -49,7 +53,9 @@ def by_utterance(seed: int, sizes: list[int], models: int, missing: int) -> pd.D
     each = random_scores(seed, sizes, models).drop(columns="value")
     lengths = {f"t{number}": 2 + number % 2 for number in range(len(sizes))}
     table = pd.concat([each.assign(utterance=str(u)) for u in range(3)])
-    table = table[table["utterance"].astype(int) < table["topic"].map(lengths)].reset_index(drop=True)
+    table = table[table["utterance"].astype(int) < table["topic"].map(lengths)].reset_index(
+        drop=True
+    )
     table["value"] = rng.normal(size=len(table)) + table["run"].map({"m0": 0.5}).fillna(0.0)
     return table.iloc[np.sort(rng.permutation(len(table))[missing:])].reset_index(drop=True)
 
@@ -57,9 +63,15 @@ def by_utterance(seed: int, sizes: list[int], models: int, missing: int) -> pd.D
 @pytest.mark.filterwarnings("ignore:The design matrix is rank-deficient")
 @pytest.mark.parametrize("design", ["MD1", "MD2", "MD3"])
 @pytest.mark.parametrize("interaction", [False, True])
-@pytest.mark.parametrize(("sizes", "missing"), [([3, 3, 3, 3], 0), ([2, 4, 1, 3], 5), ([4, 2, 3], 9)])
-def test_sums_of_squares_agree_with_statsmodels(design: Any, interaction: bool, sizes: list[int], missing: int) -> None:
-    scores = (by_utterance if design != "MD1" else random_scores)(len(sizes) + missing, sizes, 3, missing)
+@pytest.mark.parametrize(
+    ("sizes", "missing"), [([3, 3, 3, 3], 0), ([2, 4, 1, 3], 5), ([4, 2, 3], 9)]
+)
+def test_sums_of_squares_agree_with_statsmodels(
+    design: Any, interaction: bool, sizes: list[int], missing: int
+) -> None:
+    scores = (by_utterance if design != "MD1" else random_scores)(
+        len(sizes) + missing, sizes, 3, missing
+    )
     utterance = scores["utterance"] if design != "MD1" else ""
     named = scores.assign(b=scores["topic"] + scores["permutation"], v=scores["topic"] + utterance)
     terms = [term for term in TERMS[design] if interaction or term != "C(topic):C(run)"]
@@ -70,7 +82,10 @@ def test_sums_of_squares_agree_with_statsmodels(design: Any, interaction: bool, 
     np.testing.assert_allclose(ours["SS"][:-1], [*expected, fits[-1].ssr], atol=1e-9)
     freedom = [one.df_resid - two.df_resid for one, two in itertools.pairwise(fits)]
     assert ours["DF"][:-1].tolist() == [*freedom, fits[-1].df_resid]
-    assert (ours["SS"].iloc[-1], ours["DF"].iloc[-1]) == (pytest.approx(fits[0].ssr), fits[0].df_resid)
+    assert (ours["SS"].iloc[-1], ours["DF"].iloc[-1]) == (
+        pytest.approx(fits[0].ssr),
+        fits[0].df_resid,
+    )
 
 
 @pytest.mark.filterwarnings("ignore:The design matrix is rank-deficient")
@@ -79,18 +94,28 @@ def test_balanced_md1_has_the_f_of_statsmodels() -> None:
     formula = "value ~ C(topic) + C(topic):C(permutation) + C(run) + C(topic):C(run)"
     theirs = anova_lm(smf.ols(formula, scores).fit(), typ=1)
     ours = anova(scores, "MD1", interaction=True).set_index("source")
-    terms = {"topic": "C(topic)", "permutation(topic)": "C(topic):C(permutation)", "model": "C(run)"}
+    terms = {
+        "topic": "C(topic)",
+        "permutation(topic)": "C(topic):C(permutation)",
+        "model": "C(run)",
+    }
     for source, term in {**terms, "topic x model": "C(topic):C(run)"}.items():
         columns = ["sum_sq", "df", "F", "PR(>F)"]
-        np.testing.assert_allclose(ours.loc[source, ["SS", "DF", "F", "p"]].astype(float), theirs.loc[term, columns])
+        np.testing.assert_allclose(
+            ours.loc[source, ["SS", "DF", "F", "p"]].astype(float), theirs.loc[term, columns]
+        )
     among_topics: Any = ours["SS"] / theirs["sum_sq"].sum()
     np.testing.assert_allclose(ours["eta_squared"].dropna(), among_topics[:4])
-    np.testing.assert_allclose(ours["f_squared"].dropna(), ours["SS"][:4] / theirs.loc["Residual", "sum_sq"])
+    np.testing.assert_allclose(
+        ours["f_squared"].dropna(), ours["SS"][:4] / theirs.loc["Residual", "sum_sq"]
+    )
 
 
 def test_rounded_sums_of_squares_bound_f() -> None:
     """Against the F of unrounded sums drawn within the rounding, and of its corners."""
-    printed = pd.DataFrame({"source": ["topic", "model", "Error", "Total"], "SS": [1.25, 0.01, 2.5, 3.76]})
+    printed = pd.DataFrame(
+        {"source": ["topic", "model", "Error", "Total"], "SS": [1.25, 0.01, 2.5, 3.76]}
+    )
     printed = printed.assign(DF=[4, 2, 30, 36], F=["3.749", "0.1", "", ""])
     for options, h in (({}, 0.0005), ({"half_unit": 0.05}, 0.05)):
         found = rounding_bounds({"4": printed}, **options).set_index("source")
@@ -109,16 +134,26 @@ def test_rounded_sums_of_squares_bound_f() -> None:
 
 
 def test_topic_x_permutation_adds_nothing_to_nested_permutations() -> None:
-    table = anova(by_utterance(7, [3, 3], 3, 0), "MD3").set_index("source").loc["topic x permutation"]
+    table = (
+        anova(by_utterance(7, [3, 3], 3, 0), "MD3").set_index("source").loc["topic x permutation"]
+    )
     assert (table["SS"], table["DF"]) == (pytest.approx(0, abs=1e-12), 0)
     assert table[["MS", "F", "p"]].isna().all()
 
 
 def test_a_random_factor_is_tested_against_another() -> None:
     scores = random_scores(3, [3] * 4, 3)
-    table: Any = anova(scores, "MD1", interaction=True, against={"topic": "permutation(topic)", **OVER_CONVERSATIONS})
+    table: Any = anova(
+        scores,
+        "MD1",
+        interaction=True,
+        against={"topic": "permutation(topic)", **OVER_CONVERSATIONS},
+    )
     table = table.set_index("source")
-    for source, other, freedom in [("topic", "permutation(topic)", (3, 8)), ("model", "topic x model", (2, 6))]:
+    for source, other, freedom in [
+        ("topic", "permutation(topic)", (3, 8)),
+        ("model", "topic x model", (2, 6)),
+    ]:
         expected = table.loc[source, "MS"] / table.loc[other, "MS"]
         assert table.loc[source, "F"] == pytest.approx(expected)
         assert table.loc[source, "p"] == pytest.approx(stats.f.sf(expected, *freedom))
@@ -154,7 +189,11 @@ def test_tukey_agrees_with_scipy_and_statsmodels() -> None:
     rng = np.random.default_rng(6)
     sizes = {"a": 6, "b": 9, "c": 7}
     scores = pd.DataFrame(
-        [(run, rng.normal(loc)) for loc, (run, size) in enumerate(sizes.items()) for _ in range(size)],
+        [
+            (run, rng.normal(loc))
+            for loc, (run, size) in enumerate(sizes.items())
+            for _ in range(size)
+        ],
         columns=["run", "value"],
     )
     samples = [scores.loc[scores["run"] == run, "value"].to_numpy() for run in sizes]
@@ -169,7 +208,9 @@ def test_tukey_agrees_with_scipy_and_statsmodels() -> None:
         i, j = list(sizes).index(row.a), list(sizes).index(row.b)
         assert row.difference == pytest.approx(theirs.statistic[i, j])
         assert row.p == pytest.approx(theirs.pvalue[i, j], abs=1e-9)
-        assert (row.low, row.high) == pytest.approx((interval.low[i, j], interval.high[i, j]), rel=1e-6)
+        assert (row.low, row.high) == pytest.approx(
+            (interval.low[i, j], interval.high[i, j]), rel=1e-6
+        )
     second = pairwise_tukeyhsd(scores["value"], scores["run"])
     np.testing.assert_array_equal(ours["different"], second.reject)
     np.testing.assert_allclose(ours["difference"], -second.meandiffs)
@@ -178,9 +219,18 @@ def test_tukey_agrees_with_scipy_and_statsmodels() -> None:
 def test_tiers_place_every_system_once() -> None:
     scores = pd.DataFrame({"run": ["a", "b", "c", "d"], "value": [0.1, 0.5, 0.4, 0.15]})
     names = sorted(scores["run"])
-    alike = [{"b", "c"}, {"a", "d"}, {"c", "d"}]  # c and d do not differ, but d differs from b, the head of the tier
+    alike = [
+        {"b", "c"},
+        {"a", "d"},
+        {"c", "d"},
+    ]  # c and d do not differ, but d differs from b, the head of the tier
     pairs = pd.DataFrame(itertools.combinations(names, 2), columns=["a", "b"])
     pairs["different"] = [{a, b} not in alike for a, b in zip(pairs["a"], pairs["b"], strict=True)]
-    assert tiers(scores, pairs)[["run", "tier"]].to_numpy().tolist() == [["b", 1], ["c", 1], ["d", 2], ["a", 2]]
+    assert tiers(scores, pairs)[["run", "tier"]].to_numpy().tolist() == [
+        ["b", 1],
+        ["c", 1],
+        ["d", 2],
+        ["a", 2],
+    ]
     with pytest.raises(ValueError, match="no comparison of d with a"):
         tiers(scores, pairs[~((pairs["a"] == "a") & (pairs["b"] == "d"))])

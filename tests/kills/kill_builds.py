@@ -42,12 +42,17 @@ class Clone:
 def start(root: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "equipoise_cli", "build", "--jobs", "2"]
     with (root / "said").open("wb") as said:
-        return subprocess.Popen(command, cwd=root, env=environment, stdout=said, stderr=said, start_new_session=True)  # noqa: S603
+        return subprocess.Popen(
+            command, cwd=root, env=environment, stdout=said, stderr=said, start_new_session=True
+        )
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
-    root, temporary = tmp_path_factory.mktemp("clone"), tempfile.mkdtemp(prefix="k")  # short, as sockets lie there
+    root, temporary = (
+        tmp_path_factory.mktemp("clone"),
+        tempfile.mkdtemp(prefix="k"),
+    )  # short, as sockets lie there
     environment = {name: value for name, value in os.environ.items() if name != "EQUIPOISE_MIRROR"}
     environment |= {"TMPDIR": temporary, "EQUIPOISE_CACHE": str(root / "cache")}
     make(root)
@@ -96,7 +101,9 @@ def test_a_build_killed_at_a_random_moment_loses_nothing(number: int, clone: Clo
     while (left := alive(clone.environment)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
-    assert start(clone.root, clone.environment).wait(600) == 0, (clone.root / "said").read_text()[-2000:]
+    assert start(clone.root, clone.environment).wait(600) == 0, (clone.root / "said").read_text()[
+        -2000:
+    ]
     assert units(clone.reports) == clone.new
     assert list((clone.reports / ".equipoise").iterdir()) == []
     assert list(Path(clone.environment["TMPDIR"]).iterdir()) == []

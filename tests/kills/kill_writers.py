@@ -17,7 +17,10 @@ MOMENTS = 20
 
 
 def begin(name: str, factory: pytest.TempPathFactory) -> Iterator[Writer]:
-    folder, server = factory.mktemp("killed"), Server([says("Tenet (2020): https://www.imdb.com/title/tt6723592/")])
+    folder, server = (
+        factory.mktemp("killed"),
+        Server([says("Tenet (2020): https://www.imdb.com/title/tt6723592/")]),
+    )
     makers = {"score": score, "score a folder": score_folder}
     asking = {"harvest": harvest, "first harvest": first_harvest}
     writer = makers[name](folder) if name in makers else asking[name](folder, server.url)
@@ -37,7 +40,9 @@ def harvesting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
 
 
 @pytest.fixture(params=["score", "score a folder", "harvest", "first harvest"])
-def writer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
+def writer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Writer]:
     yield from begin(request.param, tmp_path_factory)
 
 

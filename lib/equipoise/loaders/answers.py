@@ -6,12 +6,13 @@ One JSON object a line, one line for each answer::
      "answer": "In Wales [2].", "relevant": [2], "documents": 5, "gold": ["Wales"],
      "citations": [{"document": 2, "probability": 0.97}], "model": "my-model"}
 
-(on one line). ``question`` names the question, ``mode`` is one of `equipoise.answer_modes.MODES` or two of them as X/Y,
-the authors are the actual ones, ``relevant`` numbers the relevant documents from 1. Optional: ``documents``, how many
-were shown, on every line or on none; ``shown``, their ids; ``gold``, gold answers; ``citations``, the cited documents
-with the probability of their number, or null. Further keys hold a text or a number, the same keys on every line; they
-tell apart answers to the same question in the same mode, but for what only says how an answer came about: ``finish,
-seconds, prompt_tokens, completion_tokens``.
+(on one line). ``question`` names the question, ``mode`` is one of `equipoise.answer_modes.MODES` or
+two of them as X/Y, the authors are the actual ones, ``relevant`` numbers the relevant documents
+from 1. Optional: ``documents``, how many were shown, on every line or on none; ``shown``, their
+ids; ``gold``, gold answers; ``citations``, the cited documents with the probability of their
+number, or null. Further keys hold a text or a number, the same keys on every line; they tell apart
+answers to the same question in the same mode, but for what only says how an answer came about:
+``finish, seconds, prompt_tokens, completion_tokens``.
 
 A recording has its settings on line 1, and ``"record": "answer"`` on the others.
 
@@ -60,7 +61,7 @@ def _need(sound: bool, value: object, wanted: str) -> None:
         raise _UnwantedError(_shown(value), wanted)
 
 
-# --- values; by type(), which tells whole numbers from true and false ----------------------------------------------
+# --- values; by type(), which tells whole numbers from true and false -----------------------------
 
 
 def _text(value: Any) -> str:
@@ -86,7 +87,11 @@ def _mode(value: Any) -> str:
 
 
 def _whole(value: Any, least: int = 1) -> int:
-    _need(type(value) is int and least <= value <= LARGEST_INTEGER, value, f"a whole number from {least}")
+    _need(
+        type(value) is int and least <= value <= LARGEST_INTEGER,
+        value,
+        f"a whole number from {least}",
+    )
     return int(value)
 
 
@@ -107,10 +112,16 @@ def _citation(one: Any) -> dict[str, Any]:
     wanted = "objects with document and probability"
     _need(type(one) is dict, one, wanted)
     if "document" not in one or set(one) - {"document", "probability"}:
-        raise _UnwantedError(f"an object with {', '.join(map(_shown, one)) or 'nothing'}"[:200], wanted)
+        raise _UnwantedError(
+            f"an object with {', '.join(map(_shown, one)) or 'nothing'}"[:200], wanted
+        )
     document, value = _whole(one["document"], 0), one.get("probability")
     if value is not None:
-        _need(type(value) in (int, float) and 0 <= value <= 1, value, "a probability from 0 to 1, or null")
+        _need(
+            type(value) in (int, float) and 0 <= value <= 1,
+            value,
+            "a probability from 0 to 1, or null",
+        )
     return {"document": document, "probability": None if value is None else float(value)}
 
 
@@ -143,7 +154,7 @@ _OPTIONAL: Mapping[str, Callable[[Any], Any]] = {
 _NO_SCALARS = {*_REQUIRED, "shown", "citations", "gold"}
 
 
-# --- lines --------------------------------------------------------------------------------------------------------
+# --- lines ----------------------------------------------------------------------------------------
 
 
 class _Reader:
@@ -151,7 +162,9 @@ class _Reader:
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.first: tuple[int, dict[str, str]] | None = None  # line, and which of its keys hold a text or a number
+        self.first: tuple[int, dict[str, str]] | None = (
+            None  # line, and which of its keys hold a text or a number
+        )
         self.authors: tuple[str, ...] = ()
         self.seen: dict[Hashable, int] = {}
 
@@ -164,7 +177,9 @@ class _Reader:
         wrong: list[tuple[str | None, str, str]] = []
         if kind != "answer":
             wrong.append(("record", _shown(kind), "settings on line 1, then answer"))
-        wrong += [(key, "no such key", "it on every line") for key in _REQUIRED if key not in content]
+        wrong += [
+            (key, "no such key", "it on every line") for key in _REQUIRED if key not in content
+        ]
         for key, value in content.items():
             try:
                 row[_word(key)] = (_REQUIRED.get(key) or _OPTIONAL.get(key) or _further)(value)
@@ -180,21 +195,34 @@ class _Reader:
         if highest > row.get("documents", highest):
             yield "relevant", str(highest), f"numbers from 1 to documents, {row['documents']}"
         further = {key: value for key, value in row.items() if key not in _NO_SCALARS}
-        kinds = {key: "a text" if isinstance(value, str) else "a number" for key, value in further.items()}
+        kinds = {
+            key: "a text" if isinstance(value, str) else "a number"
+            for key, value in further.items()
+        }
         self.first = first, known = self.first or (number, kinds)
         for key in sorted({key for key, _ in kinds.items() ^ known.items()}):
             if key in kinds and key in known:
                 yield key, _shown(further[key]), f"{known[key]}, as on line {first}"
             else:
-                yield key, "a key more" if key in kinds else "no such key", f"the keys of line {first}"
+                yield (
+                    key,
+                    "a key more" if key in kinds else "no such key",
+                    f"the keys of line {first}",
+                )
         for column in _AUTHORS:
             authors = tuple(dict.fromkeys((*self.authors, row[column])))
             if len(authors) > 2:
-                yield column, f"a third author, {_shown(row[column])}", " or ".join(map(_shown, self.authors))
+                yield (
+                    column,
+                    f"a third author, {_shown(row[column])}",
+                    " or ".join(map(_shown, self.authors)),
+                )
             else:
                 self.authors = authors
         telling = sorted(item for item in further.items() if item[0] not in _HOW)
-        earlier = self.seen.setdefault((*(row[name] for name in ("question", "mode", *_AUTHORS)), *telling), number)
+        earlier = self.seen.setdefault(
+            (*(row[name] for name in ("question", "mode", *_AUTHORS)), *telling), number
+        )
         if earlier != number:
             found = f"question {_shown(row['question'])} in mode {row['mode']} again, as on line {earlier}"
             yield None, found, "each answer once, or a further key that tells them apart"
@@ -203,11 +231,12 @@ class _Reader:
 def read_answers(path: str | Path) -> pd.DataFrame:
     """Read answers with their citations.
 
-    ``path``: JSON Lines as the module describes, or Parquet with its keys; empty lines are passed over. Returns one row
-    for each answer, in the order of the file: ``question`` (text), ``mode`` (by its one name), ``relevant_author,
-    nonrelevant_author, answer, relevant`` (tuple of int), ``documents`` (int) and ``shown`` (tuple of str) where the
-    file has them, ``citations`` (list of mappings with ``document`` and ``probability``, or None), ``gold`` (tuple of
-    str, empty where there is none), then the further keys.
+    ``path``: JSON Lines as the module describes, or Parquet with its keys; empty lines are passed
+    over. Returns one row for each answer, in the order of the file: ``question`` (text), ``mode``
+    (by its one name), ``relevant_author, nonrelevant_author, answer, relevant`` (tuple of int),
+    ``documents`` (int) and ``shown`` (tuple of str) where the file has them, ``citations`` (list of
+    mappings with ``document`` and ``probability``, or None), ``gold`` (tuple of str, empty where
+    there is none), then the further keys.
 
     thesis, section 5.3: the modes, and the authors of relevant and non-relevant documents.
     """

@@ -1,7 +1,8 @@
 r"""Documents of any collection, one at a time: JSONL, TSV, or a data set that ir_datasets knows.
 
-The documents stream: a file of millions of passages is never held in memory as a whole. Problems are collected on the
-way and raised together at the end of the file (or once there are too many of them).
+The documents stream: a file of millions of passages is never held in memory as a whole. Problems
+are collected on the way and raised together at the end of the file (or once there are too many of
+them).
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def json_object(line: str) -> dict[str, Any]:
 
 def _json_row(line: str) -> tuple[str, str]:
     content = json_object(line)
-    key, text = (next((content[name] for name in names if name in content), None) for names in (_IDS, _FIELDS))
+    key, text = (
+        next((content[name] for name in names if name in content), None)
+        for names in (_IDS, _FIELDS)
+    )
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise ValueError("no id", "a string or a whole number under id")
     if not isinstance(text, str):
@@ -72,13 +76,24 @@ def _quick_json(chunk: bytes) -> Any:
         opening = json_object(first.decode())
     except ValueError:
         return None
-    key, text = (next((name for name in names if name in opening), names[0]) for names in (_IDS, _FIELDS))
-    others = (*_IDS[: _IDS.index(key)], *_FIELDS[: _FIELDS.index(text)])  # which another line may have
+    key, text = (
+        next((name for name in names if name in opening), names[0]) for names in (_IDS, _FIELDS)
+    )
+    others = (
+        *_IDS[: _IDS.index(key)],
+        *_FIELDS[: _FIELDS.index(text)],
+    )  # which another line may have
     lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
-    if chunk.count(b"}\n{") != lines - 1 or any(f'"{name}"'.encode() in chunk for name in others) or not _flat(chunk):
+    if (
+        chunk.count(b"}\n{") != lines - 1
+        or any(f'"{name}"'.encode() in chunk for name in others)
+        or not _flat(chunk)
+    ):
         return None
     kind = pa.int64() if isinstance(opening.get(key), int) else pa.large_string()
-    form = pyarrow.json.ParseOptions(explicit_schema=pa.schema({key: kind, text: pa.large_string()}))
+    form = pyarrow.json.ParseOptions(
+        explicit_schema=pa.schema({key: kind, text: pa.large_string()})
+    )
     try:
         whole = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
         table = pyarrow.json.read_json(pa.BufferReader(chunk), whole, form)
@@ -107,9 +122,13 @@ def _quick_tsv(chunk: bytes) -> Any:
         return None
     if not whole or b"\r" in lines or len(tabs) != len(feeds) or not (tabs.all() and feeds.all()):
         return None
-    bounds = np.zeros(2 * len(ends) + 1, dtype=np.int64)  # an id, its tab, a text, its line feed, and so on
+    bounds = np.zeros(
+        2 * len(ends) + 1, dtype=np.int64
+    )  # an id, its tab, a text, its line feed, and so on
     bounds[1::2], bounds[2::2] = ends, ends + 1
-    pieces = pa.LargeStringArray.from_buffers(2 * len(ends), pa.py_buffer(bounds), pa.py_buffer(lines))
+    pieces = pa.LargeStringArray.from_buffers(
+        2 * len(ends), pa.py_buffer(bounds), pa.py_buffer(lines)
+    )
     ids, texts = (pieces.take(pa.array(np.arange(place, len(pieces), 4))) for place in (0, 2))
     ids = pc.utf8_trim_whitespace(ids)
     return [ids, texts] if pc.min(pc.binary_length(ids)).as_py() else None
@@ -140,7 +159,9 @@ def _file_tables(path: Path) -> Iterator[pd.DataFrame]:
             own = chunk.removeprefix(BOM) if number == 1 else chunk
             columns = None if own.startswith(BOM) else (_quick_json if jsonl else _quick_tsv)(own)
             if columns is None:
-                columns = _slow_chunk(path, number, chunk, _json_row if jsonl else _tsv_row, problems)
+                columns = _slow_chunk(
+                    path, number, chunk, _json_row if jsonl else _tsv_row, problems
+                )
             if columns and len(columns[0]):
                 empty = False
                 yield _table(*columns)
@@ -163,14 +184,19 @@ def _parquet_tables(path: Path) -> Iterator[pd.DataFrame]:
         for batch in file.iter_batches(columns=[key, text]):
             ids, texts = (batch[name].cast(pa.large_string()) for name in (key, text))
             if ids.null_count or texts.null_count:
-                raise refused(path, f"an empty field in {key} or {text}", "an id and a text in each row")
+                raise refused(
+                    path, f"an empty field in {key} or {text}", "an id and a text in each row"
+                )
             yield _table(ids, texts)
     except (pa.ArrowException, OSError) as error:
         raise refused(path, str(error).splitlines()[0], "a Parquet file of documents") from None
 
 
 def _table(ids: Any, texts: Any) -> pd.DataFrame:
-    columns = [pa.array(column, pa.large_string()) if isinstance(column, tuple) else column for column in (ids, texts)]
+    columns = [
+        pa.array(column, pa.large_string()) if isinstance(column, tuple) else column
+        for column in (ids, texts)
+    ]
     return pa.table(columns, names=["document", "text"]).to_pandas().astype("str")
 
 
@@ -181,7 +207,9 @@ def data_set(name: str, part: str) -> Any:
 
         dataset = ir_datasets.load(name)
     except ModuleNotFoundError as error:
-        wanted = "a file, or pip install 'equipoise[collections]' to reach public collections by name"
+        wanted = (
+            "a file, or pip install 'equipoise[collections]' to reach public collections by name"
+        )
         raise refused(name, "no such file, and no ir_datasets", wanted) from error
     except KeyError:
         wanted = "a file that exists, or a name such as msmarco-passage"
@@ -194,7 +222,10 @@ def data_set(name: str, part: str) -> Any:
 def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
     for document in data_set(name, "docs").docs_iter():
         field = next((field for field in _FIELDS if hasattr(document, field)), None)
-        yield str(document.doc_id), str(getattr(document, field) if field else document.default_text())
+        yield (
+            str(document.doc_id),
+            str(getattr(document, field) if field else document.default_text()),
+        )
 
 
 def document_tables(source: str | Path) -> Iterator[pd.DataFrame]:
@@ -217,10 +248,11 @@ def document_files(source: str | Path) -> list[Path]:
 def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
     """Yield the documents of a collection as id and text.
 
-    ``source``: a file with one document a line, JSON objects with ``id`` (or ``_id``) and ``text`` (or ``contents``)
-    where the name says ``.json``, else an id, a tab and a text; ``.gz`` too; a Parquet file with these columns; or a
-    folder of such files, taken in the order of their names. Or a name that ir_datasets knows, such as
-    ``msmarco-passage``: what neither exists nor ends like a file.
+    ``source``: a file with one document a line, JSON objects with ``id`` (or ``_id``) and ``text``
+    (or ``contents``) where the name says ``.json``, else an id, a tab and a text; ``.gz`` too; a
+    Parquet file with these columns; or a folder of such files, taken in the order of their names.
+    Or a name that ir_datasets knows, such as ``msmarco-passage``: what neither exists nor ends like
+    a file.
     """
     for table in document_tables(source):
         yield from zip(table["document"], table["text"], strict=True)

@@ -1,10 +1,12 @@
 """Group memberships and target distributions in the formats of the NTCIR FairWeb tasks.
 
-A membership file has a line ``topic document p1 p2 ...`` for each document, a target file one probability a line.
+A membership file has a line ``topic document p1 p2 ...`` for each document, a target file one
+probability a line.
 
 References
 ----------
-Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of NTCIR-17, doi:10.20736/0002001318.
+Tao, S., et al. (2023): Overview of the NTCIR-17 FairWeb-1 Task. Proceedings of NTCIR-17,
+doi:10.20736/0002001318.
 """
 
 from __future__ import annotations
@@ -40,7 +42,11 @@ def _probability(text: str) -> float:
 
 def _other_sum(numbers: list[float]) -> str:
     """What is wrong with the sum of probabilities, if anything."""
-    return f"probabilities that sum to {sum(numbers):.6g}" if abs(sum(numbers) - 1) > _TOLERANCE else ""
+    return (
+        f"probabilities that sum to {sum(numbers):.6g}"
+        if abs(sum(numbers) - 1) > _TOLERANCE
+        else ""
+    )
 
 
 def numbered_groups(count: int) -> tuple[str, ...]:
@@ -51,8 +57,8 @@ def numbered_groups(count: int) -> tuple[str, ...]:
 def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]) -> AttributeSet:
     """Read a target distribution: one number a line, in the order of the groups.
 
-    As everywhere they are non-negative, and divided by their sum. ``name`` is what to call the attribute set. The files
-    name no groups: they are ``group 1`` and so on.
+    As everywhere they are non-negative, and divided by their sum. ``name`` is what to call the
+    attribute set. The files name no groups: they are ``group 1`` and so on.
     """
     problems, numbers = Problems(), []
     for line, columns in zip(*text_lines(read_bytes(path), path), strict=True):
@@ -72,8 +78,8 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
 def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
     """Read group memberships: a table with the columns topic, document and one per group, in file order.
 
-    The file has a line ``topic document p1 p2 ...`` for each document, with the groups in their order, or is a .gz of
-    that; the probabilities are taken as they stand.
+    The file has a line ``topic document p1 p2 ...`` for each document, with the groups in their
+    order, or is a .gz of that; the probabilities are taken as they stand.
     """
     content = read_bytes(path)
     table = _quick_memberships(content, list(attribute.groups))
@@ -90,7 +96,9 @@ def _quick_memberships(content: bytes, groups: list[str]) -> pd.DataFrame | None
     vectors = [own for own in numbers if own is not None and (own >= 0).all() and (own <= 1).all()]
     if len(vectors) < len(groups) or (np.abs(sum(vectors) - np.float64(1)) > _TOLERANCE).any():
         return None
-    ids = quick_frame(table.select(names[:2]).rename_columns(["topic", "document"]), ["topic", "document"])
+    ids = quick_frame(
+        table.select(names[:2]).rename_columns(["topic", "document"]), ["topic", "document"]
+    )
     return ids if ids is None else ids.assign(**dict(zip(groups, vectors, strict=True)))
 
 
@@ -99,7 +107,12 @@ def _slow_memberships(content: bytes, path: str | Path, attribute: AttributeSet)
     problems, groups, vectors = Problems(), list(attribute.groups), []
     wanted = f"topic, document, {len(groups)} probabilities ({', '.join(groups)})"
     table = text_table(
-        text_lines(content, path), ["topic", "document", *groups], wanted, path, problems, attribute.name
+        text_lines(content, path),
+        ["topic", "document", *groups],
+        wanted,
+        path,
+        problems,
+        attribute.name,
     )
     for line, texts in zip(table["line"], table[groups].to_numpy().tolist(), strict=True):
         try:
@@ -109,7 +122,9 @@ def _slow_memberships(content: bytes, path: str | Path, attribute: AttributeSet)
             found = str(error)
         if found:
             problems.add(path, line, attribute.name, found, "probabilities with a sum of 1")
-    problems.add_repeats(path, table, ["document", "topic"], "document", "each document once in the memberships")
+    problems.add_repeats(
+        path, table, ["document", "topic"], "document", "each document once in the memberships"
+    )
     problems.refuse()
     table[groups] = np.array(vectors)
     return table.drop(columns="line")

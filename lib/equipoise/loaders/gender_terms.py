@@ -1,8 +1,9 @@
 """Terms that represent groups, counterparts of gendered words and names, and queries annotated for gender.
 
-Four upstream formats, none with a header: term lists (``term,group`` lines, items cpjku and genderbias_ir), pairs (a
-JSON list of two-element lists, item cds), bias-sensitive queries (``id<TAB>text`` lines, item cpjku) and annotated
-queries (``id,text,label`` lines whose text may hold commas, item genderbias_ir).
+Four upstream formats, none with a header: term lists (``term,group`` lines, items cpjku and
+genderbias_ir), pairs (a JSON list of two-element lists, item cds), bias-sensitive queries
+(``id<TAB>text`` lines, item cpjku) and annotated queries (``id,text,label`` lines whose text may
+hold commas, item genderbias_ir).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
 def read_terms(path: str | Path) -> pd.DataFrame:
     """Read a term list, one ``term,group`` a line; blank lines are left out, and a header of those words.
 
-    Returns columns ``term, group`` in file order, as they are written: a capital first letter tells a name in the
-    upstream lists.
+    Returns columns ``term, group`` in file order, as they are written: a capital first letter tells
+    a name in the upstream lists.
     """
     problems, rows = Problems(), []
     first: dict[tuple[str, str], int] = {}
@@ -38,19 +39,27 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         term, comma, group = (part.strip() for part in line.rpartition(","))
         key = (term.lower(), group)
         if not (comma and term and group):
-            problems.add(path, number, None, shown(line), "a term, a comma and its group, such as she,f")
+            problems.add(
+                path, number, None, shown(line), "a term, a comma and its group, such as she,f"
+            )
         elif len(term.split()) > 1 or "," in term:
-            problems.add(path, number, "term", shown(term), "a single word: texts are counted by words")
+            problems.add(
+                path, number, "term", shown(term), "a single word: texts are counted by words"
+            )
         elif key in first:
             found = f"{term!r} again for {group}, first on line {first[key]}"
-            problems.add(path, number, "term", found, "each term once in a group, compared in lower case")
+            problems.add(
+                path, number, "term", found, "each term once in a group, compared in lower case"
+            )
         else:
             first[key] = number
             rows.append((term, group))
     if rows and not problems and _has_header(path, rows[0], [group for _, group in rows]):
         del rows[0]
     if len(groups := {group for _, group in rows}) < 2 and not problems:
-        problems.add(path, None, "group", f"one group, {', '.join(groups)}", "terms of two groups or more")
+        problems.add(
+            path, None, "group", f"one group, {', '.join(groups)}", "terms of two groups or more"
+        )
     problems.refuse()
     return pd.DataFrame(rows, columns=["term", "group"], dtype="str")
 
@@ -60,9 +69,15 @@ def _has_header(path: str | Path, first: tuple[str, str], groups: list[str]) -> 
     term, group = (name.lower() for name in first)
     if term in ("term", "word", "token") and group in ("group", "gender", "label"):
         return True
-    if len(groups) > 2 and groups.count(first[1]) == 1 and all(groups.count(name) > 1 for name in {*groups[1:]}):
+    if (
+        len(groups) > 2
+        and groups.count(first[1]) == 1
+        and all(groups.count(name) > 1 for name in {*groups[1:]})
+    ):
         wanted = "the header term,group, or a second term of that group"
-        raise refused(path, f"the only term of group {shown(first[1])}, which may be a header", wanted, 1)
+        raise refused(
+            path, f"the only term of group {shown(first[1])}, which may be a header", wanted, 1
+        )
     return False
 
 
@@ -76,7 +91,11 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
     seen: dict[str, int] = {}
     for number, pair in enumerate(content, start=1):
         place = f"element {number}"
-        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(t, str) and t.strip() for t in pair)):
+        if not (
+            isinstance(pair, list)
+            and len(pair) == 2
+            and all(isinstance(t, str) and t.strip() for t in pair)
+        ):
             problems.add(path, None, place, shown(pair), "a list of two terms")
             continue
         for term in map(str.strip, pair):
@@ -85,7 +104,9 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
                 problems.add(path, None, place, found, "each term in one pair")
             seen[term.lower()] = number
     problems.refuse()
-    return pd.DataFrame([map(str.strip, pair) for pair in content], columns=["male", "female"], dtype="str")
+    return pd.DataFrame(
+        [map(str.strip, pair) for pair in content], columns=["male", "female"], dtype="str"
+    )
 
 
 def _read_queries(path: str | Path, columns: list[str], pattern: str, wanted: str) -> pd.DataFrame:
@@ -96,7 +117,9 @@ def _read_queries(path: str | Path, columns: list[str], pattern: str, wanted: st
         if not (fields and all(fields)):
             problems.add(path, number, None, shown(line), wanted)
         elif "label" in columns and fields[-1] not in QUERY_LABELS:
-            problems.add(path, number, "label", shown(fields[-1]), f"one of {', '.join(QUERY_LABELS)}")
+            problems.add(
+                path, number, "label", shown(fields[-1]), f"one of {', '.join(QUERY_LABELS)}"
+            )
         else:
             rows.append((number, *fields))
     table = pd.DataFrame(rows, columns=["line", *columns])
@@ -107,13 +130,15 @@ def _read_queries(path: str | Path, columns: list[str], pattern: str, wanted: st
 
 def read_sensitive_queries(path: str | Path) -> pd.DataFrame:
     """Read bias-sensitive queries, one ``id<TAB>text`` a line (the thesis's QS2): columns ``query, text``."""
-    return _read_queries(path, ["query", "text"], r"([^\t]*)\t([^\t]*)", "a query's id, a tab and its text")
+    return _read_queries(
+        path, ["query", "text"], r"([^\t]*)\t([^\t]*)", "a query's id, a tab and its text"
+    )
 
 
 def read_annotated_queries(path: str | Path) -> pd.DataFrame:
     """Read queries annotated for gender, one ``id,text,label`` a line (the non-gendered ones are the thesis's QS1).
 
-    The text is what stands between the first and the last comma. Returns columns ``query, text, label``, the latter a
-    key of `QUERY_LABELS`.
+    The text is what stands between the first and the last comma. Returns columns ``query, text,
+    label``, the latter a key of `QUERY_LABELS`.
     """
     return _read_queries(path, ["query", "text", "label"], r"([^,]*),(.*),([^,]*)", "id,text,label")

@@ -25,23 +25,32 @@ class Item:
     def wrong(self, problems: Problems, within: str, found: str, wanted: str) -> None:
         """Collect a problem of the object; ``within`` is what of it is meant, or nothing."""
         place = "" if self.line else f"item {self.number}"
-        problems.add(self.path, self.line, ", ".join(filter(None, (place, within))) or None, found, wanted)
+        problems.add(
+            self.path, self.line, ", ".join(filter(None, (place, within))) or None, found, wanted
+        )
 
 
 def is_messages(value: Any) -> bool:
     """Whether a value is one conversation: a list of objects that say who says what."""
-    return isinstance(value, list) and any(isinstance(one, dict) and {"role", "content"} <= one.keys() for one in value)
+    return isinstance(value, list) and any(
+        isinstance(one, dict) and {"role", "content"} <= one.keys() for one in value
+    )
 
 
 def _values(path: str | Path, problems: Problems) -> list[tuple[int | None, Any]]:
     """The values of a file with their lines."""
     if is_parquet(path):
-        return [(None, {k: v for k, v in row.items() if v is not None}) for row in parquet_table(path).to_pylist()]
+        return [
+            (None, {k: v for k, v in row.items() if v is not None})
+            for row in parquet_table(path).to_pylist()
+        ]
     text = read_text(path)
     with suppress(ValueError):
         whole, first = json_value(text), text[: -len(text.lstrip())].count("\n") + 1
         return (
-            [(None, one) for one in whole] if isinstance(whole, list) and not is_messages(whole) else [(first, whole)]
+            [(None, one) for one in whole]
+            if isinstance(whole, list) and not is_messages(whole)
+            else [(first, whole)]
         )
     values: list[tuple[int | None, Any]] = []
     lines = text.split("\n")
@@ -80,7 +89,9 @@ def read_items(path: str | Path, problems: Problems) -> list[Item]:
 
 
 def recognise(
-    items: Sequence[Item], known: Mapping[str, Callable[[dict[str, Any]], Any]], wanted: Sequence[str] = ()
+    items: Sequence[Item],
+    known: Mapping[str, Callable[[dict[str, Any]], Any]],
+    wanted: Sequence[str] = (),
 ) -> str:
     """The one format whose marks the first object has that has any; more than one, or none, is refused."""
     marks = ((item, [name for name, has in known.items() if has(item.content)]) for item in items)

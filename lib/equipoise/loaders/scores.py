@@ -5,8 +5,8 @@
 - ``ir_measures -q``: lines ``topic measure value``, or a run before them.
 - ``trec_eval -q``: lines ``measure topic value``, with the run's tag in a line ``runid all TAG``.
 
-A file without runs is one run, called by its tag, else by the file's name. Means have no topic: their rows, which
-trec_eval and ir_measures call ``all`` (gdeval ``amean``), are left out.
+A file without runs is one run, called by its tag, else by the file's name. Means have no topic:
+their rows, which trec_eval and ir_measures call ``all`` (gdeval ``amean``), are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ import pandas as pd
 from equipoise.files import is_parquet, parse_number, read_source, read_text, stem
 from equipoise.problems import Note, Problems, refused, shown
 
-_OTHER_NAMES = {"name": "run", "system": "run", "qid": "topic", "query_id": "topic", "query": "topic"}
+_OTHER_NAMES = {
+    "name": "run",
+    "system": "run",
+    "qid": "topic",
+    "query_id": "topic",
+    "query": "topic",
+}
 _MEANS = ("all", "amean")
 _COLUMNS = ["run", "topic", "attribute", "measure", "value"]
 
@@ -33,7 +39,11 @@ def _numbers(table: pd.DataFrame, path: Path, problems: Problems) -> pd.DataFram
     values = []
     for line, text in table[["line", "value"]].itertuples(index=False):
         try:
-            values.append(float("nan") if str(text).lower() in ("", "nan", "none") else parse_number(str(text)))
+            values.append(
+                float("nan")
+                if str(text).lower() in ("", "nan", "none")
+                else parse_number(str(text))
+            )
         except ValueError as error:
             problems.add(path, int(line), "value", str(error), "a number")
             values.append(float("nan"))
@@ -62,7 +72,10 @@ def _with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFra
 def _is_of_trec_eval(rows: pd.DataFrame, path: Path) -> bool:
     """Whether lines of three columns are those of trec_eval, measure first, and not topic first."""
     columns = rows["first"], rows["second"]
-    for holds in (one.isin(_MEANS).any() for one in columns), (one.str.fullmatch(r"\d+").all() for one in columns):
+    for holds in (
+        (one.isin(_MEANS).any() for one in columns),
+        (one.str.fullmatch(r"\d+").all() for one in columns),
+    ):
         first, second = holds
         if first != second:
             return bool(second)
@@ -71,7 +84,11 @@ def _is_of_trec_eval(rows: pd.DataFrame, path: Path) -> bool:
 
 
 def _without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
-    lines = {number: line.split() for number, line in enumerate(text.split("\n"), start=1) if line.strip()}
+    lines = {
+        number: line.split()
+        for number, line in enumerate(text.split("\n"), start=1)
+        if line.strip()
+    }
     width = len(next(iter(lines.values())))
     names = ["run", "topic", "measure", "value"] if width == 4 else ["first", "second", "value"]
     wanted = "topic measure value (ir_measures -q), measure topic value (trec_eval -q), or a CSV file with a header"
@@ -85,7 +102,9 @@ def _without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
         order = ["measure", "topic"] if of_trec_eval else ["topic", "measure"]
         table = table.rename(columns=dict(zip(names, order, strict=False)))
         tags = table.loc[table["measure"] == "runid", "value"]
-        table = table[table["measure"] != "runid"].assign(run=tags.iloc[0] if len(tags) else stem(path))
+        table = table[table["measure"] != "runid"].assign(
+            run=tags.iloc[0] if len(tags) else stem(path)
+        )
     return _numbers(table[~table["topic"].isin(_MEANS)].assign(attribute=""), path, problems)
 
 
@@ -113,16 +132,23 @@ def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
                 )
             table = table[~named & (table["topic"] != "")]
             if table.empty:
-                raise refused(path, "no score of a topic", "scores by topic (option -q, not means alone)")
+                raise refused(
+                    path, "no score of a topic", "scores by topic (option -q, not means alone)"
+                )
             tables.append(table.assign(file=str(path)))
     problems.refuse()
     whole = pd.concat(tables, ignore_index=True)
     for line, run, topic, measure, file in whole.loc[
-        whole.duplicated(["run", "topic", "attribute", "measure"]), ["line", "run", "topic", "measure", "file"]
+        whole.duplicated(["run", "topic", "attribute", "measure"]),
+        ["line", "run", "topic", "measure", "file"],
     ].itertuples(index=False):
         found = f"{shown(measure)} of run {shown(run)} and topic {shown(topic)} again"
         problems.add(
-            file, int(line), None, found, "each score once; runs of one name in several files need a column run"
+            file,
+            int(line),
+            None,
+            found,
+            "each score once; runs of one name in several files need a column run",
         )
     problems.refuse()
     return whole[_COLUMNS].astype(dict.fromkeys(_COLUMNS[:-1], "str"))

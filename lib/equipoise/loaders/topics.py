@@ -1,8 +1,9 @@
 """Topics of conversational tracks: scripts of utterances, read from the files of the tracks, and written in their form.
 
-CAsT and iKAT have a JSON list of topics, each with a ``number`` and its turns: ``turn``, each with ``number`` and
-``raw_utterance`` (CAsT), or ``turns``, each with ``turn_id`` and ``utterance`` (iKAT). Anything else is read as lines
-``id<TAB>text``, the id being topic_turn, such as 31_4. Further keys are kept.
+CAsT and iKAT have a JSON list of topics, each with a ``number`` and its turns: ``turn``, each with
+``number`` and ``raw_utterance`` (CAsT), or ``turns``, each with ``turn_id`` and ``utterance``
+(iKAT). Anything else is read as lines ``id<TAB>text``, the id being topic_turn, such as 31_4.
+Further keys are kept.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _ID = re.compile(r"(\S+)_([^\s_]+)")
 class Topics:
     """The utterances of a topics file, and what it says of them besides.
 
-    ``utterances``: columns query (topic_turn), topic, turn (from 1, in the order of the script), text.
-    ``sources``: by query, topic and turn as the file has them; none of a file of lines.
+    ``utterances``: columns query (topic_turn), topic, turn (from 1, in the order of the script),
+    text. ``sources``: by query, topic and turn as the file has them; none of a file of lines.
     """
 
     utterances: pd.DataFrame
@@ -45,13 +46,18 @@ class Topics:
             return "".join(f"{name}_{place}\t{text}\n" for place, text in enumerate(texts, 1))
         topic = self.sources[queries[0]][0]
         key = next(key for key in _KEYS if key in topic)
-        turns = [self.sources[query][1] | {_KEYS[key][0]: place} for place, query in enumerate(queries, 1)]
+        turns = [
+            self.sources[query][1] | {_KEYS[key][0]: place}
+            for place, query in enumerate(queries, 1)
+        ]
         return json.dumps(topic | {"number": name, key: turns}, ensure_ascii=False)
 
 
 def _whole(value: object) -> bool:
     """Whether a value can be part of an id: a whole number, or a text without blanks."""
-    return type(value) is int or (isinstance(value, str) and re.fullmatch(r"\S+", value) is not None)
+    return type(value) is int or (
+        isinstance(value, str) and re.fullmatch(r"\S+", value) is not None
+    )
 
 
 def _json_rows(path: str | Path, content: list[Any], problems: Problems) -> list[tuple[Any, ...]]:
@@ -63,14 +69,29 @@ def _json_rows(path: str | Path, content: list[Any], problems: Problems) -> list
         if (isinstance(value, str) and bool(value.strip())) if text else _whole(value):
             return str(value).strip() if text else value
         found = "nothing" if value is None else f"{type(value).__name__} {shown(value)}"
-        problems.add(path, None, f"{where}, {key}", found, "a text" if text else "a number, or a text without blanks")
+        problems.add(
+            path,
+            None,
+            f"{where}, {key}",
+            found,
+            "a text" if text else "a number, or a text without blanks",
+        )
         return None
 
     for place, topic in enumerate(content, 1):
         number = field(topic, "number", f"topic at place {place}")
-        key = next((key for key in _KEYS if isinstance(topic, dict) and isinstance(topic.get(key), list)), None)
+        key = next(
+            (key for key in _KEYS if isinstance(topic, dict) and isinstance(topic.get(key), list)),
+            None,
+        )
         if key is None:
-            problems.add(path, None, f"topic at place {place}", "no turns", "a list turn (CAsT) or turns (iKAT)")
+            problems.add(
+                path,
+                None,
+                f"topic at place {place}",
+                "no turns",
+                "a list turn (CAsT) or turns (iKAT)",
+            )
             continue
         for turn_place, turn in enumerate(topic[key], 1):
             where = f"topic {number}, turn at place {turn_place}"
@@ -88,7 +109,9 @@ def _line_rows(path: str | Path, text: str, problems: Problems) -> list[tuple[An
             continue
         parts = _ID.fullmatch(query)
         if len(fields) != 1 or not fields[0]:
-            problems.add(path, number, None, f"{len(fields) + 1} fields", "two: id, a tab, the utterance")
+            problems.add(
+                path, number, None, f"{len(fields) + 1} fields", "two: id, a tab, the utterance"
+            )
         elif parts is None:
             problems.add(path, number, "id", shown(query), "a topic and a turn, such as 31_4")
         else:
@@ -105,7 +128,9 @@ def read_topics(path: str | Path) -> Topics:
     else:
         rows = _line_rows(path, text, problems)
     table = pd.DataFrame(rows, columns=["place", "query", "topic", "text", "source"])
-    for place, query in table.loc[table["query"].duplicated(), ["place", "query"]].itertuples(index=False):
+    for place, query in table.loc[table["query"].duplicated(), ["place", "query"]].itertuples(
+        index=False
+    ):
         line, column = (None, place) if is_json else (place, "id")
         problems.add(path, line, column, f"{query} again", "each turn once")
     if table.empty and not problems:

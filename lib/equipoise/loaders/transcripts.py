@@ -13,20 +13,22 @@ An *annotated transcript* is text as gfrc's Figure 5 writes it::
     #RATINGS: (0,0,1,0) #634K
     #ORIGIN: (0,1,0,0,0,0,0,0) #United States
 
-``##### topic`` opens a conversation (a run may follow the topic), ``### U1`` and ``### S1`` open the user's and the
-system's turns, and ``o`` or ``x`` behind a system turn says how it looked. Lines that begin with ``#`` or ``wc=``
-annotate the line of text before them: the level, memberships in the groups of an attribute set, ``#ENTITY: name``
-(equal names are duplicates) and ``#WORDS: n`` (the nugget is the last n words of its line; one unless stated). What
-follows the value is a remark. ``wc=`` states the position of the nugget's last word and is checked against the text. A
-line of text that begins with ``#`` or ``wc=`` has a backslash before it; ``[A 452-word response ...]`` on a line of its
-own stands for so many words left out.
+``##### topic`` opens a conversation (a run may follow the topic), ``### U1`` and ``### S1`` open
+the user's and the system's turns, and ``o`` or ``x`` behind a system turn says how it looked. Lines
+that begin with ``#`` or ``wc=`` annotate the line of text before them: the level, memberships in
+the groups of an attribute set, ``#ENTITY: name`` (equal names are duplicates) and ``#WORDS: n``
+(the nugget is the last n words of its line; one unless stated). What follows the value is a remark.
+``wc=`` states the position of the nugget's last word and is checked against the text. A line of
+text that begins with ``#`` or ``wc=`` has a backslash before it; ``[A 452-word response ...]`` on a
+line of its own stands for so many words left out.
 
-Words are what white space separates, over the whole conversation, user turns included; the first is word 1.
+Words are what white space separates, over the whole conversation, user turns included; the first is
+word 1.
 
 References
 ----------
-gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. EVIA 2023, sections 3.2 and
-6.1.
+gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. EVIA
+2023, sections 3.2 and 6.1.
 """
 
 from __future__ import annotations
@@ -62,8 +64,9 @@ _TO_ESCAPE = re.compile(r"\\*(?:#|wc=)")
 class Annotation:
     """What an annotator says of the nugget, the last words of a line.
 
-    ``level`` 0 is that of a nonrelevant entity; equal names of an ``entity`` in a conversation are duplicates, and an
-    empty one is none. ``memberships`` in the groups of each attribute set are kept as written.
+    ``level`` 0 is that of a nonrelevant entity; equal names of an ``entity`` in a conversation are
+    duplicates, and an empty one is none. ``memberships`` in the groups of each attribute set are
+    kept as written.
     """
 
     level: int
@@ -148,7 +151,9 @@ class _Reader:
         self.wrong = partial(self.problems.add, name)
         self.transcripts: dict[tuple[str, str], Transcript] = {}
         self.header: tuple[str, str, int] | None = None  # run, topic, line
-        self.turns: list[tuple[str, list[_Numbered]]] = []  # of the open conversation: mark and lines
+        self.turns: list[
+            tuple[str, list[_Numbered]]
+        ] = []  # of the open conversation: mark and lines
 
     def read(self, text: str) -> None:
         for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
@@ -162,18 +167,24 @@ class _Reader:
             elif line and not self.turns:
                 self.wrong(number, None, "text before the first turn", "##### topic, then ### U1")
             elif line:
-                self.turns[-1][1].append(_Numbered(number, line[1:] if _ESCAPED.match(line) else line))
+                self.turns[-1][1].append(
+                    _Numbered(number, line[1:] if _ESCAPED.match(line) else line)
+                )
         self.close()
         if not self.transcripts and not self.problems:
             self.wrong(1, None, "no conversation", "##### topic, then ### U1")
 
-    def open_conversation(self, number: int, line: str, topic: str = "", run: str = "", *more: str) -> None:
+    def open_conversation(
+        self, number: int, line: str, topic: str = "", run: str = "", *more: str
+    ) -> None:
         self.close()
         if not topic or more:
             self.wrong(number, None, repr(line), "##### topic, or ##### topic run")
         self.header = (run or self.run, topic or f"line {number}", number)
         if self.header[:2] in self.transcripts:
-            self.wrong(number, "topic", f"{topic} of run {self.header[0]} again", "each conversation once")
+            self.wrong(
+                number, "topic", f"{topic} of run {self.header[0]} again", "each conversation once"
+            )
 
     def open_turn(self, number: int, line: str, sign: str = "", mark: str = "", *more: str) -> None:
         if self.header is None:
@@ -190,7 +201,12 @@ class _Reader:
         if not self.turns or not self.turns[-1][1]:
             self.wrong(number, None, repr(line), "an annotation behind a line of text of a turn")
         elif len(self.turns) % 2:
-            self.wrong(number, None, repr(line), "annotations in system turns only (text begins with a backslash)")
+            self.wrong(
+                number,
+                None,
+                repr(line),
+                "annotations in system turns only (text begins with a backslash)",
+            )
         elif (match := _NOTE.fullmatch(line)) is None:
             known = "".join(f", #{name}: (...)" for name in self.attributes)
             wanted = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{known}, or text behind a backslash"
@@ -220,11 +236,15 @@ class _Reader:
         if not (found := line.notes):
             return Line(line.text)
         if "#L" not in found:
-            self.wrong(line.number, "level", "annotations without a level", "#L0, #L1, ... behind the line")
+            self.wrong(
+                line.number, "level", "annotations without a level", "#L0, #L1, ... behind the line"
+            )
         level = int(found.pop("#L", (0, "0"))[1])
         number, stated = found.pop("wc=", (0, str(self.position)))
         if stated != str(self.position):
-            self.wrong(number, "wc", f"wc= {stated}", f"{self.position}, the word count of the text so far")
+            self.wrong(
+                number, "wc", f"wc= {stated}", f"{self.position}, the word count of the text so far"
+            )
         number, length = found.pop("WORDS", (0, "1"))
         if not re.fullmatch("[1-9][0-9]{0,4}", length) or int(length) > max(words, 1):
             self.wrong(number, "WORDS", repr(length), f"1 to {words}, the words of its line")
@@ -232,7 +252,9 @@ class _Reader:
         entity = " ".join(found.pop("ENTITY", (0, ""))[1].split())
         for name, attribute in self.attributes.items():
             if level and name not in found and not attribute.parts:
-                self.wrong(line.number, name, "no memberships", f"#{name}: (...) behind a relevant entity")
+                self.wrong(
+                    line.number, name, "no memberships", f"#{name}: (...) behind a relevant entity"
+                )
         memberships = {name: self.memberships(name, *found[name]) for name in found}
         return Line(line.text, Annotation(level, int(length), entity, memberships))
 
@@ -240,7 +262,9 @@ class _Reader:
         parts = tuple(part.strip() for part in value.split(","))
         if name not in self.attributes:
             known = ", ".join(self.attributes) or "none"
-            self.wrong(number, name, "an unknown attribute set", f"one of the attribute sets ({known})")
+            self.wrong(
+                number, name, "an unknown attribute set", f"one of the attribute sets ({known})"
+            )
             return parts
         found = ""
         try:
@@ -257,7 +281,8 @@ def parse_transcripts(
 ) -> list[Transcript]:
     """Annotated transcripts from text; every relevant entity has memberships in each attribute set.
 
-    ``run`` is that of the conversations that name none; ``name`` is what error messages call the text.
+    ``run`` is that of the conversations that name none; ``name`` is what error messages call the
+    text.
     """
     reader = _Reader(name, run, attributes)
     reader.read(text)
@@ -269,7 +294,9 @@ def read_transcripts(
     path: str | Path, attributes: Mapping[str, AttributeSet], run: str | None = None
 ) -> list[Transcript]:
     """Annotated transcripts from a file, whose name without its ending is the run of those that name none."""
-    return parse_transcripts(read_text(path), run_of(path) if run is None else run, attributes, str(path))
+    return parse_transcripts(
+        read_text(path), run_of(path) if run is None else run, attributes, str(path)
+    )
 
 
 def is_transcript(content: bytes) -> bool:
@@ -294,7 +321,11 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
     for made in transcripts:
         name = made.run, made.topic
         if name in seen or not all(map(is_word, name)):
-            found = "is here twice" if name in seen else "is not one word and one word, which a transcript needs"
+            found = (
+                "is here twice"
+                if name in seen
+                else "is not one word and one word, which a transcript needs"
+            )
             raise ValueError(f"topic {shown(made.topic)} of run {shown(made.run)} {found}")
         seen.add(name)
         parts.append(f"##### {made.topic} {made.run}\n")
@@ -306,7 +337,10 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
                 parts.append(("\\" if _TO_ESCAPE.match(line.text) else "") + line.text + "\n")
                 if note := line.annotation:
                     parts.append(f"#L{note.level}\nwc= {position}\n")
-                    parts += [f"#{name}: ({','.join(vector)})\n" for name, vector in note.memberships.items()]
+                    parts += [
+                        f"#{name}: ({','.join(vector)})\n"
+                        for name, vector in note.memberships.items()
+                    ]
                     parts += [f"#ENTITY: {note.entity}\n"] if note.entity else []
                     parts += [f"#WORDS: {note.words}\n"] if note.words != 1 else []
     return "".join(parts)
@@ -318,8 +352,8 @@ def nugget_frame(
 ) -> pd.DataFrame:
     r"""The annotated lines as a data frame in the columns of a nugget table, for `equipoise.nuggets.nugget_table`.
 
-    All fields are text. System turns without any such line have a row of level 0 without positions; a column
-    ``entity`` is there if an entity is named.
+    All fields are text. System turns without any such line have a row of level 0 without positions;
+    a column ``entity`` is there if an entity is named.
 
     Examples
     --------
@@ -334,12 +368,16 @@ def nugget_frame(
         end = 0
         for turn in made.turns:
             about, before = [made.run, made.topic, str(turn.number)], len(rows)
-            for line in turn.lines if turn.speaker == "system" or not units.startswith("system") else ():
+            for line in (
+                turn.lines if turn.speaker == "system" or not units.startswith("system") else ()
+            ):
                 end += line.size(units)
                 if note := line.annotation:
                     vectors = [" ".join(note.memberships.get(name, ())) for name in names]
                     start = end - line.size(units, note.words) + 1
-                    rows.append([*about, str(start), str(end), str(note.level), note.entity, *vectors])
+                    rows.append(
+                        [*about, str(start), str(end), str(note.level), note.entity, *vectors]
+                    )
             if turn.speaker == "system" and len(rows) == before:
                 rows.append([*about, "", "", "0", "", *("" for _ in names)])
     frame = pd.DataFrame(rows, columns=[*CORE_COLUMNS, "entity", *names], dtype="str")
@@ -349,7 +387,13 @@ def nugget_frame(
 def line_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
     """What the systems said, line by line: run, topic, turn, text, and level, empty where a line names no entity."""
     rows = [
-        (made.run, made.topic, turn.number, line.text, "" if line.annotation is None else str(line.annotation.level))
+        (
+            made.run,
+            made.topic,
+            turn.number,
+            line.text,
+            "" if line.annotation is None else str(line.annotation.level),
+        )
         for made in transcripts
         for turn in made.turns
         if turn.speaker == "system"

@@ -1,9 +1,9 @@
 """Runs and relevance judgements of TREC and NTCIR as tidy tables.
 
 A run has six columns a line, ``topic Q0 document rank score tag``; an NTCIR run opens with a line
-``<SYSDESC>...</SYSDESC>``. A Parquet file with the columns topic, document, rank and score is a run too. Qrels have
-four columns, ``topic iteration document level`` (TREC), or three, ``topic document L2`` (NTCIR). A file that gzip made
-is unpacked. Columns are separated by white space.
+``<SYSDESC>...</SYSDESC>``. A Parquet file with the columns topic, document, rank and score is a run
+too. Qrels have four columns, ``topic iteration document level`` (TREC), or three, ``topic document
+L2`` (NTCIR). A file that gzip made is unpacked. Columns are separated by white space.
 """
 
 from __future__ import annotations
@@ -55,11 +55,15 @@ def _sound(table: pd.DataFrame, file: Path, problems: Problems) -> pd.DataFrame:
         ("score", ~np.isfinite(score), "a finite number"),
     ):
         note_values(table[wrong], column, wanted, file, problems)
-    problems.add_repeats(file, table, ["document", "topic"], "document", "each document once in a list")
+    problems.add_repeats(
+        file, table, ["document", "topic"], "document", "each document once in a list"
+    )
     if table.empty and not problems:
         problems.add(file, None, None, "no ranked document", "topic Q0 document rank score tag")
     problems.refuse()
-    return table[["topic", "document"]].astype("str").assign(rank=rank.astype(np.int64), score=score)
+    return (
+        table[["topic", "document"]].astype("str").assign(rank=rank.astype(np.int64), score=score)
+    )
 
 
 def _quick_run(content: bytes) -> pd.DataFrame | None:
@@ -74,10 +78,17 @@ def _quick_run(content: bytes) -> pd.DataFrame | None:
     if table is None or not table.num_rows or pc.count_distinct(table["tag"]).as_py() > 1:
         return None
     rank, score = table["rank"], quick_numbers(table["score"])
-    if score is None or not pc.all(pc.ascii_is_decimal(rank)).as_py() or pc.max(pc.binary_length(rank)).as_py() > 9:
+    if (
+        score is None
+        or not pc.all(pc.ascii_is_decimal(rank)).as_py()
+        or pc.max(pc.binary_length(rank)).as_py() > 9
+    ):
         return None
     numbers = {"rank": pc.cast(rank, pa.int64()).to_numpy(), "score": score}
-    table, rank = table.select(["topic", "document"]), None  # the other texts are let go: they take as much again
+    table, rank = (
+        table.select(["topic", "document"]),
+        None,
+    )  # the other texts are let go: they take as much again
     return quick_frame(table, ["topic", "document"], **numbers)
 
 
@@ -92,11 +103,19 @@ def _slow_run(content: bytes, file: Path) -> pd.DataFrame:
     opening = fields[0].as_py() if len(fields) else [""]
     if opening[0].startswith("<SYSDESC>"):
         if not opening[-1].endswith("</SYSDESC>"):
-            problems.add(file, int(numbers[0]), None, "<SYSDESC> without its end", "</SYSDESC> on the same line")
+            problems.add(
+                file,
+                int(numbers[0]),
+                None,
+                "<SYSDESC> without its end",
+                "</SYSDESC> on the same line",
+            )
         numbers, fields = numbers[1:], fields[1:]
     table = text_table((numbers, fields), _COLUMNS, f"six: {' '.join(_COLUMNS)}", file, problems)
     first = table["tag"].iloc[0] if len(table) else ""
-    note_values(table[table["tag"] != first], "tag", f"{first!r}, as in the first line", file, problems)
+    note_values(
+        table[table["tag"] != first], "tag", f"{first!r}, as in the first line", file, problems
+    )
     return _sound(table, file, problems)
 
 
@@ -107,7 +126,9 @@ def _parquet_run(file: Path) -> pd.DataFrame:
     problems.refuse()
     table = table.assign(line=np.arange(1, len(table) + 1))
     for name in (name for name in ("topic", "document") if table[name].dtype == object):
-        single = table[name].map(lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes))
+        single = table[name].map(
+            lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes)
+        )
         note_values(table[~single], name, "an id", file, problems)
     problems.refuse()
     return _sound(table, file, problems)
@@ -121,8 +142,9 @@ def file_name(file: Path) -> str:
 def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
     """Read a run: a table with the columns run, topic, document, rank and score, in file order.
 
-    ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``. The tag in the last
-    column is not used, for files of different runs often share it. ``rank`` is the stated one.
+    ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``.
+    The tag in the last column is not used, for files of different runs often share it. ``rank`` is
+    the stated one.
     """
     file, called = Path(path), file_name(Path(path)) if name is None else name
     table = _parquet_run(file) if is_parquet(file) else _text_run(read_bytes(file), file)
@@ -135,7 +157,10 @@ def run_files(path: str | Path) -> list[Path]:
     folder = Path(path)
     if not folder.is_dir():
         return [folder]
-    return [folder / name for name in parts(folder, (".parquet",) if any(folder.rglob("*.parquet")) else ("",))]
+    return [
+        folder / name
+        for name in parts(folder, (".parquet",) if any(folder.rglob("*.parquet")) else ("",))
+    ]
 
 
 def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
@@ -145,7 +170,9 @@ def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
     for path in paths:
         name = file_name(Path(path))
         if name in tables:
-            problems.add(path, None, None, f"a second run called {name}", "files of different names")
+            problems.add(
+                path, None, None, f"a second run called {name}", "files of different names"
+            )
             continue
         tables[name] = pd.DataFrame()
         with problems.collecting():
@@ -157,8 +184,8 @@ def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
 def read_qrels(path: str | Path) -> pd.DataFrame:
     """Read relevance judgements: a table with the columns topic, document and level, in file order.
 
-    The file has four columns (TREC) or three (NTCIR), or is a .gz of that. ``L2`` and ``2`` are level 2; levels below 0
-    (spam, in some TREC tracks) are level 0.
+    The file has four columns (TREC) or three (NTCIR), or is a .gz of that. ``L2`` and ``2`` are
+    level 2; levels below 0 (spam, in some TREC tracks) are level 0.
     """
     content = read_bytes(path)
     table = _quick_qrels(content)

@@ -1,7 +1,8 @@
 """Lines of columns between white space, as runs, qrels and memberships have them: read by Arrow, or word by word.
 
-`quick_columns` reads what is in order, at the speed of Arrow. `text_lines` and `text_table` read anything, and know
-the line of whatever is wrong; they are many times slower and need many times the memory.
+`quick_columns` reads what is in order, at the speed of Arrow. `text_lines` and `text_table` read
+anything, and know the line of whatever is wrong; they are many times slower and need many times the
+memory.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from equipoise.problems import Problems, refused, shown
 _BLANKS = b"\t\v\f\r\x1c\x1d\x1e\x1f"
 _ONE_BLANK = bytes.maketrans(_BLANKS, b" " * len(_BLANKS))
 _WIDE_BLANKS = tuple(
-    map(str.encode, "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))))
+    map(
+        str.encode,
+        "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))),
+    )
 )
 """White space beyond ASCII, which Arrow's reader of CSV does not part columns at."""
 
@@ -31,7 +35,9 @@ _WIDE_BLANKS = tuple(
 def one_blank(content: bytes) -> bytes | None:
     """The content with a blank for each other white space but ends of lines; None where that would take a decoder."""
     content = content.removeprefix(BOM)
-    if content.startswith(BOM) or not (content.isascii() or not any(wide in content for wide in _WIDE_BLANKS)):
+    if content.startswith(BOM) or not (
+        content.isascii() or not any(wide in content for wide in _WIDE_BLANKS)
+    ):
         return None
     if any(content.find(blank) >= 0 for blank in _BLANKS):
         content = content.translate(_ONE_BLANK)
@@ -64,13 +70,18 @@ def _split(content: bytes, names: Sequence[str], skipped: int) -> Any:
 def quick_columns(content: bytes, names: Sequence[str], skipped: int = 0) -> Any:
     """An Arrow table of texts from lines of exactly the named columns, of `one_blank`; None where there are others.
 
-    Lines may have several blanks between columns, or some at their ends; ``skipped`` of the first are left out.
+    Lines may have several blanks between columns, or some at their ends; ``skipped`` of the first
+    are left out.
     """
     table = _split(content, names, skipped)
-    if table is None and (b"  " in content or b" \n" in content or b"\n " in content or content.endswith(b" ")):
+    if table is None and (
+        b"  " in content or b" \n" in content or b"\n " in content or content.endswith(b" ")
+    ):
         while b"  " in content:
             content = content.replace(b"  ", b" ")
-        table = _split(content.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" "), names, skipped)
+        table = _split(
+            content.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" "), names, skipped
+        )
     return table
 
 
@@ -118,7 +129,9 @@ def text_table(
     return pd.DataFrame(texts).astype("str").assign(line=numbers[good])
 
 
-def note_values(rows: pd.DataFrame, column: str, wanted: str, file: object, problems: Problems) -> None:
+def note_values(
+    rows: pd.DataFrame, column: str, wanted: str, file: object, problems: Problems
+) -> None:
     """Collect lines whose value in a column is not what is wanted."""
     for line, value in rows[["line", column]].itertuples(index=False):
         problems.add(file, int(line), column, shown(value), wanted)

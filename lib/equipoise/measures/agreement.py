@@ -1,12 +1,13 @@
 """How well two annotators agree: alpha and kappa, and what their differences do to the scores of conversations.
 
-Nuggets of the same conversation that share a word are matched, each with one at most, those that share the largest part
-first. On the matched ones levels and groups are compared; what one annotator alone has found is counted apart.
+Nuggets of the same conversation that share a word are matched, each with one at most, those that
+share the largest part first. On the matched ones levels and groups are compared; what one annotator
+alone has found is counted apart.
 
 References
 ----------
-Krippendorff, K. (2011): Computing Krippendorff's Alpha-Reliability. Cohen, J. (1960): A Coefficient of Agreement for
-Nominal Scales.
+Krippendorff, K. (2011): Computing Krippendorff's Alpha-Reliability. Cohen, J. (1960): A Coefficient
+of Agreement for Nominal Scales.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import LARGEST_INTEGER, NuggetTable
 from equipoise.problems import Note, listed
 
-_declared = partial(measure, family="Annotators", range="-1 to 1", ideal="1", direction="higher is better")
+_declared = partial(
+    measure, family="Annotators", range="-1 to 1", ideal="1", direction="higher is better"
+)
 _ROWS = 2_000_000
 
 
@@ -46,7 +49,9 @@ def _distances(values: Floats, counts: Floats, kind: str) -> Floats:
 def _alpha(units: Integers, values: Floats, kind: str) -> float:
     """Alpha of codes shaped (annotators, units), -1 for none, of rows of ``values``, shaped (codes, categories)."""
     paired = units[:, (units >= 0).sum(axis=0) >= 2]
-    held = (paired[..., None] == np.arange(len(values))).sum(axis=0).astype(np.float64)  # units, codes
+    held = (
+        (paired[..., None] == np.arange(len(values))).sum(axis=0).astype(np.float64)
+    )  # units, codes
     sizes = held.sum(axis=1)
     weights = 1 / (sizes - 1)
     coincidences = (held * weights[:, None]).T @ held - np.diag(weights @ held)
@@ -69,15 +74,18 @@ def krippendorff_alpha(labels: ArrayLike, kind: Literal["nominal", "ordinal"] = 
     Parameters
     ----------
     labels : array_like, shaped (annotators, units) or (annotators, units, categories)
-        Numbers, NaN where there is no label; or the probability of each category, such as memberships.
+        Numbers, NaN where there is no label; or the probability of each category, such as
+        memberships.
     kind : {"nominal", "ordinal"}
-        Distance of two labels. Of distributions, it is half the sum of the differences, or, on the scale of the
-        ordinal distance, the square of the earth mover's; where each has one category these are the same.
+        Distance of two labels. Of distributions, it is half the sum of the differences, or, on the
+        scale of the ordinal distance, the square of the earth mover's; where each has one category
+        these are the same.
 
     Returns
     -------
     float
-        1 for full agreement, 0 for that of chance; NaN where all labels are equal, or none is paired.
+        1 for full agreement, 0 for that of chance; NaN where all labels are equal, or none is
+        paired.
 
     Raises
     ------
@@ -95,7 +103,9 @@ def krippendorff_alpha(labels: ArrayLike, kind: Literal["nominal", "ordinal"] = 
     """
     given = np.asarray(labels, dtype=np.float64)
     if given.ndim not in (2, 3) or given.shape[0] < 2:
-        raise ValueError(f"labels of two annotators or more are wanted, found the shape {given.shape}")
+        raise ValueError(
+            f"labels of two annotators or more are wanted, found the shape {given.shape}"
+        )
     there = ~np.isnan(given.reshape(*given.shape[:2], -1)).any(axis=-1)
     codes = np.full(given.shape[:2], -1)
     values, found = np.unique(given[there], axis=0, return_inverse=True)
@@ -119,7 +129,8 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     Returns
     -------
     float
-        1 for full agreement, 0 for that of chance; NaN where both give one and the same label throughout.
+        1 for full agreement, 0 for that of chance; NaN where both give one and the same label
+        throughout.
 
     Raises
     ------
@@ -139,17 +150,22 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     if a.shape != b.shape or a.ndim != 1 or not len(a):
         raise ValueError(f"labels of the same units are wanted, found {a.shape} and {b.shape}")
     names, codes = np.unique(np.concatenate([a, b]), return_inverse=True)
-    shares = [np.bincount(part, minlength=len(names)) / len(a) for part in (codes[: len(a)], codes[len(a) :])]
+    shares = [
+        np.bincount(part, minlength=len(names)) / len(a)
+        for part in (codes[: len(a)], codes[len(a) :])
+    ]
     if len(names) == 1:
         return np.nan
     chance = float(shares[0] @ shares[1])
     return float(((a == b).mean() - chance) / (1 - chance))
 
 
-# --- nuggets ------------------------------------------------------------------------------------------------------
+# --- nuggets --------------------------------------------------------------------------------------
 
 
-def _placed(nuggets: NuggetTable, conversation: Integers) -> tuple[NDArray[np.intp], Integers, Integers]:
+def _placed(
+    nuggets: NuggetTable, conversation: Integers
+) -> tuple[NDArray[np.intp], Integers, Integers]:
     """Rows with positions of the conversations that both have, in their order, and first and last place over all."""
     rows = np.flatnonzero((nuggets.start > 0) & (conversation[nuggets.conversation] >= 0))
     base = conversation[nuggets.conversation[rows]] * (2 * LARGEST_INTEGER)
@@ -163,11 +179,18 @@ class _Both:
 
     def __init__(self, first: NuggetTable, second: NuggetTable) -> None:
         keys = ["run", "topic"]
-        numbered = [table.conversations.assign(place=range(len(table.conversations))) for table in (first, second)]
+        numbered = [
+            table.conversations.assign(place=range(len(table.conversations)))
+            for table in (first, second)
+        ]
         common = numbered[0].merge(numbered[1], on=keys, suffixes=("_first", "_second"))
         if common.empty:
-            names = [listed(one.conversations[keys].agg(" ".join, axis=1), 3) for one in (first, second)]
-            raise ValueError(f"no conversation that both have; the first has {names[0]}, the second {names[1]}")
+            names = [
+                listed(one.conversations[keys].agg(" ".join, axis=1), 3) for one in (first, second)
+            ]
+            raise ValueError(
+                f"no conversation that both have; the first has {names[0]}, the second {names[1]}"
+            )
         self.tables, self.conversations, self.maps = (first, second), common[keys], list[Integers]()
         for table, name in zip(self.tables, ("first", "second"), strict=True):
             here = np.full(len(table.conversations), -1)
@@ -185,24 +208,43 @@ class _Both:
         low = np.searchsorted(self.ends[1], self.starts[0], side="left")
         counts = np.searchsorted(self.starts[1], self.ends[0], side="right") - low
         a = np.repeat(np.arange(len(low)), counts)
-        b = np.arange(len(a)) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)
-        shared = np.minimum(self.ends[0][a], self.ends[1][b]) - np.maximum(self.starts[0][a], self.starts[1][b]) + 1
-        joined = np.maximum(self.ends[0][a], self.ends[1][b]) - np.minimum(self.starts[0][a], self.starts[1][b]) + 1
+        b = (
+            np.arange(len(a))
+            - np.repeat(np.cumsum(counts) - counts, counts)
+            + np.repeat(low, counts)
+        )
+        shared = (
+            np.minimum(self.ends[0][a], self.ends[1][b])
+            - np.maximum(self.starts[0][a], self.starts[1][b])
+            + 1
+        )
+        joined = (
+            np.maximum(self.ends[0][a], self.ends[1][b])
+            - np.minimum(self.starts[0][a], self.starts[1][b])
+            + 1
+        )
         order = np.lexsort((b, a, -shared / joined))
         a, b = a[order], b[order]
         found: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
         while len(a):  # each time the pairs that are the best of both
-            best = np.intersect1d(np.unique(a, return_index=True)[1], np.unique(b, return_index=True)[1])
+            best = np.intersect1d(
+                np.unique(a, return_index=True)[1], np.unique(b, return_index=True)[1]
+            )
             found.append((a[best], b[best]))
             left = ~np.isin(a, a[best]) & ~np.isin(b, b[best])
             a, b = a[left], b[left]
-        first, second = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (a, b)
+        first, second = (
+            (np.concatenate(part) for part in zip(*found, strict=True)) if found else (a, b)
+        )
         turns = [
-            table.turn[rows[one]] for table, rows, one in zip(self.tables, self.rows, (first, second), strict=True)
+            table.turn[rows[one]]
+            for table, rows, one in zip(self.tables, self.rows, (first, second), strict=True)
         ]
         if (other := turns[0] != turns[1]).any():
             at = self.tables[0].places(self.rows[0][first[other]]).iloc[0].to_dict()
-            raise ValueError(f"a nugget is in another turn for the second annotator, who read another text: {at}")
+            raise ValueError(
+                f"a nugget is in another turn for the second annotator, who read another text: {at}"
+            )
         return first, second
 
     def alone(self, matched: tuple[NDArray[np.intp], NDArray[np.intp]]) -> list[NDArray[np.intp]]:
@@ -223,28 +265,40 @@ class _Both:
         rows = order[span]
 
         def laid(name: str) -> Any:
-            parts = [getattr(table, name)[one] for table, one in zip(self.tables, self.rows, strict=True)]
+            parts = [
+                getattr(table, name)[one] for table, one in zip(self.tables, self.rows, strict=True)
+            ]
             return np.concatenate(parts)[rows]
 
         count = len(self.conversations)
         sources = [*zip(self.tables, self.maps, self.rows, strict=True)]
         of = np.concatenate([here[table.conversation[one]] for table, here, one in sources])
-        highest = np.ones(count, dtype=np.int64)  # a row of level 0 keeps the turns behind the last nugget
+        highest = np.ones(
+            count, dtype=np.int64
+        )  # a row of level 0 keeps the turns behind the last nugget
         for table, here, _ in sources:
             kept = here[table.conversation] >= 0
             np.maximum.at(highest, here[table.conversation[kept]], table.turn[kept])
         conversation = np.concatenate([draw * count + of[rows], np.arange(len(coins) * count)])
         last = np.argsort(conversation, kind="stable")
         none = np.zeros(len(coins) * count, dtype=np.int64)
-        columns = {name: np.concatenate([laid(name), none])[last] for name in ("start", "end", "level")}
-        names = [np.where(table.names[one] == "", None, table.names[one]) for table, _, one in sources]
+        columns = {
+            name: np.concatenate([laid(name), none])[last] for name in ("start", "end", "level")
+        }
+        names = [
+            np.where(table.names[one] == "", None, table.names[one]) for table, _, one in sources
+        ]
         entity, entities = pd.factorize(np.concatenate(names))
         memberships = {}
         for name, one in attributes.items():
             vectors = np.concatenate([table.memberships[name][row] for table, _, row in sources])
-            memberships[name] = np.concatenate([vectors[rows], np.zeros((len(none), len(one.groups)))])[last]
+            memberships[name] = np.concatenate(
+                [vectors[rows], np.zeros((len(none), len(one.groups)))]
+            )[last]
         return NuggetTable(
-            conversations=self.conversations.iloc[np.tile(np.arange(count), len(coins))].reset_index(drop=True),
+            conversations=self.conversations.iloc[
+                np.tile(np.arange(count), len(coins))
+            ].reset_index(drop=True),
             conversation=conversation[last],
             turn=np.concatenate([laid("turn"), np.tile(highest, len(coins))])[last],
             memberships=memberships,
@@ -271,11 +325,16 @@ def _agreement_rows(
     pairs = [rows[one] for rows, one in zip(both.rows, matched, strict=True)]
     sizes = [len(pairs[0]) + len(one) for one in alone]
     counts = {"matched": len(pairs[0]), "only first": len(alone[0]), "only second": len(alone[1])}
-    yield from ({"measure": name, "value": count, "units": sum(counts.values())} for name, count in counts.items())
+    yield from (
+        {"measure": name, "value": count, "units": sum(counts.values())}
+        for name, count in counts.items()
+    )
     dice = 2 * len(pairs[0]) / sum(sizes) if sum(sizes) else np.nan
     yield {"measure": "Dice", "value": dice, "units": sum(counts.values())}
 
-    def row(attribute: str, name: str, statistic: Callable[[Any], float], units: int) -> dict[str, Any]:
+    def row(
+        attribute: str, name: str, statistic: Callable[[Any], float], units: int
+    ) -> dict[str, Any]:
         if not units:
             return {"attribute": attribute, "measure": name, "value": np.nan, "units": 0}
         rng = np.random.default_rng(seed)
@@ -283,7 +342,12 @@ def _agreement_rows(
         ends = [np.nan, np.nan]
         if not np.isnan(drawn).all():  # draws of equal labels have no coefficient
             ends = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2]).tolist()
-        found = {"attribute": attribute, "measure": name, "value": statistic(np.arange(units)), "units": units}
+        found = {
+            "attribute": attribute,
+            "measure": name,
+            "value": statistic(np.arange(units)),
+            "units": units,
+        }
         return found | {"low": ends[0], "high": ends[1]}
 
     levels = np.array([table.level[rows] for table, rows in zip(both.tables, pairs, strict=True)])
@@ -296,8 +360,15 @@ def _agreement_rows(
     yield row("level", whole, partial(_alpha_at, every, "ordinal"), every.shape[1])
     relevant = (levels > 0).all(axis=0)
     for name, one in attributes.items():
-        vectors = np.array([t.memberships[name][rows[relevant]] for t, rows in zip(both.tables, pairs, strict=True)])
-        codes = np.unique(vectors.reshape(-1, len(one.groups)), axis=0, return_inverse=True)[1].reshape(2, -1)
+        vectors = np.array(
+            [
+                t.memberships[name][rows[relevant]]
+                for t, rows in zip(both.tables, pairs, strict=True)
+            ]
+        )
+        codes = np.unique(vectors.reshape(-1, len(one.groups)), axis=0, return_inverse=True)[
+            1
+        ].reshape(2, -1)
         yield row(name, "alpha", partial(_alpha_at, vectors, one.kind), int(relevant.sum()))
         yield row(name, "kappa", partial(_kappa_at, codes), int(relevant.sum()))
 
@@ -316,13 +387,14 @@ def annotator_agreement(
 ) -> pd.DataFrame:
     """How well two annotators agree, and the interval that their differences put on every score, in one tidy table.
 
-    Returns ``run, topic, attribute, measure, value, low, high, first, second, units``. Rows without a run: how many
-    nuggets are ``matched``, found by the ``only first`` or ``only second`` (relevant ones), ``Dice`` of these; alpha
-    and kappa of levels (attribute ``level``) and of the groups of nuggets that both call relevant, with a bootstrap
-    interval over nuggets, draws in which all labels are equal left out. Kappa takes memberships as one label. Rows of a
-    conversation: each score of `gfrc` and `gfrc2`, for the nuggets of the ``first`` and of the ``second``; ``value`` is
-    the mean, and low and high the interval, over draws in which each place where they differ is as one of them has it,
-    by the toss of a coin.
+    Returns ``run, topic, attribute, measure, value, low, high, first, second, units``. Rows without
+    a run: how many nuggets are ``matched``, found by the ``only first`` or ``only second``
+    (relevant ones), ``Dice`` of these; alpha and kappa of levels (attribute ``level``) and of the
+    groups of nuggets that both call relevant, with a bootstrap interval over nuggets, draws in
+    which all labels are equal left out. Kappa takes memberships as one label. Rows of a
+    conversation: each score of `gfrc` and `gfrc2`, for the nuggets of the ``first`` and of the
+    ``second``; ``value`` is the mean, and low and high the interval, over draws in which each place
+    where they differ is as one of them has it, by the toss of a coin.
     """
     both = _Both(first, second)
     rows = [*_agreement_rows(both, attributes, level, draws, seed)]
@@ -334,17 +406,43 @@ def annotator_agreement(
     values, keys = [], pd.DataFrame()
     for begin in range(0, len(coins), size):
         table = both.mixtures(coins[begin : begin + size], attributes)
-        scores = [gfrc(table, attributes, gains=gains, max_level=max_level), gfrc2(table, attributes)]
-        shaped = [one["value"].to_numpy().reshape(len(coins[begin : begin + size]), -1) for one in scores]
+        scores = [
+            gfrc(table, attributes, gains=gains, max_level=max_level),
+            gfrc2(table, attributes),
+        ]
+        shaped = [
+            one["value"].to_numpy().reshape(len(coins[begin : begin + size]), -1) for one in scores
+        ]
         lengths = [part.shape[1] for part in shaped]
         keys = pd.concat([one[:length] for one, length in zip(scores, lengths, strict=True)])
         values.append(np.concatenate(shaped, axis=1))
     drawn = np.concatenate(values)
     low, high = np.quantile(drawn[2:], [(1 - level) / 2, (1 + level) / 2], axis=0)
-    ends = {"value": drawn[2:].mean(axis=0), "low": low, "high": high, "first": drawn[0], "second": drawn[1]}
+    ends = {
+        "value": drawn[2:].mean(axis=0),
+        "low": low,
+        "high": high,
+        "first": drawn[0],
+        "second": drawn[1],
+    }
     scored = keys.drop(columns="value").assign(**ends).sort_values(["run", "topic"], kind="stable")
-    columns = ["run", "topic", "attribute", "measure", "value", "low", "high", "first", "second", "units"]
-    return pd.concat([agreed, scored], ignore_index=True).reindex(columns=columns).astype({"units": "Int64"})
+    columns = [
+        "run",
+        "topic",
+        "attribute",
+        "measure",
+        "value",
+        "low",
+        "high",
+        "first",
+        "second",
+        "units",
+    ]
+    return (
+        pd.concat([agreed, scored], ignore_index=True)
+        .reindex(columns=columns)
+        .astype({"units": "Int64"})
+    )
 
 
 def unmatched_nuggets(first: NuggetTable, second: NuggetTable) -> pd.DataFrame:
@@ -358,6 +456,10 @@ def unmatched_nuggets(first: NuggetTable, second: NuggetTable) -> pd.DataFrame:
             level=table.level[rows],
             entity=table.names[rows],
         )
-        for table, rows, name in zip(both.tables, both.alone(both.matched()), ("first", "second"), strict=True)
+        for table, rows, name in zip(
+            both.tables, both.alone(both.matched()), ("first", "second"), strict=True
+        )
     ]
-    return pd.concat(parts, ignore_index=True)[["annotator", "run", "topic", "turn", "start", "end", "level", "entity"]]
+    return pd.concat(parts, ignore_index=True)[
+        ["annotator", "run", "topic", "turn", "start", "end", "level", "entity"]
+    ]

@@ -34,13 +34,14 @@ def effectiveness(
 ) -> pd.DataFrame:
     """Effectiveness of every ranking, as columns ``query, measure, value`` behind those of `by`, sorted by measure.
 
-    ``run``: ``query, document, score`` and the columns of `by`. ``judgements``: ``query, document, grade``, and
-    those columns of `by` that judgements depend on (such as ``task``). ``by``: columns that with ``query`` make one
-    ranking, such as ``run``, ``task`` or ``alpha``. ``measures``: what each measure is called in the result, and
-    how ir_measures names it: ``{"MAP": "AP(rel=2)"}`` counts grades from 2 on as relevant. Ties of scores are broken
-    by document id, descending, as trec_eval does, which keeps scores in single precision; or values are means over all
-    orders of the ties, up to 20,000 of a ranking, else over 1,000 drawn. Raises ValueError where a ranking has no
-    judgements.
+    ``run``: ``query, document, score`` and the columns of `by`. ``judgements``: ``query, document,
+    grade``, and those columns of `by` that judgements depend on (such as ``task``). ``by``: columns
+    that with ``query`` make one ranking, such as ``run``, ``task`` or ``alpha``. ``measures``: what
+    each measure is called in the result, and how ir_measures names it: ``{"MAP": "AP(rel=2)"}``
+    counts grades from 2 on as relevant. Ties of scores are broken by document id, descending, as
+    trec_eval does, which keeps scores in single precision; or values are means over all orders of
+    the ties, up to 20,000 of a ranking, else over 1,000 drawn. Raises ValueError where a ranking
+    has no judgements.
 
     thesis Tables 2.1 and 4.1: MAP and MRR are means of AP and RR over queries.
 
@@ -60,17 +61,26 @@ def effectiveness(
     if unjudged := len(rankings) - qrels["query_id"].nunique():
         raise ValueError(f"{unjudged} of {len(rankings)} rankings have no judgements")
     # ordered here: ir_measures hands RR@k to a program that breaks ties by id ascending
-    ranked = run.merge(rankings).astype({"score": np.float32}).sort_values(["score", "document"], ascending=False)
+    ranked = (
+        run.merge(rankings)
+        .astype({"score": np.float32})
+        .sort_values(["score", "document"], ascending=False)
+    )
     ranked = ranked.rename(columns={"document": "doc_id"})[["query_id", "doc_id", "score"]]
     qrels = qrels[["query_id", "doc_id", "relevance"]]
     if tied_scores == "expected":
         ranked, qrels = _in_every_order(ranked, qrels)
     ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
-    found = [(one.query_id, named[one.measure], one.value) for one in ir_measures.iter_calc(list(named), qrels, ranked)]
+    found = [
+        (one.query_id, named[one.measure], one.value)
+        for one in ir_measures.iter_calc(list(named), qrels, ranked)
+    ]
     values = pd.DataFrame(found, columns=["query_id", "measure", "value"])
     values["query_id"] = values["query_id"].str.partition("#")[0]
     table = rankings.merge(values.groupby(["query_id", "measure"], as_index=False)["value"].mean())
-    return table.sort_values(["measure", "query_id"])[[*keys, "measure", "value"]].reset_index(drop=True)
+    return table.sort_values(["measure", "query_id"])[[*keys, "measure", "value"]].reset_index(
+        drop=True
+    )
 
 
 def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -86,10 +96,14 @@ def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataF
     listed = graded[moved].sort_values("query_id", kind="stable")
     queries = listed.groupby("query_id")
     listed["next"] = ~listed["mixed"] | (listed["score"] != queries["score"].shift())
-    listed = listed.assign(level=-queries["next"].cumsum(), rank=queries.cumcount()).set_index(["query_id", "rank"])
+    listed = listed.assign(level=-queries["next"].cumsum(), rank=queries.cumcount()).set_index(
+        ["query_id", "rank"]
+    )
     level, documents = listed["level"].unstack(), listed["doc_id"].unstack()  # noqa: PD010 - nothing to aggregate
     own, places = orders_of_ties(*tied_spans(level), level.shape[1])
-    orders = pd.DataFrame({"query_id": level.index[own], "order": [f"#{number}" for number in range(len(own))]})
+    orders = pd.DataFrame(
+        {"query_id": level.index[own], "order": [f"#{number}" for number in range(len(own))]}
+    )
     orders["order"] = orders["query_id"] + orders["order"]
     every = {"query_id": orders["order"].repeat(level.shape[1])}
     every["doc_id"] = documents.to_numpy()[own[:, np.newaxis], places].ravel()

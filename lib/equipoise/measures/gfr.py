@@ -1,22 +1,25 @@
 r"""GFR (Group Fairness and Relevance) of ranked lists.
 
-A population of users reads a ranked list from the top; some leave at each rank. Whoever leaves at rank k has had the
-utility of the top k documents and has seen a distribution over groups. GFR is what they can expect:
+A population of users reads a ranked list from the top; some leave at each rank. Whoever leaves at
+rank k has had the utility of the top k documents and has seen a distribution over groups. GFR is
+what they can expect:
 
-.. math:: GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k) + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)
+.. math:: GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k) + \sum_{m=1}^{M} w_m
+DistrSim^m(L, k) \Bigr)
 
 `stopping` is the decay of ERR: users leave where a document satisfies them. `reciprocal_rank` and
-`rank_biased_utility` are the utilities of ERR and iRBU. `gfr_components` and `gfr` are the array kernels, `gfr_table`
-and `gfr_clusters` take and give tidy tables. With all weight on the utility, GFR is NCU (normalised cumulative
-utility): ERR and iRBU themselves, and with another decay and utility any other measure of that family, average
-precision for one.
+`rank_biased_utility` are the utilities of ERR and iRBU. `gfr_components` and `gfr` are the array
+kernels, `gfr_table` and `gfr_clusters` take and give tidy tables. With all weight on the utility,
+GFR is NCU (normalised cumulative utility): ERR and iRBU themselves, and with another decay and
+utility any other measure of that family, average precision for one.
 
 References
 ----------
-gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. EVIA 2023, Eq. 1.
+gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. EVIA
+2023, Eq. 1.
 
-Sakai, T., Kim, J. Y., Kang, I. (2023): A Versatile Framework for Evaluating Ranked Lists in Terms of Group Fairness and
-Relevance. ACM TOIS 42(1), doi:10.1145/3589763.
+Sakai, T., Kim, J. Y., Kang, I. (2023): A Versatile Framework for Evaluating Ranked Lists in Terms
+of Group Fairness and Relevance. ACM TOIS 42(1), doi:10.1145/3589763.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts to that shape."""
 
 _FAMILY = "Ranked lists: group fairness and relevance"
-_measure = partial(measure, family=_FAMILY, range="0 to 1", ideal="close to 1", direction="higher is better")
+_measure = partial(
+    measure, family=_FAMILY, range="0 to 1", ideal="close to 1", direction="higher is better"
+)
 
 
 def stopping(gains: ArrayLike, max_gain: float) -> Floats:
@@ -56,9 +61,10 @@ def stopping(gains: ArrayLike, max_gain: float) -> Floats:
 
     .. math:: Decay(L, k) = p_k \prod_{j < k} (1 - p_j), \quad p_k = \frac{g_k}{g_{max} + 1}
 
-    ``gains``, shaped (..., ranks), are 0 for nonrelevant documents; ``max_gain`` is the largest there is. The shares
-    are shaped alike and sum to less than 1, for some users leave with nothing. The decay in gfrc Eq. 1; Chapelle et
-    al. (2009), with the stop probability of the NTCIR evaluation programs.
+    ``gains``, shaped (..., ranks), are 0 for nonrelevant documents; ``max_gain`` is the largest
+    there is. The shares are shaped alike and sum to less than 1, for some users leave with nothing.
+    The decay in gfrc Eq. 1; Chapelle et al. (2009), with the stop probability of the NTCIR
+    evaluation programs.
     """
     gain = np.asarray(gains, dtype=np.float64)
     if not ((gain >= 0) & (gain <= max_gain)).all():
@@ -82,7 +88,9 @@ def rank_biased_utility(gains: ArrayLike, phi: options.Phi = 0.99) -> Floats:
     return np.power(phi, np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
-UTILITIES: Mapping[str, Utility] = MappingProxyType({"ERR": reciprocal_rank, "iRBU": rank_biased_utility})
+UTILITIES: Mapping[str, Utility] = MappingProxyType(
+    {"ERR": reciprocal_rank, "iRBU": rank_biased_utility}
+)
 """The utilities of the campaign by the name of their NCU measure."""
 
 
@@ -91,9 +99,9 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
 
     .. math:: D(L, k)_i = \frac1k \sum_{r=1}^{k} p_i(d_r)
 
-    ``memberships`` are shaped (..., ranks, groups), as is what is returned; ``represented``, shaped (..., ranks), are
-    the documents that count, by default all. Before the first of them the distribution is uniform. As in gfrc Eq. 1
-    and the campaign's evaluation program.
+    ``memberships`` are shaped (..., ranks, groups), as is what is returned; ``represented``, shaped
+    (..., ranks), are the documents that count, by default all. Before the first of them the
+    distribution is uniform. As in gfrc Eq. 1 and the campaign's evaluation program.
     """
     members = np.asarray(memberships, dtype=np.float64)
     if represented is None:
@@ -102,11 +110,15 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
         return so_far
     counts = np.broadcast_to(np.asarray(represented, dtype=np.bool_), members.shape[:-1])[..., None]
     return ratio(
-        np.cumsum(np.where(counts, members, 0.0), axis=-2), np.cumsum(counts, axis=-2), 1.0 / members.shape[-1]
+        np.cumsum(np.where(counts, members, 0.0), axis=-2),
+        np.cumsum(counts, axis=-2),
+        1.0 / members.shape[-1],
     )
 
 
-def _similarities(leaving: Booleans, achieved: Floats, target: ArrayLike, divergence: str) -> Floats:
+def _similarities(
+    leaving: Booleans, achieved: Floats, target: ArrayLike, divergence: str
+) -> Floats:
     """DistrSim, computed only where somebody leaves; 0 elsewhere."""
     similarities = np.zeros(leaving.shape)
     similarities[leaving] = distribution_similarity(achieved[leaving], target, divergence)
@@ -164,11 +176,18 @@ def gfr_components(
         _similarities(leave > 0, np.asarray(reached, dtype=np.float64), target, divergence)
         for reached, target, divergence in zip(achieved, targets, divergences, strict=True)
     ]
-    return np.stack([(leave * values).sum(axis=-1) for values in (np.asarray(utility, np.float64), *fair)], axis=-1)
+    return np.stack(
+        [(leave * values).sum(axis=-1) for values in (np.asarray(utility, np.float64), *fair)],
+        axis=-1,
+    )
 
 
 @_measure("GFR", sources=("gfrc", "sakai2023"))
-def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: options.Decimals | None = None) -> Floats:
+def gfr(
+    components: ArrayLike,
+    weights: ArrayLike | None = None,
+    decimals: options.Decimals | None = None,
+) -> Floats:
     r"""Combine expected utility and expected DistrSim into GFR.
 
     .. math:: GFR(L) = \sum_{m=0}^{M} w_m C_m(L), \quad \sum_m w_m = 1
@@ -178,8 +197,8 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: optio
     components : array_like, shaped (..., 1 + attribute sets)
         Utility first (see `gfr_components`).
     weights : array_like, shaped (..., 1 + attribute sets), optional
-        Non-negative, broadcast; each vector is normalised to sum to 1. The default weighs all alike. (1, 0, ..., 0)
-        gives NCU.
+        Non-negative, broadcast; each vector is normalised to sum to 1. The default weighs all
+        alike. (1, 0, ..., 0) gives NCU.
 
     Returns
     -------
@@ -206,7 +225,9 @@ def gfr(components: ArrayLike, weights: ArrayLike | None = None, decimals: optio
     parts = np.asarray(components, dtype=np.float64)
     weigh = np.ones(parts.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
     if weigh.shape[-1:] != parts.shape[-1:]:
-        raise ValueError(f"{parts.shape[-1]} components need as many weights, found {weigh.shape[-1:]}")
+        raise ValueError(
+            f"{parts.shape[-1]} components need as many weights, found {weigh.shape[-1:]}"
+        )
     with np.errstate(over="ignore"):
         total = weigh.sum(axis=-1, keepdims=True)
     if not ((weigh >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
@@ -228,25 +249,41 @@ def _experiences(
 ) -> tuple[Floats, dict[tuple[str, str], Floats], dict[str, Coverage]]:
     """How many leave at each rank, their utilities and DistrSim by attribute set and name, NaN for other topics.
 
-    Then, by attribute set, of how many documents there is a membership, and with an empty name a judgement.
+    Then, by attribute set, of how many documents there is a membership, and with an empty name a
+    judgement.
     """
-    if lacking := {attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)}:
-        raise ValueError(f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets")
+    if lacking := {
+        attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)
+    }:
+        raise ValueError(
+            f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets"
+        )
     if ordered := [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]:
-        raise ValueError(f"{', '.join(ordered)} would depend on the order of nominal groups; take jsd or nvd")
+        raise ValueError(
+            f"{', '.join(ordered)} would depend on the order of nominal groups; take jsd or nvd"
+        )
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
-    had = {("", name): np.broadcast_to(utility(lists.gains), leave.shape) for name, utility in utilities.items()}
+    had = {
+        ("", name): np.broadcast_to(utility(lists.gains), leave.shape)
+        for name, utility in utilities.items()
+    }
     covered = {"": lists.judged}
     for name, attribute in attributes.items():
         topics, members, represented, covered[name] = lists.members(memberships[name], attribute)
-        reached = achieved_distributions(members, represented if unrepresented == "ignored" else None)
+        reached = achieved_distributions(
+            members, represented if unrepresented == "ignored" else None
+        )
         for divergence in similarities[attribute.kind]:
             similar = np.full(leave.shape, np.nan)
-            similar[:, topics] = _similarities(leave[:, topics] > 0, reached, attribute.target, divergence)
+            similar[:, topics] = _similarities(
+                leave[:, topics] > 0, reached, attribute.target, divergence
+            )
             had[name, divergence.upper()] = similar
         for utility, group in product(utilities, attribute.groups if by_group else ()):
             own = np.full(leave.shape, np.nan)
-            own[:, topics] = had["", utility][:, topics] * members[..., attribute.groups.index(group)]
+            own[:, topics] = (
+                had["", utility][:, topics] * members[..., attribute.groups.index(group)]
+            )
             had[name, f"{utility}(group={group})"] = own
     return leave, had, covered
 
@@ -271,7 +308,9 @@ def gfr_table(
     absent: options.Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: options.Similarities = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}),
+    similarities: options.Similarities = MappingProxyType(
+        {"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}
+    ),
     by_group: options.ByGroup = False,
     weights: options.Weights | None = None,
     decimals: options.Decimals | None = None,
@@ -279,42 +318,46 @@ def gfr_table(
 ) -> pd.DataFrame:
     """The expected utility, expected DistrSim of each attribute set, and their combinations, per topic and in the mean.
 
-    An attribute set applies to the topics that its memberships name. Every combination takes one divergence for the
-    nominal and one for the ordinal attribute sets: ``GFR-iRBU+JSD+RNOD`` is the mean of iRBU, of GF-JSD of each nominal
-    and of GF-RNOD of each ordinal attribute set of the topic. ``GFR-iRBU`` without any attribute set is NCU.
-    ``ERR(group=large)`` is the part of ERR that the documents of a group bring; of a set's groups they sum to ERR.
+    An attribute set applies to the topics that its memberships name. Every combination takes one
+    divergence for the nominal and one for the ordinal attribute sets: ``GFR-iRBU+JSD+RNOD`` is the
+    mean of iRBU, of GF-JSD of each nominal and of GF-RNOD of each ordinal attribute set of the
+    topic. ``GFR-iRBU`` without any attribute set is NCU. ``ERR(group=large)`` is the part of ERR
+    that the documents of a group bring; of a set's groups they sum to ERR.
 
     Parameters
     ----------
     runs : DataFrame, columns run, topic, document, rank, score
-        Ranked lists, the rows of a list in file order; or whatever `equipoise.tidy_runs` takes. Topics that have no
-        qrels are left out.
+        Ranked lists, the rows of a list in file order; or whatever `equipoise.tidy_runs` takes.
+        Topics that have no qrels are left out.
     qrels : DataFrame, columns topic, document, level
         Relevance levels; every topic in it is scored. Or whatever `equipoise.tidy_qrels` takes.
     memberships : mapping of str to DataFrame, columns topic, document and one per group
-        By the name of the attribute set; without topic, for all topics. Or whatever `equipoise.tidy_memberships` takes.
+        By the name of the attribute set; without topic, for all topics. Or whatever
+        `equipoise.tidy_memberships` takes.
     attributes : mapping of str to AttributeSet
-        By name, for the same names; without any, the groups found in the memberships, nominal and wanted alike.
+        By name, for the same names; without any, the groups found in the memberships, nominal and
+        wanted alike.
     decay : callable, optional
-        Gains shaped (..., ranks) to the share of the users that leaves at each rank; the default is `stopping` with the
-        largest gain.
+        Gains shaped (..., ranks) to the share of the users that leaves at each rank; the default is
+        `stopping` with the largest gain.
     utilities : mapping of str to callable
         Utilities by the name of their measure.
 
     Returns
     -------
     DataFrame, columns run, topic, attribute, measure, value, seen
-        Runs in their order, topics in ascending order and then "" for the mean over the topics. ``seen``: the share of
-        the ranked documents, up to the cut-off, with the judgement or membership that the value rests on, of the parts
-        of GFR the least; NaN where none is ranked.
+        Runs in their order, topics in ascending order and then "" for the mean over the topics.
+        ``seen``: the share of the ranked documents, up to the cut-off, with the judgement or
+        membership that the value rests on, of the parts of GFR the least; NaN where none is ranked.
 
     Raises
     ------
     InputError
-        If no ranked document of a run has a judgement, or a membership in an attribute set, or no topic a list.
+        If no ranked document of a run has a judgement, or a membership in an attribute set, or no
+        topic a list.
     ValueError
-        If a document comes twice in a list, in the qrels or in memberships; a level has no gain; memberships and
-        attribute sets are not the same or do not fit.
+        If a document comes twice in a list, in the qrels or in memberships; a level has no gain;
+        memberships and attribute sets are not the same or do not fit.
 
     Notes
     -----
@@ -341,18 +384,27 @@ def gfr_table(
     members, sets = tidy_sets(memberships, attributes)
     wanted = each_weight(weights, [UTILITY, *sets])
     lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
-    leave, had, covered = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities, by_group)
+    leave, had, covered = _experiences(
+        lists, decay, members, sets, unrepresented, utilities, similarities, by_group
+    )
     judge((one for coverage in covered.values() for one in coverage.seen), least_seen)
     expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
-    scores = {(name, f"GF-{of}" if name and "(" not in of else of): values for (name, of), values in expected.items()}
+    scores = {
+        (name, f"GF-{of}" if name and "(" not in of else of): values
+        for (name, of), values in expected.items()
+    }
     shares = {name: coverage.shares for name, coverage in covered.items()}
     seen = {key: shares[key[0]] for key in scores}
     kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in sets.values())]
     for name, *chosen in product(utilities, *(similarities[kind] for kind in kinds)):
         by_kind = dict(zip(kinds, (divergence.upper() for divergence in chosen), strict=True))
-        parts = np.stack([expected["", name], *(expected[a, by_kind[sets[a].kind]] for a in sets)], axis=-1)
+        parts = np.stack(
+            [expected["", name], *(expected[a, by_kind[sets[a].kind]] for a in sets)], axis=-1
+        )
         weigh = np.where(np.isnan(parts), 0.0, wanted)
-        scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(np.nan_to_num(parts), weigh, decimals)
+        scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(
+            np.nan_to_num(parts), weigh, decimals
+        )
     least = np.asarray(np.fmin.reduce(list(shares.values())))
     values = np.stack(list(scores.values()), axis=-1)
     if absent == "omitted":
@@ -383,14 +435,21 @@ def gfr_clusters(
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 
-    Returns a table with the columns run, topic, rank, attribute, measure, value: for each rank from 1 at which somebody
-    leaves measure "share", each utility by name, and "DistrSim-JSD" and the like with their attribute set. A score
-    of `gfr_table` is the sum of share times value over the ranks. The terms of gfrc Eq. 1.
+    Returns a table with the columns run, topic, rank, attribute, measure, value: for each rank from
+    1 at which somebody leaves measure "share", each utility by name, and "DistrSim-JSD" and the
+    like with their attribute set. A score of `gfr_table` is the sum of share times value over the
+    ranks. The terms of gfrc Eq. 1.
     """
     members, sets = tidy_sets(memberships, attributes)
     lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
-    leave, had, _ = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
+    leave, had, _ = _experiences(
+        lists, decay, members, sets, unrepresented, utilities, similarities
+    )
     shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
     at = np.nonzero(leave > 0)
-    places = pd.DataFrame({"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1})
-    return tidy_scores(places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()})
+    places = pd.DataFrame(
+        {"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1}
+    )
+    return tidy_scores(
+        places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()}
+    )

@@ -1,15 +1,16 @@
 """GFRC: group fairness and relevance of conversations.
 
-A conversation is a series of system turns in which relevant nuggets stand at word positions. R rewards nuggets that
-come early; GF asks, turn by turn, how near the groups of the nuggets come to a target distribution.
+A conversation is a series of system turns in which relevant nuggets stand at word positions. R
+rewards nuggets that come early; GF asks, turn by turn, how near the groups of the nuggets come to a
+target distribution.
 
 References
 ----------
-gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study. Proceedings of EVIA 2023,
-pp. 5-13, doi:10.20736/0002001350.
+gfrc: Sakai, T. (2023): Fairness-based Evaluation of Conversational Search: A Pilot Study.
+Proceedings of EVIA 2023, pp. 5-13, doi:10.20736/0002001350.
 
-gfrc2: Sakai, T., Tao, S. and Song, Y.-I. (2025): Evaluating Group Fairness and Relevance in Conversational Search: An
-Alternative Formulation.
+gfrc2: Sakai, T., Tao, S. and Song, Y.-I. (2025): Evaluating Group Fairness and Relevance in
+Conversational Search: An Alternative Formulation.
 """
 
 from __future__ import annotations
@@ -34,7 +35,15 @@ from equipoise.measures.group_fairness import (
     weight_shares,
 )
 from equipoise.nuggets import NuggetTable
-from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, PositionWeight
+from equipoise.options import (
+    Duplicates,
+    Gains,
+    MaxLevel,
+    Nominal,
+    Ordinal,
+    Patience,
+    PositionWeight,
+)
 
 _FAMILY = "Conversations: GFRC and GFRC2"
 declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
@@ -47,14 +56,17 @@ def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
 
-    Level 0 always has gain 0. gfrc section 6.2 (L1 is 0.5, L2 is 1); gfrc2 section 4 (exponential: L2 is 0.75).
+    Level 0 always has gain 0. gfrc section 6.2 (L1 is 0.5, L2 is 1); gfrc2 section 4 (exponential:
+    L2 is 0.75).
     """
     level = np.asarray(levels, dtype=np.int64)
     if isinstance(gains, str):
         gains = {number: (2**number - 1) / 2**max_level for number in range(1, max_level + 1)}
     without = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
     if without:
-        raise ValueError(f"no gain for level {', '.join(map(str, without))}; there are gains for {sorted(gains)}")
+        raise ValueError(
+            f"no gain for level {', '.join(map(str, without))}; there are gains for {sorted(gains)}"
+        )
     by_level = np.zeros(max([0, *gains]) + 1)
     by_level[list(gains)] = list(gains.values())
     by_level[0] = 0.0
@@ -62,7 +74,9 @@ def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 
 
 
 @declared("pw", sources=("gfrc", "gfrc2"))
-def nugget_weights(end: ArrayLike, patience: Patience, position_weight: PositionWeight = "one-based") -> Floats:
+def nugget_weights(
+    end: ArrayLike, patience: Patience, position_weight: PositionWeight = "one-based"
+) -> Floats:
     r"""Position-based weight pw of each nugget, from the position of its last word.
 
     .. math:: pw(n) = \max(0, 1 - (WC(n) - 1) / L) \quad\text{(one-based)}, \qquad
@@ -133,8 +147,8 @@ def relevance(
 
     Notes
     -----
-    gfrc Eqs. 3 and 7 (Eq. 8 leaves the "- 1" out by mistake); gfrc2 Eqs. 6 (one-based), 7 (zero-based) and 9
-    (zero-based-own-normaliser).
+    gfrc Eqs. 3 and 7 (Eq. 8 leaves the "- 1" out by mistake); gfrc2 Eqs. 6 (one-based), 7
+    (zero-based) and 9 (zero-based-own-normaliser).
 
     Examples
     --------
@@ -142,7 +156,9 @@ def relevance(
     array([0.0014])
     """
     discounted = nugget_weights(end, patience, position_weight) * np.asarray(gain, dtype=np.float64)
-    total = np.bincount(np.asarray(conversation, dtype=np.intp), weights=discounted, minlength=conversations)
+    total = np.bincount(
+        np.asarray(conversation, dtype=np.intp), weights=discounted, minlength=conversations
+    )
     return total * 2 / (patience + (-1 if position_weight == "zero-based-own-normaliser" else 1))
 
 
@@ -167,7 +183,10 @@ def _turn_fairness(
     first = starts(conversation, nuggets.turn[rows])
     achieved = membership[:0]
     if len(first):
-        sums, counts = np.add.reduceat(membership, first, axis=0), np.diff(first, append=len(rows)).astype(np.float64)
+        sums, counts = (
+            np.add.reduceat(membership, first, axis=0),
+            np.diff(first, append=len(rows)).astype(np.float64),
+        )
         if distribution == "cumulative":
             turns_of = starts(conversation[first])
             sums, counts = cumulative_sums(sums, turns_of), cumulative_sums(counts, turns_of)
@@ -197,7 +216,8 @@ def gfrc(
 ) -> pd.DataFrame:
     r"""R, GF and GFRC of every conversation.
 
-    .. math:: GF(C) = \frac{1}{\mathcal N'} \sum_i PW(S_i) \sum_m w_m DistrSim^m(D^m(S_i) \| D^m_*), \qquad
+    .. math:: GF(C) = \frac{1}{\mathcal N'} \sum_i PW(S_i) \sum_m w_m DistrSim^m(D^m(S_i) \| D^m_*),
+    \qquad
               GFRC = \alpha R + (1 - \alpha) GF
 
     Parameters
@@ -209,20 +229,22 @@ def gfrc(
     Returns
     -------
     DataFrame, columns run, topic, attribute, measure, value
-        Measures R, GF per attribute set, GF with an empty attribute (the weighted mean) and GFRC; each between 0
-        and 1. GF is 0 where no turn counts. With ``by_group`` also ``D(group=G)`` per attribute set, the achieved share
-        of each group, a mean over the turns with their weights; no row where no turn counts.
+        Measures R, GF per attribute set, GF with an empty attribute (the weighted mean) and GFRC;
+        each between 0 and 1. GF is 0 where no turn counts. With ``by_group`` also ``D(group=G)``
+        per attribute set, the achieved share of each group, a mean over the turns with their
+        weights; no row where no turn counts.
 
     Raises
     ------
     ValueError
-        If an option is not one of its choices, there is no attribute set, a level has no gain, or ``turn_weight``
-        "largest-nugget" meets ``empty_turns`` "uniform": a turn without nuggets has no largest nugget.
+        If an option is not one of its choices, there is no attribute set, a level has no gain, or
+        ``turn_weight`` "largest-nugget" meets ``empty_turns`` "uniform": a turn without nuggets has
+        no largest nugget.
 
     Notes
     -----
-    gfrc Eqs. 3 to 10, gfrc2 Eqs. 1 to 10. The paper names no normaliser for turn weights other than 1; the sum of the
-    weights keeps GF a mean.
+    gfrc Eqs. 3 to 10, gfrc2 Eqs. 1 to 10. The paper names no normaliser for turn weights other than
+    1; the sum of the weights keeps GF a mean.
 
     Examples
     --------
@@ -243,7 +265,9 @@ def gfrc(
     if alpha is None:
         alpha = 1 / (len(attributes) + 1)
     if turn_weight == "largest-nugget" and empty_turns == "uniform":
-        raise ValueError("turn_weight largest-nugget needs empty_turns ignore: an empty turn has no largest nugget")
+        raise ValueError(
+            "turn_weight largest-nugget needs empty_turns ignore: an empty turn has no largest nugget"
+        )
     shares = weight_shares(weights, list(attributes))
 
     count = len(nuggets.conversations)
@@ -265,15 +289,23 @@ def gfrc(
     fairness: dict[tuple[str, str], Floats] = {}
     mean = np.zeros(count)
     for name, attribute in attributes.items():
-        achieved, similarities = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)
-        uniform = similarity(np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal)
-        total = np.bincount(of_turn, weights=similarities * weight, minlength=count) + empty * uniform
+        achieved, similarities = _turn_fairness(
+            nuggets, rows, attribute, distribution, ordinal, nominal
+        )
+        uniform = similarity(
+            np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal
+        )
+        total = (
+            np.bincount(of_turn, weights=similarities * weight, minlength=count) + empty * uniform
+        )
         fairness[name, "GF"] = ratio(total, normaliser, 0.0)
         if by_group:
             fairness |= group_shares(attribute, achieved, weight, of_turn, count, empty)
         mean += shares[name] * fairness[name, "GF"]
     both = alpha * r + (1 - alpha) * mean
-    return tidy_scores(nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): both})
+    return tidy_scores(
+        nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): both}
+    )
 
 
 @defaults_of(gfrc)
@@ -290,7 +322,8 @@ def turns(
 ) -> pd.DataFrame:
     """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
-    Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and ``DistrSim SET``.
+    Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and
+    ``DistrSim SET``.
     """
     rows = _counted(nuggets, duplicates, beyond_patience, patience)
     table = nuggets.places(rows[starts(nuggets.conversation[rows], nuggets.turn[rows])])
@@ -312,26 +345,38 @@ def nugget_scores(
 ) -> pd.DataFrame:
     """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
 
-    Columns are run, topic, turn, wc (the position of its last word), nugget (the name of its entity, or empty), pw, g
-    and ``pw g``.
+    Columns are run, topic, turn, wc (the position of its last word), nugget (the name of its
+    entity, or empty), pw, g and ``pw g``.
     """
     rows = np.flatnonzero(nuggets.relevant(duplicates))
     weight = nugget_weights(nuggets.end[rows], patience, position_weight)
     gain = gain_values(nuggets.level[rows], gains, max_level)
-    scores = {"wc": nuggets.end[rows], "nugget": nuggets.names[rows], "pw": weight, "g": gain, "pw g": weight * gain}
+    scores = {
+        "wc": nuggets.end[rows],
+        "nugget": nuggets.names[rows],
+        "pw": weight,
+        "g": gain,
+        "pw g": weight * gain,
+    }
     return nuggets.places(rows).assign(**scores)
 
 
-def steps(scores: pd.DataFrame, fairness: pd.DataFrame, attributes: Mapping[str, AttributeSet]) -> pd.DataFrame:
+def steps(
+    scores: pd.DataFrame, fairness: pd.DataFrame, attributes: Mapping[str, AttributeSet]
+) -> pd.DataFrame:
     """R nugget by nugget, then GF of each attribute set turn by turn, below each other as in gfrc2's Table 4.
 
-    ``scores`` and ``fairness`` are the tables of `nugget_scores` and `turns`. To the columns of the former come section
-    (``R`` or ``GF SET``), row (which nugget of its conversation, or which turn), ``D 1``, ``D 2`` and so on (the groups
-    in their order) and DistrSim.
+    ``scores`` and ``fairness`` are the tables of `nugget_scores` and `turns`. To the columns of the
+    former come section (``R`` or ``GF SET``), row (which nugget of its conversation, or which
+    turn), ``D 1``, ``D 2`` and so on (the groups in their order) and DistrSim.
     """
     sections = [scores.assign(section="R", row=scores.groupby(["run", "topic"]).cumcount() + 1)]
     for name, attribute in attributes.items():
         groups = [f"D {number}" for number in range(1, len(attribute.groups) + 1)]
-        section = fairness[["run", "topic", "turn", *column_names(attribute)]].assign(section=f"GF {name}")
-        sections.append(section.set_axis(["run", "topic", "row", *groups, "DistrSim", "section"], axis=1))
+        section = fairness[["run", "topic", "turn", *column_names(attribute)]].assign(
+            section=f"GF {name}"
+        )
+        sections.append(
+            section.set_axis(["run", "topic", "row", *groups, "DistrSim", "section"], axis=1)
+        )
     return pd.concat(sections, ignore_index=True)

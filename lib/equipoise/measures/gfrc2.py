@@ -1,13 +1,13 @@
 """GFRC2: group fairness and relevance of conversations as the expected experience of a population of users.
 
-Every relevant nugget is a place where a cluster of users leaves the conversation. What they have read so far has a
-utility (graded nugget precision, GNP) and a group fairness (DistrSim of the groups met so far); GFRC2 is the expected
-mixture of the two over the clusters.
+Every relevant nugget is a place where a cluster of users leaves the conversation. What they have
+read so far has a utility (graded nugget precision, GNP) and a group fairness (DistrSim of the
+groups met so far); GFRC2 is the expected mixture of the two over the clusters.
 
 References
 ----------
-gfrc2: Sakai, T., Tao, S. and Song, Y.-I. (2025): Evaluating Group Fairness and Relevance in Conversational Search: An
-Alternative Formulation.
+gfrc2: Sakai, T., Tao, S. and Song, Y.-I. (2025): Evaluating Group Fairness and Relevance in
+Conversational Search: An Alternative Formulation.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def graded_nugget_precision(
     Parameters
     ----------
     start, end, level : array_like of int, shaped (nuggets,)
-        First and last word position (from 1, end inclusive) and relevance level of the relevant nuggets, those of a
-        conversation together, in the order of positions.
+        First and last word position (from 1, end inclusive) and relevance level of the relevant
+        nuggets, those of a conversation together, in the order of positions.
     first : ndarray of int, shaped (conversations,)
         Row of the first nugget of each conversation (see `equipoise.arrays.starts`).
 
@@ -85,19 +85,34 @@ def _clusters(at: Places, stop_model: str | Model, utility: str | Model) -> dict
     graded, other, precision = graded_nugget_precision(
         nuggets.start[rows], nuggets.end[rows], nuggets.level[rows], at.first
     )
-    had = {"probability": leaving(at, stop_model), "GWCrel": graded, "WCnonrel": other, "GNP": precision}
+    had = {
+        "probability": leaving(at, stop_model),
+        "GWCrel": graded,
+        "WCnonrel": other,
+        "GNP": precision,
+    }
     if utility == "gnp":
         return had
-    given = UTILITIES[utility](at) if isinstance(utility, str) else np.asarray(utility(at), dtype=np.float64)
+    given = (
+        UTILITIES[utility](at)
+        if isinstance(utility, str)
+        else np.asarray(utility(at), dtype=np.float64)
+    )
     if given.shape != rows.shape or not ((given >= 0) & (given <= 1)).all():
-        raise ValueError(f"a utility gives {len(rows)} numbers from 0 to 1 here, one for each nugget")
+        raise ValueError(
+            f"a utility gives {len(rows)} numbers from 0 to 1 here, one for each nugget"
+        )
     return {**had, UTILITY: given}
 
 
-def _fairness(at: Places, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal) -> tuple[Floats, Floats]:
+def _fairness(
+    at: Places, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal
+) -> tuple[Floats, Floats]:
     """Mean membership of the nuggets so far (gfrc2 Eq. 18) at each cluster, and its DistrSim."""
     membership, rows = at.nuggets.memberships[attribute.name], at.rows
-    achieved = cumulative_sums(membership if len(rows) == len(membership) else membership[rows], at.first)
+    achieved = cumulative_sums(
+        membership if len(rows) == len(membership) else membership[rows], at.first
+    )
     achieved /= (ranks(at.first, len(achieved)) + 1)[:, None]
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
@@ -121,10 +136,11 @@ def gfrc2(
 ) -> pd.DataFrame:
     r"""EGNP, EGF and GFRC2 of every conversation: the expected utility, group fairness and experience.
 
-    .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a relevant nugget ends}
+    .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a
+    relevant nugget ends}
 
-    Other stop models and utilities are those of `equipoise.measures.stop_models`, or functions of its `Places`. The
-    gains serve them; words and GNP need none.
+    Other stop models and utilities are those of `equipoise.measures.stop_models`, or functions of
+    its `Places`. The gains serve them; words and GNP need none.
 
     Parameters
     ----------
@@ -135,14 +151,16 @@ def gfrc2(
     Returns
     -------
     DataFrame, columns run, topic, attribute, measure, value
-        Measures EGNP (EU with another utility), EGF per attribute set, GFRC2; each between 0 and 1. Whoever leaves
-        without a relevant nugget adds 0, or what ``unserved`` says; `factors` shows how many do. With ``by_group`` also
-        ``D(group=G)`` per attribute set, the share of each group that those expect who leave with a nugget.
+        Measures EGNP (EU with another utility), EGF per attribute set, GFRC2; each between 0 and 1.
+        Whoever leaves without a relevant nugget adds 0, or what ``unserved`` says; `factors` shows
+        how many do. With ``by_group`` also ``D(group=G)`` per attribute set, the share of each
+        group that those expect who leave with a nugget.
 
     Raises
     ------
     ValueError
-        If an option is not one of its choices, or a weight is missing; if what a stop model or utility gives is none.
+        If an option is not one of its choices, or a weight is missing; if what a stop model or
+        utility gives is none.
 
     Notes
     -----
@@ -169,9 +187,13 @@ def gfrc2(
 
     def expected(values: Floats, part: str) -> Floats:
         mass = had["probability"] * values
-        sums = np.bincount(conversation, weights=mass, minlength=count).astype(np.float64, copy=False)
+        sums = np.bincount(conversation, weights=mass, minlength=count).astype(
+            np.float64, copy=False
+        )
         if unserved and unserved.get(part):
-            sums += unserved[part] * (1 - np.bincount(conversation, weights=had["probability"], minlength=count))
+            sums += unserved[part] * (
+                1 - np.bincount(conversation, weights=had["probability"], minlength=count)
+            )
         return sums
 
     name = "EGNP" if utility == "gnp" else "EU"
@@ -205,9 +227,9 @@ def user_clusters(
 
     .. math:: Experience(uc) = w_0\, GNP(uc) + \sum_m w_m\, GF^m(uc)
 
-    One leaves at each relevant nugget. Columns are run, topic, turn, wc (the word position where it leaves),
-    probability, GWCrel, WCnonrel, GNP, utility where it is another, then ``D SET group`` of each group and ``DistrSim
-    SET`` for each attribute set, and Experience. gfrc2 Eqs. 12 to 18.
+    One leaves at each relevant nugget. Columns are run, topic, turn, wc (the word position where it
+    leaves), probability, GWCrel, WCnonrel, GNP, utility where it is another, then ``D SET group``
+    of each group and ``DistrSim SET`` for each attribute set, and Experience. gfrc2 Eqs. 12 to 18.
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
     at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
@@ -224,18 +246,24 @@ def user_clusters(
 def factors(clusters: pd.DataFrame) -> pd.DataFrame:
     r"""The two factors of an expected utility or EGF: how many leave at a relevant nugget, and what they have had.
 
-    .. math:: E[V] = \Bigl(\sum_{uc} Prob(uc)\Bigr) \cdot \frac{\sum_{uc} Prob(uc) V(uc)}{\sum_{uc} Prob(uc)}
+    .. math:: E[V] = \Bigl(\sum_{uc} Prob(uc)\Bigr) \cdot \frac{\sum_{uc} Prob(uc) V(uc)}{\sum_{uc}
+    Prob(uc)}
 
-    ``clusters`` are those of `user_clusters`. Columns are run, topic, part (utility, or the attribute set), served (the
-    share of users that leaves at a nugget; the others leave with nothing), mean (of what those have; NaN where nobody
-    does) and expected, their product. A conversation without relevant nuggets has no clusters, and no row.
+    ``clusters`` are those of `user_clusters`. Columns are run, topic, part (utility, or the
+    attribute set), served (the share of users that leaves at a nugget; the others leave with
+    nothing), mean (of what those have; NaN where nobody does) and expected, their product. A
+    conversation without relevant nuggets has no clusters, and no row.
     """
     columns = {UTILITY: UTILITY if UTILITY in clusters else "GNP"}
-    columns |= {name.removeprefix("DistrSim "): name for name in clusters if name.startswith("DistrSim ")}
+    columns |= {
+        name.removeprefix("DistrSim "): name for name in clusters if name.startswith("DistrSim ")
+    }
     tables = []
     for part, column in columns.items():
         products = clusters[["run", "topic"]].assign(
-            part=part, served=clusters["probability"], expected=clusters["probability"] * clusters[column]
+            part=part,
+            served=clusters["probability"],
+            expected=clusters["probability"] * clusters[column],
         )
         tables.append(products.groupby(["run", "topic", "part"], sort=False, as_index=False).sum())
     order = np.argsort(np.tile(np.arange(len(tables[0])), len(tables)), kind="stable")

@@ -19,15 +19,22 @@ UTILITY = "utility"
 
 def similarity(achieved: Floats, attribute: AttributeSet, ordinal: str, nominal: str) -> Floats:
     """DistrSim against the target of an attribute set, by the divergence for its kind (gfrc section 3.1)."""
-    return distribution_similarity(achieved, attribute.target, ordinal if attribute.kind == "ordinal" else nominal)
+    return distribution_similarity(
+        achieved, attribute.target, ordinal if attribute.kind == "ordinal" else nominal
+    )
 
 
 def column_names(attribute: AttributeSet) -> list[str]:
     """Columns of an attribute set in a table of turns or clusters: the achieved share of each group, then DistrSim."""
-    return [*(f"D {attribute.name} {group}" for group in attribute.groups), f"DistrSim {attribute.name}"]
+    return [
+        *(f"D {attribute.name} {group}" for group in attribute.groups),
+        f"DistrSim {attribute.name}",
+    ]
 
 
-def fairness_columns(attribute: AttributeSet, achieved: Floats, similarities: Floats) -> dict[str, Floats]:
+def fairness_columns(
+    attribute: AttributeSet, achieved: Floats, similarities: Floats
+) -> dict[str, Floats]:
     """Achieved distributions, shaped (rows, groups), and their DistrSim as columns."""
     return dict(zip(column_names(attribute), (*achieved.T, similarities), strict=True))
 
@@ -37,10 +44,13 @@ def group_shares(
 ) -> dict[tuple[str, str], Floats]:
     """Weighted mean of what each group achieves, for each conversation; NaN where nothing has a weight.
 
-    ``achieved``: shaped (places, groups), ``weight`` and the conversation ``of`` each: shaped (places,). ``empty``: the
-    weight of what has every group alike, shaped (conversations,).
+    ``achieved``: shaped (places, groups), ``weight`` and the conversation ``of`` each: shaped
+    (places,). ``empty``: the weight of what has every group alike, shaped (conversations,).
     """
-    whole, alike = np.bincount(of, weights=weight, minlength=count) + empty, 1 / len(attribute.groups)
+    whole, alike = (
+        np.bincount(of, weights=weight, minlength=count) + empty,
+        1 / len(attribute.groups),
+    )
     return {
         (attribute.name, f"D(group={group})"): ratio(
             np.bincount(of, weights=weight * share, minlength=count) + empty * alike, whole, np.nan
@@ -53,28 +63,41 @@ def each_weight(weights: Mapping[str, float] | None, names: Sequence[str]) -> li
     """Weights in the order of ``names``, from checked numbers, one for each; None weighs all alike."""
     given = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
     if set(given) != set(names):
-        raise ValueError(f"weights for {listed(given) or 'nothing'}; wanted one for each of {listed(names)}")
+        raise ValueError(
+            f"weights for {listed(given) or 'nothing'}; wanted one for each of {listed(names)}"
+        )
     return [given[name] for name in names]
 
 
 def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
     """The same, divided by their sum."""
-    return dict(zip(names, normalised(each_weight(weights, names), len(names), "weighting").tolist(), strict=True))
+    return dict(
+        zip(
+            names,
+            normalised(each_weight(weights, names), len(names), "weighting").tolist(),
+            strict=True,
+        )
+    )
 
 
 def tidy_scores(
-    places: pd.DataFrame, scores: Mapping[tuple[str, str], Floats], seen: Mapping[tuple[str, str], Floats] | None = None
+    places: pd.DataFrame,
+    scores: Mapping[tuple[str, str], Floats],
+    seen: Mapping[tuple[str, str], Floats] | None = None,
 ) -> pd.DataFrame:
     """Scores as a tidy table: for each row of ``places``, in their order, each score.
 
-    ``scores`` are by attribute set (empty where a score belongs to none) and measure, shaped (places,); NaN where a
-    place has no such score, and no row. ``seen``: what share of its documents each could see, for a further column.
-    Returns the columns of ``places`` and attribute, measure, value.
+    ``scores`` are by attribute set (empty where a score belongs to none) and measure, shaped
+    (places,); NaN where a place has no such score, and no row. ``seen``: what share of its
+    documents each could see, for a further column. Returns the columns of ``places`` and attribute,
+    measure, value.
     """
     table = places.loc[places.index.repeat(len(scores))].reset_index(drop=True)
     for column, index in (("attribute", 0), ("measure", 1)):
         names = pd.Series([key[index] for key in scores], dtype="str")
-        table[column] = names.take(np.tile(np.arange(len(scores)), len(places))).set_axis(table.index)
+        table[column] = names.take(np.tile(np.arange(len(scores)), len(places))).set_axis(
+            table.index
+        )
     table["value"] = np.column_stack(list(scores.values())).ravel()
     if seen is not None:
         table["seen"] = np.column_stack([seen[key] for key in scores]).ravel()

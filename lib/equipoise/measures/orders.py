@@ -1,7 +1,8 @@
 """What the order of a conversation does to the comparison of systems.
 
-A score table has one row per system, conversation and order: ``run, topic, permutation, value``; the value is the mean
-of a measure over the utterances of the conversation, and permutation 0 is the order of the script.
+A score table has one row per system, conversation and order: ``run, topic, permutation, value``;
+the value is the mean of a measure over the utterances of the conversation, and permutation 0 is the
+order of the script.
 
 References
 ----------
@@ -30,9 +31,9 @@ _measure = partial(measure, family="Protocol and order of conversations", source
 def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
     """A score table with one row per conversation and permutation, and one column per system.
 
-    Conversations and systems stand in the order of their first appearance, permutations in ascending order. Raises
-    ValueError where a column lacks, or a conversation has no score of the script, or not one of every system for the
-    same permutations.
+    Conversations and systems stand in the order of their first appearance, permutations in
+    ascending order. Raises ValueError where a column lacks, or a conversation has no score of the
+    script, or not one of every system for the same permutations.
     """
     keys = ["topic", "permutation", "run"]
     need_columns(scores, [*keys, "value"])
@@ -42,10 +43,15 @@ def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
     wide = wide.reindex(topics, level="topic")[scores["run"].unique()]
     whole = wide[wide.notna().all(axis=1)].index
     wrong = {*topics} - {topic for topic, number in whole if number == SCRIPT}
-    wrong |= {*scores.loc[unclear, "topic"], *wide.index.difference(whole).get_level_values("topic")}
+    wrong |= {
+        *scores.loc[unclear, "topic"],
+        *wide.index.difference(whole).get_level_values("topic"),
+    }
     if wrong:
         first = next(topic for topic in topics if topic in wrong)
-        raise ValueError(f"topic {first}: every system needs one score for the same permutations, 0 among them")
+        raise ValueError(
+            f"topic {first}: every system needs one score for the same permutations, 0 among them"
+        )
     return wide
 
 
@@ -63,8 +69,8 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame, columns topic, a, b, wins, ties, permutations
-        Shares of the permutations on which a scores higher than b, and on which they are equal (to 1e-12); every
-        ordered pair.
+        Shares of the permutations on which a scores higher than b, and on which they are equal (to
+        1e-12); every ordered pair.
 
     Raises
     ------
@@ -93,7 +99,10 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
         name: (np.add.reduceat(holds, first, dtype=np.int64) / sizes[:, None]).ravel()
         for name, holds in {"wins": gap > _EQUAL, "ties": np.abs(gap) <= _EQUAL}.items()
     }
-    pairs = {name: np.tile(wide.columns[side], len(first)) for name, side in {"a": one, "b": other}.items()}
+    pairs = {
+        name: np.tile(wide.columns[side], len(first))
+        for name, side in {"a": one, "b": other}.items()
+    }
     table = pd.DataFrame({"topic": np.repeat(topics[first], len(one)), **pairs, **shares})
     return table.assign(permutations=np.repeat(sizes, len(one)))
 
@@ -109,8 +118,9 @@ def ranking_stability(
 ) -> pd.DataFrame:
     r"""How well a ranking of systems from few permutations agrees with the ranking from all of them.
 
-    In each repeat, `size` permutations of every conversation are drawn without replacement (all of them where there are
-    fewer); systems are ranked by their mean and compared, pair by pair, with the reference.
+    In each repeat, `size` permutations of every conversation are drawn without replacement (all of
+    them where there are fewer); systems are ranked by their mean and compared, pair by pair, with
+    the reference.
 
     .. math:: \tau = \frac{\#\text{concordant} - \#\text{discordant}}{K (K - 1) / 2}
 
@@ -126,14 +136,14 @@ def ranking_stability(
     Returns
     -------
     DataFrame, columns permutations, tau, low, same, best
-        Mean Kendall tau with the reference and its 5th percentile, the share of repeats with the very same ranking, and
-        with the same best system.
+        Mean Kendall tau with the reference and its 5th percentile, the share of repeats with the
+        very same ranking, and with the same best system.
 
     Raises
     ------
     ValueError
-        As `score_matrix`; if fewer than two systems are there, a conversation has no permutation but the script, or
-        the reference lacks a system.
+        As `score_matrix`; if fewer than two systems are there, a conversation has no permutation
+        but the script, or the reference lacks a system.
 
     Notes
     -----
@@ -150,18 +160,31 @@ def ranking_stability(
     """
     wide = score_matrix(scores)
     systems = len(wide.columns)
-    drawn = {topic: part.to_numpy(dtype=np.float64)[SCRIPT + 1 :] for topic, part in wide.groupby("topic", sort=False)}
+    drawn = {
+        topic: part.to_numpy(dtype=np.float64)[SCRIPT + 1 :]
+        for topic, part in wide.groupby("topic", sort=False)
+    }
     if fixed := [str(topic) for topic, values in drawn.items() if not len(values)]:
-        raise ValueError(f"topics {', '.join(fixed)} have no permutation besides the script: leave them out")
+        raise ValueError(
+            f"topics {', '.join(fixed)} have no permutation besides the script: leave them out"
+        )
     if systems < 2:
         raise ValueError(f"at least two systems are wanted, found {systems}")
-    means_of_all = pd.Series(np.mean([values.mean(axis=0) for values in drawn.values()], axis=0), wide.columns)
-    truth = (means_of_all if reference is None else reference).reindex(wide.columns).to_numpy(dtype=np.float64)
+    means_of_all = pd.Series(
+        np.mean([values.mean(axis=0) for values in drawn.values()], axis=0), wide.columns
+    )
+    truth = (
+        (means_of_all if reference is None else reference)
+        .reindex(wide.columns)
+        .to_numpy(dtype=np.float64)
+    )
     if np.isnan(truth).any():
         raise ValueError(f"the reference has no {', '.join(wide.columns[np.isnan(truth)])}")
     wanted = np.array(sorted(set(sizes)))
     means = np.zeros((repeats, len(wanted), systems))
-    for values in drawn.values():  # one conversation at a time: all the draws of all would not fit the memory
+    for values in (
+        drawn.values()
+    ):  # one conversation at a time: all the draws of all would not fit the memory
         reach = np.minimum(wanted, len(values))
         shuffled = rng.random((repeats, len(values))).argsort(axis=1)[:, : reach[-1]]
         means += np.cumsum(values[shuffled], axis=1)[:, reach - 1] / reach[:, None] / len(drawn)

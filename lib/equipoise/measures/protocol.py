@@ -1,7 +1,7 @@
 r"""Outcomes of conversations held by the two-round protocol.
 
-Each system turn is useful (``o``), not useful (``x``), or was never held because the first turn ended the conversation
-(``-``).
+Each system turn is useful (``o``), not useful (``x``), or was never held because the first turn
+ended the conversation (``-``).
 
 References
 ----------
@@ -45,7 +45,8 @@ def shares(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, Floats]
     average : ndarray, shaped (...)
         Mean of both.
     recovery : ndarray, shaped (...)
-        Share of the topics with a useless first turn whose second was useful; NaN where there is no such topic.
+        Share of the topics with a useless first turn whose second was useful; NaN where there is no
+        such topic.
 
     Raises
     ------
@@ -63,7 +64,9 @@ def shares(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, Floats]
     """
     one, two = np.asarray(first, dtype=np.bool_), np.asarray(second, dtype=np.bool_)
     if one.shape != two.shape or one.ndim == 0 or one.shape[-1] == 0:
-        raise ValueError(f"both turns need the same topics, at least one: shapes {one.shape} and {two.shape}")
+        raise ValueError(
+            f"both turns need the same topics, at least one: shapes {one.shape} and {two.shape}"
+        )
     useful = np.stack([one.mean(axis=-1), two.mean(axis=-1)], axis=-1)
     failed = (~one).sum(axis=-1)
     recovered = (~one & two).sum(axis=-1)

@@ -1,15 +1,17 @@
 r"""Overlap of two rankings, weighted to the top: RBO for many pairs of lists at once, and CRBO.
 
-The agreement of two lists at depth d is the share of their first d items that they have in common; rank-biased overlap
-(RBO) is its mean over all depths, weighted as a reader sees them who goes on from each depth with probability p.
-Lists end, and may hold ties: what to assume beyond their end and within a tie are named choices.
+The agreement of two lists at depth d is the share of their first d items that they have in common;
+rank-biased overlap (RBO) is its mean over all depths, weighted as a reader sees them who goes on
+from each depth with probability p. Lists end, and may hold ties: what to assume beyond their end
+and within a tie are named choices.
 
 CRBO is the RBO of what one system returns on a collection and on its counterfactual.
 
 References
 ----------
-Webber, W., Moffat, A., Zobel, J. (2010): A similarity measure for indefinite rankings, ACM TOIS 28(4).
-Corsi, M., Urbano, J. (2024): The Treatment of Ties in Rank-Biased Overlap, SIGIR 2024. thesis section 4.5 (CRBO).
+Webber, W., Moffat, A., Zobel, J. (2010): A similarity measure for indefinite rankings, ACM TOIS
+28(4). Corsi, M., Urbano, J. (2024): The Treatment of Ties in Rank-Biased Overlap, SIGIR 2024.
+thesis section 4.5 (CRBO).
 """
 
 from __future__ import annotations
@@ -26,10 +28,19 @@ from equipoise.coverage import Seen, judge, of_runs
 from equipoise.declare import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import tied_spans
-from equipoise.options import AttributeName, Beyond, Depth, LeastSeen, RankPersistence, TiedScores, Ties
+from equipoise.options import (
+    AttributeName,
+    Beyond,
+    Depth,
+    LeastSeen,
+    RankPersistence,
+    TiedScores,
+    Ties,
+)
 from equipoise.tidy import tidy_runs
 
-# cells of one array worked on at a time: they stay in the processor's cache, whatever the number of pairs
+# cells of one array worked on at a time: they stay in the processor's cache, whatever the number of
+# pairs
 _BLOCK = 1 << 17
 
 _TABLE = 40
@@ -41,10 +52,14 @@ _PAIRS = 500
 _RANKED = ("order", "equal")
 """Treatments of ties that keep each item at one rank."""
 
-_declared = partial(measure, family="Overlap of rankings", range="0 to 1", ideal="1", direction="higher is better")
+_declared = partial(
+    measure, family="Overlap of rankings", range="0 to 1", ideal="1", direction="higher is better"
+)
 
 
-def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str) -> tuple[Integers, Integers]:
+def _lists(
+    items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, name: str
+) -> tuple[Integers, Integers]:
     """Items, -1 beyond the end, and with ties the first and last rank (from 0) of each place's, each (pairs, depth).
 
     Then the length of each list, shaped (pairs, 1).
@@ -60,7 +75,9 @@ def _lists(items: ArrayLike, scores: ArrayLike | None, depth: int, ties: Ties, n
         whole, held = np.maximum(whole, -1), whole >= 0
         length = held.sum(axis=1, keepdims=True)
         if (held[:, 1:] & ~held[:, :-1]).any():
-            raise ValueError(f"{name} has an item behind an empty place: pad lists with -1 at their end only")
+            raise ValueError(
+                f"{name} has an item behind an empty place: pad lists with -1 at their end only"
+            )
     if ties == "order":
         return whole[np.newaxis], length
     if scores is None:
@@ -75,7 +92,9 @@ def _matches(first: Integers, second: Integers) -> tuple[Integers, Integers, Int
     """Row and places of every item that both lists of a pair hold; equal items meet in one sort of each row."""
     place = np.arange(first.shape[1])
     bits = (len(place) - 1).bit_length()
-    code = np.concatenate([first, second], axis=1) << (bits + 1) | np.concatenate([place, place | 1 << bits])
+    code = np.concatenate([first, second], axis=1) << (bits + 1) | np.concatenate(
+        [place, place | 1 << bits]
+    )
     if code.max(initial=0) <= np.iinfo(np.int32).max:
         code = code.astype(np.int32)  # half the bytes sort twice as fast
     code.sort(axis=1)
@@ -103,17 +122,26 @@ def _meetings(first: Integers, second: Integers, held: tuple[int, int]) -> Integ
     if items > _TABLE * depth:  # a table of them all would not stay in the cache
         row, one, other = _matches(first, second)
         return _counted(row, np.maximum(one, other), first.shape)
-    place = np.broadcast_to(np.arange(depth, dtype=np.int16 if depth < 2**15 else np.int32), first.shape).ravel()
-    beyond = np.arange(0, pairs * (items + 1), items + 1)  # of each row, what lies beyond the end of a list: item -1
+    place = np.broadcast_to(
+        np.arange(depth, dtype=np.int16 if depth < 2**15 else np.int32), first.shape
+    ).ravel()
+    beyond = np.arange(
+        0, pairs * (items + 1), items + 1
+    )  # of each row, what lies beyond the end of a list: item -1
     one, two = ((lists + (beyond + 1)[:, np.newaxis]).ravel() for lists in (first, second))
     rank, later = np.empty(pairs * (items + 1), dtype=place.dtype), []
-    for own, other, size, follows in ((two, one, held[1], np.less_equal), (one, two, held[0], np.less)):
+    for own, other, size, follows in (
+        (two, one, held[1], np.less_equal),
+        (one, two, held[0], np.less),
+    ):
         rank.fill(depth)
         rank[own] = place
         rank[beyond] = depth
         if np.count_nonzero(rank < depth) < size:
             raise ValueError("a list holds an item twice: keep each once")
-        later.append(follows(rank.take(other), place))  # the other list has this one's item at a higher rank
+        later.append(
+            follows(rank.take(other), place)
+        )  # the other list has this one's item at a higher rank
     return np.add(*later, dtype=np.int64).reshape(first.shape)
 
 
@@ -149,7 +177,13 @@ def _last(values: Floats, length: Integers) -> Floats:
 
 
 def _block(
-    short: Integers, long: Integers, s: Integers, most: Integers, p: float, beyond: Beyond, ties: Ties
+    short: Integers,
+    long: Integers,
+    s: Integers,
+    most: Integers,
+    p: float,
+    beyond: Beyond,
+    ties: Ties,
 ) -> Floats:
     _, pairs, depth = short.shape
     d = np.arange(1, depth + 1)
@@ -158,7 +192,9 @@ def _block(
     if ties == "order":
         common = _meetings(short[0], long[0], (int(s.sum()), int(most.sum())))
     elif ties == "equal":
-        common = _counted(row, np.maximum(short[1, row, at_short], long[1, row, at_long]), (pairs, depth))
+        common = _counted(
+            row, np.maximum(short[1, row, at_short], long[1, row, at_long]), (pairs, depth)
+        )
     if ties in _RANKED:
         overlap = np.cumsum(common, axis=1).astype(np.float64)
     else:
@@ -192,7 +228,11 @@ def _block(
         else:
             # every new pair of items agrees until both lists hold the same f items
             f = (most + s - reached).astype(np.int64)
-            score += 2 * (p**most - p**f) + (1 - p) / p * (reached - most - s) * (tail[most] - tail[f]) + p**f
+            score += (
+                2 * (p**most - p**f)
+                + (1 - p) / p * (reached - most - s) * (tail[most] - tail[f])
+                + p**f
+            )
     return np.where(most == 0, np.nan, score)[:, 0]
 
 
@@ -214,28 +254,29 @@ def rbo(
     Parameters
     ----------
     first, second : array_like of int, shaped (pairs, depth)
-        Item numbers, best first; -1 pads lists at their end. The depths may differ, and so may the lengths of the two
-        lists of a pair.
+        Item numbers, best first; -1 pads lists at their end. The depths may differ, and so may the
+        lengths of the two lists of a pair.
     first_scores, second_scores : array_like, shaped as their lists, optional
         Scores, not rising along a list; wanted by every treatment of ties but "order".
 
     Returns
     -------
     ndarray, shaped (pairs,)
-        Between 0 (disjoint) and 1; equal lists have 1 by extrapolation only. One empty list has nothing in common with
-        the other, 0; for two empty lists nan.
+        Between 0 (disjoint) and 1; equal lists have 1 by extrapolation only. One empty list has
+        nothing in common with the other, 0; for two empty lists nan.
 
     Raises
     ------
     ValueError
-        If a list holds an item twice, is padded before its end or has rising scores, scores are wanted and absent, the
-        shapes do not fit, or the maximum is wanted of lists with ties.
+        If a list holds an item twice, is padded before its end or has rising scores, scores are
+        wanted and absent, the shapes do not fit, or the maximum is wanted of lists with ties.
 
     Notes
     -----
     Webber et al. (2010); Corsi and Urbano (2024) for ties, uneven lists with ties included.
 
-    Of Webber et al., Eq. 32 extrapolates, Eq. 11 is the minimum, and the residual of Eq. 30 makes it the maximum.
+    Of Webber et al., Eq. 32 extrapolates, Eq. 11 is the minimum, and the residual of Eq. 30 makes
+    it the maximum.
 
     Examples
     --------
@@ -248,7 +289,9 @@ def rbo(
         raise ValueError("the maximum is defined for lists without ties: use ties='order'")
     shapes = [np.shape(first), np.shape(second)]
     if any(len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
-        raise ValueError(f"lists are shaped {shapes[0]} and {shapes[1]}, wanted (pairs, depth) with the same pairs")
+        raise ValueError(
+            f"lists are shaped {shapes[0]} and {shapes[1]}, wanted (pairs, depth) with the same pairs"
+        )
     depth = max(shapes[0][1], shapes[1][1], 1)
     one, length = _lists(first, first_scores, depth, ties, "the first list")
     two, other = _lists(second, second_scores, depth, ties, "the second list")
@@ -267,7 +310,9 @@ def rbo(
 
 def _originals(original: pd.DataFrame, counterfactual: pd.DataFrame) -> list[Seen]:
     """For each run, of how many documents that it ranks on the counterfactual collection it ranks the original too."""
-    known, ranked = (runs[["run", "document"]].drop_duplicates() for runs in (original, counterfactual))
+    known, ranked = (
+        runs[["run", "document"]].drop_duplicates() for runs in (original, counterfactual)
+    )
     found = (ranked.merge(known, how="left", indicator=True)["_merge"] == "both").to_numpy()
     run, names = pd.factorize(ranked["run"])
     lacking = ranked["document"].to_numpy(dtype=object)
@@ -302,15 +347,16 @@ def crbo(
     Parameters
     ----------
     original, counterfactual : DataFrame
-        Columns ``run, topic, document, rank``: the same runs and topics on both; a document keeps its id. With
-        ``score`` where the mean over the orders of ties is wanted: in each of 1,000 orders drawn, one order of the
-        documents breaks the ties of both lists, so that a list with ties agrees fully with itself.
+        Columns ``run, topic, document, rank``: the same runs and topics on both; a document keeps
+        its id. With ``score`` where the mean over the orders of ties is wanted: in each of 1,000
+        orders drawn, one order of the documents breaks the ties of both lists, so that a list with
+        ties agrees fully with itself.
 
     Returns
     -------
     DataFrame
-        Columns ``run, topic, attribute, measure, value``, measure such as ``CRBO(p=0.9)@10``; an empty topic
-        is the mean.
+        Columns ``run, topic, attribute, measure, value``, measure such as ``CRBO(p=0.9)@10``; an
+        empty topic is the mean.
 
     Raises
     ------
@@ -331,12 +377,16 @@ def crbo(
     [0.9, 0.9]
     """
     original, counterfactual = tidy_runs(original), tidy_runs(counterfactual)
-    documents = pd.Index(pd.concat([original["document"], counterfactual["document"]]).unique(), dtype="str")
+    documents = pd.Index(
+        pd.concat([original["document"], counterfactual["document"]]).unique(), dtype="str"
+    )
     worlds, tied = (original, counterfactual), tied_scores == "expected"
     sides = [by_rank(runs, documents, np.inf if tied else depth) for runs in worlds]
     one_sided = sides[0].index.symmetric_difference(sides[1].index)
     if len(one_sided):
-        raise ValueError(f"{len(one_sided)} lists stand on one side only, such as run and topic {one_sided[0]}")
+        raise ValueError(
+            f"{len(one_sided)} lists stand on one side only, such as run and topic {one_sided[0]}"
+        )
     judge(_originals(original, counterfactual), least_seen)
     before, after = (side.fillna(-1).to_numpy(dtype=np.int64) for side in sides)
     value = rbo(before[:, :depth], after[:, :depth], p, beyond=beyond)
@@ -346,9 +396,14 @@ def crbo(
         keys, found = np.random.default_rng(0).random((_PAIRS, len(documents))), []
         for key in (*keys, *-keys):
             pair = ((before[moved], first[moved]), (after[moved], other[moved]))
-            one, two = (np.take_along_axis(items, np.lexsort((key[items], tie)), 1)[:, :depth] for items, tie in pair)
+            one, two = (
+                np.take_along_axis(items, np.lexsort((key[items], tie)), 1)[:, :depth]
+                for items, tie in pair
+            )
             found.append(rbo(one, two, p, beyond=beyond))
         value[moved] = np.mean(found, axis=0)
     values = sides[0].index.to_frame(index=False).assign(value=value)
-    table = with_means(values, ["value"]).assign(attribute=attribute, measure=f"CRBO(p={p:g})@{depth}")
+    table = with_means(values, ["value"]).assign(
+        attribute=attribute, measure=f"CRBO(p={p:g})@{depth}"
+    )
     return table[["run", "topic", "attribute", "measure", "value"]]

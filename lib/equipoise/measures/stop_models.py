@@ -1,8 +1,9 @@
 r"""Where the users of a conversation leave, and the utility of what they have read: what GFRC2 leaves open.
 
-A stop model takes the `Places` of many conversations at once and returns the share of the users that leaves at each;
-the shares of a conversation sum to 1 at most, and the rest leaves without any relevant nugget. With :math:`wc_k` the
-last word of relevant nugget k, L the patience, T the number of turns, :math:`t_k` the turn and :math:`g_k` the gain:
+A stop model takes the `Places` of many conversations at once and returns the share of the users
+that leaves at each; the shares of a conversation sum to 1 at most, and the rest leaves without any
+relevant nugget. With :math:`wc_k` the last word of relevant nugget k, L the patience, T the number
+of turns, :math:`t_k` the turn and :math:`g_k` the gain:
 
 .. math::
     p_k &= 1 / L & \text{words: the paper's} \\
@@ -12,7 +13,8 @@ last word of relevant nugget k, L the patience, T the number of turns, :math:`t_
     p_k &= (1 - 1 / L)^{wc_k - 1} / L & \text{geometric} \\
     p_k &= (t_{k+1} - t_k) / T & \text{turns}
 
-Each is 0 for nuggets that end beyond L, which nobody reads; but in ``geometric`` L is the mean of what users read.
+Each is 0 for nuggets that end beyond L, which nobody reads; but in ``geometric`` L is the mean of
+what users read.
 """
 
 from __future__ import annotations
@@ -131,7 +133,11 @@ def leaving(at: Places, model: str | Model) -> Floats:
         return STOP_MODELS[model](at)
     shares = np.asarray(model(at), dtype=np.float64)
     if shares.shape != at.rows.shape or not (shares >= 0).all():
-        raise ValueError(f"a stop model gives {len(at.rows)} non-negative shares here, one for each nugget")
+        raise ValueError(
+            f"a stop model gives {len(at.rows)} non-negative shares here, one for each nugget"
+        )
     if len(shares) and (total := np.add.reduceat(shares, at.first)).max() > 1 + 1e-9:
-        raise ValueError(f"a stop model whose shares sum to {total.max():.6g} in a conversation; at most 1")
+        raise ValueError(
+            f"a stop model whose shares sum to {total.max():.6g} in a conversation; at most 1"
+        )
     return shares

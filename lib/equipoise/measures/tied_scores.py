@@ -11,7 +11,8 @@ from equipoise.arrays import Floats, Integers, ranks, starts
 def tied_spans(scores: ArrayLike, what: str = "a list") -> tuple[Integers, Integers]:
     """First and last rank (from 0) that have the score of each rank; each rank by itself where lists have ended.
 
-    ``scores`` (shaped (lists, ranks)): falling along each list, NaN beyond its end. ``what``: named if they rise.
+    ``scores`` (shaped (lists, ranks)): falling along each list, NaN beyond its end. ``what``: named
+    if they rise.
     """
     values = np.asarray(scores, dtype=np.float64)
     rise = np.diff(values, axis=1)
@@ -27,7 +28,8 @@ def tied_spans(scores: ArrayLike, what: str = "a list") -> tuple[Integers, Integ
 def mean_of_ties(values: ArrayLike, first: Integers, last: Integers) -> Floats:
     """The values (shaped (lists, ranks, ...)), each the mean of its tie; those that nothing is tied with as they are.
 
-    A sum over ranks, each with a weight of its own, then is the mean of the sums over all orders of the ties.
+    A sum over ranks, each with a weight of its own, then is the mean of the sums over all orders of
+    the ties.
     """
     given = np.asarray(values, dtype=np.float64)
     total = np.cumsum(np.pad(given, ((0, 0), (1, 0)) + ((0, 0),) * (given.ndim - 2)), axis=1)
@@ -38,13 +40,20 @@ def mean_of_ties(values: ArrayLike, first: Integers, last: Integers) -> Floats:
 
 
 def orders_of_ties(
-    first: Integers, last: Integers, depth: int, *, most: int = 20_000, drawn: int = 1_000, seed: int = 0
+    first: Integers,
+    last: Integers,
+    depth: int,
+    *,
+    most: int = 20_000,
+    drawn: int = 1_000,
+    seed: int = 0,
 ) -> tuple[Integers, Integers]:
     """The orders that ties leave open in the first ``depth`` ranks of each list.
 
-    ``first``, ``last``: of `tied_spans`. Returns the list of each order, ascending, and the places in that list of the
-    documents that it has at the first ranks, shaped (orders, up to depth). A list with up to ``most`` orders has each
-    once; one with more has so many drawn by ``seed``, each as likely as any other.
+    ``first``, ``last``: of `tied_spans`. Returns the list of each order, ascending, and the places
+    in that list of the documents that it has at the first ranks, shaped (orders, up to depth). A
+    list with up to ``most`` orders has each once; one with more has so many drawn by ``seed``, each
+    as likely as any other.
     """
     width = min(depth, first.shape[1])
     reach = int(last[:, :width].max(initial=0)) + 1
@@ -57,7 +66,9 @@ def orders_of_ties(
     every, draw = (orders <= most)[own], code % drawn
     places = np.broadcast_to(np.arange(reach), (len(own), reach)).copy()
     row = np.arange(len(own))
-    for rank in range(width):  # Fisher and Yates: each rank takes one of those that are left of its tie
+    for rank in range(
+        width
+    ):  # Fisher and Yates: each rank takes one of those that are left of its tie
         left = choices[own, rank]
         taken = rank + np.where(every, code % left, (chance[draw, rank] * left).astype(np.int64))
         code //= left

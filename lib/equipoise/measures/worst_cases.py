@@ -11,16 +11,22 @@ from equipoise.declare import measure
 from equipoise.problems import need_columns
 from equipoise.statistics import finite
 
-_WEIGHT, _ABOUT = "probability", ["seen", "low", "high"]  # what says something of a score, and tells none apart
+_WEIGHT, _ABOUT = (
+    "probability",
+    ["seen", "low", "high"],
+)  # what says something of a score, and tells none apart
 
 
 def tail_means(values: Floats, weights: Floats, first: Integers, worst: float) -> Floats:
     """Mean of the lowest share ``worst`` of the weight of each segment, shaped (segments,).
 
-    ``values`` ascend within each segment and ``weights`` sum to 1 there; ``first`` are the places where one begins.
+    ``values`` ascend within each segment and ``weights`` sum to 1 there; ``first`` are the places
+    where one begins.
     """
     taken = np.clip(worst - (cumulative_sums(weights, first) - weights), 0.0, weights)
-    return np.asarray(np.add.reduceat(taken * values, first) / np.add.reduceat(taken, first), dtype=np.float64)
+    return np.asarray(
+        np.add.reduceat(taken * values, first) / np.add.reduceat(taken, first), dtype=np.float64
+    )
 
 
 @measure(
@@ -32,7 +38,11 @@ def tail_means(values: Floats, weights: Floats, first: Integers, worst: float) -
     sources=("rockafellar2000",),
 )
 def worst_cases(
-    scores: pd.DataFrame, over: options.Over = "trial", *, worst: options.Worst = 0.25, worse: options.Worse = "low"
+    scores: pd.DataFrame,
+    over: options.Over = "trial",
+    *,
+    worst: options.Worst = 0.25,
+    worse: options.Worse = "low",
 ) -> pd.DataFrame:
     r"""Mean, worst value and conditional value at risk of each score over its cases.
 
@@ -42,21 +52,23 @@ def worst_cases(
     Parameters
     ----------
     scores : DataFrame
-        A row per case and score, with the columns measure, value and ``over``, and any others that tell scores apart
-        (run, topic, attribute). A column probability weighs the cases; without one all weigh the same. Where ``over``
-        is trial and no such column is there, runs are taken to be called ``system-trial``, as a harvest names them.
-        Means, whose topic is empty, are no cases of ``topic``; columns seen, low and high are left out.
+        A row per case and score, with the columns measure, value and ``over``, and any others that
+        tell scores apart (run, topic, attribute). A column probability weighs the cases; without
+        one all weigh the same. Where ``over`` is trial and no such column is there, runs are taken
+        to be called ``system-trial``, as a harvest names them. Means, whose topic is empty, are no
+        cases of ``topic``; columns seen, low and high are left out.
 
     Returns
     -------
     DataFrame, columns of the scores without ``over``, then case, cases and value
-        Three rows per score: case ``mean``, ``worst``, and ``worst 0.25``, the mean of the worst quarter; ``cases``
-        counts what it is over.
+        Three rows per score: case ``mean``, ``worst``, and ``worst 0.25``, the mean of the worst
+        quarter; ``cases`` counts what it is over.
 
     Raises
     ------
     ValueError
-        If a column is missing, a value is not finite, a case comes twice, or weights are negative or sum to 0.
+        If a column is missing, a value is not finite, a case comes twice, or weights are negative
+        or sum to 0.
 
     Notes
     -----
@@ -76,13 +88,20 @@ def worst_cases(
     if over == "trial" and over not in table and "run" in table:
         table[["run", over]] = table["run"].astype("str").str.extract(r"^(.*)-(\d+)$").fillna("")
         if (unnamed := table[over] == "").any():
-            raise ValueError(f"run {scores['run'].to_numpy()[unnamed][0]!r} names no trial, as in system-2")
+            raise ValueError(
+                f"run {scores['run'].to_numpy()[unnamed][0]!r} names no trial, as in system-2"
+            )
     need_columns(table, [over])
-    if over == "topic" and (table := table[table[over].fillna("") != ""].reset_index(drop=True)).empty:
+    if (
+        over == "topic"
+        and (table := table[table[over].fillna("") != ""].reset_index(drop=True)).empty
+    ):
         raise ValueError("means only, and no score of a topic")
     keys = [name for name in table if name not in (over, "value", _WEIGHT)]
     if (twice := table.duplicated([*keys, over])).any():
-        raise ValueError(f"{over} {table.loc[twice, over].iloc[0]} of a score comes twice; what else tells them apart?")
+        raise ValueError(
+            f"{over} {table.loc[twice, over].iloc[0]} of a score comes twice; what else tells them apart?"
+        )
     value = finite(table["value"], "scores")
     weight = finite(table[_WEIGHT] if _WEIGHT in table else np.ones(len(table)), _WEIGHT)
     group = table.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
@@ -100,5 +119,8 @@ def worst_cases(
         f"worst {worst:g}": tail_means(value, weight, first, worst),
     }
     told = table.loc[order[first], keys].reset_index(drop=True)
-    parts = [told.assign(case=n, cases=np.diff(first, append=len(value)), value=sign * v) for n, v in summaries.items()]
+    parts = [
+        told.assign(case=n, cases=np.diff(first, append=len(value)), value=sign * v)
+        for n, v in summaries.items()
+    ]
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)

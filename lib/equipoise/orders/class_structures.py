@@ -26,12 +26,13 @@ CLASSES = ("SE", "FT", "PT")
 class ClassStructure(Structure):
     """Blocks of utterances behind a first utterance that stays where it is.
 
-    The first block opens the conversation. The other blocks follow in any order; within every block the head comes
-    first and its followers come directly behind it, in any order. With b blocks behind the first and f followers in
-    each block, there are b! * product of f! orders.
+    The first block opens the conversation. The other blocks follow in any order; within every block
+    the head comes first and its followers come directly behind it, in any order. With b blocks
+    behind the first and f followers in each block, there are b! * product of f! orders.
 
-    ``blocks``: Utterance numbers; in each block the head first. Together they are 0 to n - 1, each once, and the
-    first block starts with utterance 0. ``limit``: the largest number of utterance sets that `score_range` may visit.
+    ``blocks``: Utterance numbers; in each block the head first. Together they are 0 to n - 1, each
+    once, and the first block starts with utterance 0. ``limit``: the largest number of utterance
+    sets that `score_range` may visit.
     """
 
     def __init__(self, blocks: Sequence[Sequence[int]], limit: int = 2_000_000) -> None:
@@ -41,35 +42,53 @@ class ClassStructure(Structure):
         if sorted(line) != list(range(self.size)) or not all(self.blocks) or self.blocks[0][0] != 0:
             wanted = f"the utterances 0 to {self.size - 1} once each, and open with 0"
             raise ValueError(f"blocks must hold {wanted}, found {self.blocks}")
-        self.block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[np.argsort(line)]
+        self.block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[
+            np.argsort(line)
+        ]
         heads = [block[0] for block in self.blocks]
         self.head = np.array(heads)[self.block]
         self.is_head = self.head == np.arange(self.size)
-        self.exchangeable = [*(block[1:] for block in self.blocks), heads[1:]]  # those in a group can change places
+        self.exchangeable = [
+            *(block[1:] for block in self.blocks),
+            heads[1:],
+        ]  # those in a group can change places
 
     @classmethod
-    def from_classes(cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft") -> ClassStructure:
+    def from_classes(
+        cls, classes: Sequence[str], *, pt_behind_ft: Literal["ft", "se"] = "ft"
+    ) -> ClassStructure:
         """Structure of a conversation from the class of each of its utterances.
 
-        The first utterance stays in its place; an SE opens a block; an FT is a block of one; a PT follows the block
-        of the utterance that it depends on.
+        The first utterance stays in its place; an SE opens a block; an FT is a block of one; a PT
+        follows the block of the utterance that it depends on.
 
-        ``classes``: "SE", "FT" or "PT", in the order of the script; the first must be "SE". ``pt_behind_ft``:
-        where a PT goes whose script has an FT between it and the last SE: with that FT, as in the authors'
-        program, or with that SE, as in the paper's wording. The wording can make the script itself an invalid
-        order (the FT would part the PT from its SE), so the program's reading is the default.
+        ``classes``: "SE", "FT" or "PT", in the order of the script; the first must be "SE".
+        ``pt_behind_ft``: where a PT goes whose script has an FT between it and the last SE: with
+        that FT, as in the authors' program, or with that SE, as in the paper's wording. The wording
+        can make the script itself an invalid order (the FT would part the PT from its SE), so the
+        program's reading is the default.
 
         permutations, section 3.1.
         """
         if pt_behind_ft not in ("ft", "se"):
             raise ValueError(f"pt_behind_ft is 'ft' or 'se', found {pt_behind_ft!r}")
         if not len(classes):
-            raise ValueError("a conversation without a first utterance has no orders: no classes were given")
-        unknown = [f"{name!r} at utterance {place}" for place, name in enumerate(classes, 1) if name not in CLASSES]
+            raise ValueError(
+                "a conversation without a first utterance has no orders: no classes were given"
+            )
+        unknown = [
+            f"{name!r} at utterance {place}"
+            for place, name in enumerate(classes, 1)
+            if name not in CLASSES
+        ]
         if unknown:
-            raise ValueError(f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}")
+            raise ValueError(
+                f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}"
+            )
         if classes[0] != "SE":
-            raise ValueError(f"the first utterance must be self-explanatory (SE), found {classes[0]}")
+            raise ValueError(
+                f"the first utterance must be self-explanatory (SE), found {classes[0]}"
+            )
         blocks: list[list[int]] = []
         home = 0
         for u, name in enumerate(classes):
@@ -90,12 +109,16 @@ class ClassStructure(Structure):
         uttered = members(masks, self.size)
         follows: Booleans = uttered[:, self.head] & ~uttered & ~self.is_head
         begun = uttered[:, :1] | (np.arange(self.size) == 0)
-        return np.where(follows.any(axis=1, keepdims=True), follows, self.is_head & ~uttered & begun)
+        return np.where(
+            follows.any(axis=1, keepdims=True), follows, self.is_head & ~uttered & begun
+        )
 
     def completions(self, masks: Masks) -> Counts:
         """The product of the factorials of what is left of each group of utterances that can change places."""
         factorials = [math.factorial(k) for k in range(max(map(len, self.exchangeable)) + 1)]
-        groups = np.array([sum(1 << u for u in group) for group in self.exchangeable], dtype=np.uint64)
+        groups = np.array(
+            [sum(1 << u for u in group) for group in self.exchangeable], dtype=np.uint64
+        )
         left = np.bitwise_count(groups[:, None] & ~masks)
         ways: Counts = np.array(factorials, dtype=self._dtype)[left].prod(axis=0)
         return ways
@@ -109,9 +132,10 @@ class ClassStructure(Structure):
     def adjacency(self) -> Floats:
         """Probability that one utterance directly precedes another in a uniformly drawn valid order, in closed form.
 
-        In a block with f followers each of its other utterances directly precedes a follower with probability 1 / f;
-        with b blocks behind the first, the end of any other block (the opening included) directly precedes a head with
-        probability 1 / b. Row v, column u: v is uttered directly before u. Beyond the paper.
+        In a block with f followers each of its other utterances directly precedes a follower with
+        probability 1 / f; with b blocks behind the first, the end of any other block (the opening
+        included) directly precedes a head with probability 1 / b. Row v, column u: v is uttered
+        directly before u. Beyond the paper.
         """
         followers = np.bincount(self.block)[self.block] - 1
         same, among = self.block[:, None] == self.block, np.maximum(followers, 1)
@@ -128,19 +152,24 @@ class ClassStructure(Structure):
     def positions(self) -> Floats:
         """Probability of each utterance at each position in a uniformly drawn valid order, in closed form.
 
-        The head of a block stands behind a uniformly drawn set of other blocks: a knapsack recursion counts the sets
-        by their number of blocks and of utterances. Row u, column i: u stands at position i, from 0. Beyond the paper.
+        The head of a block stands behind a uniformly drawn set of other blocks: a knapsack
+        recursion counts the sets by their number of blocks and of utterances. Row u, column i: u
+        stands at position i, from 0. Beyond the paper.
         """
         probability = np.zeros((self.size, self.size))
         for place, (head, *followers) in enumerate(self.blocks):
             movable = self.blocks[1:] if place else ()
             others = [len(block) for number, block in enumerate(movable, 1) if number != place]
-            sets = np.zeros((len(others) + 1, self.size))  # [number of blocks, number of utterances]
+            sets = np.zeros(
+                (len(others) + 1, self.size)
+            )  # [number of blocks, number of utterances]
             sets[0, 0] = 1.0
             for length in others:
                 sets[1:, length:] += sets[:-1, :-length].copy()
             ahead = np.array([math.comb(len(others), blocks) for blocks in range(len(others) + 1)])
-            start = np.roll((sets / ahead[:, None]).mean(axis=0), len(self.blocks[0]) if place else 0)
+            start = np.roll(
+                (sets / ahead[:, None]).mean(axis=0), len(self.blocks[0]) if place else 0
+            )
             probability[head] = start
             for offset in range(1, len(followers) + 1):
                 probability[followers, offset:] += start[:-offset] / len(followers)

@@ -17,9 +17,10 @@ from equipoise.orders.structures import GraphStructure, Orders, Structure
 class Conversation:
     """A scripted conversation, its utterances in the order of the script, and its valid orders.
 
-    ``antecedents``: of each utterance the phrase that a later pronoun could refer to, and whether it has a pronoun
-    itself; empty where they were not looked for (`read_antecedents`). ``rewrites``: what a language model makes of an
-    utterance, by the previous and the current one; empty likewise (`read_rewrites`).
+    ``antecedents``: of each utterance the phrase that a later pronoun could refer to, and whether
+    it has a pronoun itself; empty where they were not looked for (`read_antecedents`).
+    ``rewrites``: what a language model makes of an utterance, by the previous and the current one;
+    empty likewise (`read_rewrites`).
     """
 
     topic: str
@@ -35,14 +36,22 @@ class Conversation:
             raise ValueError(f"topic {self.topic}: {found}")
 
 
-def conversations(table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "ft") -> list[Conversation]:
+def conversations(
+    table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "ft"
+) -> list[Conversation]:
     """Conversations, in the order of first appearance, from a table of classed utterances (`judged_conversations`)."""
     made, problems = [], []
     for topic, turns in table.groupby("topic", sort=False):
         ordered = turns.sort_values("turn", kind="stable")
         try:
-            structure = ClassStructure.from_classes(ordered["class"].tolist(), pt_behind_ft=pt_behind_ft)
-            known = ordered.reindex(columns=["phrase", "anaphoric"]).dropna().itertuples(index=False, name=None)
+            structure = ClassStructure.from_classes(
+                ordered["class"].tolist(), pt_behind_ft=pt_behind_ft
+            )
+            known = (
+                ordered.reindex(columns=["phrase", "anaphoric"])
+                .dropna()
+                .itertuples(index=False, name=None)
+            )
             utterances = tuple(ordered["query"]), tuple(ordered["text"])
             made.append(Conversation(str(topic), *utterances, structure, tuple(known)))
         except ValueError as error:
@@ -52,11 +61,14 @@ def conversations(table: pd.DataFrame, *, pt_behind_ft: Literal["ft", "se"] = "f
     return made
 
 
-def with_dependencies(made: Sequence[Conversation], dependencies: pd.DataFrame) -> list[Conversation]:
+def with_dependencies(
+    made: Sequence[Conversation], dependencies: pd.DataFrame
+) -> list[Conversation]:
     """The conversations with a graph for their structure: an utterance may stand anywhere behind all it depends on.
 
-    ``dependencies`` (columns query, depends_on, as ids): a line for each dependency. The first utterance stays first.
-    Where several utterances would have to be together in the paper's classes, here they need not.
+    ``dependencies`` (columns query, depends_on, as ids): a line for each dependency. The first
+    utterance stays first. Where several utterances would have to be together in the paper's
+    classes, here they need not.
     """
     owner = {query: (one.topic, number) for one in made for number, query in enumerate(one.queries)}
     edges: dict[str, list[tuple[int, int]]] = {one.topic: [] for one in made}
@@ -82,16 +94,20 @@ def _graph(one: Conversation, edges: list[tuple[int, int]]) -> GraphStructure:
 def sampled_orders(made: Sequence[Conversation], size: int, seed: int) -> dict[str, Orders]:
     """Different orders of each conversation by topic, row 0 the order of the script, which must be a valid one.
 
-    ``size``: how many orders besides the script; all of them where there are fewer. Every conversation draws from a
-    stream of its own, so that leaving one out does not move the others.
+    ``size``: how many orders besides the script; all of them where there are fewer. Every
+    conversation draws from a stream of its own, so that leaving one out does not move the others.
     """
     orders = {}
     for conversation in made:
         structure = conversation.structure
         script = np.arange(structure.size)[None, :]
         if not structure.is_valid(script).all():
-            raise ValueError(f"topic {conversation.topic}: the order of the script is not valid in its own structure")
+            raise ValueError(
+                f"topic {conversation.topic}: the order of the script is not valid in its own structure"
+            )
         stream = np.random.default_rng([seed, *conversation.topic.encode()])
-        drawn = structure.sample(min(size, structure.count - 1), stream, distinct=True, exclude=script)
+        drawn = structure.sample(
+            min(size, structure.count - 1), stream, distinct=True, exclude=script
+        )
         orders[conversation.topic] = np.concatenate([script, drawn])
     return orders

@@ -17,8 +17,9 @@ from equipoise.measures.orders import SCRIPT, score_matrix
 def performance(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean score of every system in the original order and over permutations, with the extremes of cherry-picking.
 
-    Returns columns run, original, minimum, mean, maximum: means over conversations of the order of the script, and of
-    the lowest, the mean and the highest value over the permutations of each conversation, the script among them.
+    Returns columns run, original, minimum, mean, maximum: means over conversations of the order of
+    the script, and of the lowest, the mean and the highest value over the permutations of each
+    conversation, the script among them.
 
     permutations, Table 2.
     """
@@ -26,7 +27,9 @@ def performance(scores: pd.DataFrame) -> pd.DataFrame:
     topics = wide.groupby("topic", sort=False)
     values = {"original": wide.xs(SCRIPT, level="permutation"), "minimum": topics.min()}
     values |= {"mean": topics.mean(), "maximum": topics.max()}
-    return pd.DataFrame({name: table.mean() for name, table in values.items()}).reset_index(names="run")
+    return pd.DataFrame({name: table.mean() for name, table in values.items()}).reset_index(
+        names="run"
+    )
 
 
 def conversation_leads(scores: pd.DataFrame) -> Floats:
@@ -51,8 +54,9 @@ def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
         D_{ab} = \frac{1}{C} \sum_c \max_\pi (y_{c\pi a} - y_{c\pi b}), \qquad
         D_{aa} = \frac{1}{C} \sum_c \max_\pi \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
 
-    Returns columns model and one per system: row a, column b: the largest mean lead of a over b; on the diagonal, of
-    a over the mean of the others. Without negative entries, every system can be made the better one of every pair.
+    Returns columns model and one per system: row a, column b: the largest mean lead of a over b; on
+    the diagonal, of a over the mean of the others. Without negative entries, every system can be
+    made the better one of every pair.
 
     permutations, Table 3.
     """
@@ -64,8 +68,8 @@ def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
 def conversation_spread(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean over systems of each conversation under each permutation.
 
-    Returns columns topic, permutation, value, rank: rank is the share of the permutations of the conversation that
-    score strictly higher (at 12 decimals), so 0 is the best order.
+    Returns columns topic, permutation, value, rank: rank is the share of the permutations of the
+    conversation that score strictly higher (at 12 decimals), so 0 is the best order.
 
     permutations, Figure 1.
     """
@@ -93,16 +97,22 @@ def complete(exact: pd.DataFrame) -> pd.DataFrame:
 def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """What sampled permutations say of each system beside what is exactly so over all valid orders.
 
-    ``exact``: columns run, topic, orders, mean, sd, minimum, maximum; systems with missing values are left out.
-    ``scores``: of the sampled orders; the order of the script is not counted as drawn. Returns columns run, mean,
-    sampled mean, error, standard error, minimum, sampled minimum, maximum, sampled maximum: means over conversations;
-    error is sampled minus exact.
+    ``exact``: columns run, topic, orders, mean, sd, minimum, maximum; systems with missing values
+    are left out. ``scores``: of the sampled orders; the order of the script is not counted as
+    drawn. Returns columns run, mean, sampled mean, error, standard error, minimum, sampled minimum,
+    maximum, sampled maximum: means over conversations; error is sampled minus exact.
 
-    Beyond the paper, which samples 100 orders and leaves the exact distribution to future work (section 5).
+    Beyond the paper, which samples 100 orders and leaves the exact distribution to future work
+    (section 5).
     """
     wide = score_matrix(scores)
     drawn = wide.drop(SCRIPT, level="permutation").melt(ignore_index=False).reset_index()
-    columns = {"drawn": "size", "sampled mean": "mean", "sampled minimum": "min", "sampled maximum": "max"}
+    columns = {
+        "drawn": "size",
+        "sampled mean": "mean",
+        "sampled minimum": "min",
+        "sampled maximum": "max",
+    }
     sampled = drawn.groupby(["run", "topic"], sort=False)["value"].agg(**columns)
     absent = sampled.index.difference(exact.set_index(["run", "topic"]).index, sort=False)
     if len(absent):
@@ -110,16 +120,21 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"no exact row of {absent[0][0]} for topics {topics}")
     both = sampled.reset_index().merge(complete(exact), on=["run", "topic"])
     means = both.groupby("run", sort=False).mean(numeric_only=True)
-    means["error"] = (means["sampled mean"] - means["mean"]).round(12)  # what is left below that is rounding
+    means["error"] = (means["sampled mean"] - means["mean"]).round(
+        12
+    )  # what is left below that is rounding
     means["standard error"] = _standard_errors(both, both["drawn"], ["run"])
     names = ["mean", "sampled mean", "error", "standard error"]
-    return means.reset_index()[["run", *names, "minimum", "sampled minimum", "maximum", "sampled maximum"]]
+    return means.reset_index()[
+        ["run", *names, "minimum", "sampled minimum", "maximum", "sampled maximum"]
+    ]
 
 
 def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
     """Standard error of a system's mean by how many different orders of each conversation are drawn, or all there are.
 
-    Returns columns run, permutations, standard error, by system in the order of `exact`, then by size.
+    Returns columns run, permutations, standard error, by system in the order of `exact`, then by
+    size.
 
     Beyond the paper: the error follows from the exact standard deviation over all orders.
     """

@@ -1,7 +1,8 @@
 """The sets of utterances that a conversation can pass through, and dynamic programming over them.
 
-These are the order ideals of a structure. What an order scores as a sum over adjacent pairs has a mean, a spread and
-extremes over all orders that follow from (set uttered so far, last utterance), whatever the number of orders.
+These are the order ideals of a structure. What an order scores as a sum over adjacent pairs has a
+mean, a spread and extremes over all orders that follow from (set uttered so far, last utterance),
+whatever the number of orders.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def members(masks: Masks, size: int) -> Booleans:
 class Lattice:
     """Every set of utterances that can have been uttered, sorted by size, and the steps between them.
 
-    ``levels`` holds the bounds of each size; ``after[s, u]`` is the number of the set s with u added, -1 where u may
-    not follow; ``ways_from`` counts the completions of s.
+    ``levels`` holds the bounds of each size; ``after[s, u]`` is the number of the set s with u
+    added, -1 where u may not follow; ``ways_from`` counts the completions of s.
     """
 
     levels: tuple[slice, ...]
@@ -60,14 +61,20 @@ class Lattice:
             level = np.unique(reached[follows])
             if total + len(level) > limit:
                 found = f"{size} utterances allow more than {limit} sets of uttered utterances"
-                raise ValueError(f"{found}, too many for dynamic programming: raise the limit or add dependencies")
-            steps.append(np.where(follows, total + np.searchsorted(level, reached), -1).astype(np.int32))
+                raise ValueError(
+                    f"{found}, too many for dynamic programming: raise the limit or add dependencies"
+                )
+            steps.append(
+                np.where(follows, total + np.searchsorted(level, reached), -1).astype(np.int32)
+            )
             levels.append(slice(total, total + len(level)))
             sets.append(level)
             total += len(level)
         after = np.concatenate([*steps, np.full((1, size), -1, dtype=np.int32)])
         # one place more than there are sets, and last: where no step leads, after has -1
-        ways_from = np.zeros(total + 1, dtype=np.int64 if math.factorial(size) <= LARGEST_INT64 else object)
+        ways_from = np.zeros(
+            total + 1, dtype=np.int64 if math.factorial(size) <= LARGEST_INT64 else object
+        )
         ways_from[-2] = 1
         for here in reversed(levels[:-1]):
             ways_from[here] = ways_from[after[here]].sum(axis=1)
@@ -76,23 +83,37 @@ class Lattice:
     @cached_property
     def ways_to(self) -> Counts:
         """How many beginnings utter exactly each set."""
-        ways = np.zeros(len(self.after) + 1, dtype=self.ways_from.dtype)  # the last: where no step leads
+        ways = np.zeros(
+            len(self.after) + 1, dtype=self.ways_from.dtype
+        )  # the last: where no step leads
         ways[0] = 1
         for here in self.levels[:-1]:
-            np.add.at(ways, self.after[here], ways[here, None])  # adding u to different sets gives different sets
+            np.add.at(
+                ways, self.after[here], ways[here, None]
+            )  # adding u to different sets gives different sets
         return ways[:-1]
 
     def variance(self, steps: Floats) -> float:
         """Mean square, over all orders, of a sum whose mean is 0.
 
-        ``steps`` (shaped (n + 1, n)): what utterance u contributes directly behind v; in the last row, at first.
+        ``steps`` (shaped (n + 1, n)): what utterance u contributes directly behind v; in the last
+        row, at first.
         """
-        sums, squares = np.zeros((2, len(self.after), len(steps)))  # the last row, of all, is where no step leads too
-        ways, each = np.append(self.ways_from.astype(np.float64), 0.0), np.arange(self.after.shape[1])
+        sums, squares = np.zeros(
+            (2, len(self.after), len(steps))
+        )  # the last row, of all, is where no step leads too
+        ways, each = (
+            np.append(self.ways_from.astype(np.float64), 0.0),
+            np.arange(self.after.shape[1]),
+        )
         onward, onward_squares = np.ascontiguousarray(steps.T), np.ascontiguousarray(steps.T**2)
         for here in reversed(self.levels[:-1]):
             reached = self.after[here]
-            way, total, square = ways[reached], sums[reached, each], squares[reached, each].sum(axis=1, keepdims=True)
+            way, total, square = (
+                ways[reached],
+                sums[reached, each],
+                squares[reached, each].sum(axis=1, keepdims=True),
+            )
             sums[here] = total.sum(axis=1, keepdims=True) + way @ onward
             squares[here] = square + 2 * total @ onward + way @ onward_squares
         return float(squares[0, -1] / ways[0])

@@ -1,17 +1,17 @@
 """Valid orders of the utterances of a scripted conversation: count, enumerate, rank and sample them.
 
-A conversation has n utterances, numbered 0 to n - 1 in the order of its script. A `Structure` says which orders keep
-every utterance answerable: the paper's classes (`class_structures`), or any graph of "must come before"
-(`GraphStructure`).
+A conversation has n utterances, numbered 0 to n - 1 in the order of its script. A `Structure` says
+which orders keep every utterance answerable: the paper's classes (`class_structures`), or any graph
+of "must come before" (`GraphStructure`).
 
-An order is an array of n utterance numbers, first uttered first; many orders are stacked, shaped (orders, n). Orders
-are ranked lexicographically, from 0 to count - 1. Counts are exact integers of any size. A set of utterances is one
-64-bit word, a mask.
+An order is an array of n utterance numbers, first uttered first; many orders are stacked, shaped
+(orders, n). Orders are ranked lexicographically, from 0 to count - 1. Counts are exact integers of
+any size. A set of utterances is one 64-bit word, a mask.
 
 References
 ----------
-permutations: Faggioli, Ferrante, Ferro, Perego, Tonellotto, "A Dependency-Aware Utterances Permutation Strategy to
-Improve Conversational Evaluation", section 3.1.
+permutations: Faggioli, Ferrante, Ferro, Perego, Tonellotto, "A Dependency-Aware Utterances
+Permutation Strategy to Improve Conversational Evaluation", section 3.1.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class OrderScores:
 class Structure(ABC):
     """The valid orders of one conversation.
 
-    ``size``: number of utterances, 1 to 62. ``limit``: the largest number of utterance sets that dynamic
-    programming may visit.
+    ``size``: number of utterances, 1 to 62. ``limit``: the largest number of utterance sets that
+    dynamic programming may visit.
     """
 
     def __init__(self, size: int, limit: int) -> None:
@@ -86,7 +86,9 @@ class Structure(ABC):
     def completions(self, masks: Masks) -> Counts:
         """How many ways there are to finish a conversation in which each set, all of one size, has been uttered."""
         level = self.lattice.levels[int(np.bitwise_count(masks).max(initial=0))]
-        found: Counts = self.lattice.ways_from[level][np.searchsorted(self.lattice.masks[level], masks)]
+        found: Counts = self.lattice.ways_from[level][
+            np.searchsorted(self.lattice.masks[level], masks)
+        ]
         return found
 
     @property
@@ -100,11 +102,12 @@ class Structure(ABC):
 
         .. math:: P(vu) = \sum_S \frac{e(S)\, f(S \cup \{v, u\})}{f(\emptyset)}
 
-        over the sets S that v and then u may follow; e counts the beginnings of S and f its completions. The sums are
-        exact integers, divided once. Row v, column u: v is uttered directly before u. Column sums are 1 minus the
-        probability that u comes first.
+        over the sets S that v and then u may follow; e counts the beginnings of S and f its
+        completions. The sums are exact integers, divided once. Row v, column u: v is uttered
+        directly before u. Column sums are 1 minus the probability that u comes first.
 
-        Beyond the paper: with the score of u after v, it gives the mean over all orders (`mean_score`).
+        Beyond the paper: with the score of u after v, it gives the mean over all orders
+        (`mean_score`).
         """
         counts, onward = np.zeros((self.size, self.size), dtype=object), self._onward
         for v, reached in enumerate(self.lattice.after.T):
@@ -115,12 +118,16 @@ class Structure(ABC):
     def positions(self) -> Floats:
         r"""Probability of each utterance at each position in a uniformly drawn valid order, shaped (n, n).
 
-        .. math:: P(u \text{ at } i) = \sum_{S : |S| = i} \frac{e(S)\, f(S \cup \{u\})}{f(\emptyset)}
+        .. math:: P(u \text{ at } i) = \sum_{S : |S| = i} \frac{e(S)\, f(S \cup
+        \{u\})}{f(\emptyset)}
 
-        The sums are exact integers, divided once. Row u, column i: u stands at position i, from 0. Beyond the paper.
+        The sums are exact integers, divided once. Row u, column i: u stands at position i, from 0.
+        Beyond the paper.
         """
         levels, onward = self.lattice.levels[:-1], self._onward
-        counts = np.array([np.dot(self.lattice.ways_to[here], onward[here]) for here in levels], dtype=object)
+        counts = np.array(
+            [np.dot(self.lattice.ways_to[here], onward[here]) for here in levels], dtype=object
+        )
         return (counts.T / self.count).astype(np.float64)
 
     def opening(self) -> Floats:
@@ -151,7 +158,9 @@ class Structure(ABC):
         stacked = np.asarray(orders)
         if stacked.ndim != 2 or stacked.shape[1] != self.size or stacked.dtype.kind not in "iu":
             found = f"{stacked.dtype} {stacked.shape}"
-            raise ValueError(f"orders are utterance numbers shaped (orders, {self.size}), found {found}")
+            raise ValueError(
+                f"orders are utterance numbers shaped (orders, {self.size}), found {found}"
+            )
         valid: Booleans = np.all((stacked >= 0) & (stacked < self.size), axis=1)
         for masks, which, following in self._walk(np.clip(stacked, 0, self.size - 1)):
             valid &= self.may_follow(masks)[which, following]
@@ -160,12 +169,14 @@ class Structure(ABC):
     def rank(self, orders: ArrayLike) -> Counts:
         """Place of each valid order, shaped (orders, n), among all of them, sorted lexicographically; from 0.
 
-        The rank is the sum, over positions, of the completions of every smaller utterance allowed there. int64, or
-        Python integers where `count` does not fit.
+        The rank is the sum, over positions, of the completions of every smaller utterance allowed
+        there. int64, or Python integers where `count` does not fit.
         """
         stacked, wrong = np.asarray(orders), np.flatnonzero(~self.is_valid(orders))
         if len(wrong):
-            raise ValueError(f"order number {wrong[0]} is not valid here: {stacked[wrong[0]].tolist()}")
+            raise ValueError(
+                f"order number {wrong[0]} is not valid here: {stacked[wrong[0]].tolist()}"
+            )
         ranks: Counts = np.zeros(len(stacked), dtype=self._dtype)
         for masks, which, following in self._walk(stacked):
             ranks += self._first_ranks(masks)[which, following]
@@ -175,7 +186,9 @@ class Structure(ABC):
         """Orders by their rank, shaped (orders, n): the inverse of `rank`."""
         rest: Counts = np.array(ranks, dtype=self._dtype, ndmin=1)
         if len(rest) and not (rest.min() >= 0 and rest.max() < self.count):
-            raise ValueError(f"ranks run from 0 to {self.count - 1}, found {rest.min()} to {rest.max()}")
+            raise ValueError(
+                f"ranks run from 0 to {self.count - 1}, found {rest.min()} to {rest.max()}"
+            )
         orders = np.empty((len(rest), self.size), dtype=np.intp)
         for masks, which, following in self._walk(orders):
             first = self._first_ranks(masks)
@@ -187,23 +200,34 @@ class Structure(ABC):
     def orders(self, limit: int = 1_000_000) -> Orders:
         """Every valid order, in lexicographic order, shaped (count, n); refused where there are more than the limit."""
         if self.count > limit:
-            raise ValueError(f"{self.count} valid orders are more than the limit of {limit}: sample them instead")
+            raise ValueError(
+                f"{self.count} valid orders are more than the limit of {limit}: sample them instead"
+            )
         return self.unrank(np.arange(self.count))
 
     def sample(
-        self, size: int, rng: np.random.Generator, *, distinct: bool = False, exclude: ArrayLike | None = None
+        self,
+        size: int,
+        rng: np.random.Generator,
+        *,
+        distinct: bool = False,
+        exclude: ArrayLike | None = None,
     ) -> Orders:
         """Draw valid orders uniformly; nothing is rejected, so the cost does not depend on how few are valid.
 
-        ``distinct``: False draws independently; True draws a uniform set of different orders, in random order, as
-        the paper does (section 4.3). ``exclude``: valid orders that may not be drawn, such as that of the script;
-        needs `distinct`.
+        ``distinct``: False draws independently; True draws a uniform set of different orders, in
+        random order, as the paper does (section 4.3). ``exclude``: valid orders that may not be
+        drawn, such as that of the script; needs `distinct`.
         """
         if not distinct:
             if exclude is not None:
-                raise ValueError("orders are excluded from distinct samples only: pass distinct=True")
+                raise ValueError(
+                    "orders are excluded from distinct samples only: pass distinct=True"
+                )
             return self._draw(size, rng)
-        barred = np.unique(self.rank(exclude)) if exclude is not None else np.zeros(0, dtype=self._dtype)
+        barred = (
+            np.unique(self.rank(exclude)) if exclude is not None else np.zeros(0, dtype=self._dtype)
+        )
         left = self.count - len(barred)
         if size > left:
             raise ValueError(f"{size} different orders wanted, but there are only {left}")
@@ -224,11 +248,13 @@ class Structure(ABC):
     def mean_score(self, scores: ArrayLike, first: ArrayLike | None = None) -> float:
         r"""Exact mean, over all valid orders, of a score that depends on the directly preceding utterance only.
 
-        .. math:: \sum_u P(u\text{ first})\, f_u + \sum_{v, u} P(v\text{ directly precedes }u)\, s_{vu}
+        .. math:: \sum_u P(u\text{ first})\, f_u + \sum_{v, u} P(v\text{ directly precedes }u)\,
+        s_{vu}
 
-        ``scores`` (shaped (n, n)): row v, column u: what utterance u contributes when v directly precedes it.
-        Pairs that no valid order puts side by side are not looked at; they may be NaN. ``first`` (shaped (n,)):
-        what u contributes when it comes first; 0 where not given. Returns the mean of the sums over utterances.
+        ``scores`` (shaped (n, n)): row v, column u: what utterance u contributes when v directly
+        precedes it. Pairs that no valid order puts side by side are not looked at; they may be NaN.
+        ``first`` (shaped (n,)): what u contributes when it comes first; 0 where not given. Returns
+        the mean of the sums over utterances.
 
         Beyond the paper, which samples 100 orders; no order is drawn here.
         """
@@ -236,7 +262,9 @@ class Structure(ABC):
         alone = np.zeros(self.size) if first is None else np.asarray(first, dtype=np.float64)
         if pairs.shape != (self.size, self.size) or alone.shape != (self.size,):
             found = f"{pairs.shape} and {alone.shape}"
-            raise ValueError(f"scores are shaped ({self.size}, {self.size}) and first ({self.size},), found {found}")
+            raise ValueError(
+                f"scores are shaped ({self.size}, {self.size}) and first ({self.size},), found {found}"
+            )
         adjacency, opening = self.adjacency(), self.opening()
         used, begins = adjacency > 0, opening > 0
         mean = float(adjacency[used] @ pairs[used] + opening[begins] @ alone[begins])
@@ -247,12 +275,15 @@ class Structure(ABC):
     def score_range(self, scores: ArrayLike, first: ArrayLike | None = None) -> OrderScores:
         """Exact mean, standard deviation, minimum and maximum over all valid orders of a score of adjacent pairs.
 
-        Dynamic programming over (set uttered so far, last utterance): the cost grows with the number of such sets, not
-        with the number of orders. Takes what `mean_score` takes. Beyond the paper.
+        Dynamic programming over (set uttered so far, last utterance): the cost grows with the
+        number of such sets, not with the number of orders. Takes what `mean_score` takes. Beyond
+        the paper.
         """
         mean = self.mean_score(scores, first)
         alone = np.zeros(self.size) if first is None else np.asarray(first)
-        steps = np.vstack([scores, alone]) - mean / self.size  # centred, so that squares do not cancel
+        steps = (
+            np.vstack([scores, alone]) - mean / self.size
+        )  # centred, so that squares do not cancel
         steps[np.isnan(steps)] = 0.0  # of pairs that never meet
         (low, worst), (high, best) = self.lattice.lowest(steps), self.lattice.lowest(-steps)
         varies = -high - low > _ROUNDING * max(1.0, abs(mean))
@@ -263,28 +294,40 @@ class Structure(ABC):
 class GraphStructure(Structure):
     """The linear extensions of a graph: each utterance comes behind all that it depends on, though not directly.
 
-    ``edges``: pairs (v, u): v must come before u. ``fixed_first``: True keeps utterance 0 in the first place, as the
-    paper does. ``limit``: the largest number of utterance sets that dynamic programming may visit. Counting linear
-    extensions is #P-complete in general, so no method is fast for every large graph.
+    ``edges``: pairs (v, u): v must come before u. ``fixed_first``: True keeps utterance 0 in the
+    first place, as the paper does. ``limit``: the largest number of utterance sets that dynamic
+    programming may visit. Counting linear extensions is #P-complete in general, so no method is
+    fast for every large graph.
     """
 
     def __init__(
-        self, size: int, edges: Iterable[tuple[int, int]], *, fixed_first: bool = True, limit: int = 2_000_000
+        self,
+        size: int,
+        edges: Iterable[tuple[int, int]],
+        *,
+        fixed_first: bool = True,
+        limit: int = 2_000_000,
     ) -> None:
         super().__init__(size, limit)
         pairs = {(int(v), int(u)) for v, u in edges}
         if strangers := sorted({u for pair in pairs for u in pair if not 0 <= u < size}):
-            raise ValueError(f"edges between the utterances 0 to {size - 1} are wanted, found {strangers}")
+            raise ValueError(
+                f"edges between the utterances 0 to {size - 1} are wanted, found {strangers}"
+            )
         if fixed_first:
             pairs |= {(0, u) for u in range(1, size)}
         self.edges = frozenset(pairs)
-        before: dict[int, list[int]] = {u: sorted(v for v, w in pairs if w == u) for u in range(size)}
+        before: dict[int, list[int]] = {
+            u: sorted(v for v, w in pairs if w == u) for u in range(size)
+        }
         try:
             TopologicalSorter(before).prepare()
         except CycleError as error:
             circle = " -> ".join(str(u) for u in error.args[1])
             raise ValueError(f"the dependencies run in a circle: {circle}") from None
-        self._needs = np.array([sum(1 << v for v in before[u]) for u in range(size)], dtype=np.uint64)
+        self._needs = np.array(
+            [sum(1 << v for v in before[u]) for u in range(size)], dtype=np.uint64
+        )
 
     def may_follow(self, masks: Masks) -> Booleans:
         """Utterances that have not been uttered, and depend on none that has not."""

@@ -1,7 +1,8 @@
 """Analysis of variance of conversations and their orders: the models MD0 to MD3, Tukey's test, tiers.
 
-Tables 4 and 5 of the study (Faggioli et al., section 3.2), with the interaction that it leaves to future work and the
-two models that its public program has besides; see also Rutherford (2011), ANOVA and ANCOVA: A GLM Approach.
+Tables 4 and 5 of the study (Faggioli et al., section 3.2), with the interaction that it leaves to
+future work and the two models that its public program has besides; see also Rutherford (2011),
+ANOVA and ANCOVA: A GLM Approach.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Design = Literal["MD0", "MD1", "MD2", "MD3"]
 
 INTERACTION = "topic x model"
 
-# model against the interaction: systems are compared over conversations, not over orders that share utterances
+# model against the interaction: systems are compared over conversations, not over orders that share
+# utterances
 OVER_CONVERSATIONS: Mapping[str, str] = {"model": INTERACTION}
 
 
@@ -44,7 +46,11 @@ _UTTERANCES = (
 )
 _DESIGNS: Mapping[Design, tuple[_Term, ...]] = {
     "MD0": (_Term("topic", ("topic",)), _Term("model", ("topic",), (_MODEL,))),
-    "MD1": (_Term("topic", ("topic",)), _Term("permutation(topic)", _ORDER), _Term("model", _ORDER, (_MODEL,))),
+    "MD1": (
+        _Term("topic", ("topic",)),
+        _Term("permutation(topic)", _ORDER),
+        _Term("model", _ORDER, (_MODEL,)),
+    ),
     "MD2": (*_UTTERANCES, _Term("permutation(topic) x model", (*_ORDER, "run"), (_UTTERANCE,))),
     "MD3": (*_UTTERANCES, _Term("topic x permutation", _ORDER, (_UTTERANCE, _MODEL))),
 }
@@ -57,12 +63,18 @@ def _terms(design: Design, interaction: bool) -> list[_Term]:
         place = next(number for number, term in enumerate(terms, 1) if term.source == "model")
         last = terms[place - 1]
         terms.insert(place, _Term(INTERACTION, last.cells, (*last.beside, ("topic", "run"))))
-        terms[place + 1 :] = [term._replace(beside=(*term.beside, ("topic", "run"))) for term in terms[place + 1 :]]
+        terms[place + 1 :] = [
+            term._replace(beside=(*term.beside, ("topic", "run"))) for term in terms[place + 1 :]
+        ]
     return terms
 
 
 def anova_from_sums(
-    sums: pd.DataFrame, observations: int, *, alpha: float = 0.05, against: Mapping[str, str] | None = None
+    sums: pd.DataFrame,
+    observations: int,
+    *,
+    alpha: float = 0.05,
+    against: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     r"""Complete an analysis of variance from its sums of squares and degrees of freedom.
 
@@ -71,22 +83,30 @@ def anova_from_sums(
         \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}, \quad \eta^2 = \frac{SS}{SS_{total}}, \quad
         f^2 = \frac{SS}{SS_{error}}
 
-    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual, "Total" the sum of all. ``observations``:
-    N, the number of observations. ``alpha``: partial omega squared is given for factors with p below alpha only, NaN
-    for the others: the paper calls it ill-defined there. ``against``: by source, the source whose mean square tests
-    it; the residual where not given, as in the paper; a random factor asks for another (`OVER_CONVERSATIONS`).
-    Returns columns ``source, SS, DF, MS, F, p, omega_squared, eta_squared, f_squared``; NaN where a source has none.
-    Eta squared is of the whole, omega squared and Cohen's f squared are partial and rest on what tests the source.
+    ``sums``: columns ``source, SS, DF``; the row "Error" is the residual, "Total" the sum of all.
+    ``observations``: N, the number of observations. ``alpha``: partial omega squared is given for
+    factors with p below alpha only, NaN for the others: the paper calls it ill-defined there.
+    ``against``: by source, the source whose mean square tests it; the residual where not given, as
+    in the paper; a random factor asks for another (`OVER_CONVERSATIONS`). Returns columns ``source,
+    SS, DF, MS, F, p, omega_squared, eta_squared, f_squared``; NaN where a source has none. Eta
+    squared is of the whole, omega squared and Cohen's f squared are partial and rest on what tests
+    the source.
 
     permutations, Tables 4 and 5.
     """
-    names, ss, df = sums["source"].tolist(), sums["SS"].to_numpy(np.float64), sums["DF"].to_numpy(np.float64)
+    names, ss, df = (
+        sums["source"].tolist(),
+        sums["SS"].to_numpy(np.float64),
+        sums["DF"].to_numpy(np.float64),
+    )
     if "Error" not in names or df[names.index("Error")] < 1:
         raise ValueError("no residual degrees of freedom: add observations, or leave out a factor")
     tested = np.full(len(names), names.index("Error"))
     for source, other in (against or {}).items():
         if absent := {source, other} - {*names}:
-            raise ValueError(f"{source} against {other} needs the source {' and '.join(sorted(absent))}")
+            raise ValueError(
+                f"{source} against {other} needs the source {' and '.join(sorted(absent))}"
+            )
         tested[names.index(source)] = names.index(other)
     whole = np.array([name == "Total" for name in names])
     factors = (df > 0) & ~whole & (np.array(names) != "Error")
@@ -113,11 +133,13 @@ def _numbered(scores: pd.DataFrame, columns: tuple[str, ...]) -> tuple[NDArray[n
 def _explained(scores: pd.DataFrame, deviations: Floats, term: _Term) -> tuple[float, int]:
     r"""Sum of squares and dimensions of the least squares fit of all cells of a term, and what stands beside them.
 
-    .. math:: \sum_c \frac{(\sum_{c} y)^2}{n_c} + r^\top N^{-} r, \quad N = X^\top (I - P_{cells}) X, \quad
+    .. math:: \sum_c \frac{(\sum_{c} y)^2}{n_c} + r^\top N^{-} r, \quad N = X^\top (I - P_{cells})
+    X, \quad
         r = X^\top (I - P_{cells}) y
 
-    with X the indicators of what stands beside: the cells, which are many, are solved by their means, and the normal
-    equations are left for the few others (Frisch and Waugh). No balance is needed.
+    with X the indicators of what stands beside: the cells, which are many, are solved by their
+    means, and the normal equations are left for the few others (Frisch and Waugh). No balance is
+    needed.
     """
     cells, count = _numbered(scores, term.cells)
     sizes, totals = np.bincount(cells), np.bincount(cells, deviations)
@@ -127,9 +149,13 @@ def _explained(scores: pd.DataFrame, deviations: Floats, term: _Term) -> tuple[f
     rows, blocks = np.arange(len(scores)), []
     for columns in term.beside:
         codes, width = _numbered(scores, columns)
-        blocks.append(sparse.csr_array((np.ones(len(rows)), (rows, codes)), shape=(len(rows), width)))
+        blocks.append(
+            sparse.csr_array((np.ones(len(rows)), (rows, codes)), shape=(len(rows), width))
+        )
     beside: Any = sparse.hstack(blocks, format="csr")
-    shared: Any = sparse.csr_array((np.ones(len(rows)), (cells, rows)), shape=(count, len(rows))) @ beside
+    shared: Any = (
+        sparse.csr_array((np.ones(len(rows)), (cells, rows)), shape=(count, len(rows))) @ beside
+    )
     scaled = sparse.diags_array(1 / sizes) @ shared
     normal = (beside.T @ beside - shared.T @ scaled).toarray()
     right = beside.T @ deviations - scaled.T @ totals
@@ -152,21 +178,27 @@ def anova(
         y_{i(j)k} &= \mu + \tau_i + \nu_{j(i)} + \alpha_k + \varepsilon_{ijk} & (MD1) \
         y_{i(jl)k} &= \mu + \tau_i + \beta_{l(i)} + \nu_{j(i)} + \alpha_k + (\nu\alpha)_{j(i)k} + \varepsilon & (MD2)
 
-    MD2 and MD3 are the authors' program's: one observation for each utterance l, an effect of the utterance, nested
-    in its topic. MD3 has topic x permutation in the place of permutation(topic) x model; as a permutation is nested
-    in its topic, that holds nothing that is not fitted already: no degrees of freedom, and an F that is NaN.
+    MD2 and MD3 are the authors' program's: one observation for each utterance l, an effect of the
+    utterance, nested in its topic. MD3 has topic x permutation in the place of permutation(topic) x
+    model; as a permutation is nested in its topic, that holds nothing that is not fitted already:
+    no degrees of freedom, and an F that is NaN.
 
-    Sums of squares are sequential (type I) in the order of the rows, exact whether the design is balanced or not.
-    Where every order is scored by every model and in every utterance, the order does not matter.
+    Sums of squares are sequential (type I) in the order of the rows, exact whether the design is
+    balanced or not. Where every order is scored by every model and in every utterance, the order
+    does not matter.
 
-    ``scores``: columns ``run, topic, value``, from MD1 on ``permutation``, from MD2 on ``utterance``: one row per
-    observation; cells may be missing. ``alpha``, ``against``: of `anova_from_sums`. Returns what that returns, with
-    the rows of the model, Error, Total.
+    ``scores``: columns ``run, topic, value``, from MD1 on ``permutation``, from MD2 on
+    ``utterance``: one row per observation; cells may be missing. ``alpha``, ``against``: of
+    `anova_from_sums`. Returns what that returns, with the rows of the model, Error, Total.
 
     permutations, section 3.2, models MD0 and MD1; Tables 4 and 5.
     """
     terms = _terms(design, interaction)
-    factors = list(dict.fromkeys(name for term in terms for group in (term.cells, *term.beside) for name in group))
+    factors = list(
+        dict.fromkeys(
+            name for term in terms for group in (term.cells, *term.beside) for name in group
+        )
+    )
     need_columns(scores, ["value", *factors])
     refuse_twice(scores, factors, "the scores have a cell")
     values = finite(scores["value"], "scores in column value")
@@ -179,7 +211,10 @@ def anova(
         (term.source, max(fit[0] - before[0], 0.0), fit[1] - before[1])
         for term, before, fit in zip(terms, fits[:-1], fits[1:], strict=True)
     ]
-    rows += [("Error", max(total - fits[-1][0], 0.0), len(values) - fits[-1][1]), ("Total", total, len(values) - 1)]
+    rows += [
+        ("Error", max(total - fits[-1][0], 0.0), len(values) - fits[-1][1]),
+        ("Total", total, len(values) - 1),
+    ]
     sums = pd.DataFrame(rows, columns=["source", "SS", "DF"])
     table = anova_from_sums(sums, len(values), alpha=alpha, against=against)
     # the twelfth digit of a p of 1e-274 is that of the processor that computed its F
@@ -193,13 +228,16 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
         q_{ab} = \frac{|\bar y_a - \bar y_b|}{\sqrt{\tfrac12 MS_{error} (1/n_a + 1/n_b)}}, \quad
         p_{ab} = P(Q_{k, DF_{error}} \ge q_{ab})
 
-    with Q the studentised range over k systems; with unequal numbers of scores this is the Tukey-Kramer form.
+    with Q the studentised range over k systems; with unequal numbers of scores this is the
+    Tukey-Kramer form.
 
-    ``scores``: columns ``run, value``: the scores that `table` was fitted on. ``table``: the result of `anova`: its
-    row "Error" is used. ``alpha``: family-wise level of the intervals and of ``different``. Returns one row per
-    pair, sorted by name: ``a, b, difference, low, high, p, different``; difference is mean of a minus mean of b.
+    ``scores``: columns ``run, value``: the scores that `table` was fitted on. ``table``: the result
+    of `anova`: its row "Error" is used. ``alpha``: family-wise level of the intervals and of
+    ``different``. Returns one row per pair, sorted by name: ``a, b, difference, low, high, p,
+    different``; difference is mean of a minus mean of b.
 
-    permutations, section 4.4. Means are raw means: with missing cells they are not adjusted for the topics.
+    permutations, section 4.4. Means are raw means: with missing cells they are not adjusted for the
+    topics.
     """
     groups = scores.groupby("run", observed=True)["value"].agg(["mean", "size"])
     error = table.set_index("source").loc["Error"]
@@ -207,7 +245,9 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
     one, other = (groups.loc[pairs[side]].reset_index() for side in ("a", "b"))
     difference = one["mean"] - other["mean"]
     spread = np.sqrt(error["MS"] / 2 * (1 / one["size"] + 1 / other["size"]))
-    p = stats.studentized_range.sf((difference.abs() / spread).where(difference != 0, 0.0), len(groups), error["DF"])
+    p = stats.studentized_range.sf(
+        (difference.abs() / spread).where(difference != 0, 0.0), len(groups), error["DF"]
+    )
     reach = stats.studentized_range.isf(alpha, len(groups), error["DF"]) * spread
     ends = {"difference": difference, "low": difference - reach, "high": difference + reach}
     return pairs.assign(**ends, p=p, different=p < alpha)
@@ -216,20 +256,30 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
 def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """Systems in tiers, from the best mean downwards: columns run, mean, tier (from 1); equal means sorted by name.
 
-    A tier holds the best system not yet placed and every system not yet placed that does not differ from it
-    significantly. Tiers do not overlap; two members of a tier can differ from each other.
+    A tier holds the best system not yet placed and every system not yet placed that does not differ
+    from it significantly. Tiers do not overlap; two members of a tier can differ from each other.
 
     ``scores``: columns ``run, value``. ``pairs``: of `tukey_hsd`, every pair once.
 
     permutations, section 4.4.
     """
-    means = scores.groupby("run")["value"].mean().sort_values(ascending=False, kind="stable").rename("mean")
-    differ = {frozenset(pair): different for *pair, different in pairs[["a", "b", "different"]].itertuples(index=False)}
+    means = (
+        scores.groupby("run")["value"]
+        .mean()
+        .sort_values(ascending=False, kind="stable")
+        .rename("mean")
+    )
+    differ = {
+        frozenset(pair): different
+        for *pair, different in pairs[["a", "b", "different"]].itertuples(index=False)
+    }
     if missing := [pair for pair in combinations(means.index, 2) if frozenset(pair) not in differ]:
         raise ValueError(f"no comparison of {missing[0][0]} with {missing[0][1]}")
     waiting, placed = list(means.index), dict[str, int]()
     while waiting:
         best, tier = waiting[0], max(placed.values(), default=0) + 1
-        placed |= {run: tier for run in waiting if run == best or not differ[frozenset((best, run))]}
+        placed |= {
+            run: tier for run in waiting if run == best or not differ[frozenset((best, run))]
+        }
         waiting = [run for run in waiting if run not in placed]
     return means.reset_index().assign(tier=[placed[run] for run in means.index])

@@ -1,22 +1,40 @@
 """Comparing systems over the units that all are scored on: tests, intervals, and how many units it takes.
 
-Scores come as a tidy table with one row per system and unit of observation; distributions and most resampling are
-SciPy's. A row whose topic is empty is a mean, and no test takes it for a topic.
+Scores come as a tidy table with one row per system and unit of observation; distributions and most
+resampling are SciPy's. A row whose topic is empty is a mean, and no test takes it for a topic.
 
 References
 ----------
-Carterette, B. (2012): Multiple Testing in Statistical Analysis of Systems-Based Information Retrieval Experiments,
-ACM TOIS 30(1). Sakai, T. (2012): Evaluation with Informational and Navigational Intents, WWW 2012 (discriminative
-power by the randomised Tukey HSD test). Sakai, T. (2016): Topic Set Size Design, Information Retrieval Journal 19(3).
-Yilmaz, E., Aslam, J. A., Robertson, S. (2008): A New Rank Correlation Coefficient for Information Retrieval, SIGIR.
+Carterette, B. (2012): Multiple Testing in Statistical Analysis of Systems-Based Information
+Retrieval Experiments, ACM TOIS 30(1). Sakai, T. (2012): Evaluation with Informational and
+Navigational Intents, WWW 2012 (discriminative power by the randomised Tukey HSD test). Sakai, T.
+(2016): Topic Set Size Design, Information Retrieval Journal 19(3). Yilmaz, E., Aslam, J. A.,
+Robertson, S. (2008): A New Rank Correlation Coefficient for Information Retrieval, SIGIR.
 """
 
-from equipoise.statistics.agreement_of_measures import correlations, discriminative_power, share_significant
+from equipoise.statistics.agreement_of_measures import (
+    correlations,
+    discriminative_power,
+    share_significant,
+)
 from equipoise.statistics.intervals import bootstrap_interval, finite, resampled, units_to_decide
 from equipoise.statistics.leaderboards import Comparison, compare_systems, leaderboard
 from equipoise.statistics.pairs import compare_pairs, corrected, topic_by_run
 from equipoise.statistics.topic_set_size import power_of_anova, topic_set_size, topics_needed
 
-__all__ = ["bootstrap_interval", "compare_pairs", "corrected", "finite", "resampled", "units_to_decide"]
+__all__ = [
+    "bootstrap_interval",
+    "compare_pairs",
+    "corrected",
+    "finite",
+    "resampled",
+    "units_to_decide",
+]
 __all__ += ["Comparison", "compare_systems", "correlations", "discriminative_power", "leaderboard"]
-__all__ += ["power_of_anova", "share_significant", "topic_by_run", "topic_set_size", "topics_needed"]
+__all__ += [
+    "power_of_anova",
+    "share_significant",
+    "topic_by_run",
+    "topic_set_size",
+    "topics_needed",
+]

@@ -21,7 +21,8 @@ from equipoise.statistics.pairs import compare_pairs, topic_by_run
 def kendall(first: ArrayLike, second: ArrayLike) -> Floats:
     r"""Kendall's tau-b of values shaped (..., systems), along the last axis; NaN where all values are tied.
 
-    .. math:: \tau_b = \frac{\sum_{i<j} s_{ij} t_{ij}}{\sqrt{\sum_{i<j} s_{ij}^2 \sum_{i<j} t_{ij}^2}}
+    .. math:: \tau_b = \frac{\sum_{i<j} s_{ij} t_{ij}}{\sqrt{\sum_{i<j} s_{ij}^2 \sum_{i<j}
+    t_{ij}^2}}
 
     with s and t the signs of the differences of two systems in the one and the other.
     """
@@ -36,7 +37,8 @@ def top_weighted_tau(first: ArrayLike, second: ArrayLike) -> float:
 
     .. math:: \tau_{ap} = \frac{2}{n - 1} \sum_{i=2}^{n} \frac{C(i)}{i - 1} - 1
 
-    with C(i) the systems ranked above i that the other ranking has above it too. Yilmaz, Aslam and Robertson (2008).
+    with C(i) the systems ranked above i that the other ranking has above it too. Yilmaz, Aslam and
+    Robertson (2008).
     """
     values = [np.asarray(one, dtype=np.float64) for one in (first, second)]
     if any(len(np.unique(one)) < len(one) for one in values):
@@ -67,10 +69,11 @@ def correlations(
 ) -> pd.DataFrame:
     """Kendall's tau between the orders in which measures put the same runs, with intervals over topics.
 
-    ``scores``: columns run, topic, measure, value, and maybe attribute; ``measures``: which, by default all. Returns
-    ``a, b, systems, topics, tau, low, high, tau_ap``. The interval is the percentile interval of the bootstrap: all
-    measures are averaged over the same topics, drawn with replacement. Drawn topics repeat, so that orders differ more
-    than on new topics, and the interval lies rather low. ``tau_ap`` weighs the top more; NaN with ties.
+    ``scores``: columns run, topic, measure, value, and maybe attribute; ``measures``: which, by
+    default all. Returns ``a, b, systems, topics, tau, low, high, tau_ap``. The interval is the
+    percentile interval of the bootstrap: all measures are averaged over the same topics, drawn with
+    replacement. Drawn topics repeat, so that orders differ more than on new topics, and the
+    interval lies rather low. ``tau_ap`` weighs the top more; NaN with ties.
 
     Examples
     --------
@@ -82,7 +85,9 @@ def correlations(
     parts = scores_by_measure(scores, measures)
     if len(parts) < 2:
         raise ValueError("a correlation is between two measures or more")
-    wide = pd.concat({name: topic_by_run(part, unpaired=unpaired) for name, part in parts.items()}, axis=1)
+    wide = pd.concat(
+        {name: topic_by_run(part, unpaired=unpaired) for name, part in parts.items()}, axis=1
+    )
     if (lacking := wide.isna().any(axis=1)).any():
         if unpaired == "refuse":
             raise ValueError(f"topic {wide.index[lacking][0]} is scored by some measures only")
@@ -95,17 +100,30 @@ def correlations(
     shares = drawn.multinomial(topics, np.full(topics, 1 / topics), size=resamples) / topics
     means, again = values.mean(axis=0), np.tensordot(shares, values, axes=1)
     if tied := [name for name, mean in zip(parts, means, strict=True) if len(np.unique(mean)) == 1]:
-        warnings.warn(f"{listed(tied)} puts the runs in no order, for their means are all equal: no tau", Note, 3)
+        warnings.warn(
+            f"{listed(tied)} puts the runs in no order, for their means are all equal: no tau",
+            Note,
+            3,
+        )
     rows = []
     for one, other in combinations(range(len(parts)), 2):
-        tau, spread = float(kendall(means[one], means[other])), kendall(again[:, one], again[:, other])
+        tau, spread = (
+            float(kendall(means[one], means[other])),
+            kendall(again[:, one], again[:, other]),
+        )
         low, high = (
-            np.nanquantile(spread, [(1 - level) / 2, (1 + level) / 2]) if np.isfinite(spread).any() else (np.nan,) * 2
+            np.nanquantile(spread, [(1 - level) / 2, (1 + level) / 2])
+            if np.isfinite(spread).any()
+            else (np.nan,) * 2
         )
         ends = min(low, tau), max(high, tau)
         names = (list(parts)[one], list(parts)[other])
-        rows.append((*names, len(runs[0]), topics, tau, *ends, top_weighted_tau(means[one], means[other])))
-    return pd.DataFrame(rows, columns=["a", "b", "systems", "topics", "tau", "low", "high", "tau_ap"])
+        rows.append(
+            (*names, len(runs[0]), topics, tau, *ends, top_weighted_tau(means[one], means[other]))
+        )
+    return pd.DataFrame(
+        rows, columns=["a", "b", "systems", "topics", "tau", "low", "high", "tau_ap"]
+    )
 
 
 @checked
@@ -119,27 +137,34 @@ def discriminative_power(
 ) -> pd.DataFrame:
     """Achieved significance levels of all pairs of runs by each measure, highest first: the curves of Sakai (2012).
 
-    The p-values are those of the randomised Tukey HSD test. A measure whose curve lies lower tells more pairs apart: it
-    is more consistent over topics, which does not say that it measures what is wanted. Returns ``measure, place``
-    (from 1), ``a, b, topics, difference, p``.
+    The p-values are those of the randomised Tukey HSD test. A measure whose curve lies lower tells
+    more pairs apart: it is more consistent over topics, which does not say that it measures what is
+    wanted. Returns ``measure, place`` (from 1), ``a, b, topics, difference, p``.
     """
     found = []
     for name, part in scores_by_measure(scores, measures).items():
         rng = np.random.default_rng(seed)
         pairs = compare_pairs(part, test="tukey", resamples=resamples, unpaired=unpaired, rng=rng)
         pairs = pairs.sort_values("p", ascending=False, kind="stable", ignore_index=True)
-        found.append(pairs.assign(measure=name, place=pairs.index + 1).rename(columns={"units": "topics"}))
-    return pd.concat(found, ignore_index=True)[["measure", "place", "a", "b", "topics", "difference", "p"]]
+        found.append(
+            pairs.assign(measure=name, place=pairs.index + 1).rename(columns={"units": "topics"})
+        )
+    return pd.concat(found, ignore_index=True)[
+        ["measure", "place", "a", "b", "topics", "difference", "p"]
+    ]
 
 
 @checked
 def share_significant(curves: pd.DataFrame, *, level: Level = 0.95) -> pd.DataFrame:
     """Discriminative power at one level: columns ``measure, topics, pairs, significant, share``, highest first.
 
-    ``curves``: as `discriminative_power` gives them; significant are those whose p is at most 1 - level.
+    ``curves``: as `discriminative_power` gives them; significant are those whose p is at most 1 -
+    level.
     """
     sure = curves.assign(significant=curves["p"] <= 1 - level + 1e-12)
     groups = sure.groupby("measure", sort=False)
-    table = groups.agg(topics=("topics", "first"), pairs=("p", "size"), significant=("significant", "sum"))
+    table = groups.agg(
+        topics=("topics", "first"), pairs=("p", "size"), significant=("significant", "sum")
+    )
     table["share"] = table["significant"] / table["pairs"]
     return table.sort_values("share", ascending=False, kind="stable").reset_index()

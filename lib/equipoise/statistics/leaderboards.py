@@ -11,7 +11,15 @@ import pandas as pd
 from scipy import stats
 
 from equipoise.declare import checked
-from equipoise.options import Correction, Level, MeanIntervals, PairedTest, Resamples, Seed, Unpaired
+from equipoise.options import (
+    Correction,
+    Level,
+    MeanIntervals,
+    PairedTest,
+    Resamples,
+    Seed,
+    Unpaired,
+)
 from equipoise.problems import listed, need_columns
 from equipoise.statistics.pairs import compare_pairs, topic_by_run
 
@@ -22,7 +30,9 @@ def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFram
     if "attribute" not in scores.columns:
         scores = scores.assign(attribute="")
     if unknown := [name for name in measures if name not in set(scores["measure"])]:
-        raise ValueError(f"no scores of {listed(unknown)}; there are {listed(scores['measure'].unique(), 40)}")
+        raise ValueError(
+            f"no scores of {listed(unknown)}; there are {listed(scores['measure'].unique(), 40)}"
+        )
     chosen = scores[scores["measure"].isin(measures)] if measures else scores
     return chosen.astype({"attribute": "str"}).fillna({"attribute": ""})
 
@@ -37,8 +47,9 @@ def leaderboard(
 ) -> pd.DataFrame:
     """Runs by their mean, highest first: columns ``run, topics, mean, low, high``.
 
-    ``scores``: of one measure, columns run, topic, value. The intervals are of the mean over topics like these, by the
-    t distribution; between two runs they say little, for their scores are paired: look at the interval of a difference.
+    ``scores``: of one measure, columns run, topic, value. The intervals are of the mean over topics
+    like these, by the t distribution; between two runs they say little, for their scores are
+    paired: look at the interval of a difference.
 
     Examples
     --------
@@ -52,7 +63,9 @@ def leaderboard(
     share = (1 - level) / 2 / (wide.shape[1] if mean_intervals == "simultaneous" else 1)
     mean = wide.mean()
     reach = stats.t.isf(share, len(wide) - 1) * wide.std(ddof=1) / np.sqrt(len(wide))
-    table = pd.DataFrame({"topics": len(wide), "mean": mean, "low": mean - reach, "high": mean + reach})
+    table = pd.DataFrame(
+        {"topics": len(wide), "mean": mean, "low": mean - reach, "high": mean + reach}
+    )
     return table.sort_values("mean", ascending=False, kind="stable").reset_index(names="run")
 
 
@@ -60,9 +73,10 @@ def leaderboard(
 class Comparison:
     """What `compare_systems` finds.
 
-    ``leaderboard``: the columns of `leaderboard`, and ``better_than``: the runs that it is significantly above.
-    ``comparisons``: those of `compare_pairs`. ``topics``: ``topic, run, value, against, difference``: each score held
-    against that of the baseline, or else of the run with the highest mean. Each begins with the columns of `by`.
+    ``leaderboard``: the columns of `leaderboard`, and ``better_than``: the runs that it is
+    significantly above. ``comparisons``: those of `compare_pairs`. ``topics``: ``topic, run, value,
+    against, difference``: each score held against that of the baseline, or else of the run with the
+    highest mean. Each begins with the columns of `by`.
     """
 
     measure: str
@@ -89,26 +103,39 @@ def compare_systems(
 ) -> Comparison:
     """Hold runs against each other by one measure.
 
-    ``scores``: columns run, topic, measure, value, and maybe attribute. ``measure`` may be left out where there is but
-    one. ``by``: columns whose values are compared apart, such as attribute. A difference is significant where its
-    corrected p is at most 1 - level. Raises ValueError as `compare_pairs` does, and where the measure has several
-    attribute sets, which are not compared apart.
+    ``scores``: columns run, topic, measure, value, and maybe attribute. ``measure`` may be left out
+    where there is but one. ``by``: columns whose values are compared apart, such as attribute. A
+    difference is significant where its corrected p is at most 1 - level. Raises ValueError as
+    `compare_pairs` does, and where the measure has several attribute sets, which are not compared
+    apart.
     """
-    names = scores["measure"].unique().tolist() if measure is None and "measure" in scores.columns else [measure]
+    names = (
+        scores["measure"].unique().tolist()
+        if measure is None and "measure" in scores.columns
+        else [measure]
+    )
     if len(names) != 1:
         raise ValueError(f"name one measure of {listed(names, 40)}")
     chosen = scores_of(scores, [str(names[0])])
     need_columns(chosen, by)
     apart = chosen["attribute"].unique().tolist()
     if len(apart) > 1 and "attribute" not in by:
-        raise ValueError(f"{names[0]} has scores of {listed(apart)}: compare them by attribute, or choose one")
+        raise ValueError(
+            f"{names[0]} has scores of {listed(apart)}: compare them by attribute, or choose one"
+        )
     parts: dict[str, list[pd.DataFrame]] = {"leaderboard": [], "comparisons": [], "topics": []}
     for key, part in chosen.groupby(list(by), sort=False) if by else [((), chosen)]:
         rng = np.random.default_rng(seed)
         options: Any = {"level": level, "unpaired": unpaired}
         board = leaderboard(part, mean_intervals=mean_intervals, **options)
         pairs = compare_pairs(
-            part, baseline=baseline, test=test, correction=correction, resamples=resamples, rng=rng, **options
+            part,
+            baseline=baseline,
+            test=test,
+            correction=correction,
+            resamples=resamples,
+            rng=rng,
+            **options,
         )
         sure, ahead = pairs[pairs["p_corrected"] <= 1 - level + 1e-12], pairs["difference"] > 0
         above, below = sure["a"].where(ahead, sure["b"]), sure["b"].where(ahead, sure["a"])

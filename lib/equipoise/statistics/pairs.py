@@ -16,13 +16,16 @@ from equipoise.problems import Note, listed, need_columns
 from equipoise.statistics.intervals import batches
 
 _EQUAL = 1e-9  # statistics that differ by no more, relatively, are equal
-_ROUNDING = 100 * np.finfo(np.float64).eps  # means of signed differences that are closer, relatively, are equal
+_ROUNDING = (
+    100 * np.finfo(np.float64).eps
+)  # means of signed differences that are closer, relatively, are equal
 
 
 def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
     r"""p-values corrected for the number of comparisons.
 
-    .. math:: \text{Bonferroni: } \min(1, m p_i), \quad \text{Holm: } \min(1, \max_{j \le i} (m - j + 1) p_{(j)})
+    .. math:: \text{Bonferroni: } \min(1, m p_i), \quad \text{Holm: } \min(1, \max_{j \le i} (m - j
+    + 1) p_{(j)})
 
     Parameters
     ----------
@@ -68,13 +71,16 @@ def topic_by_run(
 ) -> pd.DataFrame:
     """Scores as a matrix, one row for each unit and one column for each system, both sorted; means are left out.
 
-    ``scores``: one row for each system and unit, the score in the column ``value``. A row with an empty unit is a mean.
+    ``scores``: one row for each system and unit, the score in the column ``value``. A row with an
+    empty unit is a mean.
     """
     need_columns(scores, ["value", run, unit])
     scores = scores[scores[unit].notna() & (scores[unit] != "")]
     if (repeated := scores.duplicated([run, unit])).any():
         cell = scores.loc[repeated, [run, unit]].iloc[0].to_dict()
-        raise ValueError(f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}")
+        raise ValueError(
+            f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}"
+        )
     wide = scores.pivot(index=unit, columns=run, values="value").sort_index().sort_index(axis=1)  # noqa: PD010
     wide = wide.astype(np.float64).set_axis(wide.columns.map(str), axis=1)
     lacking = ~np.isfinite(wide)
@@ -86,18 +92,26 @@ def topic_by_run(
             without = [one for one in lacking.index[units] if one not in set(nan)]
             told += [f"{run} {name} lacks {unit} {listed(without)}"] if without else []
             told += [f"{run} {name} has no number for {unit} {listed(nan)}"] if nan else []
-        said = f"{int(lacking.to_numpy().sum())} scores are missing or not finite: {'; '.join(told)}"
+        said = (
+            f"{int(lacking.to_numpy().sum())} scores are missing or not finite: {'; '.join(told)}"
+        )
         if unpaired == "refuse":
-            raise ValueError(f"{said}; score them, or compare without these ({unit}s that are unpaired: drop)")
+            raise ValueError(
+                f"{said}; score them, or compare without these ({unit}s that are unpaired: drop)"
+            )
         wide = wide[~lacking.any(axis=1)]
-        warnings.warn(f"{said}; compared over the {len(wide)} {unit}s that all have", Note, stacklevel=2)
+        warnings.warn(
+            f"{said}; compared over the {len(wide)} {unit}s that all have", Note, stacklevel=2
+        )
     if wide.shape[1] < 2 or len(wide) < 2:
         of = f" for {listed(scores['measure'].unique(), 1)}" if "measure" in scores else ""
-        raise ValueError(f"at least two systems and two units are wanted, found {wide.shape[1]} and {len(wide)}{of}")
+        raise ValueError(
+            f"at least two systems and two units are wanted, found {wide.shape[1]} and {len(wide)}{of}"
+        )
     return wide
 
 
-# --- resampling ---------------------------------------------------------------------------------------------------
+# --- resampling -----------------------------------------------------------------------------------
 
 
 def largest_differences(values: Floats, rng: np.random.Generator, draws: int) -> Floats:
@@ -107,13 +121,18 @@ def largest_differences(values: Floats, rng: np.random.Generator, draws: int) ->
     """
     centred = values - values.mean(axis=1, keepdims=True)
     found = [
-        np.ptp(rng.permuted(np.broadcast_to(centred, (size, *values.shape)), axis=2).mean(axis=1), axis=1)
+        np.ptp(
+            rng.permuted(np.broadcast_to(centred, (size, *values.shape)), axis=2).mean(axis=1),
+            axis=1,
+        )
         for size in batches(draws, values.size)
     ]
     return np.concatenate(found)
 
 
-def _studentised(gaps: Floats, mean: Floats, error: Floats, rng: np.random.Generator, draws: int) -> Floats:
+def _studentised(
+    gaps: Floats, mean: Floats, error: Floats, rng: np.random.Generator, draws: int
+) -> Floats:
     """Student's t of differences without their mean, units drawn with replacement, unsigned, shaped (draws, pairs)."""
     centred, units, found = gaps - mean, len(gaps), []
     rounding = np.maximum(_EQUAL * error, 1e-14 * np.abs(gaps).max(axis=0))
@@ -144,7 +163,7 @@ def residual_variance(values: Floats) -> float:
     return float((rest**2).sum() / ((len(values) - 1) * (values.shape[1] - 1)))
 
 
-# --- tests --------------------------------------------------------------------------------------------------------
+# --- tests ----------------------------------------------------------------------------------------
 
 
 @checked
@@ -166,7 +185,8 @@ def compare_pairs(
     Parameters
     ----------
     scores : DataFrame
-        One row per system and unit; the score is the column ``value``. Rows without a unit are means and left out.
+        One row per system and unit; the score is the column ``value``. Rows without a unit are
+        means and left out.
     run, unit : str
         Names of the columns: the system, what pairs the scores (a topic, a query).
     baseline : str, optional
@@ -177,8 +197,9 @@ def compare_pairs(
     Returns
     -------
     DataFrame
-        One row per comparison, sorted: ``a, b, units, difference, low, high, statistic, p, p_corrected, effect``.
-        Difference is the mean of a minus the mean of b (the baseline). Interval, statistic and effect go with the test:
+        One row per comparison, sorted: ``a, b, units, difference, low, high, statistic, p,
+        p_corrected, effect``. Difference is the mean of a minus the mean of b (the baseline).
+        Interval, statistic and effect go with the test:
 
         - t, as in the thesis: marginal interval by the t distribution; t; Cohen's d of the pairs, mean over standard
           deviation of the differences.
@@ -189,23 +210,24 @@ def compare_pairs(
         - bootstrap: t of the differences without their mean, units drawn with replacement; the interval by the same
           draws; effect of t.
         - tukey, the randomised Tukey HSD test: scores of all systems change places within each unit, and a difference
-          is held against the largest one between any two systems. Its p are those of the family of all pairs of
-          systems, so that no further correction is made; its intervals hold for all pairs at once; the effect is the
-          difference over the residual standard deviation of units and systems. Two systems make it the permutation
-          test.
+          is held against the largest one between any two systems. Its p are those of the family of
+          all pairs of systems, so that no further correction is made; its intervals hold for all
+          pairs at once; the effect is the difference over the residual standard deviation of units
+          and systems. Two systems make it the permutation test.
 
         The smallest p of a test that draws is 1 / (1 + resamples).
 
     Raises
     ------
     ValueError
-        If a column is missing, a score is missing, repeated or not finite, the baseline is unknown, or there are fewer
-        than two systems or units.
+        If a column is missing, a score is missing, repeated or not finite, the baseline is unknown,
+        or there are fewer than two systems or units.
 
     Notes
     -----
-    thesis, chapter 2: paired t-test with Bonferroni correction. Tukey: Carterette (2012), section 4.4; its effect:
-    Sakai (2018), Laboratory Experiments in Information Retrieval. Bootstrap: Sakai (2006), after Efron and Tibshirani.
+    thesis, chapter 2: paired t-test with Bonferroni correction. Tukey: Carterette (2012), section
+    4.4; its effect: Sakai (2018), Laboratory Experiments in Information Retrieval. Bootstrap: Sakai
+    (2006), after Efron and Tibshirani.
 
     Examples
     --------
@@ -227,7 +249,11 @@ def compare_pairs(
     gaps = columns[:, first] - columns[:, second]
     units = len(gaps)
     mean, error, t, p = paired_t(gaps)
-    effect, reach, statistic = t / np.sqrt(units), stats.t.isf((1 - level) / 2, units - 1) * error, t
+    effect, reach, statistic = (
+        t / np.sqrt(units),
+        stats.t.isf((1 - level) / 2, units - 1) * error,
+        t,
+    )
     if test == "wilcoxon":
         statistic, p = np.array([_signed_ranks(gap) for gap in gaps.T]).T
     elif test == "permutation" and rng is not None:
@@ -274,13 +300,18 @@ def _signed_ranks(gap: Floats) -> tuple[float, float]:
 def exchanged(gaps: Floats, rng: np.random.Generator, resamples: int) -> Floats:
     """Two-sided p of differences shaped (units, pairs), of which each may as well have the other sign.
 
-    Every choice of signs where there are no more than ``resamples``; p and draws of `scipy.stats.permutation_test`.
+    Every choice of signs where there are no more than ``resamples``; p and draws of
+    `scipy.stats.permutation_test`.
     """
     units, observed = len(gaps), gaps.mean(axis=0)
     every = 2 ** min(units, 62) <= resamples
-    bits = (rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1 for size in batches(resamples, units))
+    bits = (
+        rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1
+        for size in batches(resamples, units)
+    )
     signs = (
-        2.0 * own - 1.0 for own in ([np.arange(2**units)[:, np.newaxis] >> np.arange(units) & 1] if every else bits)
+        2.0 * own - 1.0
+        for own in ([np.arange(2**units)[:, np.newaxis] >> np.arange(units) & 1] if every else bits)
     )
     drawn = [np.stack([(own * gap).mean(axis=1) for gap in gaps.T], axis=1) for own in signs]
     means, near, seen = np.concatenate(drawn), np.abs(_ROUNDING * observed), 0 if every else 1

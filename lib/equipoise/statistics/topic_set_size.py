@@ -13,7 +13,16 @@ from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 from equipoise.declare import checked
-from equipoise.options import Difference, Level, Power, Resamples, Seed, Systems, Unpaired, WithinSystems
+from equipoise.options import (
+    Difference,
+    Level,
+    Power,
+    Resamples,
+    Seed,
+    Systems,
+    Unpaired,
+    WithinSystems,
+)
 from equipoise.problems import Note
 from equipoise.statistics.agreement_of_measures import scores_by_measure
 from equipoise.statistics.intervals import resampled
@@ -24,7 +33,12 @@ _MOST = 2**40
 
 @checked
 def power_of_anova(
-    topics: ArrayLike, systems: ArrayLike, variance: ArrayLike, difference: Difference, *, level: Level = 0.95
+    topics: ArrayLike,
+    systems: ArrayLike,
+    variance: ArrayLike,
+    difference: Difference,
+    *,
+    level: Level = 0.95,
 ) -> Floats:
     r"""Chance that a one-way analysis of variance finds the systems different, the best from the worst by so much.
 
@@ -32,9 +46,9 @@ def power_of_anova(
         P(F' > F_{\alpha}(m - 1, m (n - 1))), \quad F' \sim F(m - 1, m (n - 1), \lambda), \quad
         \lambda = \frac{n \, D^2}{2 \sigma^2}
 
-    with n topics, m systems and the smallest noncentrality that a difference D between the best and the worst leaves:
-    all other systems lie in the middle. The arguments broadcast. Sakai (2016), with the noncentral F
-    itself.
+    with n topics, m systems and the smallest noncentrality that a difference D between the best and
+    the worst leaves: all other systems lie in the middle. The arguments broadcast. Sakai (2016),
+    with the noncentral F itself.
 
     >>> power_of_anova(60, 4, 1.0, 0.5**0.5).round(4)
     np.float64(0.9122)
@@ -47,14 +61,21 @@ def power_of_anova(
 
 @checked
 def topics_needed(
-    systems: int, variance: float, difference: Difference, *, level: Level = 0.95, power: Power = 0.8
+    systems: int,
+    variance: float,
+    difference: Difference,
+    *,
+    level: Level = 0.95,
+    power: Power = 0.8,
 ) -> int:
     """Fewest topics, at least two, with which `power_of_anova` reaches the power.
 
     >>> topics_needed(4, 1.0, 0.5**0.5, power=0.9)
     58
     """
-    enough = partial(power_of_anova, systems=systems, variance=variance, difference=difference, level=level)
+    enough = partial(
+        power_of_anova, systems=systems, variance=variance, difference=difference, level=level
+    )
     if variance <= 0 or enough(2) >= power:
         return 2
     low, high = 2, 4
@@ -86,11 +107,12 @@ def topic_set_size(
 
     .. math:: \hat\sigma^2 = \frac{\sum_i \sum_j (x_{ij} - \bar{x}_{i \bullet})^2}{m (n - 1)}
 
-    ``scores``: columns run, topic, measure, value, and maybe attribute. The variance is that within systems (i) over
-    topics (j), as Sakai (2016) takes it; two-way takes out what all systems share of a topic, and so needs fewer topics
-    if the test will be paired. Returns ``measure, systems, topics`` (of the scores), ``variance, low, high`` (ends of
-    its 95 % bootstrap interval over topics), ``difference, power, level, needed, needed_low, needed_high`` (topics, for
-    the variance and the ends of its interval), ``power_now`` (with the topics of the scores).
+    ``scores``: columns run, topic, measure, value, and maybe attribute. The variance is that within
+    systems (i) over topics (j), as Sakai (2016) takes it; two-way takes out what all systems share
+    of a topic, and so needs fewer topics if the test will be paired. Returns ``measure, systems,
+    topics`` (of the scores), ``variance, low, high`` (ends of its 95 % bootstrap interval over
+    topics), ``difference, power, level, needed, needed_low, needed_high`` (topics, for the variance
+    and the ends of its interval), ``power_now`` (with the topics of the scores).
     """
     rows = []
     for name, part in scores_by_measure(scores, measures).items():
@@ -99,13 +121,33 @@ def topic_set_size(
 
         def variance(places: Integers, values: Floats = values) -> float:
             drawn = values[places]
-            return residual_variance(drawn) if within_systems == "two-way" else float(drawn.var(axis=0, ddof=1).mean())
+            return (
+                residual_variance(drawn)
+                if within_systems == "two-way"
+                else float(drawn.var(axis=0, ddof=1).mean())
+            )
 
         found = resampled(variance, topics, np.random.default_rng(seed), resamples=resamples)
         needed = [topics_needed(m, one, difference, level=level, power=power) for one in found]
         if not found[0]:
-            warnings.warn(f"no two topics of a run differ in {name}: a variance of 0 says nothing of others", Note, 3)
+            warnings.warn(
+                f"no two topics of a run differ in {name}: a variance of 0 says nothing of others",
+                Note,
+                3,
+            )
         now = power_of_anova(topics, m, found[0], difference, level=level) if found[0] else 1.0
         rows.append((name, m, topics, *found, difference, power, level, *needed, float(now)))
-    columns = ["measure", "systems", "topics", "variance", "low", "high", "difference", "power", "level"]
-    return pd.DataFrame(rows, columns=[*columns, "needed", "needed_low", "needed_high", "power_now"])
+    columns = [
+        "measure",
+        "systems",
+        "topics",
+        "variance",
+        "low",
+        "high",
+        "difference",
+        "power",
+        "level",
+    ]
+    return pd.DataFrame(
+        rows, columns=[*columns, "needed", "needed_low", "needed_high", "power_now"]
+    )

@@ -32,7 +32,15 @@ def _values(value: Any) -> list[str]:
     return [] if value is None else [str(value)]
 
 
-_CHOSEN = ("labels", "paragraphlabels", "hypertextlabels", "choices", "taxonomy", "rating", "number")
+_CHOSEN = (
+    "labels",
+    "paragraphlabels",
+    "hypertextlabels",
+    "choices",
+    "taxonomy",
+    "rating",
+    "number",
+)
 
 
 def _studio_regions(results: Iterable[Any]) -> list[Span]:
@@ -44,7 +52,10 @@ def _studio_regions(results: Iterable[Any]) -> list[Span]:
             continue
         span = Span(None, None, value["start"], value.get("end"))
         if "startOffset" in value:  # of paragraphs, whose numbers may be text
-            first, last = (int(one) if one.isdecimal() else -1 for one in (str(value["start"]), str(value.get("end"))))
+            first, last = (
+                int(one) if one.isdecimal() else -1
+                for one in (str(value["start"]), str(value.get("end")))
+            )
             span = Span(first, last, value["startOffset"], value.get("endOffset"))
         text, place = value.get("text"), str((span.part, span.last, span.start, span.end))
         quote = text if isinstance(text, str) and one.get("type") != "textarea" else None
@@ -69,14 +80,24 @@ def _merged(spans: Iterable[tuple[Any, Any, Any]]) -> list[Span]:
 
 def doccano(content: dict[str, Any]) -> dict[str, list[Span]]:
     """Annotators of a line of doccano with their spans."""
-    key = next(key for key in ("label", "labels", "entities", "annotations") if isinstance(content.get(key), list))
+    key = next(
+        key
+        for key in ("label", "labels", "entities", "annotations")
+        if isinstance(content.get(key), list)
+    )
     by: dict[str, list[tuple[Any, Any, Any]]] = {} if key == "annotations" else {"": []}
     for one in content[key]:
         if isinstance(one, dict):
-            span = one.get("start_offset", one.get("start")), one.get("end_offset", one.get("end")), one.get("label")
+            span = (
+                one.get("start_offset", one.get("start")),
+                one.get("end_offset", one.get("end")),
+                one.get("label"),
+            )
             by.setdefault(str(one.get("user", "")), []).append(span)
         else:
-            by.setdefault("", []).append(tuple(one) if isinstance(one, list) and len(one) == 3 else (None, None, one))
+            by.setdefault("", []).append(
+                tuple(one) if isinstance(one, list) and len(one) == 3 else (None, None, one)
+            )
     return {user: _merged(spans) for user, spans in by.items()}
 
 
@@ -87,7 +108,9 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
             {"from_name": name, **one}
             for name, value in content.items()
             for one in (value if isinstance(value, list) else ())
-            if isinstance(one, dict) and {"start", "end"} <= one.keys() and set(_CHOSEN) & one.keys()
+            if isinstance(one, dict)
+            and {"start", "end"} <= one.keys()
+            and set(_CHOSEN) & one.keys()
         ]
         return {str(content.get("annotator", "")): _studio_regions(results)}
     found: dict[str, list[Span]] = {}
@@ -95,13 +118,24 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
         if isinstance(one, dict) and not one.get("was_cancelled"):
             who = one.get("completed_by", "")
             name = str(who.get("email", who.get("id", "")) if isinstance(who, dict) else who)
-            found[f"{name} again" if name in found else name] = _studio_regions(one.get("result") or ())
+            found[f"{name} again" if name in found else name] = _studio_regions(
+                one.get("result") or ()
+            )
     return found
 
 
 def _is_doccano(content: dict[str, Any]) -> bool:
-    spans = next((content[key] for key in ("label", "labels", "entities") if isinstance(content.get(key), list)), None)
-    old = any(isinstance(one, dict) and "start_offset" in one for one in content.get("annotations") or ())
+    spans = next(
+        (
+            content[key]
+            for key in ("label", "labels", "entities")
+            if isinstance(content.get(key), list)
+        ),
+        None,
+    )
+    old = any(
+        isinstance(one, dict) and "start_offset" in one for one in content.get("annotations") or ()
+    )
     return isinstance(content.get("text", content.get("data")), str) and (
         old or (spans is not None and "annotator" not in content)
     )
@@ -109,7 +143,10 @@ def _is_doccano(content: dict[str, Any]) -> bool:
 
 KNOWN = {
     "label-studio": lambda content: (
-        (isinstance(content.get("data"), dict) and bool({"annotations", "predictions"} & content.keys()))
+        (
+            isinstance(content.get("data"), dict)
+            and bool({"annotations", "predictions"} & content.keys())
+        )
         or "annotation_id" in content
         or "annotator" in content
     ),

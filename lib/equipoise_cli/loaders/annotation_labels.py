@@ -35,7 +35,8 @@ class Meaning:
                 self.groups.setdefault(group.casefold(), []).append((name, group))
         rows = [] if labels is None else labels.to_dict("records")
         self.given = {
-            str(row["label"]): {k: v for k, v in row.items() if k != "label" and str(v).strip()} for row in rows
+            str(row["label"]): {k: v for k, v in row.items() if k != "label" and str(v).strip()}
+            for row in rows
         }
         self.unknown: set[str] = set()
 
@@ -58,7 +59,9 @@ class Meaning:
     def _part(self, found: dict[str, Any], control: str, part: str) -> None:
         key, groups = control.casefold(), self.groups.get(part.casefold(), [])
         level = _LEVEL.fullmatch(part)
-        if key == "entity" or (key in self.sets and any(name.casefold() == key for name, _ in groups)):
+        if key == "entity" or (
+            key in self.sets and any(name.casefold() == key for name, _ in groups)
+        ):
             self._note(found, control, part)
         elif level and (key in ("level", "relevance", "grade") or not part[0].isdigit()):
             self._note(found, "level", level[1])
@@ -74,7 +77,9 @@ class Meaning:
         name = key.casefold()
         if name in self.sets:
             one = self.sets[name]
-            group = next((group for group in one.groups if group.casefold() == value.casefold()), None)
+            group = next(
+                (group for group in one.groups if group.casefold() == value.casefold()), None
+            )
             if group is None and len(value.split()) != len(one.groups):
                 raise ValueError(f"{one.name} {shown(value)}")
             found.setdefault(one.name, []).append(group or value)
@@ -93,5 +98,7 @@ class Meaning:
                 raise ValueError(f"no group of {one.name}")
             share = f"1/{len(groups)}" if len(groups) > 1 else "1"
             written = " ".join(share if group in groups else "0" for group in one.groups)
-            row[one.name] = "" if not groups else groups[0] if groups[0] not in one.groups else written
+            row[one.name] = (
+                "" if not groups else groups[0] if groups[0] not in one.groups else written
+            )
         return row

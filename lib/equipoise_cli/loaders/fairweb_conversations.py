@@ -1,12 +1,12 @@
 """Conversation runs of the FairWeb campaign, as transcripts without annotations.
 
-A run has ``<R112>``, turns that open with ``U:`` and ``S:``, and ``</R112>``. ``U:`` and ``S:`` stay in the text, for
-they belong to the word they are written to, as the campaign counted.
+A run has ``<R112>``, turns that open with ``U:`` and ``S:``, and ``</R112>``. ``U:`` and ``S:``
+stay in the text, for they belong to the word they are written to, as the campaign counted.
 
 References
 ----------
-gfrc2: Sakai, T., Tao, S., Song, Y.-I.: Evaluating Group Fairness and Relevance in Conversational Search: An Alternative
-Formulation, section 4, Figures 2 and 3, and footnote 11.
+gfrc2: Sakai, T., Tao, S., Song, Y.-I.: Evaluating Group Fairness and Relevance in Conversational
+Search: An Alternative Formulation, section 4, Figures 2 and 3, and footnote 11.
 """
 
 from __future__ import annotations
@@ -67,6 +67,10 @@ def parse_fairweb(
     return list(made.values())
 
 
-def read_fairweb(path: str | Path, run: str | None = None, *, marks: TurnMarks = "line") -> list[Transcript]:
+def read_fairweb(
+    path: str | Path, run: str | None = None, *, marks: TurnMarks = "line"
+) -> list[Transcript]:
     """Transcripts from a run's file, whose name without its ending is the run's unless one is given."""
-    return parse_fairweb(read_text(path), run_of(path) if run is None else run, marks=marks, name=str(path))
+    return parse_fairweb(
+        read_text(path), run_of(path) if run is None else run, marks=marks, name=str(path)
+    )

@@ -27,7 +27,14 @@ Kind = Literal["nominal", "ordinal"]
 def _first_line(path: Path) -> str:
     """The first line of a text file that holds something and is no description; empty for all else."""
     lines = head(path).decode("utf-8-sig", "replace").splitlines() if not is_parquet(path) else []
-    return next((line.strip() for line in lines if line.strip() and not line.strip().startswith("<SYSDESC>")), "")
+    return next(
+        (
+            line.strip()
+            for line in lines
+            if line.strip() and not line.strip().startswith("<SYSDESC>")
+        ),
+        "",
+    )
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
@@ -36,9 +43,15 @@ def run_names(paths: Sequence[Path]) -> list[str]:
     tags = [columns[5] if len(columns) == 6 else "" for columns in firsts]
     shared = {tag for tag, count in Counter(tags).items() if count > 1 and tag}
     if shared:
-        warnings.warn(f"several runs have the tag {listed(sorted(shared))}: they are called by their files", Note, 2)
+        warnings.warn(
+            f"several runs have the tag {listed(sorted(shared))}: they are called by their files",
+            Note,
+            2,
+        )
     files = list(map(file_name, paths))
-    names = [tag if tag and tag not in shared else file for tag, file in zip(tags, files, strict=True)]
+    names = [
+        tag if tag and tag not in shared else file for tag, file in zip(tags, files, strict=True)
+    ]
     if again := [name for name, count in Counter(names).items() if count > 1]:
         found = f"runs called {listed(again)}, by tag and by the same file name, twice"
         raise refused("the runs", found, "a tag, or a file name, for each")
@@ -48,14 +61,18 @@ def run_names(paths: Sequence[Path]) -> list[str]:
 def read_named_runs(paths: Sequence[Path]) -> pd.DataFrame:
     """Several runs in one table, each by its name."""
     named = zip(paths, run_names(paths), strict=True)
-    return pd.concat(together(partial(read_run, path, name) for path, name in named), ignore_index=True)
+    return pd.concat(
+        together(partial(read_run, path, name) for path, name in named), ignore_index=True
+    )
 
 
 def read_document_ids(path: str | Path) -> dict[str, str]:
     """The document that each counterfactual one was made of, from a CSV file of ``document,counterfactual``."""
     table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
     numbered = table.assign(line=range(2, len(table) + 2))
-    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", "each counterfactual document once")
+    problems.add_repeats(
+        path, numbered, ["counterfactual"], "counterfactual", "each counterfactual document once"
+    )
     problems.refuse()
     return dict(zip(table["counterfactual"], table["document"], strict=True))
 
@@ -76,9 +93,10 @@ def read_groups(
 ) -> tuple[pd.DataFrame, AttributeSet]:
     """Group memberships of documents, and their attribute set, of any file that has them.
 
-    ``path``: a table (CSV or Parquet) with columns document and group, or one for each group, and maybe topic; or lines
-    ``topic document p1 p2 ...`` as of FairWeb. ``target``: a file, ``uniform``, or ``group:number,...``, whose order is
-    that of ordinal groups. ``sets``: attribute sets by name, which need neither kind nor target.
+    ``path``: a table (CSV or Parquet) with columns document and group, or one for each group, and
+    maybe topic; or lines ``topic document p1 p2 ...`` as of FairWeb. ``target``: a file,
+    ``uniform``, or ``group:number,...``, whose order is that of ordinal groups. ``sets``: attribute
+    sets by name, which need neither kind nor target.
     """
     path = Path(path)
     first = _first_line(path)
@@ -95,11 +113,11 @@ def read_groups(
     if not table:
         count = len(first.split()) - 2
         if first and count < 2:
-            wanted = (
-                "a header such as document,group with commas, or lines of topic, document and shares between blanks"
-            )
+            wanted = "a header such as document,group with commas, or lines of topic, document and shares between blanks"
             raise refused(path, shown(first), wanted)
-        attribute = attribute or AttributeSet(name, kind, numbered_groups(count), np.ones(max(count, 0)))
+        attribute = attribute or AttributeSet(
+            name, kind, numbered_groups(count), np.ones(max(count, 0))
+        )
         return read_memberships(path, attribute), attribute
     source = read_source(path)
     source.problems.refuse()

@@ -16,7 +16,9 @@ _TREE = ("run", "topic", "node", "parent", "probability", "words")
 _NUGGET = ("run", "topic", "node", "start", "end", "level")
 
 
-def _checked(source: Source, required: Iterable[str], optional: Iterable[str], numbers: Mapping[str, float]) -> Source:
+def _checked(
+    source: Source, required: Iterable[str], optional: Iterable[str], numbers: Mapping[str, float]
+) -> Source:
     """A table with these columns, of which those of ``numbers`` are numbers from the least one on."""
     source.check_header(list(required), list(optional))
     for name, least in numbers.items():
@@ -24,11 +26,18 @@ def _checked(source: Source, required: Iterable[str], optional: Iterable[str], n
         for row, text in enumerate(source.columns[name].astype("str")):
             try:
                 values[row] = parse_number(text)
-                good = values[row] >= least and (name in ("probability", "value") or values[row].is_integer())
+                good = values[row] >= least and (
+                    name in ("probability", "value") or values[row].is_integer()
+                )
             except ValueError:
                 good = False
             if not good:
-                source.report([row], name, shown(text), "a number" if least < 0 else f"a number from {least:g} on")
+                source.report(
+                    [row],
+                    name,
+                    shown(text),
+                    "a number" if least < 0 else f"a number from {least:g} on",
+                )
         source.columns[name] = values
     source.problems.refuse()
     return source
@@ -43,7 +52,9 @@ def read_tree(path: Path) -> pd.DataFrame:
 def read_tree_nuggets(path: Path, attributes: Mapping[str, AttributeSet]) -> pd.DataFrame:
     """Nuggets of the rounds of trees; a column intent, where it is there, names for whom alone each is relevant."""
     numbers = {"start": 1, "end": 1, "level": 0}
-    table = _checked(read_source(path), [*_NUGGET, *attributes], ["entity", "intent"], numbers).columns
+    table = _checked(
+        read_source(path), [*_NUGGET, *attributes], ["entity", "intent"], numbers
+    ).columns
     kept = [*_NUGGET, *attributes, *(name for name in ("entity",) if name in table), "intent"]
     return table.reindex(columns=kept, fill_value="").astype(dict.fromkeys(numbers, int))
 

@@ -59,7 +59,9 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
         figure.savefig(file, bbox_inches="tight", dpi=144 if kind == "png" else "figure", **how)
     if kind != "svg":
         return file.getvalue()
-    return file.getvalue().replace(b"<svg ", f'<svg role="img" aria-label="{html.escape(title)}" '.encode(), 1)
+    return file.getvalue().replace(
+        b"<svg ", f'<svg role="img" aria-label="{html.escape(title)}" '.encode(), 1
+    )
 
 
 def look(number: int) -> dict[str, Any]:
@@ -72,6 +74,8 @@ def literal(text: object) -> str:
     return plain(text).replace("$", r"\$")
 
 
-def note(ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **more: Any) -> None:
+def note(
+    ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **more: Any
+) -> None:
     """Write beside a point, shifted from it by so many printer's points."""
     ax.annotate(text, point, xytext=shift, textcoords="offset points", **more)

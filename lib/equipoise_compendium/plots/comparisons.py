@@ -22,15 +22,18 @@ def _heaped(values: Floats, width: float) -> Floats:
     cells = np.round((values - values.min()) / span * 40).astype(np.int64)
     order = np.argsort(cells, kind="stable")
     place = np.empty(len(values))
-    place[order] = np.concatenate([np.arange(count) - (count - 1) / 2 for count in np.bincount(cells) if count])
+    place[order] = np.concatenate(
+        [np.arange(count) - (count - 1) / 2 for count in np.bincount(cells) if count]
+    )
     return place * min(width / 8, width / max(float(np.abs(place).max()), 1e-9))
 
 
 def compared_runs(axes: Sequence[Axes], found: Comparison, level: float) -> Sequence[Axes]:
     """Draw runs, the best on top: their means with intervals, and their topics against the baseline.
 
-    ``axes`` are two that share their y axis; ``found`` is of one group (without `by`). Beside the differences of the
-    topics stands their mean with the interval of the test, in colour where it is significant.
+    ``axes`` are two that share their y axis; ``found`` is of one group (without `by`). Beside the
+    differences of the topics stands their mean with the interval of the test, in colour where it is
+    significant.
     """
     board, pairs = found.leaderboard, found.comparisons
     runs = board["run"].tolist()
@@ -39,19 +42,33 @@ def compared_runs(axes: Sequence[Axes], found: Comparison, level: float) -> Sequ
     left, right = axes
     for row in board.itertuples():
         strong: Any = {"color": COLOURS[1] if row.run == against else _APART}
-        left.plot([row.low, row.high], [height[row.run]] * 2, lw=2, solid_capstyle="round", **strong)
+        left.plot(
+            [row.low, row.high], [height[row.run]] * 2, lw=2, solid_capstyle="round", **strong
+        )
         left.plot(row.mean, height[row.run], "o", markersize=6, **strong)
     left.set_yticks(list(height.values()), [literal(run) for run in runs])
-    left.set(xlabel=f"Mean {literal(found.measure)} with its {level:.0%} interval", ylim=(0.4, len(runs) + 0.6))
+    left.set(
+        xlabel=f"Mean {literal(found.measure)} with its {level:.0%} interval",
+        ylim=(0.4, len(runs) + 0.6),
+    )
     left.grid(visible=False, axis="y")
     for run, part in found.topics.groupby("run", sort=False):
         values = part["difference"].to_numpy(dtype=np.float64)
-        right.plot(values, height[run] - 0.12 + _heaped(values, 0.26), "o", color=GREY, markersize=2.6, lw=0)
+        right.plot(
+            values,
+            height[run] - 0.12 + _heaped(values, 0.26),
+            "o",
+            color=GREY,
+            markersize=2.6,
+            lw=0,
+        )
     swapped = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
     swapped[["difference", "low", "high"]] *= -1
     for row in pd.concat([pairs, swapped]).query("b == @against").itertuples():
         sure: Any = {"color": _APART if row.p_corrected <= 1 - level + 1e-12 else GREY}
-        right.plot([row.low, row.high], [height[row.a] + 0.22] * 2, lw=2, solid_capstyle="round", **sure)
+        right.plot(
+            [row.low, row.high], [height[row.a] + 0.22] * 2, lw=2, solid_capstyle="round", **sure
+        )
         right.plot(row.difference, height[row.a] + 0.22, "D", markersize=5, **sure)
     right.axvline(0, color=COLOURS[1], lw=1)
     note(
@@ -80,9 +97,13 @@ def correlation_matrix(ax: Axes, table: pd.DataFrame) -> Axes:
         dark = abs(row.tau) > 0.6
         text = f"{row.tau:.2f}\n[{row.low:.2f}, {row.high:.2f}]"
         at = (place[row.a], place[row.b])
-        ax.text(*at, text, ha="center", va="center", fontsize=8.5, color="white" if dark else "black")
+        ax.text(
+            *at, text, ha="center", va="center", fontsize=8.5, color="white" if dark else "black"
+        )
     image = ax.imshow(shown[:, :-1], cmap="RdBu", vmin=-1, vmax=1)
-    ax.set_xticks(range(len(names) - 1), [literal(name) for name in names[:-1]], rotation=40, ha="right")
+    ax.set_xticks(
+        range(len(names) - 1), [literal(name) for name in names[:-1]], rotation=40, ha="right"
+    )
     ax.set_yticks(range(1, len(names)), [literal(name) for name in names[1:]])
     ax.set_ylim(len(names) - 0.5, 0.5)
     ax.grid(visible=False)
@@ -98,7 +119,9 @@ def significance_curves(ax: Axes, curves: pd.DataFrame, level: float) -> Axes:
     ax.axhline(1 - level, color="black", lw=0.8, ls="--")
     pairs = int(curves["place"].max())
     note(ax, f"p = {1 - level:.2g}", (pairs, 1 - level), (0, 3), ha="right", fontsize=8.5)
-    ax.set(xlabel="Pairs of runs, by falling p of each measure", ylabel="Achieved significance level p")
+    ax.set(
+        xlabel="Pairs of runs, by falling p of each measure", ylabel="Achieved significance level p"
+    )
     ax.set(xlim=(0, pairs + 1), ylim=(0, 1.02))
     ax.legend(loc="lower left")
     return ax
@@ -113,9 +136,17 @@ def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: fl
     ax.axvline(0, color="black", lw=0.8)
     for place, row in enumerate(rows.itertuples()):
         style: Any = {"color": _APART if row.low > 0 or row.high < 0 else GREY}
-        ax.plot([100 * row.low, 100 * row.high], [-place, -place], lw=2, solid_capstyle="round", **style)
+        ax.plot(
+            [100 * row.low, 100 * row.high], [-place, -place], lw=2, solid_capstyle="round", **style
+        )
         ax.plot(100 * row.value, -place, "o", markersize=6, **style)
-    ax.set_yticks(range(0, -len(rows), -1), [f"{literal(row.what)}, n = {row.count}" for row in rows.itertuples()])
-    ax.set(xlabel=f"Attribution bias [points], above 0 for {literal(favoured)}", ylim=(0.6 - len(rows), 0.6))
+    ax.set_yticks(
+        range(0, -len(rows), -1),
+        [f"{literal(row.what)}, n = {row.count}" for row in rows.itertuples()],
+    )
+    ax.set(
+        xlabel=f"Attribution bias [points], above 0 for {literal(favoured)}",
+        ylim=(0.6 - len(rows), 0.6),
+    )
     ax.grid(visible=False, axis="y")
     return ax

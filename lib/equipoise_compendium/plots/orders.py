@@ -25,9 +25,21 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
     script = spread[spread["permutation"] == 0].set_index("topic")["value"]
     samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in script.index]
     line, box = {"color": COLOURS[0]}, {"facecolor": (COLOURS[0], 0.3), "edgecolor": COLOURS[0]}
-    styles: dict[str, Any] = {"whiskerprops": line, "capprops": line, "medianprops": {"color": "black"}}
+    styles: dict[str, Any] = {
+        "whiskerprops": line,
+        "capprops": line,
+        "medianprops": {"color": "black"},
+    }
     names = list(map(literal, script.index))
-    ax.boxplot(samples, tick_labels=names, whis=(0, 100), widths=0.6, patch_artist=True, boxprops=box, **styles)
+    ax.boxplot(
+        samples,
+        tick_labels=names,
+        whis=(0, 100),
+        widths=0.6,
+        patch_artist=True,
+        boxprops=box,
+        **styles,
+    )
     ax.plot(range(1, len(script) + 1), script, label="order of the script", zorder=5, **SCRIPT_MARK)
     ax.set(xlabel="Conversation", ylabel=f"Mean {measure} over systems")
     ax.legend()
@@ -39,11 +51,14 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
 
     Blue where it wins more than half, red where less.
 
-    ``table``: of `equipoise.measures.orders.preference`. ``runs``: systems, in the order of the rows and columns.
+    ``table``: of `equipoise.measures.orders.preference`. ``runs``: systems, in the order of the
+    rows and columns.
     """
     names = list(map(literal, runs))
     for ax, (topic, part) in zip(axes, table.groupby("topic", sort=False), strict=True):
-        wins = part.pivot_table(index="a", columns="b", values="wins").reindex(index=runs, columns=runs)
+        wins = part.pivot_table(index="a", columns="b", values="wins").reindex(
+            index=runs, columns=runs
+        )
         values = wins.to_numpy(dtype=np.float64) * 100
         ax.imshow(np.ma.masked_invalid(values), cmap="RdBu", vmin=0, vmax=100, aspect="auto")
         for row, column in np.argwhere(np.isfinite(values)):
@@ -59,7 +74,9 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
     return axes
 
 
-def preference_panels(table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator) -> Figure:
+def preference_panels(
+    table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator
+) -> Figure:
     """Draw Figure 2 for some conversations, drawn at random, four in a row."""
     topics = table["topic"].unique()
     chosen = topics[np.sort(rng.choice(len(topics), min(count, len(topics)), replace=False))]

@@ -1,6 +1,7 @@
 """The page on which a reader moves patience, gains, targets and stop model, and sees scores and figure change.
 
-The numbers are those of the report ``explore_conversations``; the page looks them up, and computes none.
+The numbers are those of the report ``explore_conversations``; the page looks them up, and computes
+none.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ def _runs(topic: str, names: list[str]) -> tuple[list[dict[str, Any]], int]:
     for name in names:
         of_run = relevant[relevant["run"] == name]
         system = turns[(turns["run"] == name) & (turns["speaker"] == "system")]
-        bands = [(int(row.start), int(longest if math.isnan(row.end) else row.end)) for row in system.itertuples()]
+        bands = [
+            (int(row.start), int(longest if math.isnan(row.end) else row.end))
+            for row in system.itertuples()
+        ]
         shown = of_run[["end", "level", "entity"]].to_dict("records")
         runs.append({"name": name, "turns": bands, "nuggets": shown})
     return runs, longest
@@ -59,7 +63,10 @@ def grids() -> dict[str, dict[str, Any]]:
         table = pd.read_csv(path)
         scores = [name for name in table if name not in ("run", *SETTINGS, "paper")]
         choices = {name: table[name].unique().tolist() for name in SETTINGS}
-        names, values = table["run"].unique().tolist(), table[scores].round(DECIMALS).to_numpy().tolist()
+        names, values = (
+            table["run"].unique().tolist(),
+            table[scores].round(DECIMALS).to_numpy().tolist(),
+        )
         runs, longest = _runs(topic, names)
         size = len(table) // len(names)
         paper = table.index[(table["paper"] == 1) & (table["run"] == names[0])][0]
@@ -90,7 +97,9 @@ def values() -> dict[str, Any]:
         return {}
     text, policy = script()
     lookup = {topic: grid["lookup"] for topic, grid in found.items()}
-    data = json.dumps({"width": WIDTH, "decimals": DECIMALS, "topics": lookup}, separators=(",", ":"))
+    data = json.dumps(
+        {"width": WIDTH, "decimals": DECIMALS, "topics": lookup}, separators=(",", ":")
+    )
     return {
         "grids": found,
         "script": text,

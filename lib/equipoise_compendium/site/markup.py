@@ -1,7 +1,8 @@
 """Markup of the pages: what of a notebook's may pass, prose, formulas as MathML, and the cells of an executed notebook.
 
-All markup that comes from a notebook passes one list of what is allowed; whatever is not on it is shown as text. MathML
-is not on it: what stands in a page comes from formulas, through a list of its own.
+All markup that comes from a notebook passes one list of what is allowed; whatever is not on it is
+shown as text. MathML is not on it: what stands in a page comes from formulas, through a list of its
+own.
 """
 
 from __future__ import annotations
@@ -43,10 +44,19 @@ _ATTRIBUTES = {
     "th": {"scope", "colspan", "rowspan"},
 }
 _DROPPED = re.compile(r"<style\b.*?</style\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
-_REFUSED = re.compile(rf"""<(?!/?(?:{"|".join(TAGS)})(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?/?>)""", re.IGNORECASE)
+_REFUSED = re.compile(
+    rf"""<(?!/?(?:{"|".join(TAGS)})(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?/?>)""", re.IGNORECASE
+)
 _LOCAL = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=\s]*|(?!/)[\w./%-]+")
 _ENDINGS = {"csv": "CSV", "md": "Markdown"}
-_SHOWN = ("text/html", "text/markdown", "text/latex", "image/png", "image/jpeg", "text/plain")  # the best one first
+_SHOWN = (
+    "text/html",
+    "text/markdown",
+    "text/latex",
+    "image/png",
+    "image/jpeg",
+    "text/plain",
+)  # the best one first
 
 _MATHML = _words(
     "math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle msub msubsup "
@@ -57,13 +67,15 @@ _MATHML_ATTRIBUTES = _words(
     "lspace mathvariant maxsize minsize movablelimits rspace scriptlevel separator stretchy style symmetric width"
 )
 _CONVERTER = math_core.LatexToMathML()
-_NAME = re.compile(  # that of a function or quantity, not a product of letters; text and commands stay
-    r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
-    r"(?<![A-Za-z])(?!ijk)([A-Za-z]{3,}|[A-Z]{2}|wc|pw|uc)(?![A-Za-z])"
+_NAME = (
+    re.compile(  # that of a function or quantity, not a product of letters; text and commands stay
+        r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
+        r"(?<![A-Za-z])(?!ijk)([A-Za-z]{3,}|[A-Z]{2}|wc|pw|uc)(?![A-Za-z])"
+    )
 )
 
 
-# --- what may pass ------------------------------------------------------------------------------------------------
+# --- what may pass --------------------------------------------------------------------------------
 
 
 def _address(_: str, name: str, value: str) -> str | None:
@@ -81,8 +93,14 @@ def clean(markup: object) -> str:
     """
     text = plain(markup.decode() if isinstance(markup, bytes) else markup)
     text = _REFUSED.sub("&lt;", _DROPPED.sub("", text))
-    allowed: dict[str, Any] = {"tags": TAGS, "attributes": _ATTRIBUTES, "attribute_filter": _address}
-    return nh3.clean(text, link_rel=None, url_schemes={"http", "https", "mailto", "data"}, **allowed)
+    allowed: dict[str, Any] = {
+        "tags": TAGS,
+        "attributes": _ATTRIBUTES,
+        "attribute_filter": _address,
+    }
+    return nh3.clean(
+        text, link_rel=None, url_schemes={"http", "https", "mailto", "data"}, **allowed
+    )
 
 
 def formula(tex: str, *, block: bool = True) -> Markup:
@@ -93,7 +111,9 @@ def formula(tex: str, *, block: bool = True) -> Markup:
     except math_core.LatexError:
         return Markup('<code class="tex-error">{}</code>').format(tex)
     styles = {"color", "text-align", "padding-left", "padding-right"}
-    passed = nh3.clean(made, tags=_MATHML, attributes={"*": _MATHML_ATTRIBUTES}, filter_style_properties=styles)
+    passed = nh3.clean(
+        made, tags=_MATHML, attributes={"*": _MATHML_ATTRIBUTES}, filter_style_properties=styles
+    )
     return Markup(passed)  # noqa: S704 - it is clean
 
 
@@ -118,12 +138,14 @@ def prose(text: str, *, anchors: bool = True) -> Markup:
     for place in range(2, len(parts), 3):
         block = bool(parts[place - 1])
         parts[place] = formula(html.unescape(parts[place]), block=block)
-        parts[place - 1] = '<span class="formula" role="group" aria-label="Formula" tabindex="0">' if block else ""
+        parts[place - 1] = (
+            '<span class="formula" role="group" aria-label="Formula" tabindex="0">' if block else ""
+        )
         parts[place + 1] = f"</span>{parts[place + 1]}" if block else parts[place + 1]
     return Markup("".join(parts))  # noqa: S704 - every part is clean
 
 
-# --- notebooks ----------------------------------------------------------------------------------------------------
+# --- notebooks ------------------------------------------------------------------------------------
 
 
 def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str], code: str) -> str:
@@ -139,19 +161,31 @@ def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str], code:
 def image(source: str, svg: str, alt: str) -> str:
     """An image of a figure, with the size that its SVG names, which is in points; ``alt`` is escaped."""
     size = re.search(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', svg)
-    shape = f' width="{float(size[1]) * 4 / 3:.0f}" height="{float(size[2]) * 4 / 3:.0f}"' if size else ""
+    shape = (
+        f' width="{float(size[1]) * 4 / 3:.0f}" height="{float(size[2]) * 4 / 3:.0f}"'
+        if size
+        else ""
+    )
     return f'<img src="{source}" alt="{html.escape(alt)}"{shape}>'
 
 
-def _figure(report: Path, shown: Mapping[str, str], alt: str, slug: str, anchor: str, code: str) -> str:
+def _figure(
+    report: Path, shown: Mapping[str, str], alt: str, slug: str, anchor: str, code: str
+) -> str:
     """A figure that links to its file in the report, or that holds the image where there is no such file."""
     svg, caption = shown["image/svg+xml"], shown.get("text/plain", "")
     source = f"../{quote(report.name)}/figures/{slug}.svg"
     if slug:
         linked = f'<a href="{source}">{image(source, svg, alt or caption)}</a>'
     else:
-        linked = image(f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}", svg, alt or caption)
-    links = _links(report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"}, code)
+        linked = image(
+            f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}",
+            svg,
+            alt or caption,
+        )
+    links = _links(
+        report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"}, code
+    )
     name = f' id="{anchor}"' if slug else ""
     return f"<figure{name}>{linked}<figcaption>{html.escape(caption)}</figcaption>{links}</figure>"
 
@@ -160,7 +194,12 @@ def _folded(cell: Any, shown: Mapping[str, str], report: Path, tables: Mapping[s
     """Tables behind a title that opens, each with its place and its files."""
     begin, end, words = '<div class="equipoise-table">', "</details>", shown["text/markdown"]
     first, *rest = shown["text/html"].removesuffix(end).split(begin)
-    within = [slug for _, slug in sorted((words.index(text), slug) for text, slug in tables.items() if text in words)]
+    within = [
+        slug
+        for _, slug in sorted(
+            (words.index(text), slug) for text, slug in tables.items() if text in words
+        )
+    ]
     code = cell.metadata.setdefault("code_of", f"code-{within[0]}")
     parts = [
         f'<section class="result" id="{slug}">{begin}{part}{_links(report, "tables", slug, _ENDINGS, code)}</section>'
@@ -171,14 +210,24 @@ def _folded(cell: Any, shown: Mapping[str, str], report: Path, tables: Mapping[s
 
 def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
     """A notebook whose figures and tables point to their code, and to their files in the report, found by content."""
-    figures = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "figures").glob("*.svg"))}
-    tables = {path.read_text(encoding="utf-8"): path.stem for path in sorted((report / "tables").glob("*.md"))}
-    for cell, output in [(each, output) for each in notebook.cells for output in each.get("outputs", [])]:
+    figures = {
+        path.read_text(encoding="utf-8"): path.stem
+        for path in sorted((report / "figures").glob("*.svg"))
+    }
+    tables = {
+        path.read_text(encoding="utf-8"): path.stem
+        for path in sorted((report / "tables").glob("*.md"))
+    }
+    for cell, output in [
+        (each, output) for each in notebook.cells for output in each.get("outputs", [])
+    ]:
         shown = output.get("data", {})
         svg = shown.get("image/svg+xml", "")
         slug = figures.get(svg, "") if svg else tables.get(shown.get("text/markdown", ""), "")
         if svg:
-            anchor = f"{slug}-figure" if slug in tables.values() else slug  # a table and a figure of one name
+            anchor = (
+                f"{slug}-figure" if slug in tables.values() else slug
+            )  # a table and a figure of one name
             code = cell.metadata.setdefault("code_of", f"code-{anchor}")
             alt = output.get("metadata", {}).get("image/svg+xml", {}).get("alt", "")
             output["data"] = {"text/html": _figure(report, shown, alt, slug, anchor, code)}
@@ -219,5 +268,10 @@ def body(report: Path) -> Markup:
 
 def headings(page: str) -> list[tuple[str, str]]:
     """Anchor, as in a link, and text of every section of a page."""
-    found = re.findall(r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', page, re.DOTALL)
-    return [(html.unescape(anchor), html.unescape(re.sub(r"<[^>]+>", "", text)).strip()) for anchor, text in found]
+    found = re.findall(
+        r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', page, re.DOTALL
+    )
+    return [
+        (html.unescape(anchor), html.unescape(re.sub(r"<[^>]+>", "", text)).strip())
+        for anchor, text in found
+    ]

@@ -1,9 +1,10 @@
 """The site: the executed notebooks of ``reports/`` as pages that a browser opens from disk, without network.
 
-An index tells what was found and shows the ledger as a matrix, each cell a link to its table or figure; every notebook
-is a page; the claims, the measures, the benchmarks, the promises, the data and the commands are described. Pages are
-made from what lies in ``reports/`` and ``data/`` alone, the same bytes at every run. Figures and tables are linked
-where they lie, beside ``reports/site``, not copied.
+An index tells what was found and shows the ledger as a matrix, each cell a link to its table or
+figure; every notebook is a page; the claims, the measures, the benchmarks, the promises, the data
+and the commands are described. Pages are made from what lies in ``reports/`` and ``data/`` alone,
+the same bytes at every run. Figures and tables are linked where they lie, beside ``reports/site``,
+not copied.
 """
 
 from __future__ import annotations
@@ -38,8 +39,18 @@ PICTURE = ("gfrc2", "figure-4")
 """The figure of the first page."""
 VARIANTS = "variants.html"
 """The page of what a reader has built with other parameters, which no committed report has."""
-NAMES = {name.lower(): name for name in ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")}
-LETTERS = {"exact": "=", "explained": "≈", "derived": "D", "replica": "R", "kept": "K", "absent": "–"}
+NAMES = {
+    name.lower(): name
+    for name in ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")
+}
+LETTERS = {
+    "exact": "=",
+    "explained": "≈",
+    "derived": "D",
+    "replica": "R",
+    "kept": "K",
+    "absent": "–",
+}
 
 
 def _title(entry: str) -> str:
@@ -51,11 +62,17 @@ def _title(entry: str) -> str:
 def _cited(notebook: Notebook, made: pd.DataFrame, references: Mapping[str, str]) -> list[str]:
     """Entries of the works that a notebook regenerates, or whose title stands in its text."""
     keys = {*made["paper"], *(made["paper"] + "-ch" + made["chapter"])}
-    text = " ".join(" ".join(c.source for c in notebook.content.cells if c.cell_type == "markdown").split())
-    return [entry for key, entry in references.items() if key in keys or (_title(entry) and _title(entry) in text)]
+    text = " ".join(
+        " ".join(c.source for c in notebook.content.cells if c.cell_type == "markdown").split()
+    )
+    return [
+        entry
+        for key, entry in references.items()
+        if key in keys or (_title(entry) and _title(entry) in text)
+    ]
 
 
-# --- pages --------------------------------------------------------------------------------------------------------
+# --- pages ----------------------------------------------------------------------------------------
 
 
 def _style() -> bytes:
@@ -63,7 +80,11 @@ def _style() -> bytes:
 
     def colours(style: str) -> list[str]:
         rules = HtmlFormatter(style=style).get_style_defs(".highlight").splitlines()
-        return [rule.lower() for rule in rules if rule.startswith(".highlight .") and "background" not in rule]
+        return [
+            rule.lower()
+            for rule in rules
+            if rule.startswith(".highlight .") and "background" not in rule
+        ]
 
     # their colours stand out 4.6 to 1
     dark = ["@media screen and (prefers-color-scheme: dark) {", *colours("lightbulb"), "}", ""]
@@ -73,7 +94,9 @@ def _style() -> bytes:
 
 def _said(identifier: str) -> str:
     """An identifier in words, with names and numbers as they are written."""
-    text = re.sub(r"\[(.*)\]", r", \1", re.sub(r"(?<=\d)_(?=\d{3})", "", identifier)).replace("_", " ")
+    text = re.sub(r"\[(.*)\]", r", \1", re.sub(r"(?<=\d)_(?=\d{3})", "", identifier)).replace(
+        "_", " "
+    )
     text = re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", text)
     text = re.sub(r"\w+", lambda word: NAMES.get(word[0], word[0]), text)
     return text[:1].upper() + text[1:]
@@ -88,12 +111,19 @@ def work(key: str) -> str:
 def _performance() -> dict[str, list[tuple[str, str, str]]]:
     """What the kept benchmark run measured, by topic: the benchmark, of what, and the ratio."""
     path = project.root() / "data" / "outputs" / "benchmarks.json"
-    kept: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    kept: dict[str, dict[str, float]] = (
+        json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    )
     topics: dict[str, list[tuple[str, str, str]]] = {}
     for name, ratios in sorted(kept.items()):
         module, _, test = name.partition("::")
-        topic, label = _said(Path(module).stem.removeprefix("bench_")), _said(test.removeprefix("test_"))
-        topics.setdefault(topic, []).extend((label, what, f"{ratio:g}") for what, ratio in ratios.items())
+        topic, label = (
+            _said(Path(module).stem.removeprefix("bench_")),
+            _said(test.removeprefix("test_")),
+        )
+        topics.setdefault(topic, []).extend(
+            (label, what, f"{ratio:g}") for what, ratio in ratios.items()
+        )
     return topics
 
 
@@ -103,14 +133,22 @@ def _promises() -> list[tuple[str, list[dict[str, Any]]]]:
     if not path.is_file():
         return []
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    table["files"] = [sorted({test.partition("::")[0] for test in tests.split()}) for tests in table["tests"]]
-    return [(str(topic), part.to_dict("records")) for topic, part in table.groupby("topic", sort=False)]
+    table["files"] = [
+        sorted({test.partition("::")[0] for test in tests.split()}) for tests in table["tests"]
+    ]
+    return [
+        (str(topic), part.to_dict("records")) for topic, part in table.groupby("topic", sort=False)
+    ]
 
 
 def _reports() -> list[Path]:
     """Folders of the reports of notebooks that are there."""
     names = [path.stem for path in sorted((project.root() / "notebooks").glob("*.ipynb"))]
-    return [folder for name in names if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()]
+    return [
+        folder
+        for name in names
+        if (folder := project.root() / "reports" / name).joinpath(MANIFEST).is_file()
+    ]
 
 
 def reported() -> dict[str, Notebook]:
@@ -120,8 +158,12 @@ def reported() -> dict[str, Notebook]:
 
 def _environment() -> jinja2.Environment:
     loader = jinja2.FileSystemLoader(TEMPLATES / "site")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.finalize = lambda value: plain(value) if type(value) is str else value  # markup was clean before
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.finalize = lambda value: (
+        plain(value) if type(value) is str else value
+    )  # markup was clean before
     return environment
 
 
@@ -139,21 +181,35 @@ def variant(folder: Path) -> Path:
     return page
 
 
-def _menu(notebooks: Mapping[str, Notebook], table: pd.DataFrame, references: Mapping[str, str]) -> list[Any]:
+def _menu(
+    notebooks: Mapping[str, Notebook], table: pd.DataFrame, references: Mapping[str, str]
+) -> list[Any]:
     """The notebooks by the paper that they regenerate: a title, then the name and title of each."""
     papers = table[table["notebook"] != ""].groupby("notebook")["paper"].first()
-    groups: dict[str, list[tuple[str, str]]] = {paper: [] for paper in [*table["paper"].unique(), ""]}
+    groups: dict[str, list[tuple[str, str]]] = {
+        paper: [] for paper in [*table["paper"].unique(), ""]
+    }
     for name, notebook in notebooks.items():
         groups[papers.get(name, "")].append((name, notebook.title))
-    titles = {paper: f"{paper}: {_title(references.get(paper, ''))}" for paper in groups} | {"": "Across the papers"}
+    titles = {paper: f"{paper}: {_title(references.get(paper, ''))}" for paper in groups} | {
+        "": "Across the papers"
+    }
     return [(titles[paper], entries) for paper, entries in groups.items() if entries]
 
 
 def _guides() -> dict[str, tuple[str, str]]:
     """Title and Markdown of every page of the guide, by the name of its page."""
-    texts = {name: (Path(__file__).parent / "guide" / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
-    linked = {name: re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text) for name, text in texts.items()}
-    return {f"guide-{name}": (text.partition("\n")[0].lstrip("# "), text) for name, text in linked.items()}
+    texts = {
+        name: (Path(__file__).parent / "guide" / f"{name}.md").read_text(encoding="utf-8")
+        for name in GUIDES
+    }
+    linked = {
+        name: re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text) for name, text in texts.items()
+    }
+    return {
+        f"guide-{name}": (text.partition("\n")[0].lstrip("# "), text)
+        for name, text in linked.items()
+    }
 
 
 def _findings(told: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
@@ -165,7 +221,16 @@ def _findings(told: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
         told_first = [Markup(prose(first).strip()[3:-4]) for first, _ in found]  # noqa: S704 - prose() cleans
         then = [rest.lstrip(" ,") for _, rest in found]
         sections.append(
-            (title, list(zip(told_first, [prose(rest[:1].upper() + rest[1:]) for rest in then], strict=True)))
+            (
+                title,
+                list(
+                    zip(
+                        told_first,
+                        [prose(rest[:1].upper() + rest[1:]) for rest in then],
+                        strict=True,
+                    )
+                ),
+            )
         )
     return [section for section in sections if section[1]]
 
@@ -176,7 +241,11 @@ def _variants() -> list[tuple[str, str, dict[str, Any]]]:
     found = [(page, read_manifest(page.with_suffix(""))) for page in pages]
     there = [(page, manifest) for page, manifest in found if manifest and "parameters" in manifest]
     return [
-        (f"../variants/{quote(page.parent.name)}/{quote(page.name)}", page.parent.name, manifest["parameters"])
+        (
+            f"../variants/{quote(page.parent.name)}/{quote(page.name)}",
+            page.parent.name,
+            manifest["parameters"],
+        )
         for page, manifest in there
     ]
 
@@ -189,7 +258,9 @@ def symbol(tex: str) -> Markup:
 def _picture(table: pd.DataFrame) -> dict[str, Any]:
     """The figure of the first page; empty where it has not been made."""
     paper, artefact = PICTURE
-    rows = table[(table["paper"] == paper) & (table["artefact"] == artefact) & (table["notebook"] != "")]
+    rows = table[
+        (table["paper"] == paper) & (table["artefact"] == artefact) & (table["notebook"] != "")
+    ]
     if rows.empty:
         return {}
     row = rows.iloc[0]
@@ -212,7 +283,13 @@ def pages() -> dict[str, bytes]:
     table["chapter"] = table["artefact"].str.extract(r"-(\d+)\.", expand=False).fillna("")
     guides, menu = _guides(), _menu(notebooks, table, references)
     environment = _environment()
-    filters = {"formula": formula, "headings": headings, "symbol": symbol, "work": work, "written": written}
+    filters = {
+        "formula": formula,
+        "headings": headings,
+        "symbol": symbol,
+        "work": work,
+        "written": written,
+    }
     environment.filters |= filters
     environment.globals |= {
         "explored": ["explore"] if explore.REPORT in notebooks else [],
@@ -227,12 +304,19 @@ def pages() -> dict[str, bytes]:
     files = {"assets/style.css": _style()}
 
     def render(template: str, name: str, title: str, **values: Any) -> None:
-        page = framed(environment.get_template(f"{template}.html").render(here=name, title=title, **values))
-        files[f"{name}.html"] = ("\n".join(line.rstrip() for line in page.splitlines()) + "\n").encode()
+        page = framed(
+            environment.get_template(f"{template}.html").render(here=name, title=title, **values)
+        )
+        files[f"{name}.html"] = (
+            "\n".join(line.rstrip() for line in page.splitlines()) + "\n"
+        ).encode()
 
     papers = []
     for paper, rows in table.groupby("paper", sort=False):
-        chapters = {chapter: part.to_dict("records") for chapter, part in rows.groupby("chapter", sort=False)}
+        chapters = {
+            chapter: part.to_dict("records")
+            for chapter, part in rows.groupby("chapter", sort=False)
+        }
         papers.append((paper, _title(references.get(str(paper), "")), chapters))
     told = reports / "findings.md"
     judged = claims.read(reports / "claims.csv") if (reports / "claims.csv").is_file() else []
@@ -250,11 +334,27 @@ def pages() -> dict[str, bytes]:
     render("claims", "claims", "Claims", claims=judged, kinds=claims.KINDS)
     for name, notebook in notebooks.items():
         made = table[table["notebook"] == name]
-        values = {"artefacts": made.to_dict("records"), "references": _cited(notebook, made, references)}
-        render("notebook", name, notebook.title, notebook=notebook, content=body(reports / name), **values)
+        values = {
+            "artefacts": made.to_dict("records"),
+            "references": _cited(notebook, made, references),
+        }
+        render(
+            "notebook",
+            name,
+            notebook.title,
+            notebook=notebook,
+            content=body(reports / name),
+            **values,
+        )
     measures = catalogue.MEASURES
-    cited = [(key, references[key]) for key in references if any(key in measure.sources for measure in measures)]
-    symbols = pd.read_csv(Path(__file__).parent / "symbols.csv", dtype=str).groupby("measure")[["symbol", "meaning"]]
+    cited = [
+        (key, references[key])
+        for key in references
+        if any(key in measure.sources for measure in measures)
+    ]
+    symbols = pd.read_csv(Path(__file__).parent / "symbols.csv", dtype=str).groupby("measure")[
+        ["symbol", "meaning"]
+    ]
     meant = {name: list(rows.itertuples(index=False, name=None)) for name, rows in symbols}
     render("measures", "measures", "Measures", measures=measures, symbols=meant, references=cited)
     if explore.REPORT in notebooks and (grid := explore.values()):
@@ -270,10 +370,16 @@ def pages() -> dict[str, bytes]:
     found = {
         "Measures": [(f"measures.html#{m.anchor}", m.name, m.meaning) for m in measures],
         "Tables and figures": [
-            (f"{row.notebook}.html#{row.anchor}", f"{row.paper}, {row.label}", f"{row.title} ({row.status})")
+            (
+                f"{row.notebook}.html#{row.anchor}",
+                f"{row.paper}, {row.label}",
+                f"{row.title} ({row.status})",
+            )
             for row in table[table["notebook"] != ""].itertuples()
         ],
-        "Notebooks": [(f"{name}.html", title, group) for group, entries in menu for name, title in entries],
+        "Notebooks": [
+            (f"{name}.html", title, group) for group, entries in menu for name, title in entries
+        ],
         "Guide": [(f"{name}.html", title, "") for name, (title, _) in guides.items()],
         "Claims": [
             (
@@ -288,14 +394,22 @@ def pages() -> dict[str, bytes]:
     return dict(sorted(files.items()))
 
 
-# --- on disk ------------------------------------------------------------------------------------------------------
+# --- on disk --------------------------------------------------------------------------------------
 
 
 def _differing(files: Mapping[str, bytes]) -> list[str]:
     """Files of the site that are not, or not yet, what they should be; none where there is nothing to show."""
     folder = project.root() / "reports" / "site"
-    there = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return sorted(name for name in {*there, *files} if there.get(name) != files.get(name)) if files else []
+    there = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    return (
+        sorted(name for name in {*there, *files} if there.get(name) != files.get(name))
+        if files
+        else []
+    )
 
 
 def _crate() -> tuple[Path, str]:

@@ -19,7 +19,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def send_head(self) -> io.BytesIO | BinaryIO | None:
         if not _OWN_NAMES.fullmatch(self.headers.get("Host", "")):
-            self.send_error(403, "this server answers to localhost only")  # not to a name elsewhere that points here
+            self.send_error(
+                403, "this server answers to localhost only"
+            )  # not to a name elsewhere that points here
         elif self.path == "/":
             self.send_response(302)
             self.send_header("Location", "/site/index.html")
@@ -48,4 +50,6 @@ def server(port: int = 0) -> http.server.ThreadingHTTPServer:
     reports = project.root() / "reports"
     if not (reports / "site" / "index.html").is_file():
         raise FileNotFoundError("reports/site has not been made: run equipoise build")
-    return http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(_Handler, directory=str(reports)))
+    return http.server.ThreadingHTTPServer(
+        ("127.0.0.1", port), functools.partial(_Handler, directory=str(reports))
+    )

@@ -13,7 +13,9 @@ NARROW = 4
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _ROW = re.compile(r"<tr\b[^>]*>.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"<t([dh])\b([^>]*)>(.*?)</t\1>", re.DOTALL)
-_NUMBER = re.compile(r"(≠ ?)?[-+−]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?\s?%?( printed .*)?|nan|", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(≠ ?)?[-+−]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?\s?%?( printed .*)?|nan|", re.IGNORECASE
+)
 
 
 def _text(markup: str) -> str:
@@ -47,13 +49,17 @@ def _look(column: Sequence[str]) -> str:
 
 def _framed(found: re.Match[str]) -> str:
     table = found[0]
-    if table.count("<table") > 1 or "<tbody>" not in table:  # one within another, of somebody else's making
+    if (
+        table.count("<table") > 1 or "<tbody>" not in table
+    ):  # one within another, of somebody else's making
         return table
     head, _, body = table.partition("<tbody>")
     heads = _ROW.findall(head)
     names = [_text(cell[3]) for cell in _CELL.finditer(heads[-1])] if heads else []
     rows = [[_text(cell[3]) for cell in _CELL.finditer(row)] for row in _ROW.findall(body)]
-    columns = list(zip(*[row for row in rows if len(row) == len(names)], strict=True)) or [("",)] * len(names)
+    columns = list(zip(*[row for row in rows if len(row) == len(names)], strict=True)) or [
+        ("",)
+    ] * len(names)
     looks = [_look(column) for column in columns]
     head = _ROW.sub(lambda row: _cells(row[0], "col", [], looks), head)
     body = _ROW.sub(lambda row: _cells(row[0], "row", names, looks), body)

@@ -1,8 +1,9 @@
 """Retrieval-augmented generation: answers that cite the passages they rest on, recorded.
 
-Any model will do that takes chat messages and returns an `equipoise_studies.systems.endpoint.Answer`: a GGUF file on
-this machine (`gguf_model`) or an endpoint in the OpenAI format (`endpoint_model`). What it answers is recorded with
-everything that made it, and a record goes on where it stopped; `equipoise.loaders.answers` reads it.
+Any model will do that takes chat messages and returns an
+`equipoise_studies.systems.endpoint.Answer`: a GGUF file on this machine (`gguf_model`) or an
+endpoint in the OpenAI format (`endpoint_model`). What it answers is recorded with everything that
+made it, and a record goes on where it stopped; `equipoise.loaders.answers` reads it.
 
 References
 ----------
@@ -33,17 +34,25 @@ from equipoise_studies.systems.endpoint import Answer, Endpoint, EndpointError, 
 from equipoise_studies.systems.language_models import load_server
 
 Model = Callable[[Sequence[Mapping[str, str]], Sampling], Answer]
-FIELDS: Mapping[str, type] = {"shown": list, "relevant": list, "answer": str, "citations": list, "finish": str}
+FIELDS: Mapping[str, type] = {
+    "shown": list,
+    "relevant": list,
+    "answer": str,
+    "citations": list,
+    "finish": str,
+}
 
 
-# --- models ---------------------------------------------------------------------------------------------------------
+# --- models ---------------------------------------------------------------------------------------
 
 
 @contextmanager
 def endpoint_model(endpoint: Endpoint) -> Iterator[Model]:
     """Open a connection to an endpoint in the OpenAI chat format; safe to call from several threads."""
     with chat.connect() as client:
-        yield lambda messages, sampling: chat.ask_patiently(client, endpoint, sampling, messages, logprobs=True)[0]
+        yield lambda messages, sampling: chat.ask_patiently(
+            client, endpoint, sampling, messages, logprobs=True
+        )[0]
 
 
 def gguf_model(weights: Path, *, threads: int = 2, context: int = 4096) -> Model:
@@ -51,14 +60,21 @@ def gguf_model(weights: Path, *, threads: int = 2, context: int = 4096) -> Model
     server = load_server(weights, threads=threads, context=context)
 
     def generate(messages: Sequence[Mapping[str, str]], sampling: Sampling) -> Answer:
-        request = {"messages": list(messages), "logprobs": True, "stream": False, "cache_prompt": True}
-        request |= {key: getattr(sampling, key) for key in ("temperature", "top_p", "max_tokens", "seed")}
+        request = {
+            "messages": list(messages),
+            "logprobs": True,
+            "stream": False,
+            "cache_prompt": True,
+        }
+        request |= {
+            key: getattr(sampling, key) for key in ("temperature", "top_p", "max_tokens", "seed")
+        }
         return chat.read_answer(json.dumps(server.handle_chat_completions(request)).encode())
 
     return generate
 
 
-# --- citations and their probabilities --------------------------------------------------------------------------------
+# --- citations and their probabilities ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -76,13 +92,13 @@ def citation_probabilities(
 
     .. math:: p(c) = \prod_{t \text{ of the digits of } c} p(t \mid \text{prompt and tokens before})
 
-    ``text``: the answer. ``written``: its tokens with their natural log-probabilities. ``documents``: how many were
-    shown. Returns, in order, repeated ones repeated; the probability is None where a token has none, or the tokens do
-    not make up the text.
+    ``text``: the answer. ``written``: its tokens with their natural log-probabilities.
+    ``documents``: how many were shown. Returns, in order, repeated ones repeated; the probability
+    is None where a token has none, or the tokens do not make up the text.
 
-    thesis, Eq. 5.4: p(c | q, D), the probability of generation of the attribution token. A number of several tokens has
-    the product of theirs; a token that holds more than digits counts whole, and a number of a range has what the range
-    has.
+    thesis, Eq. 5.4: p(c | q, D), the probability of generation of the attribution token. A number
+    of several tokens has the product of theirs; a token that holds more than digits counts whole,
+    and a number of a range has what the range has.
     """
     joined = "".join(token for token, _ in written)
     offset = joined.find(text) if written else -1
@@ -91,7 +107,9 @@ def citation_probabilities(
     starts = ends - lengths
     found: list[CitedNumber] = []
     for number, first, last in (one for bracket in mentions(text, documents) for one in bracket):
-        touched = [written[int(place)][1] for place in np.flatnonzero((starts < last) & (ends > first))]
+        touched = [
+            written[int(place)][1] for place in np.flatnonzero((starts < last) & (ends > first))
+        ]
         known = [part for part in touched if part is not None]
         value = math.exp(sum(known)) if offset >= 0 and len(known) == len(touched) else None
         if number < LARGEST_NUMBER:
@@ -99,16 +117,17 @@ def citation_probabilities(
     return found
 
 
-# --- records --------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Task:
     """One answer that is wanted.
 
-    ``key``: what identifies it: question, mode, relevant_author, nonrelevant_author, and whatever else tells
-    settings apart. ``shown``: ids of the passages, as numbered. ``relevant``: numbers of the relevant ones, from 1.
-    ``messages``: returns the prompt. ``about``: what is recorded with the answer, such as the gold answers.
+    ``key``: what identifies it: question, mode, relevant_author, nonrelevant_author, and whatever
+    else tells settings apart. ``shown``: ids of the passages, as numbered. ``relevant``: numbers of
+    the relevant ones, from 1. ``messages``: returns the prompt. ``about``: what is recorded with
+    the answer, such as the gold answers.
     """
 
     key: Mapping[str, str | int]
@@ -119,7 +138,10 @@ class Task:
 
     def line(self, found: Answer, seconds: float) -> dict[str, Any]:
         """The answer as it is recorded."""
-        cited = [asdict(one) for one in citation_probabilities(found.text, found.written, len(self.shown) or None)]
+        cited = [
+            asdict(one)
+            for one in citation_probabilities(found.text, found.written, len(self.shown) or None)
+        ]
         for one in cited:
             one["probability"] = one["probability"] and round(one["probability"], 6)
         shown = {"shown": self.shown, "documents": len(self.shown), "relevant": self.relevant}
@@ -144,10 +166,11 @@ def record_answers(
 ) -> int:
     """Have every task answered that a record does not hold yet.
 
-    ``record``: JSON Lines file. ``settings``: what the model and the prompts are, beside the sampling, which is the
-    same for every task; a record made with others is refused. ``parallel``: requests at a time. ``give_up``: failures
-    in a row after which nothing more is asked. ``progress``: wraps the tasks that are still to do, for a progress bar.
-    Returns how many answers were recorded now.
+    ``record``: JSON Lines file. ``settings``: what the model and the prompts are, beside the
+    sampling, which is the same for every task; a record made with others is refused. ``parallel``:
+    requests at a time. ``give_up``: failures in a row after which nothing more is asked.
+    ``progress``: wraps the tasks that are still to do, for a progress bar. Returns how many answers
+    were recorded now.
     """
     names = sorted(tasks[0].key) if tasks else []
     wanted = {tuple(task.key[name] for name in names): task for task in tasks}

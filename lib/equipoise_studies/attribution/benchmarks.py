@@ -24,10 +24,11 @@ BUILT_IN = {"NQ": "nqoracle", "NQ-UTD": "NQ-UTD of cocktail"}
 class Benchmark:
     """Questions with one relevant passage each, and the passages that a retriever searches.
 
-    ``questions``: columns question, text, gold (tuple of str), relevant (id of a passage), judged (ids of the passages
-    that people judged relevant). ``passages``: text by id, as people wrote it. ``rewritten``: the same ids, as a model
-    rewrote them; empty where that is still to be done. ``given``: where retrievers have run already, by retriever and
-    question the relevant passage and then the others.
+    ``questions``: columns question, text, gold (tuple of str), relevant (id of a passage), judged
+    (ids of the passages that people judged relevant). ``passages``: text by id, as people wrote it.
+    ``rewritten``: the same ids, as a model rewrote them; empty where that is still to be done.
+    ``given``: where retrievers have run already, by retriever and question the relevant passage and
+    then the others.
     """
 
     name: str
@@ -42,7 +43,9 @@ def natural_questions(longest: int) -> Benchmark:
     table = read_questions(registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz"))
     table["whole"] = table["title"] + ". " + table["passage"]
     table = table[table["whole"].str.split().str.len() <= longest].reset_index(drop=True)
-    table["relevant"] = table.groupby("whole", sort=False)["query"].transform("first")  # one passage, several questions
+    table["relevant"] = table.groupby("whole", sort=False)["query"].transform(
+        "first"
+    )  # one passage, several questions
     questions = table[["query", "text", "answers", "relevant"]].set_axis(
         ["question", "text", "gold", "relevant"], axis=1
     )
@@ -72,11 +75,15 @@ def nq_utd(longest: int) -> Benchmark:
             "judged": asked["query"].map(judged),
         }
     ).reset_index(drop=True)
-    keep = {name for name, number in words.items() if number <= longest} | set(questions["relevant"])
-    return Benchmark("NQ-UTD", questions, {name: texts[name] for name in texts if name in keep}, twins)
+    keep = {name for name, number in words.items() if number <= longest} | set(
+        questions["relevant"]
+    )
+    return Benchmark(
+        "NQ-UTD", questions, {name: texts[name] for name in texts if name in keep}, twins
+    )
 
 
-# --- lists of one's own -------------------------------------------------------------------------------------------
+# --- lists of one's own ---------------------------------------------------------------------------
 
 
 class Form(NamedTuple):
@@ -100,7 +107,8 @@ FORMS = {
 def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> Benchmark:
     """Questions with passages that retrievers found, from JSON Lines; ``files``: by the retriever's name.
 
-    Kept are questions of which every retriever has at least ``depth`` passages, just one of these relevant.
+    Kept are questions of which every retriever has at least ``depth`` passages, just one of these
+    relevant.
     """
     texts: dict[str, tuple[str, tuple[str, ...]]] = {}
     passages: dict[str, str] = {}
@@ -123,24 +131,34 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
     return Benchmark(name, pd.DataFrame(columns), passages, {}, given)
 
 
-def _read_lists(path: Path, form: Form) -> list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]:
+def _read_lists(
+    path: Path, form: Form
+) -> list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]:
     """Id, question, answers, and passages with their relevance, of each line."""
     found = list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]()
-    wanted = (
-        f"{form.question} (a text), {form.answers} (texts), {form.passages} (each with {form.text}, {form.relevant})"
-    )
+    wanted = f"{form.question} (a text), {form.answers} (texts), {form.passages} (each with {form.text}, {form.relevant})"
     for item in read_items(path, problems := Problems()):
         entry = item.content
         try:
             passages = [
-                (_text(". ".join(filter(None, [one.get("title"), one[form.text]]))), one[form.relevant])
+                (
+                    _text(". ".join(filter(None, [one.get("title"), one[form.text]]))),
+                    one[form.relevant],
+                )
                 for one in entry[form.passages]
             ]
             gold = tuple(_text(answer) for answer in entry[form.answers])
             if not gold or any(relevant not in (0, 1) for _, relevant in passages):
                 raise ValueError("no answer, or a relevance that is neither yes nor no")
             key = str(entry.get("id", entry.get("query_id", item.line or item.number)))
-            found.append((key, _text(entry[form.question]), gold, [(text, bool(mark)) for text, mark in passages]))
+            found.append(
+                (
+                    key,
+                    _text(entry[form.question]),
+                    gold,
+                    [(text, bool(mark)) for text, mark in passages],
+                )
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             item.wrong(problems, "", shown(f"{type(error).__name__}: {error}"), wanted)
     keys = [key for key, *_ in found]

@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 INPUTS = ["benchmark", "retriever", "question", "rank", "document"]
 
 
-# --- settings -----------------------------------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Cell:
     """One setting under which every question is answered.
 
-    ``labels``: a set of labels; "none" where no label is shown. ``relevant_author``, ``nonrelevant_author``: who wrote
-    the passages that are shown: "Human" or "LLM". ``k``: passages shown.
+    ``labels``: a set of labels; "none" where no label is shown. ``relevant_author``,
+    ``nonrelevant_author``: who wrote the passages that are shown: "Human" or "LLM". ``k``: passages
+    shown.
     """
 
     labels: str
@@ -57,7 +58,13 @@ class Cell:
 _SAME = [(author, author) for author in AUTHORS]
 _OTHER = [("LLM", "Human"), ("Human", "LLM")]
 _SWAPS = ("Informed/CF-informed", "CF-informed/Informed")
-_LABELS = {"modes": "plain", "mixed": "plain", "same label": "plain", "retrievers": "names", "documents": "names"}
+_LABELS = {
+    "modes": "plain",
+    "mixed": "plain",
+    "same label": "plain",
+    "retrievers": "names",
+    "documents": "names",
+}
 
 CELLS = ("modes", "mixed", "names", "placebo", "same label", "retrievers", "documents", "vanilla")
 """Experiments: the settings of thesis Tables 5.1 (modes), 5.4 and 5.14 (mixed, same label), 5.7 (names), 5.9
@@ -71,16 +78,25 @@ EXPERIMENTS: Mapping[str, Sequence[str]] = {
 """Tables of CAS and CAB, each with the experiments whose answers it takes."""
 
 
-def cells_of(name: str, found_by: Sequence[str], documents: int, cut_offs: Sequence[int]) -> list[Cell]:
+def cells_of(
+    name: str, found_by: Sequence[str], documents: int, cut_offs: Sequence[int]
+) -> list[Cell]:
     """The settings of an experiment; ``found_by``: retrievers, the usual one first; ``cut_offs``: other values of k."""
-    pairs = {"modes": _OTHER, "mixed": _SAME, "names": _SAME, "same label": _SAME}.get(name, _SAME[:1])
-    modes: Sequence[str] = {"modes": MODES[1:], "same label": MODES[1:], "vanilla": ()}.get(name, _SWAPS)
+    pairs = {"modes": _OTHER, "mixed": _SAME, "names": _SAME, "same label": _SAME}.get(
+        name, _SAME[:1]
+    )
+    modes: Sequence[str] = {"modes": MODES[1:], "same label": MODES[1:], "vanilla": ()}.get(
+        name, _SWAPS
+    )
     told = [
         *([] if name == "same label" else [("none", MODES[0])]),
         *((_LABELS.get(name, name), mode) for mode in modes),
     ]
     usual = product(found_by[:1], [documents])
-    settings = {"retrievers": product(found_by[1:], [documents]), "documents": product(found_by[:1], cut_offs)}
+    settings = {
+        "retrievers": product(found_by[1:], [documents]),
+        "documents": product(found_by[:1], cut_offs),
+    }
     return [
         Cell(*label_and_mode, *pair, k, retriever)
         for retriever, k in settings.get(name, usual)
@@ -103,25 +119,29 @@ def with_experiments(answers: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
     """Answers in one of the settings of some experiments, in their order."""
-    within = answers["experiments"].map(lambda held: not set(held).isdisjoint(experiments)).astype(bool)
+    within = (
+        answers["experiments"].map(lambda held: not set(held).isdisjoint(experiments)).astype(bool)
+    )
     return answers[within].reset_index(drop=True)
 
 
 def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Answers of every table of CAS and CAB, those of `EXPERIMENTS` first."""
-    held = dict.fromkeys(name for names in answers["experiments"] for name in names if name not in CELLS)
+    held = dict.fromkeys(
+        name for names in answers["experiments"] for name in names if name not in CELLS
+    )
     parts = {**EXPERIMENTS, **{name: [name] for name in held}}
     return {name: of_experiment(answers, *several) for name, several in parts.items()}
 
 
-# --- passages and labels ------------------------------------------------------------------------------------------
+# --- passages and labels --------------------------------------------------------------------------
 
 
 def inputs(name: str, folder: Path) -> pd.DataFrame:
     """Recorded inputs of a benchmark: columns benchmark, retriever, question, rank, document.
 
-    Questions in the order in which they were drawn; rank 0 is the relevant passage, from rank 1 on the retrieved ones
-    that are neither judged relevant nor hold a gold answer.
+    Questions in the order in which they were drawn; rank 0 is the relevant passage, from rank 1 on
+    the retrieved ones that are neither judged relevant nor hold a gold answer.
     """
     table = read_columns(folder / "inputs.csv", INPUTS)
     table["rank"] = table["rank"].astype("int64")
@@ -156,11 +176,14 @@ def first_passages(table: pd.DataFrame, documents: int) -> pd.DataFrame:
     return table[(table["retriever"] == table["retriever"].iloc[0]) & (table["rank"] < documents)]
 
 
-def usable(held: Benchmark, rewritten: dict[str, str], first: pd.DataFrame, checked: bool) -> list[str]:
+def usable(
+    held: Benchmark, rewritten: dict[str, str], first: pd.DataFrame, checked: bool
+) -> list[str]:
     """Questions whose passages keep their part when they are rewritten, in the order in which they were drawn.
 
-    All of the ``first`` passages have a twin in ``rewritten``, a text by id; where this is to be ``checked``, the
-    relevant one still holds the answer if it did, and no other has come to hold it.
+    All of the ``first`` passages have a twin in ``rewritten``, a text by id; where this is to be
+    ``checked``, the relevant one still holds the answer if it did, and no other has come to hold
+    it.
 
     The thesis had two people check this (appendix 5.A).
     """
@@ -172,7 +195,10 @@ def usable(held: Benchmark, rewritten: dict[str, str], first: pd.DataFrame, chec
             continue
         before, after, *gained = (
             exact_match(text, gold[str(question)])
-            for text in (held.passages[relevant], *(rewritten[document] for document in (relevant, *others)))
+            for text in (
+                held.passages[relevant],
+                *(rewritten[document] for document in (relevant, *others)),
+            )
         )
         if not checked or (after >= before and not any(gained)):
             kept.append(str(question))
@@ -183,13 +209,19 @@ class _Asking:
     """What is asked of one benchmark."""
 
     def __init__(self, study: Study, sample: Sample, name: str) -> None:
-        self.study, self.name, self.held, table = study, name, study.load(name), inputs(name, sample.folder)
+        self.study, self.name, self.held, table = (
+            study,
+            name,
+            study.load(name),
+            inputs(name, sample.folder),
+        )
         self.rewritten = self.held.rewritten or paraphrases(name, sample.folder)
         first = first_passages(table, study.documents)
         self.kept = usable(self.held, self.rewritten, first, sample.checked)
         self.drawn = self.kept if sample.twins else table["question"].unique().tolist()
         self.ranked = {
-            key: rows.sort_values("rank")["document"].tolist() for key, rows in table.groupby(["retriever", "question"])
+            key: rows.sort_values("rank")["document"].tolist()
+            for key, rows in table.groupby(["retriever", "question"])
         }
         self.about = self.held.questions.set_index("question")[["text", "gold"]].to_dict("index")
         self.prompts, self.sets = study.wording(), study.label_sets()
@@ -200,23 +232,35 @@ class _Asking:
         parts = [*zip(cell.authors, mode_parts(cell.mode), strict=True)]
         for document in shown:
             author, mode = parts[0 if document == relevant else 1]
-            text = self.held.passages[document] if author == AUTHORS[0] else self.rewritten[document]
-            label = labels.label(mode, self._group(labels, author), seed, question, document) if labels else None
+            text = (
+                self.held.passages[document] if author == AUTHORS[0] else self.rewritten[document]
+            )
+            label = (
+                labels.label(mode, self._group(labels, author), seed, question, document)
+                if labels
+                else None
+            )
             passages.append(Passage(text, label))
         asked = str(self.about[question]["text"])
         if labels is None:
             return self.prompts.answer(asked, passages)
         told, groups = partial(labels.label, "Informed"), list(labels.groups)
-        return self.prompts.answer(asked, passages, labels.notice, lambda group, text: told(groups[group], seed, text))
+        return self.prompts.answer(
+            asked, passages, labels.notice, lambda group, text: told(groups[group], seed, text)
+        )
 
     @staticmethod
     def _group(labels: LabelSet, author: str) -> str:
-        return list(labels.groups)[AUTHORS.index(author)]  # of women and men, say: the first stands for people
+        return list(labels.groups)[
+            AUTHORS.index(author)
+        ]  # of women and men, say: the first stands for people
 
     def tasks(self, cell: Cell, questions: Sequence[str]) -> Iterator[Task]:
         """Answers that are wanted in a cell."""
         rng = stable_generator(self.study.seed, self.name, str(cell.k))
-        places = dict(zip(self.drawn, balanced_places(len(self.drawn), cell.k, rng).tolist(), strict=True))
+        places = dict(
+            zip(self.drawn, balanced_places(len(self.drawn), cell.k, rng).tolist(), strict=True)
+        )
         for question in questions:
             relevant, *others = self.ranked[cell.retriever, question][: cell.k]
             shown = tuple(placed(relevant, others, places[question]))
@@ -228,19 +272,29 @@ class _Asking:
 def tasks(study: Study, record: str) -> list[Task]:
     """Answers that are wanted in a record; refused if there are fewer questions than it asks.
 
-    They go question after question, so that a record that is cut off has its cells of one size. A question has its
-    passages in the same order in every cell with as many documents; the relevant passage stands at each place equally
-    often.
+    They go question after question, so that a record that is cut off has its cells of one size. A
+    question has its passages in the same order in every cell with as many documents; the relevant
+    passage stands at each place equally often.
     """
     asked, found, problems = study.records[record], list[Task](), []
     for name, experiments in asked.experiments.items():
         here = _Asking(study, study.samples[asked.sample], name)
-        if unknown := sorted({cell.labels for cell in study.cells(name, *experiments)} - {"none", *here.sets}):
+        if unknown := sorted(
+            {cell.labels for cell in study.cells(name, *experiments)} - {"none", *here.sets}
+        ):
             problems.append(
-                Problem(record, None, name, f"no pool for the labels {', '.join(unknown)}", "a record of names")
+                Problem(
+                    record,
+                    None,
+                    name,
+                    f"no pool for the labels {', '.join(unknown)}",
+                    "a record of names",
+                )
             )
         cells = []
-        for cell in sorted(study.cells(name, *experiments), key=lambda cell: cell.labels):  # alike prompts together
+        for cell in sorted(
+            study.cells(name, *experiments), key=lambda cell: cell.labels
+        ):  # alike prompts together
             people = set(cell.authors) == {AUTHORS[0]}
             most, there = questions_of(asked, cell), here.drawn if people else here.kept
             if len(there) < most:
@@ -255,4 +309,8 @@ def tasks(study: Study, record: str) -> list[Task]:
 
 def questions_of(asked: Asked, cell: Cell) -> int:
     """How many questions a record asks in a cell."""
-    return asked.questions if set(cell.authors) == {AUTHORS[0]} or asked.rewritten is None else asked.rewritten
+    return (
+        asked.questions
+        if set(cell.authors) == {AUTHORS[0]} or asked.rewritten is None
+        else asked.rewritten
+    )

@@ -17,8 +17,8 @@ _RELEVANT, _OTHER = "#dbe9f6", "#f1f1f1"
 def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
     """Draw what each mode says of the author of each document.
 
-    ``shown`` (columns mode, document, relevant, author, label): one row for each mode and document; ``author``
-    wrote it, ``label`` is what a model is told, missing for nothing.
+    ``shown`` (columns mode, document, relevant, author, label): one row for each mode and document;
+    ``author`` wrote it, ``label`` is what a model is told, missing for nothing.
 
     thesis, Figures 5.3 and 5.4.
     """
@@ -28,12 +28,26 @@ def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
             told = row.label is not None and not pd.isna(row.label)
             face, edge = (_RELEVANT, COLOURS[0]) if row.relevant else (_OTHER, "#888888")
             place_of_box = (place + 0.06, -line - 0.8)
-            ax.add_patch(FancyBboxPatch(place_of_box, 0.86, 0.62, boxstyle="round,pad=0.02", lw=1.2, fc=face, ec=edge))
+            ax.add_patch(
+                FancyBboxPatch(
+                    place_of_box, 0.86, 0.62, boxstyle="round,pad=0.02", lw=1.2, fc=face, ec=edge
+                )
+            )
             style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
-            ax.text(place + 0.49, -line - 0.38, f"Document [{row.document}]\nby {row.author}", **style)
+            ax.text(
+                place + 0.49, -line - 0.38, f"Document [{row.document}]\nby {row.author}", **style
+            )
             tag = {"fc": "#f5c45e" if told else "white", "ec": "none", "pad": 2}
-            ax.text(place + 0.49, -line - 0.7, f"[{row.label}]" if told else "no label", bbox=tag, **style)
-        ax.text(-0.1, -line - 0.5, mode.replace("/", "/\n"), ha="right", va="center", fontweight="bold")
+            ax.text(
+                place + 0.49,
+                -line - 0.7,
+                f"[{row.label}]" if told else "no label",
+                bbox=tag,
+                **style,
+            )
+        ax.text(
+            -0.1, -line - 0.5, mode.replace("/", "/\n"), ha="right", va="center", fontweight="bold"
+        )
     ax.set_xlim(-1.1, shown.groupby("mode").size().max() + 0.05)
     ax.set_ylim(-len(modes) - 0.05, 0)
     ax.axis("off")
@@ -45,23 +59,39 @@ def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number
     reach = np.abs(part[["low", "high"]].to_numpy().T - part["value"].to_numpy())
     x, y = (part["value"], places) if axis == "x" else (places, part["value"])
     errors = {"xerr": reach} if axis == "x" else {"yerr": reach}
-    told: dict[str, Any] = {"linestyle": "none", "label": str(part["group"].iloc[0]), **look(number)}
+    told: dict[str, Any] = {
+        "linestyle": "none",
+        "label": str(part["group"].iloc[0]),
+        **look(number),
+    }
     ax.errorbar(x, y, capsize=3, **errors, **told)
 
 
 def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     """Draw values with their intervals under each other, and the line of zero; the printed range is shaded.
 
-    ``table`` (columns name, value, low, high, group, printed low, printed mean, printed high): from top to bottom;
-    groups have a colour and a marker each. ``label``: of the x axis.
+    ``table`` (columns name, value, low, high, group, printed low, printed mean, printed high): from
+    top to bottom; groups have a colour and a marker each. ``label``: of the x axis.
     """
     places = -np.arange(len(table), dtype=np.float64)
     ax.axvline(0, color="#444444", lw=1)
     printed = table[["printed low", "printed mean", "printed high"]].to_numpy(dtype=np.float64)
     ax.barh(
-        places, printed[:, 2] - printed[:, 0], 1, printed[:, 0], color="#dddddd", label="range of the printed scores"
+        places,
+        printed[:, 2] - printed[:, 0],
+        1,
+        printed[:, 0],
+        color="#dddddd",
+        label="range of the printed scores",
     )
-    ax.scatter(printed[:, 1], places, marker="|", s=120, color="#444444", label="mean of the printed scores")
+    ax.scatter(
+        printed[:, 1],
+        places,
+        marker="|",
+        s=120,
+        color="#444444",
+        label="mean of the printed scores",
+    )
     for number, group in enumerate(table["group"].drop_duplicates()):
         part = (table["group"] == group).to_numpy()
         _with_intervals(ax, "x", places[part], table[part], number)

@@ -36,10 +36,11 @@ def paired_t_bounds(
         t = \frac{\Delta \sqrt{n - 1}}{\sqrt{E[d^2] - \Delta^2}}, \quad
         E[|d|]^2 \le E[d^2] \le E[|d|], \quad |\Delta| \le E[|d|] \le \min(a + b, 2 - a - b)
 
-    ``first``, ``second``: the means a and b, from 0 to 1. ``units``: n, pairs of scores. ``mean_absolute``: E\|d\|,
-    where it is printed too (a CAS). ``binary``: whether every score is 0 or 1: then :math:`E[d^2] = E[|d|]`, and t
-    is known where `mean_absolute` is. ``half_unit``: half a unit of the last printed digit, where means are rounded.
-    Returns the smallest and the largest; infinite where the scores may differ by the same amount in every pair.
+    ``first``, ``second``: the means a and b, from 0 to 1. ``units``: n, pairs of scores.
+    ``mean_absolute``: E\|d\|, where it is printed too (a CAS). ``binary``: whether every score is 0
+    or 1: then :math:`E[d^2] = E[|d|]`, and t is known where `mean_absolute` is. ``half_unit``: half
+    a unit of the last printed digit, where means are rounded. Returns the smallest and the largest;
+    infinite where the scores may differ by the same amount in every pair.
 
     For marks of significance in papers that print means only, such as thesis Tables 5.1 to 5.5.
     """
@@ -57,15 +58,18 @@ def paired_t_bounds(
     smallest = least if binary else least**2
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(near == 0, 0.0, near * np.sqrt((units - 1) / np.maximum(most - near**2, 0)))
-        high = np.where(far == 0, 0.0, far * np.sqrt((units - 1) / np.maximum(smallest - far**2, 0)))
+        high = np.where(
+            far == 0, 0.0, far * np.sqrt((units - 1) / np.maximum(smallest - far**2, 0))
+        )
     return low, high
 
 
 def verdicts(sample: int, alpha: float) -> pd.DataFrame:
     """Every printed score of Tables 5.2, 5.3 and 5.5 whose means are printed, and whether its mark can be right.
 
-    Returns the setting with ``score, printed, artefact, marked, smallest, largest`` (the bounds of |t|) and
-    ``significant``: yes, no or open. Scores of recall are 0 or 1, with one relevant passage.
+    Returns the setting with ``score, printed, artefact, marked, smallest, largest`` (the bounds of
+    |t|) and ``significant``: yes, no or open. Scores of recall are 0 or 1, with one relevant
+    passage.
     """
     critical = stats.t.isf(alpha / 2, sample - 1)
     found = []
@@ -75,10 +79,16 @@ def verdicts(sample: int, alpha: float) -> pd.DataFrame:
         for column, score in SCORES.items():
             means = pd.DataFrame({"first": first[score], "second": second[score]})
             cells = printed[[column]].set_axis(["printed"], axis=1).join(means).dropna()
-            absolute = numbers(cells, ["printed"])["printed"] / 100 if artefact == "thesis/table-5.2" else None
+            absolute = (
+                numbers(cells, ["printed"])["printed"] / 100
+                if artefact == "thesis/table-5.2"
+                else None
+            )
             binary = score == "Recall"
             a, b, rounding = cells["first"], cells["second"], 0.0 if binary else 0.0005
-            low, high = paired_t_bounds(a, b, sample, mean_absolute=absolute, binary=binary, half_unit=rounding)
+            low, high = paired_t_bounds(
+                a, b, sample, mean_absolute=absolute, binary=binary, half_unit=rounding
+            )
             found.append(
                 cells.reset_index().assign(
                     score=score,
@@ -101,7 +111,9 @@ def counted(found: pd.DataFrame) -> pd.DataFrame:
 
 def refuted_marks() -> pd.DataFrame:
     """Cells of Tables 5.1 and 5.11 that are marked as better than both other modes, though one of these is higher."""
-    table = printed_quality("5.1", "5.11").melt([*SETTING, "mode"], list(SCORES.values()), "score", "printed")
+    table = printed_quality("5.1", "5.11").melt(
+        [*SETTING, "mode"], list(SCORES.values()), "score", "printed"
+    )
     table["setting"] = table.groupby(SETTING, sort=False).ngroup()
     rivals = numbers(table, ["printed"]).groupby(["setting", "score"])["printed"]
     table["marked"] = table["printed"].str.contains("†")
@@ -118,14 +130,18 @@ def evidence(found: pd.DataFrame) -> dict[str, Evidence]:
     told_of = f"marks on a mode that another mode exceeds ({', '.join(refuted['benchmark'])})"
     return {
         "5.1-marks": Evidence(told_of, len(refuted), reason=PRINTED),
-        "5.2-marks": Evidence(f"marks of {len(recall)} that are otherwise", int(wrong.sum()), reason=PRINTED),
+        "5.2-marks": Evidence(
+            f"marks of {len(recall)} that are otherwise", int(wrong.sum()), reason=PRINTED
+        ),
     }
 
 
 def told(found: pd.DataFrame, sample: int) -> str:
     """How many printed marks the printed means prove, leave open or refute."""
     marked, sure = found["marked"], found["significant"] == "yes"
-    counts = found[marked]["significant"].value_counts().reindex(["yes", "open", "no"], fill_value=0)
+    counts = (
+        found[marked]["significant"].value_counts().reindex(["yes", "open", "no"], fill_value=0)
+    )
     return (
         f"With {sample:,} questions, of the {marked.sum()} marks of Tables 5.2, 5.3 and 5.5 whose means are printed, "
         f"{counts['yes']} are proven, {counts['open']} stay open and {counts['no']} are refuted; of the "

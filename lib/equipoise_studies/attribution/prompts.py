@@ -62,7 +62,9 @@ class Prompts:
     def _asked(self, question: str, passages: Sequence[Passage]) -> dict[str, str]:
         lines = "\n".join(passage.shown(number) for number, passage in enumerate(passages, start=1))
         filled = {"{documents}": lines, "{question}": " ".join(question.split())}
-        content = re.sub(r"\{documents\}|\{question\}", lambda match: filled[match[0]], self.question)
+        content = re.sub(
+            r"\{documents\}|\{question\}", lambda match: filled[match[0]], self.question
+        )
         return {"role": "user", "content": content}
 
     def answer(
@@ -74,8 +76,9 @@ class Prompts:
     ) -> Messages:
         """Messages that ask for an answer with citations.
 
-        ``passages``: in the order in which they are numbered. ``notice``: announces the labels; empty where there are
-        none. ``labels``: takes the group and the text of an example's passage and returns its label.
+        ``passages``: in the order in which they are numbered. ``notice``: announces the labels;
+        empty where there are none. ``labels``: takes the group and the text of an example's passage
+        and returns its label.
 
         thesis, Figures 5.2 and 5.7.
         """
@@ -85,12 +88,20 @@ class Prompts:
         messages = [{"role": "system", "content": instruction}]
         for example in self.examples:
             shown = [Passage(text, labels(group, text)) for text, group in example.passages]
-            messages += [self._asked(example.question, shown), {"role": "assistant", "content": example.answer}]
+            messages += [
+                self._asked(example.question, shown),
+                {"role": "assistant", "content": example.answer},
+            ]
         return [*messages, self._asked(question, passages)]
 
     def rewriting(self, passage: str) -> Messages:
         """Messages that ask for a paraphrase of a passage (thesis, Figure 5.6)."""
-        return [{"role": "user", "content": self.paraphrase.replace("{passage}", " ".join(passage.split()))}]
+        return [
+            {
+                "role": "user",
+                "content": self.paraphrase.replace("{passage}", " ".join(passage.split())),
+            }
+        ]
 
     def pool_of_names(self) -> Messages:
         """Messages that ask for names of authors (thesis, Figure 5.8)."""
@@ -107,7 +118,9 @@ def read_prompts(folder: Path, worked: Path | None = None) -> Prompts:
     examples = []
     try:
         for entry in read_yaml(project.noted(worked)) if worked else ():
-            passages = tuple((passage["text"], int(passage["group"])) for passage in entry["passages"])
+            passages = tuple(
+                (passage["text"], int(passage["group"])) for passage in entry["passages"]
+            )
             examples.append(Example(entry["question"], passages, entry["answer"]))
     except (TypeError, KeyError, ValueError) as error:
         wanted = "a list with question, passages (text and group 0 or 1) and answer"
@@ -129,6 +142,10 @@ def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]
     for figure, messages in asked.items():
         ends = [message["content"] for message in (messages[0], messages[-1])][-len(messages) :]
         lines = [line for text in ends for line in text.splitlines() if line.strip()]
-        lines = [line for line in lines if not any(f"Document [{middle}]" in line for middle in range(3, 10))]
+        lines = [
+            line
+            for line in lines
+            if not any(f"Document [{middle}]" in line for middle in range(3, 10))
+        ]
         found[figure] = pd.DataFrame({"line": range(1, len(lines) + 1), "text": lines})
     return found

@@ -1,9 +1,9 @@
 """Record what language models answer when they are told who wrote their sources, for thesis chapter 5.
 
-``equipoise study attribution`` runs the steps of `plan`: questions are drawn and their passages retrieved, a model
-rewrites passages and makes names where a config needs them, and models answer. Each goes on where it stopped, and
-refuses a record that another model, other prompts, inputs or another seed made. The notebook reads only what it has
-written: no model runs there.
+``equipoise study attribution`` runs the steps of `plan`: questions are drawn and their passages
+retrieved, a model rewrites passages and makes names where a config needs them, and models answer.
+Each goes on where it stopped, and refuses a record that another model, other prompts, inputs or
+another seed made. The notebook reads only what it has written: no model runs there.
 """
 
 from __future__ import annotations
@@ -72,13 +72,20 @@ class _Recorder:
         inputs = {name: self._inputs(name, sample) for name, sample in samples.items()}
         names = self._names() if "names" in asked else None
         written = {name: self._paraphrases(name, sample) for name, sample in samples.items()}
-        before = {name: [step for step in (inputs[name], names, written[name]) if step] for name in samples}
+        before = {
+            name: [step for step in (inputs[name], names, written[name]) if step]
+            for name in samples
+        }
         ready = {name: all(step.finished for step in steps) for name, steps in before.items()}
         answers = [self._answers(name, ready[one.sample]) for name, one in records.items()]
         return [*inputs.values(), names, *written.values(), *answers]
 
     def _cells(self, experiments: dict[str, tuple[str, ...]]) -> list[design.Cell]:
-        return [cell for name, several in experiments.items() for cell in self.study.cells(name, *several)]
+        return [
+            cell
+            for name, several in experiments.items()
+            for cell in self.study.cells(name, *several)
+        ]
 
     # --- questions and passages
 
@@ -99,12 +106,21 @@ class _Recorder:
     def _wanted_first(self, sample: Sample) -> tuple[str, ...]:
         """What is wanted before questions can be drawn."""
         of_each = {name: self.study.benchmarks[name] for name in sample.drawn}
-        lacks = [str(path) for of in of_each.values() for path in of.files.values() if not path.is_file()]
-        searched = {one for name, of in of_each.items() if not of.files for one in self._retrievers(name, sample)}
+        lacks = [
+            str(path) for of in of_each.values() for path in of.files.values() if not path.is_file()
+        ]
+        searched = {
+            one
+            for name, of in of_each.items()
+            if not of.files
+            for one in self._retrievers(name, sample)
+        }
         for retriever in sorted(searched - {"BM25"}):
             folder = ENCODERS.get(retriever)
             if folder is None:
-                lacks.append(f"one of the retrievers BM25, {', '.join(ENCODERS)} in place of {retriever}")
+                lacks.append(
+                    f"one of the retrievers BM25, {', '.join(ENCODERS)} in place of {retriever}"
+                )
             elif not ((self.models or Path()) / folder / "config.json").is_file():
                 lacks.append(f"the checkpoint {folder} in --models FOLDER")
         for name, most in sample.drawn.items() if not lacks else ():
@@ -136,12 +152,17 @@ class _Recorder:
         weights: dict[str, str] = {}
         if {one for name in sample.drawn for one in self._retrievers(name, sample)} & set(ENCODERS):
             folders = {name: (self.models or Path()) / folder for name, folder in ENCODERS.items()}
-            dense, splade = load_model(folders["all-MiniLM"]), load_model(folders["SPLADE-tiny"], "masked-lm")
+            dense, splade = (
+                load_model(folders["all-MiniLM"]),
+                load_model(folders["SPLADE-tiny"], "masked-lm"),
+            )
             weights = {ENCODERS["all-MiniLM"]: dense.sha256, ENCODERS["SPLADE-tiny"]: splade.sha256}
             ranks["all-MiniLM"] = lambda texts, passages: rankers.dense_scores(
                 *(rankers.token_vectors(dense, some) for some in (texts, [*passages.values()]))
             )
-            ranks["SPLADE-tiny"] = lambda texts, passages: rankers.splade_scores(texts, [*passages.values()], splade)
+            ranks["SPLADE-tiny"] = lambda texts, passages: rankers.splade_scores(
+                texts, [*passages.values()], splade
+            )
         rows, counts = [], {}
         for name, most in sample.drawn.items():
             held = self.study.load(name)
@@ -152,13 +173,27 @@ class _Recorder:
                     chosen = [held.given[retriever][question] for question in drawn["question"]]
                 else:
                     found = ranks[retriever](drawn["text"].tolist(), passages)
-                    depth, each = max(10, self.study.depth()), zip(drawn.itertuples(), found, strict=True)
-                    chosen = [_retrieved(held, row, score, [*passages], depth) for row, score in each]
+                    depth, each = (
+                        max(10, self.study.depth()),
+                        zip(drawn.itertuples(), found, strict=True),
+                    )
+                    chosen = [
+                        _retrieved(held, row, score, [*passages], depth) for row, score in each
+                    ]
                 for question, documents in zip(drawn["question"], chosen, strict=True):
-                    rows += [(name, retriever, question, rank, document) for rank, document in enumerate(documents)]
-            counts[name] = {"questions": len(held.questions), "drawn": len(drawn), "passages": len(passages)}
+                    rows += [
+                        (name, retriever, question, rank, document)
+                        for rank, document in enumerate(documents)
+                    ]
+            counts[name] = {
+                "questions": len(held.questions),
+                "drawn": len(drawn),
+                "passages": len(passages),
+            }
         packages = ("numpy", "scikit-learn", *(("torch", "transformers") if weights else ()))
-        settings = settings_of(seed=self.study.seed, models=weights, packages=packages, benchmarks=counts)
+        settings = settings_of(
+            seed=self.study.seed, models=weights, packages=packages, benchmarks=counts
+        )
         settings["inputs"] |= self._own(sample)
         longest = {name: of.longest for name, of in self.study.benchmarks.items()}
         state(sample.folder / "inputs.json", settings | {"longest passage, words": longest})
@@ -171,7 +206,13 @@ class _Recorder:
         study, wording = self.study, self.study.wording()
         pool = [Task({"pool": 1}, (), (), wording.pool_of_names)]
         what = study.names(), "names", "lists of names", study.names_by or study.writer
-        return self._written(*what, 1, len(wording.names.split()), lambda: [study.prompts / "names.txt"], lambda: pool)
+        return self._written(
+            *what,
+            1,
+            len(wording.names.split()),
+            lambda: [study.prompts / "names.txt"],
+            lambda: pool,
+        )
 
     def _paraphrases(self, name: str, sample: Sample) -> Step | None:
         """Have a model rewrite the passages that have no rewritten twin."""
@@ -188,17 +229,30 @@ class _Recorder:
         def tasks() -> list[Task]:
             texts = {of: study.load(of).passages for of in benchmarks}
             return [
-                Task({"benchmark": of, "document": one}, (one,), (), partial(wording.rewriting, texts[of][one]))
+                Task(
+                    {"benchmark": of, "document": one},
+                    (one,),
+                    (),
+                    partial(wording.rewriting, texts[of][one]),
+                )
                 for of in benchmarks
                 for one in chosen(of)
             ]
 
         drawn = (sample.folder / "inputs.csv").is_file()
         wanted = sum(len(chosen(of)) for of in benchmarks) if drawn else None
-        most = None if drawn else sum(min(sample.rewritten, sample.drawn[of]) for of in benchmarks) * study.documents
-        words = len(wording.paraphrase.split()) + max(study.benchmarks[of].longest for of in benchmarks)
+        most = (
+            None
+            if drawn
+            else sum(min(sample.rewritten, sample.drawn[of]) for of in benchmarks) * study.documents
+        )
+        words = len(wording.paraphrase.split()) + max(
+            study.benchmarks[of].longest for of in benchmarks
+        )
         what = sample.folder / "paraphrases.jsonl", f"{name}, paraphrases", "passages", study.writer
-        return self._written(*what, wanted or most, words, lambda: [study.prompts / "paraphrase.txt"], tasks)
+        return self._written(
+            *what, wanted or most, words, lambda: [study.prompts / "paraphrase.txt"], tasks
+        )
 
     def _answers(self, name: str, ready: bool) -> Step:
         """Have a model answer."""
@@ -207,12 +261,22 @@ class _Recorder:
         longest = max(study.benchmarks[of].longest for of in asked.experiments)
         shown = sum(cell.k * design.questions_of(asked, cell) for cell in cells) * longest
         wanted = sum(design.questions_of(asked, cell) for cell in cells)
-        fixed = [wording.instruction, wording.question, *(text for one in wording.examples for text, _ in one.passages)]
+        fixed = [
+            wording.instruction,
+            wording.question,
+            *(text for one in wording.examples for text, _ in one.passages),
+        ]
         words = sum(len(text.split()) for text in fixed) + shown // wanted
 
         def files() -> list[Path]:
-            prompts = [study.prompts / f"{one}.txt" for one in FILES[:2]] + ([study.examples] if study.examples else [])
-            made = [sample.folder / "inputs.csv", study.names(), sample.folder / "paraphrases.jsonl"]
+            prompts = [study.prompts / f"{one}.txt" for one in FILES[:2]] + (
+                [study.examples] if study.examples else []
+            )
+            made = [
+                sample.folder / "inputs.csv",
+                study.names(),
+                sample.folder / "paraphrases.jsonl",
+            ]
             return [*prompts, study.labels, *(path for path in made if path.is_file())]
 
         what = study.answers(name), name, "answers", asked.model
@@ -237,11 +301,18 @@ class _Recorder:
         if into.is_file() and into.stat().st_size:
             stated, lines = read(into, "answer", FIELDS, ())
             held, taken = len(lines), [line["seconds"] for line in lines]
-            asked = {"seed": self.study.seed, "inputs": _digests(files()), "sampling": asdict(sampling)}
+            asked = {
+                "seed": self.study.seed,
+                "inputs": _digests(files()),
+                "sampling": asdict(sampling),
+            }
             others = [key for key, value in asked.items() if stated.get(key) != value]
             others += [] if [*stated["models"]] == [of.known_as] else ["models"]
             if others:
-                held, lacks = 0, [f"a record of its own: {into} was made with other {', '.join(others)}"]
+                held, lacks = (
+                    0,
+                    [f"a record of its own: {into} was made with other {', '.join(others)}"],
+                )
         if wanted is not None and held >= wanted and not lacks:
             return Step(name, unit, wanted, wanted, lambda: None)
         lacks += lacking_weights(self.models, of.weights) if of.weights else []
@@ -254,7 +325,13 @@ class _Recorder:
         run = partial(self._ask, of, into, name, sampling, files, tasks)
         seconds = sum(taken) / len(taken) if taken else of.seconds
         return Step(
-            f"{name}, by {model}{_cost(of, left, words, sampling)}", unit, wanted, held, run, seconds, tuple(lacks)
+            f"{name}, by {model}{_cost(of, left, words, sampling)}",
+            unit,
+            wanted,
+            held,
+            run,
+            seconds,
+            tuple(lacks),
         )
 
     def _ask(
@@ -279,22 +356,30 @@ class _Recorder:
                 model = stack.enter_context(answering.endpoint_model(of.endpoint))
                 try:
                     told = model(
-                        [{"role": "user", "content": "Say yes."}], Sampling(0, max_tokens=4, seed=self.study.seed)
+                        [{"role": "user", "content": "Say yes."}],
+                        Sampling(0, max_tokens=4, seed=self.study.seed),
                     )
                 except EndpointError as error:
                     raise ValueError(f"{of.url}, {of.name}: {error}") from None
-                # the name that one of our own gives itself is its build; one elsewhere changes it at any time
+                # the name that one of our own gives itself is its build; one elsewhere changes it
+                # at any time
                 program = f"endpoint {told.fingerprint if of.weights else told.answered_by or 'without a name'}"
             weights: dict[str, str | Path] = {of.known_as: path if of.weights else ""}
             settings = settings_of(seed=self.study.seed, models=weights, inputs=(), program=program)
             settings["inputs"] = _digests(files())
             bar = partial(tqdm, desc=name, mininterval=10)
-            answering.record_answers(wanted, model, into, settings, sampling, parallel=of.parallel, progress=bar)
+            answering.record_answers(
+                wanted, model, into, settings, sampling, parallel=of.parallel, progress=bar
+            )
 
 
-def _retrieved(held: Benchmark, row: Any, scores: Any, names: Sequence[str], depth: int) -> list[str]:
+def _retrieved(
+    held: Benchmark, row: Any, scores: Any, names: Sequence[str], depth: int
+) -> list[str]:
     """The relevant passage of a question, and the first ones retrieved that are not judged and hold no gold answer."""
-    ranked = [names[place] for place in sorted(range(len(names)), key=lambda i: (-scores[i], names[i]))]
+    ranked = [
+        names[place] for place in sorted(range(len(names)), key=lambda i: (-scores[i], names[i]))
+    ]
     others = (
         document
         for document in ranked
@@ -308,7 +393,10 @@ def _retrieved(held: Benchmark, row: Any, scores: Any, names: Sequence[str], dep
 def _digests(files: Sequence[Path]) -> dict[str, str]:
     """Files by sha256; one that is not the repository's by its name alone."""
     root = project.root()
-    short = {path: path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files}
+    short = {
+        path: path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+        for path in files
+    }
     return {name: project.sha256(path) for path, name in short.items() if path.is_file()}
 
 

@@ -30,9 +30,9 @@ _NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 class Questions:
     """A benchmark that is at hand, with the retrievers that search its passages, or one of the reader's own.
 
-    ``files``: JSON Lines in a ``form`` of `benchmarks.FORMS`, by the retriever that found the passages. ``longest``:
-    words of the longest passage that is searched; of one's own, of a usual one, for the estimate of tokens. ``about``:
-    what it is, in words.
+    ``files``: JSON Lines in a ``form`` of `benchmarks.FORMS`, by the retriever that found the
+    passages. ``longest``: words of the longest passage that is searched; of one's own, of a usual
+    one, for the estimate of tokens. ``about``: what it is, in words.
     """
 
     retrievers: tuple[str, ...] = ()
@@ -43,7 +43,9 @@ class Questions:
 
     def __post_init__(self) -> None:
         if bool(self.retrievers) == bool(self.files):
-            raise ValueError("retrievers of a benchmark at hand, or files by the retriever that found their passages")
+            raise ValueError(
+                "retrievers of a benchmark at hand, or files by the retriever that found their passages"
+            )
         if self.files and not self.about:
             raise ValueError("questions of one's own have an about")
 
@@ -57,10 +59,11 @@ class Questions:
 class Sample:
     """Questions drawn once, with what is recorded of them in a folder.
 
-    ``drawn``: how many, by benchmark. ``retrievers``: those of its benchmarks that are asked; without it, all.
-    ``rewritten``: of how many questions a model rewrites the passages. ``twins``: every question needs passages that
-    keep their part when they are rewritten; otherwise only those that are asked with rewritten ones do. ``checked``:
-    whether a rule tells which do; otherwise all are taken to.
+    ``drawn``: how many, by benchmark. ``retrievers``: those of its benchmarks that are asked;
+    without it, all. ``rewritten``: of how many questions a model rewrites the passages. ``twins``:
+    every question needs passages that keep their part when they are rewritten; otherwise only those
+    that are asked with rewritten ones do. ``checked``: whether a rule tells which do; otherwise all
+    are taken to.
     """
 
     folder: Path
@@ -75,9 +78,9 @@ class Sample:
 class Model:
     """What answers: GGUF weights below the folder of models, or an endpoint in the OpenAI format, or both.
 
-    ``run_by``: with an endpoint its ``url`` and the model's ``name`` there; it needs no weights, but where it is known
-    to run some, these are stated. ``seconds``: an answer takes, as far as is known. ``prices``: of a million tokens of
-    prompt and of answer, in ``currency``.
+    ``run_by``: with an endpoint its ``url`` and the model's ``name`` there; it needs no weights,
+    but where it is known to run some, these are stated. ``seconds``: an answer takes, as far as is
+    known. ``prices``: of a million tokens of prompt and of answer, in ``currency``.
     """
 
     run_by: Literal["llama.cpp", "transformers", "endpoint"]
@@ -100,7 +103,9 @@ class Model:
         if len(self.prices) not in (0, 2):
             raise ValueError("prices are two: of a million tokens of prompt, and of answer")
         if self.url:
-            refuse_secrets(self.url)  # what is wrong with it is said at once; who reads reports needs no httpx
+            refuse_secrets(
+                self.url
+            )  # what is wrong with it is said at once; who reads reports needs no httpx
 
     @property
     def endpoint(self) -> Endpoint:
@@ -117,8 +122,9 @@ class Model:
 class Asked:
     """A record of answers: which model is asked what.
 
-    ``experiments``: by benchmark. ``questions``: of each; ``rewritten``: of them, with passages that a model rewrote,
-    without it as many. ``name``: what the report calls who answers, the record's own name by default.
+    ``experiments``: by benchmark. ``questions``: of each; ``rewritten``: of them, with passages
+    that a model rewrote, without it as many. ``name``: what the report calls who answers, the
+    record's own name by default.
     """
 
     sample: str
@@ -133,12 +139,13 @@ class Asked:
 class Study(ChapterConfig):
     """A run of chapter 5 (thesis section 5.4).
 
-    ``records``: answers by the name of their file in the folder ``record``; on the thesis's config it is the model's
-    name in print. ``repeated``: one of them, that asks some prompts of the first one once more. ``writer``: the model
-    that rewrites passages; ``names_by``: the one that makes names, if it is another. ``documents``: k, passages shown;
-    ``cut_offs``: other numbers of them. ``prompts``: a folder; ``examples``: worked ones that stand before a question.
-    ``tolerance``: how far a cell may lie from the printed one, in points; in hundredths where 1 is the most. ``told``:
-    what was asked, in words; ``cannot_show``: what nobody should conclude from it.
+    ``records``: answers by the name of their file in the folder ``record``; on the thesis's config
+    it is the model's name in print. ``repeated``: one of them, that asks some prompts of the first
+    one once more. ``writer``: the model that rewrites passages; ``names_by``: the one that makes
+    names, if it is another. ``documents``: k, passages shown; ``cut_offs``: other numbers of them.
+    ``prompts``: a folder; ``examples``: worked ones that stand before a question. ``tolerance``:
+    how far a cell may lie from the printed one, in points; in hundredths where 1 is the most.
+    ``told``: what was asked, in words; ``cannot_show``: what nobody should conclude from it.
     """
 
     chapter: ClassVar[str] = "attribution"
@@ -165,29 +172,55 @@ class Study(ChapterConfig):
     cannot_show: str = ""
 
     def __post_init__(self) -> None:
-        at_hand, own = set(benchmarks.BUILT_IN), {name for name, one in self.benchmarks.items() if one.files}
+        at_hand, own = (
+            set(benchmarks.BUILT_IN),
+            {name for name, one in self.benchmarks.items() if one.files},
+        )
         for wanted, there, what in (
             (set(self.benchmarks) - own, at_hand, "benchmark at hand"),
-            ({one for sample in self.samples.values() for one in sample.drawn}, set(self.benchmarks), "benchmark"),
+            (
+                {one for sample in self.samples.values() for one in sample.drawn},
+                set(self.benchmarks),
+                "benchmark",
+            ),
             ({asked.sample for asked in self.records.values()}, set(self.samples), "sample"),
             (
-                {self.writer, self.names_by or self.writer, *(asked.model for asked in self.records.values())},
+                {
+                    self.writer,
+                    self.names_by or self.writer,
+                    *(asked.model for asked in self.records.values()),
+                },
                 set(self.models),
                 "model",
             ),
             ({self.repeated} - {""}, set(self.records), "record"),
         ):
             if unknown := sorted(wanted - there):
-                raise ValueError(f"no {what} {', '.join(unknown)}; there are {', '.join(sorted(there))}")
+                raise ValueError(
+                    f"no {what} {', '.join(unknown)}; there are {', '.join(sorted(there))}"
+                )
         for name, asked in self.records.items():
             if unknown := sorted(set(asked.experiments) - set(self.samples[asked.sample].drawn)):
-                raise ValueError(f"{name}: the sample {asked.sample} has no questions of {', '.join(unknown)}")
+                raise ValueError(
+                    f"{name}: the sample {asked.sample} has no questions of {', '.join(unknown)}"
+                )
             known = {*CELLS, *read_label_sets(self.labels, ["a name"])}
-            if unknown := sorted({one for several in asked.experiments.values() for one in several} - known):
-                raise ValueError(f"{name}: no experiment {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+            if unknown := sorted(
+                {one for several in asked.experiments.values() for one in several} - known
+            ):
+                raise ValueError(
+                    f"{name}: no experiment {', '.join(unknown)}; there are {', '.join(sorted(known))}"
+                )
         if len({*map(self.called, self.records)}) < len(self.records):
             raise ValueError("two records have one name")
-        if min(self.documents, *self.cut_offs, *(asked.questions for asked in self.records.values())) < 1:
+        if (
+            min(
+                self.documents,
+                *self.cut_offs,
+                *(asked.questions for asked in self.records.values()),
+            )
+            < 1
+        ):
             raise ValueError("numbers of passages and of questions are at least 1")
 
     # --- what is asked
@@ -196,12 +229,21 @@ class Study(ChapterConfig):
         """The settings of some experiments on a benchmark."""
         found = self.benchmarks[benchmark].found_by
         return list(
-            dict.fromkeys(cell for name in experiments for cell in cells_of(name, found, self.documents, self.cut_offs))
+            dict.fromkeys(
+                cell
+                for name in experiments
+                for cell in cells_of(name, found, self.documents, self.cut_offs)
+            )
         )
 
     def experiments(self) -> list[str]:
         """All that are asked in some record, those of the thesis first."""
-        asked = [one for record in self.records.values() for several in record.experiments.values() for one in several]
+        asked = [
+            one
+            for record in self.records.values()
+            for several in record.experiments.values()
+            for one in several
+        ]
         return sorted(dict.fromkeys(asked), key=lambda name: [*CELLS, name].index(name))
 
     def depth(self) -> int:
@@ -260,14 +302,21 @@ class Study(ChapterConfig):
 
     def sampling(self, what: Literal["answer", "writing", "names"]) -> Sampling:
         """How a model takes the next word."""
-        warmth = {"answer": self.temperature, "writing": self.writing_temperature, "names": 0.7}[what]
+        warmth = {"answer": self.temperature, "writing": self.writing_temperature, "names": 0.7}[
+            what
+        ]
         most = {"answer": self.answer_tokens, "writing": self.writing_tokens, "names": 1200}[what]
         return Sampling(warmth, 0.95 if what == "names" else 1.0, most, self.seed)
 
     # --- beside the print
 
     def compared(
-        self, artefact: str, table: pd.DataFrame, keys: Sequence[str], columns: Sequence[str], about: str
+        self,
+        artefact: str,
+        table: pd.DataFrame,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        about: str,
     ) -> dict[str, Any]:
         """What `Report.table` takes: a replica's columns; of the thesis's own data, the rows and columns of the print.
 
@@ -280,10 +329,18 @@ class Study(ChapterConfig):
         if "score" in table:
             wide = table.assign(score="Δ" + table["score"]).pivot_table("Δ", list(keys), "score")
             table = wide.reset_index()
-        ours = printed[list(keys)].merge(table, "left", on=list(keys)).reindex(columns=printed.columns)
+        ours = (
+            printed[list(keys)].merge(table, "left", on=list(keys)).reindex(columns=printed.columns)
+        )
         of_100 = [name for name in printed if "recision" in name or "ecall" in name]
         near = {name: self.tolerance / (1 if name in of_100 else 100) for name in printed}
-        return {"ours": ours, "keys": list(keys), "basis": self.basis, "data": told, "tolerance": near}
+        return {
+            "ours": ours,
+            "keys": list(keys),
+            "basis": self.basis,
+            "data": told,
+            "tolerance": near,
+        }
 
 
 def stands_for(benchmark: str) -> str:

@@ -1,7 +1,8 @@
 """A GGUF model run by transformers in bfloat16, which answers many prompts at a time.
 
-On processors with matrix instructions (AMX) this reads prompts several times as fast as llama.cpp. Prompts that wait
-together are sorted by what they have in common, which is read once. The weights are those of the file, unpacked.
+On processors with matrix instructions (AMX) this reads prompts several times as fast as llama.cpp.
+Prompts that wait together are sorted by what they have in common, which is read once. The weights
+are those of the file, unpacked.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Network(LocalModel):
     def __init__(self, whole: Any, tokens: Any, device: Device = "cpu") -> None:
         transformers = models_package("transformers")
         transformers.AttentionInterface.register("grouped", _grouped)
-        transformers.AttentionMaskInterface.register("grouped", models_package("transformers.masking_utils").eager_mask)
+        transformers.AttentionMaskInterface.register(
+            "grouped", models_package("transformers.masking_utils").eager_mask
+        )
         whole.set_attn_implementation("grouped")
         super().__init__(whole, tokens, device)
         self.begun = dict[tuple[int, ...], Any]()
@@ -64,13 +67,21 @@ class Network(LocalModel):
         torch_version = version("torch").partition("+")[0]
         self.program = f"transformers {version('transformers')}, torch {torch_version}, bfloat16"
 
-    def continued(self, prompts: Sequence[list[int]], longest: int) -> list[tuple[list[int], list[float]]]:
+    def continued(
+        self, prompts: Sequence[list[int]], longest: int
+    ) -> list[tuple[list[int], list[float]]]:
         """The likeliest next tokens of each prompt, one by one, to its end, with their log-probabilities."""
         torch = self.torch
         with torch.inference_mode():
             columns = zip(*(prompt[:-1] for prompt in prompts), strict=False)
-            common = tuple(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
-            known = [begin for begin in self.begun if common[: len(begin)] == begin and 2 * len(begin) > len(common)]
+            common = tuple(
+                column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)
+            )
+            known = [
+                begin
+                for begin in self.begun
+                if common[: len(begin)] == begin and 2 * len(begin) > len(common)
+            ]
             if not known and common:
                 self.begun[common] = self.empty_cache()
                 self.network.model(torch.tensor([common]), past_key_values=self.begun[common])
@@ -81,16 +92,24 @@ class Network(LocalModel):
             rests = [prompt[shared:] for prompt in prompts]
             width = max(map(len, rests))
             asked = torch.tensor([[0] * (width - len(rest)) + rest for rest in rests])
-            mask = torch.tensor([[1] * shared + [0] * (width - len(rest)) + [1] * len(rest) for rest in rests])
+            mask = torch.tensor(
+                [[1] * shared + [0] * (width - len(rest)) + [1] * len(rest) for rest in rests]
+            )
             rows, found = list(range(len(prompts))), [(list[int](), list[float]()) for _ in prompts]
             for _ in range(longest):
                 places = (mask.cumsum(1) - 1).clamp(min=0)[:, -asked.shape[1] :]
-                states = self.network.model(asked, attention_mask=mask, position_ids=places, past_key_values=cache)
+                states = self.network.model(
+                    asked, attention_mask=mask, position_ids=places, past_key_values=cache
+                )
                 best = self.log_probabilities(states.last_hidden_state[:, -1]).max(dim=-1)
-                for row, token, value in zip(rows, best.indices.tolist(), best.values.tolist(), strict=True):
+                for row, token, value in zip(
+                    rows, best.indices.tolist(), best.values.tolist(), strict=True
+                ):
                     found[row][0].append(token)
                     found[row][1].append(value)
-                going = [place for place, row in enumerate(rows) if found[row][0][-1] not in self.ends]
+                going = [
+                    place for place, row in enumerate(rows) if found[row][0][-1] not in self.ends
+                ]
                 if not going:
                     break
                 rows = [rows[place] for place in going]
@@ -109,7 +128,9 @@ class Network(LocalModel):
         pieces = [text[len(before) :] for text, before in zip(texts, ["", *texts], strict=False)]
         counted = {"prompt_tokens": len(prompt), "completion_tokens": len(tokens)}
         written = tuple(zip(pieces, values, strict=False))
-        return Answer("".join(pieces), "stop" if ended else "length", "", self.program, counted, written)
+        return Answer(
+            "".join(pieces), "stop" if ended else "length", "", self.program, counted, written
+        )
 
 
 @contextmanager

@@ -40,10 +40,13 @@ def answer(scored: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
     if not models:
         return [NOBODY]
     mixed, true, placebo, more, moves = (
-        found[name] for name in ("5.5-human", "5.3-human", "placebo-cab", "placebo-bias", "placebo-cas")
+        found[name]
+        for name in ("5.5-human", "5.3-human", "placebo-cab", "placebo-bias", "placebo-cas")
     )
     zero = ("above zero", "below zero", "not shown to differ from zero")
-    move = _reading(moves, "move citations more", "move citations less", "are not shown to move citations more")
+    move = _reading(
+        moves, "move citations more", "move citations less", "are not shown to move citations more"
+    )
     means = [f"{one.printed:+.1f}" for one in (mixed, true) if one.printed is not None]
     printed = f" The thesis prints means of {' and '.join(means)} for its models." if means else ""
     return [
@@ -59,7 +62,9 @@ def answer(scored: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
 def left_out(scored: pd.DataFrame) -> str:
     """Which models cite no better than chance, and so are left out where scores are pooled."""
     kept = above_chance(scored)
-    weak = [f"{name} ({_points(found)})" for name, found in chance(scored).items() if name not in kept]
+    weak = [
+        f"{name} ({_points(found)})" for name, found in chance(scored).items() if name not in kept
+    ]
     told = "Pooled are models whose recall exceeds that of as many citations drawn at random, with its interval"
     return f"{told}; left out: {', '.join(weak)}." if weak else f"{told}; none is left out."
 
@@ -67,13 +72,23 @@ def left_out(scored: pd.DataFrame) -> str:
 def undecided(found: Mapping[str, Evidence]) -> str:
     """How many of the chapter's sentences the answers decide, and how many questions would decide the others."""
     known = stated("thesis")
-    own = {name: known.loc[name, "contradicted_if"] for name in found if known.loc[name, "kind"] == "finding"}
+    own = {
+        name: known.loc[name, "contradicted_if"]
+        for name in found
+        if known.loc[name, "kind"] == "finding"
+    }
     verdicts = {name: verdict(found[name], edge) for name, edge in own.items()}
     counts = {one: list(verdicts.values()).count(one) for one in VERDICTS}
     said = [f"{count} {one.replace('holds', 'hold')}" for one, count in counts.items() if count]
-    printed = [name for name in own if verdicts[name] == "undecided" and found[name].printed is not None]
-    needed = sorted({number for name in printed if (number := units_needed(found[name], own[name]))})
-    told = f"Of the {len(own)} sentences of the chapter held against these answers: {', '.join(said)}."
+    printed = [
+        name for name in own if verdicts[name] == "undecided" and found[name].printed is not None
+    ]
+    needed = sorted(
+        {number for name in printed if (number := units_needed(found[name], own[name]))}
+    )
+    told = (
+        f"Of the {len(own)} sentences of the chapter held against these answers: {', '.join(said)}."
+    )
     if not needed:
         return told
     wanted = f"{needed[0]:,} to {needed[-1]:,}" if len(needed) > 1 else f"{needed[0]:,}"
@@ -82,7 +97,10 @@ def undecided(found: Mapping[str, Evidence]) -> str:
 
 def reach(table: pd.DataFrame) -> str:
     """What the least and the most questions of `replica.reach` can show, beside the largest printed CAB."""
-    printed = [numbers(printed_table(f"thesis/table-{n}"), ["ΔRecall"])["ΔRecall"].max() for n in ("5.3", "5.5")]
+    printed = [
+        numbers(printed_table(f"thesis/table-{n}"), ["ΔRecall"])["ΔRecall"].max()
+        for n in ("5.3", "5.5")
+    ]
     told = [
         f"with {row['questions']:,.0f} questions a CAB leaves zero {_from(row['least CAB (bootstrap)'])} by the "
         f"bootstrap and {_from(row['least CAB (permutation)'])} by the permutation test, and one as large as printed "
@@ -116,7 +134,9 @@ def pool_of_names(study: Study) -> str:
     """The names that stand for people."""
     names = study.label_sets()["names"].groups["Human"]
     model = study.names_by or study.writer
-    who = next((study.called(one) for one, asked in study.records.items() if asked.model == model), model)
+    who = next(
+        (study.called(one) for one, asked in study.records.items() if asked.model == model), model
+    )
     return f"The pool of names, made by {who}, has {len(names)} of them: {', '.join(names)}."
 
 
@@ -143,9 +163,15 @@ def _from(least: float) -> str:
 
 def lessons(found: Mapping[str, Evidence]) -> list[str]:
     """What the answers teach of bias, sensitivity and confidence, each by its interval."""
-    if all(one.estimate is None for name, one in found.items() if name != "5.1-every-model-above-chance"):
+    if all(
+        one.estimate is None
+        for name, one in found.items()
+        if name != "5.1-every-model-above-chance"
+    ):
         return [NOBODY]
-    mixed, placebo, moves, sure = (found[n] for n in ("5.5-human", "placebo-bias", "placebo-cas", "5.6-confident"))
+    mixed, placebo, moves, sure = (
+        found[n] for n in ("5.5-human", "placebo-bias", "placebo-cas", "5.6-confident")
+    )
     bias = _reading(placebo, *_SIDES)
     move = _reading(
         moves,
@@ -158,8 +184,13 @@ def lessons(found: Mapping[str, Evidence]) -> list[str]:
         f"{_points(placebo)}: {bias}.",
         f"CAS with labels of authors less that with labels that mean nothing is {_points(moves)}: {move}.",
     ]
-    more = _reading(sure, "are more probable", "are less probable", "are not shown to be more probable")
-    return [*told, f"Where a model cites, numbers of relevant passages {more} than others: {_points(sure)}."]
+    more = _reading(
+        sure, "are more probable", "are less probable", "are not shown to be more probable"
+    )
+    return [
+        *told,
+        f"Where a model cites, numbers of relevant passages {more} than others: {_points(sure)}.",
+    ]
 
 
 def in_print(found: Mapping[str, Evidence]) -> str:

@@ -1,12 +1,13 @@
 """Cocktail: retrieval collections whose passages stand beside the same passages rewritten by a large language model.
 
 A zip archive for each data set (item cocktail), with ``queries.jsonl``, ``corpus/human.jsonl``,
-``corpus/llama-2-7b-chat-tmp0.2.jsonl`` and ``qrels/<split>.tsv`` within. Nothing is unpacked to disk.
+``corpus/llama-2-7b-chat-tmp0.2.jsonl`` and ``qrels/<split>.tsv`` within. Nothing is unpacked to
+disk.
 
 References
 ----------
-Dai, S. et al. (2024): Cocktail: A Comprehensive Information Retrieval Benchmark with LLM-Generated Documents
-Integration, Findings of ACL 2024.
+Dai, S. et al. (2024): Cocktail: A Comprehensive Information Retrieval Benchmark with LLM-Generated
+Documents Integration, Findings of ACL 2024.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def _lines(path: str | Path, member: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
 
 
-def _objects(path: str | Path, member: str, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(
+    path: str | Path, member: str, problems: Problems
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """JSON objects with an id and a text, one a line."""
     for number, line in _lines(path, member):
         try:
@@ -60,7 +63,9 @@ def _objects(path: str | Path, member: str, problems: Problems) -> Iterator[tupl
             yield number, content
 
 
-def _table(rows: list[tuple[Any, ...]], columns: list[str], name: str, problems: Problems) -> pd.DataFrame:
+def _table(
+    rows: list[tuple[Any, ...]], columns: list[str], name: str, problems: Problems
+) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=["line", *columns])
     problems.add_repeats(name, table, columns[:1], "_id", "each id once")
     if table.empty and not problems:
@@ -83,7 +88,8 @@ def read_documents(path: str | Path, source: Literal["human", "model"] = "human"
 def read_queries(path: str | Path) -> pd.DataFrame:
     """Read the queries of an archive.
 
-    Returns columns ``query, text, answer`` in file order; ``answer`` is the gold answer of NQ-UTD, empty in other sets.
+    Returns columns ``query, text, answer`` in file order; ``answer`` is the gold answer of NQ-UTD,
+    empty in other sets.
     """
     problems, rows = Problems(), []
     for line, one in _objects(path, "queries.jsonl", problems):
@@ -101,7 +107,9 @@ def read_qrels(path: str | Path, split: str = "test") -> pd.DataFrame:
     name, problems, rows = f"{path}/qrels/{split}.tsv", Problems(), []
     (_, header), *lines = _lines(path, f"qrels/{split}.tsv") or [(1, "")]
     if header.strip().split("\t") != ["query-id", "corpus-id", "score"]:
-        problems.add(name, 1, None, shown(header), "the header query-id, corpus-id, score between tabs")
+        problems.add(
+            name, 1, None, shown(header), "the header query-id, corpus-id, score between tabs"
+        )
         problems.refuse()
     for number, line in lines:
         columns = line.removesuffix("\r").split("\t")
@@ -112,6 +120,8 @@ def read_qrels(path: str | Path, split: str = "test") -> pd.DataFrame:
         else:
             rows.append((number, columns[0], columns[1], int(columns[2])))
     table = pd.DataFrame(rows, columns=["line", "topic", "document", "level"])
-    problems.add_repeats(name, table, ["document", "topic"], "corpus-id", "each document once for a query")
+    problems.add_repeats(
+        name, table, ["document", "topic"], "corpus-id", "each document once for a query"
+    )
     problems.refuse()
     return table.drop(columns="line").astype({"topic": "str", "document": "str"})

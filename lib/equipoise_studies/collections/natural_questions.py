@@ -4,8 +4,8 @@ A gzip archive with one JSON object a line (item nqoracle).
 
 References
 ----------
-Kwiatkowski, T. et al. (2019): Natural Questions: A Benchmark for Question Answering Research. TACL 7.
-Liu, N. F. et al. (2024): Lost in the Middle: How Language Models Use Long Contexts. TACL 12.
+Kwiatkowski, T. et al. (2019): Natural Questions: A Benchmark for Question Answering Research. TACL
+7. Liu, N. F. et al. (2024): Lost in the Middle: How Language Models Use Long Contexts. TACL 12.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from equipoise.problems import Problems, shown
 def read_questions(path: str | Path) -> pd.DataFrame:
     """Read Natural Questions with their gold passages.
 
-    Columns query, text, answers, title, passage, in file order; ``query`` is the number of the line, from ``nq-0001``,
-    ``answers`` a tuple of str.
+    Columns query, text, answers, title, passage, in file order; ``query`` is the number of the
+    line, from ``nq-0001``, ``answers`` a tuple of str.
     """
     items, rows = read_items(path, problems := Problems()), []
     for item in items:
@@ -32,7 +32,9 @@ def read_questions(path: str | Path) -> pd.DataFrame:
                 "answers": [_, *_] as answers,
                 "ctxs": [{"title": str(title), "text": str(passage)}],
             } if text.strip() and all(isinstance(answer, str) for answer in answers):
-                rows.append((f"nq-{item.line or item.number:04d}", text, tuple(answers), title, passage))
+                rows.append(
+                    (f"nq-{item.line or item.number:04d}", text, tuple(answers), title, passage)
+                )
             case found:
                 wanted = "question, answers (texts, at least one) and ctxs, one passage with title and text"
                 item.wrong(problems, "", shown(found), f"an object with {wanted}")

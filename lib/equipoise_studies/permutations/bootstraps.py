@@ -1,9 +1,10 @@
 """The five bootstraps of the authors' public program (UtterancesSampling.py), described here and drawn anew.
 
-Each gives scores that a conversation could have over its orders; none of them is in the paper. There every shuffle of
-the utterances was an order, for they were resolved by hand; here the orders drawn are valid ones. Where the program
-takes the score of an utterance that came first, here it is that of the utterance alone, for the first one never moves.
-A pair of neighbours that the sampled orders do not hold counts 0, as a score in the program, as a difference here.
+Each gives scores that a conversation could have over its orders; none of them is in the paper.
+There every shuffle of the utterances was an order, for they were resolved by hand; here the orders
+drawn are valid ones. Where the program takes the score of an utterance that came first, here it is
+that of the utterance alone, for the first one never moves. A pair of neighbours that the sampled
+orders do not hold counts 0, as a score in the program, as a difference here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from equipoise.arrays import Floats, Integers
 from equipoise.orders.structures import Orders, Structure
 from equipoise_studies.permutations.experiment import Experiment
 
-# what each needs of a system; mixed comes with the sign of its differences as programmed, and turned
+# what each needs of a system; mixed comes with the sign of its differences as programmed, and
+# turned
 NEEDS: Mapping[str, str] = {
     "exact bootstrap": "permutations of the system",
     "delta bootstrap": "the script",
@@ -32,8 +34,8 @@ NEEDS: Mapping[str, str] = {
 class Observed:
     """What is known of one conversation: sampled orders, row 0 the script, and scores of systems on them.
 
-    ``scores`` (shaped (systems, orders, n)): of the utterance at each position. ``alone`` (shaped (n,)): of each
-    utterance without a context, the same for every system.
+    ``scores`` (shaped (systems, orders, n)): of the utterance at each position. ``alone`` (shaped
+    (n,)): of each utterance without a context, the same for every system.
     """
 
     structure: Structure
@@ -53,7 +55,9 @@ def pair_numbers(orders: Orders) -> Integers:
     return numbers
 
 
-def observed(experiment: Experiment, systems: Sequence[str], orders: Mapping[str, Orders]) -> dict[str, Observed]:
+def observed(
+    experiment: Experiment, systems: Sequence[str], orders: Mapping[str, Orders]
+) -> dict[str, Observed]:
     """Scores of systems on sampled orders, by topic; BM25 scores the utterances alone."""
     found = {}
     for one in experiment.conversations:
@@ -72,7 +76,9 @@ def _moved(script: Floats, changes: Floats, draws: int, rng: np.random.Generator
     return means
 
 
-def bootstrapped(known: Observed, system: int, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+def bootstrapped(
+    known: Observed, system: int, draws: int, rng: np.random.Generator
+) -> dict[str, Floats]:
     """Scores that a system could have over the orders, by each bootstrap, shaped (draws,)."""
     scores, script = known.scores[system], known.scores[system][0]
     drawn = known.structure.sample(draws, rng)
@@ -87,7 +93,9 @@ def bootstrapped(known: Observed, system: int, draws: int, rng: np.random.Genera
     differences = (known.alone[known.orders[:, 1:]] - others).reshape(len(others), -1)
     sorted_pairs = np.argsort(seen, kind="stable")
     first = np.concatenate([[0], np.cumsum(counts)])[asked]
-    place = np.minimum(first + (rng.random(asked.shape) * counts[asked]).astype(np.intp), len(seen) - 1)
+    place = np.minimum(
+        first + (rng.random(asked.shape) * counts[asked]).astype(np.intp), len(seen) - 1
+    )
     which = rng.integers(len(others), size=asked.shape)
     change = np.where(counts[asked] > 0, differences[which, sorted_pairs[place]], 0.0)
     base = known.alone[drawn].mean(axis=1)

@@ -24,7 +24,9 @@ _EQUAL = 1e-12
 _NOTHING_DRAWN = "it follows from printed numbers, and nothing was sampled"
 
 
-def interval(values: Floats, statistic: Callable[[Floats], float] = float) -> tuple[float, float, float]:
+def interval(
+    values: Floats, statistic: Callable[[Floats], float] = float
+) -> tuple[float, float, float]:
     """A statistic of the means over conversations, the first axis of the values, and the ends of its interval."""
 
     def of_those(places: Integers) -> float:
@@ -34,7 +36,10 @@ def interval(values: Floats, statistic: Callable[[Floats], float] = float) -> tu
 
 
 def _over_conversations(
-    said: str, values: Floats, statistic: Callable[[Floats], float] = float, printed: float | None = None
+    said: str,
+    values: Floats,
+    statistic: Callable[[Floats], float] = float,
+    printed: float | None = None,
 ) -> Evidence:
     return Evidence(said, *interval(values, statistic), n=len(values), printed=printed)
 
@@ -51,7 +56,11 @@ def _by_topic(scores: pd.DataFrame) -> tuple[Floats, Floats, list[str]]:
     """Of each conversation and system the score of the script and the mean over all the orders, and the systems."""
     wide = score_matrix(scores)
     means = wide.groupby(level="topic", sort=False).mean()
-    return wide.xs(SCRIPT, level="permutation").to_numpy(), means.to_numpy(), [str(name) for name in wide.columns]
+    return (
+        wide.xs(SCRIPT, level="permutation").to_numpy(),
+        means.to_numpy(),
+        [str(name) for name in wide.columns],
+    )
 
 
 def first_utterance_leads(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
@@ -70,10 +79,16 @@ def first_utterance_stays(scores: pd.DataFrame) -> Evidence:
     """Highest minus lowest score of FU over the orders, of Table 2."""
     wide = score_matrix(scores[scores["run"] == "FU"]).groupby(level="topic")
     gap = float((wide.max() - wide.min()).to_numpy().max())
-    return Evidence("FU, largest difference between two orders of a conversation", gap, reason="FU sees no order")
+    return Evidence(
+        "FU, largest difference between two orders of a conversation",
+        gap,
+        reason="FU sees no order",
+    )
 
 
-def permuting_changes(scores: pd.DataFrame, printed: pd.DataFrame | None = None, said: str = "") -> Evidence:
+def permuting_changes(
+    scores: pd.DataFrame, printed: pd.DataFrame | None = None, said: str = ""
+) -> Evidence:
     """Mean over orders minus the script, over the systems that depend on the order, of Table 2."""
     script, means, systems = _by_topic(scores)
     theirs = None
@@ -87,7 +102,10 @@ def permuting_changes(scores: pd.DataFrame, printed: pd.DataFrame | None = None,
 def permuting_can_raise(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     """The smallest gain that any system has from its best orders, of Table 2."""
     wide = score_matrix(scores)
-    best = wide.groupby(level="topic", sort=False).max().to_numpy() - wide.xs(SCRIPT, level="permutation").to_numpy()
+    best = (
+        wide.groupby(level="topic", sort=False).max().to_numpy()
+        - wide.xs(SCRIPT, level="permutation").to_numpy()
+    )
     known = [name for name in ["anCB", *wide.columns] if name in {*printed["model"]}]
     theirs = float((_printed(printed, "max") - _printed(printed, "orig. order"))[known].min())
     said = "best orders minus the script, of the system that gains least (the script is among the orders)"
@@ -100,13 +118,16 @@ def script_best(scores: pd.DataFrame) -> Evidence:
     best = int((place == 0).sum())
     interval = stats.binomtest(best, len(place)).proportion_ci()
     said = f"share of the conversations whose script no drawn order beats ({best} of {len(place)})"
-    return Evidence(said, best / len(place), float(interval.low), float(interval.high), n=len(place))
+    return Evidence(
+        said, best / len(place), float(interval.low), float(interval.high), n=len(place)
+    )
 
 
 def script_against_chance(scores: pd.DataFrame) -> Evidence:
     """Share of the other orders that beat the script, of Figure 1."""
     return _over_conversations(
-        "share of the drawn orders that beat the script", script_place(conversation_spread(scores)).to_numpy()
+        "share of the drawn orders that beat the script",
+        script_place(conversation_spread(scores)).to_numpy(),
     )
 
 
@@ -119,19 +140,30 @@ def anyone_can_lead(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
 
 def always_won(wins: pd.DataFrame) -> Evidence:
     """Share of the pairs of systems of which one wins on every order, of Figure 2."""
-    shares = 2 * (wins["wins"] == 1).groupby(wins["topic"], sort=False).mean()  # a pair stands there twice
+    shares = (
+        2 * (wins["wins"] == 1).groupby(wins["topic"], sort=False).mean()
+    )  # a pair stands there twice
     said = "share of the pairs of systems and conversations in which one system wins on every order"
     return _over_conversations(said, shares.to_numpy())
 
 
-def largest_difference(pairs: pd.DataFrame, conversations: int, said: str, printed: float | None = None) -> Evidence:
+def largest_difference(
+    pairs: pd.DataFrame, conversations: int, said: str, printed: float | None = None
+) -> Evidence:
     """The largest difference between two systems, with Tukey's interval."""
     row = pairs.loc[pairs["difference"].abs().idxmax()]
     turned = row["difference"] < 0
     low, high = sorted([-row["low"], -row["high"]] if turned else [row["low"], row["high"]])
     one, other = (row["b"], row["a"]) if turned else (row["a"], row["b"])
     said = f"{said} ({one} and {other}), Tukey's interval"
-    return Evidence(said, abs(float(row["difference"])), float(low), float(high), n=conversations, printed=printed)
+    return Evidence(
+        said,
+        abs(float(row["difference"])),
+        float(low),
+        float(high),
+        n=conversations,
+        printed=printed,
+    )
 
 
 def printed_gap(printed: pd.DataFrame) -> float:
@@ -181,7 +213,9 @@ def better_for_all(every: Mapping[str, Floats]) -> Evidence:
     found = [bool((scores > scores[0] + _EQUAL).all(axis=1).any()) for scores in every.values()]
     interval = stats.binomtest(sum(found), len(found)).proportion_ci()
     said = f"share of the conversations with an order better than the script for all systems ({sum(found)})"
-    return Evidence(said, sum(found) / len(found), float(interval.low), float(interval.high), n=len(found))
+    return Evidence(
+        said, sum(found) / len(found), float(interval.low), float(interval.high), n=len(found)
+    )
 
 
 def more_tiers(scores: pd.DataFrame, exact: pd.DataFrame | None = None) -> Evidence:
@@ -191,10 +225,15 @@ def more_tiers(scores: pd.DataFrame, exact: pd.DataFrame | None = None) -> Evide
     parts = [part.to_numpy() for _, part in wide.groupby(level="topic", sort=False)]
     if exact is not None:
         means = exact.pivot_table(index="topic", columns="run", values="mean", sort=False)
-        parts = [row[None] for row in means.loc[wide.index.unique("topic"), wide.columns].to_numpy()]
+        parts = [
+            row[None] for row in means.loc[wide.index.unique("topic"), wide.columns].to_numpy()
+        ]
 
     def gain(places: Integers) -> float:
-        return float(_tiers([parts[place] for place in places]) - _tiers([script[place][None] for place in places]))
+        return float(
+            _tiers([parts[place] for place in places])
+            - _tiers([script[place][None] for place in places])
+        )
 
     found = resampled(gain, len(parts), np.random.default_rng(_SEED), resamples=_RESAMPLES)
     said = f"tiers {'with exact means over all orders' if exact is not None else 'of MD1'} minus those of the script"
@@ -224,7 +263,9 @@ def _tiers(parts: list[Floats]) -> int:
 def orders_of_the_table(printed: pd.DataFrame, conversations: int) -> Evidence:
     """Orders of each conversation that the degrees of freedom of Table 5 mean."""
     nested = _of_source(printed, "permutation(topic)", "DF")
-    return Evidence("orders of each conversation in Table 5", nested / conversations + 1, reason=_NOTHING_DRAWN)
+    return Evidence(
+        "orders of each conversation in Table 5", nested / conversations + 1, reason=_NOTHING_DRAWN
+    )
 
 
 def noise_in_the_residual(printed: pd.DataFrame) -> Evidence:

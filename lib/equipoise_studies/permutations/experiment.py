@@ -1,8 +1,9 @@
 """Conversational systems under permuted conversations: every system scored on every order that is asked for.
 
-An `Experiment` joins a collection, conversations and judgements. Systems whose context is one utterance are ranked
-and scored once for each pair of utterances; any order is then a look-up, and the mean, minimum and maximum over *all*
-valid orders are exact. RM3-sequential, which depends on everything uttered before, is scored order by order.
+An `Experiment` joins a collection, conversations and judgements. Systems whose context is one
+utterance are ranked and scored once for each pair of utterances; any order is then a look-up, and
+the mean, minimum and maximum over *all* valid orders are exact. RM3-sequential, which depends on
+everything uttered before, is scored order by order.
 
 References
 ----------
@@ -22,7 +23,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats
 from equipoise.orders.conversations import Conversation
-from equipoise_studies.permutations.scoring import grades, optimistic, run_scores, score_alternatives
+from equipoise_studies.permutations.scoring import (
+    grades,
+    optimistic,
+    run_scores,
+    score_alternatives,
+)
 from equipoise_studies.permutations.systems import (
     PAPER,
     SYSTEMS,
@@ -44,10 +50,11 @@ _ORDERS_AT_ONCE = 5000  # bounds the memory
 class Experiment:
     """A collection, conversations and judgements, on which systems are scored under any order.
 
-    ``qrels`` (columns query, document, grade): every utterance needs some. ``measure``: any that ir_measures knows;
-    nDCG@3 in the paper. ``unjudged``: what becomes of documents without a judgement: "not relevant", as in the paper;
-    "left out" of the rankings (condensed lists); or "relevant", each of the highest grade, an upper bound of nDCG.
-    ``exhaustive``: the most orders of a conversation to score one by one where no formula helps.
+    ``qrels`` (columns query, document, grade): every utterance needs some. ``measure``: any that
+    ir_measures knows; nDCG@3 in the paper. ``unjudged``: what becomes of documents without a
+    judgement: "not relevant", as in the paper; "left out" of the rankings (condensed lists); or
+    "relevant", each of the highest grade, an upper bound of nDCG. ``exhaustive``: the most orders
+    of a conversation to score one by one where no formula helps.
     """
 
     collection: Collection
@@ -57,7 +64,9 @@ class Experiment:
     measure: str = "nDCG@3"
     unjudged: Literal["not relevant", "left out", "relevant"] = "not relevant"
     exhaustive: int = 50_000
-    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[str, str], tuple[ByContext, ByContext]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _every: dict[tuple[str, str], Floats] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +77,13 @@ class Experiment:
     def _contexts(self, conversation: Conversation, system: str) -> tuple[ByContext, ByContext]:
         """Rankings and scores of a system for every pair of utterances, made once."""
         if (system, conversation.topic) not in self._known:
-            ranked = self.collection, conversation, system, self.settings, self._allowed(conversation)
+            ranked = (
+                self.collection,
+                conversation,
+                system,
+                self.settings,
+                self._allowed(conversation),
+            )
             best = context_rankings(*ranked)
             scores = self._score(np.array(conversation.queries), best.after)
             self._known[system, conversation.topic] = best, ByContext(scores, best.provides)
@@ -92,17 +107,31 @@ class Experiment:
         """Places, in ``collection.documents``, of the best documents of a system, shaped (orders, n, depth)."""
         if context_of(system) != "everything":
             return self._contexts(conversation, system)[0].of(orders)
-        return sequential_rankings(self.collection, conversation, orders, self.settings, self._allowed(conversation))
+        return sequential_rankings(
+            self.collection, conversation, orders, self.settings, self._allowed(conversation)
+        )
 
-    def utterance_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
+    def utterance_scores(
+        self, conversation: Conversation, system: str, orders: ArrayLike
+    ) -> Floats:
         """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
         if context_of(system) != "everything":
             return self._contexts(conversation, system)[1].of(orders)
         stacked, queries = np.asarray(orders, dtype=np.intp), np.array(conversation.queries)
-        parts = [stacked[start : start + _ORDERS_AT_ONCE] for start in range(0, len(stacked), _ORDERS_AT_ONCE)]
-        return np.concatenate([self._score(queries[some], self.rankings(conversation, system, some)) for some in parts])
+        parts = [
+            stacked[start : start + _ORDERS_AT_ONCE]
+            for start in range(0, len(stacked), _ORDERS_AT_ONCE)
+        ]
+        return np.concatenate(
+            [
+                self._score(queries[some], self.rankings(conversation, system, some))
+                for some in parts
+            ]
+        )
 
-    def _conversation_scores(self, conversation: Conversation, system: str, orders: ArrayLike) -> Floats:
+    def _conversation_scores(
+        self, conversation: Conversation, system: str, orders: ArrayLike
+    ) -> Floats:
         """Mean over the utterances, added up in the order of the script, so that equal scores have equal means."""
         if (system, conversation.topic) in self._every:
             return self._every[system, conversation.topic][conversation.structure.rank(orders)]
@@ -122,7 +151,10 @@ class Experiment:
     def every(self, systems: Sequence[str]) -> dict[str, Floats]:
         """Scores of the systems on every valid order, by topic, shaped (orders, systems), where these are few."""
         few = [one for one in self.conversations if one.structure.count <= self.exhaustive]
-        return {one.topic: np.stack([self.every_order(one, system) for system in systems], axis=1) for one in few}
+        return {
+            one.topic: np.stack([self.every_order(one, system) for system in systems], axis=1)
+            for one in few
+        }
 
     def _utterances(self) -> pd.DataFrame:
         pairs = [(query, one.topic) for one in self.conversations for query in one.queries]
@@ -137,7 +169,9 @@ class Experiment:
         if missing := [query for query in table["query"] if query not in texts]:
             raise ValueError(f"no text for {', '.join(missing)}")
         bags = self.collection.queries([texts[query] for query in table["query"]])
-        ranked = top(bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.settings.depth)
+        ranked = top(
+            bm25(self.collection, bags, k1=self.settings.k1, b=self.settings.b), self.settings.depth
+        )
         return table.assign(value=self._score(table["query"].to_numpy(), ranked))
 
     def ceiling(self) -> pd.DataFrame:
@@ -145,47 +179,63 @@ class Experiment:
 
         It is below 1 where passages with high grades are not in the collection.
         """
-        held = self.qrels[self.qrels["document"].isin(self.collection.documents)].rename(columns={"grade": "score"})
+        held = self.qrels[self.qrels["document"].isin(self.collection.documents)].rename(
+            columns={"grade": "score"}
+        )
         best = run_scores(held, self.qrels, self.measure)
         return self._utterances().merge(best[["query", "value"]])
 
-    def scores(self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
+    def scores(
+        self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)
+    ) -> pd.DataFrame:
         """Mean score of each system on each conversation under each of its orders.
 
-        ``orders``: by topic, shaped (orders, n); row 0 is the script (`sampled_orders`). Returns columns run, topic,
-        permutation, value; permutation is the row of the order.
+        ``orders``: by topic, shaped (orders, n); row 0 is the script (`sampled_orders`). Returns
+        columns run, topic, permutation, value; permutation is the row of the order.
         """
         parts = {
-            (system, one.topic): pd.Series(self._conversation_scores(one, system, orders[one.topic]))
+            (system, one.topic): pd.Series(
+                self._conversation_scores(one, system, orders[one.topic])
+            )
             for system, one in product(systems, self.conversations)
         }
         return pd.concat(parts, names=["run", "topic", "permutation"]).rename("value").reset_index()
 
-    def scores_by_utterance(self, orders: Mapping[str, ArrayLike], systems: Sequence[str]) -> pd.DataFrame:
+    def scores_by_utterance(
+        self, orders: Mapping[str, ArrayLike], systems: Sequence[str]
+    ) -> pd.DataFrame:
         """Score of each system for each utterance: columns of `scores`, and utterance, before the value."""
         keys = ["run", "topic", "permutation"]
         parts = {}
         for system, one in product(systems, self.conversations):
             stacked = np.asarray(orders[one.topic], dtype=np.intp)
             number, _ = np.indices(stacked.shape)
-            cells = {"permutation": number.ravel(), "utterance": np.array(one.queries)[stacked].ravel()}
+            cells = {
+                "permutation": number.ravel(),
+                "utterance": np.array(one.queries)[stacked].ravel(),
+            }
             values = self.utterance_scores(one, system, stacked).ravel()
             parts[system, one.topic] = pd.DataFrame(cells).assign(value=values)
         return pd.concat(parts, names=keys[:2]).reset_index(keys[:2]).reset_index(drop=True)
 
     def answers(
-        self, orders: Mapping[str, ArrayLike], passages: pd.DataFrame, systems: Sequence[str] = tuple(SYSTEMS)
+        self,
+        orders: Mapping[str, ArrayLike],
+        passages: pd.DataFrame,
+        systems: Sequence[str] = tuple(SYSTEMS),
     ) -> pd.DataFrame:
         """Conversations in which a system answers every utterance with its best passage, as a nugget table.
 
-        Words are counted over the whole conversation, utterances included. A relevant answer is one nugget: all words
-        of the passage, its level after the grade. Any other answer is a turn without a relevant nugget.
+        Words are counted over the whole conversation, utterances included. A relevant answer is one
+        nugget: all words of the passage, its level after the grade. Any other answer is a turn
+        without a relevant nugget.
 
         ``passages``: of `read_passages`. An unjudged passage has level 0. Returns a frame for
-        `equipoise.nuggets.nugget_table`: topic is topic#permutation, entity the passage, SOURCE an attribute set whose
-        groups are the sources, sorted.
+        `equipoise.nuggets.nugget_table`: topic is topic#permutation, entity the passage, SOURCE an
+        attribute set whose groups are the sources, sorted.
 
-        gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where a passage is from.
+        gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where
+        a passage is from.
         """
         texts = passages.set_index("document").reindex(self.collection.documents)
         if texts["text"].isna().any():
@@ -205,9 +255,13 @@ class Experiment:
             }
             parts.append(pd.DataFrame(part).assign(run=system))
         table = pd.concat(parts, ignore_index=True).join(about, on="entity")
-        table = table.merge(self.qrels, how="left", left_on=["query", "entity"], right_on=["query", "document"])
+        table = table.merge(
+            self.qrels, how="left", left_on=["query", "entity"], right_on=["query", "document"]
+        )
         table["level"] = table["grade"].map(_RELEVANCE_LEVELS).fillna(0).astype(int)
-        table["end"] = (table["asked"] + table["length"]).groupby([table["run"], table["topic"]]).cumsum()
+        table["end"] = (
+            (table["asked"] + table["length"]).groupby([table["run"], table["topic"]]).cumsum()
+        )
         table["start"] = table["end"] - table["length"] + 1
         table = table.astype(str)
         table.loc[table["level"] == "0", ["start", "end", "entity", "SOURCE"]] = ""
@@ -216,12 +270,12 @@ class Experiment:
     def exact(self, systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
         """Mean, standard deviation, minimum and maximum of each system over all valid orders of each conversation.
 
-        Where the context is the previous utterance, the mean follows from adjacency probabilities and the extremes from
-        dynamic programming: no order is drawn or listed. The other systems are scored on every order, where there are
-        not too many.
+        Where the context is the previous utterance, the mean follows from adjacency probabilities
+        and the extremes from dynamic programming: no order is drawn or listed. The other systems
+        are scored on every order, where there are not too many.
 
-        Returns columns run, topic, orders, mean, sd, minimum, maximum, how: how is "adjacency", "enumeration", or
-        "too many orders" (then the values are missing).
+        Returns columns run, topic, orders, mean, sd, minimum, maximum, how: how is "adjacency",
+        "enumeration", or "too many orders" (then the values are missing).
 
         Beyond the paper: the distribution over permutations without sampling them.
         """
@@ -234,7 +288,9 @@ class Experiment:
                 rows.append((*key, found.mean, found.sd, found.minimum, found.maximum, "adjacency"))
             elif one.structure.count <= self.exhaustive:
                 values = self.every_order(one, system)
-                rows.append((*key, values.mean(), values.std(), values.min(), values.max(), "enumeration"))
+                rows.append(
+                    (*key, values.mean(), values.std(), values.min(), values.max(), "enumeration")
+                )
             else:
                 rows.append((*key, *[np.nan] * 4, "too many orders"))
         columns = ["run", "topic", "orders", "mean", "sd", "minimum", "maximum", "how"]

@@ -30,17 +30,27 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     """
     rows, topics = pd.factorize(utterances["topic"])
     lefts = utterances.groupby("topic").cumcount() + 0.45 * utterances["block"]
-    for row, left, turn, name in zip(rows, lefts, utterances["turn"], utterances["class"], strict=True):
-        ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white"))
+    for row, left, turn, name in zip(
+        rows, lefts, utterances["turn"], utterances["class"], strict=True
+    ):
+        ax.add_patch(
+            Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white")
+        )
         ax.text(left + 0.5, row, f"{turn} {name}", ha="center", va="center", fontsize=9)
     right = lefts.max() + 1.45
-    for height, text in [*((row, f"{counts[topic]:,}") for row, topic in enumerate(topics)), (-0.9, "orders")]:
+    for height, text in [
+        *((row, f"{counts[topic]:,}") for row, topic in enumerate(topics)),
+        (-0.9, "orders"),
+    ]:
         ax.text(right + 1.8, height, text, ha="right", va="center", fontsize=9)
     ax.set(xlim=(-0.3, right + 2), ylim=(len(topics) - 0.4, -1.4), xticks=[], ylabel="Conversation")
     ax.set_yticks(range(len(topics)), topics)
     ax.grid(visible=False)
     ax.spines[["bottom", "left"]].set_visible(False)
-    handles = [Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}") for name, colour in _CLASS_COLOURS.items()]
+    handles = [
+        Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}")
+        for name, colour in _CLASS_COLOURS.items()
+    ]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=3)
     return ax
 
@@ -60,30 +70,49 @@ def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str 
     handles = [
         Line2D([], [], label="all orders, lowest to highest", **_LINE),
         Line2D([], [], label="sampled orders, lowest to highest", **_BAND),
-        Line2D([], [], color="black", marker="|", markersize=11, linestyle="none", label="exact mean"),
+        Line2D(
+            [], [], color="black", marker="|", markersize=11, linestyle="none", label="exact mean"
+        ),
         Line2D([], [], label="order of the script", **SCRIPT_MARK),
     ]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
     return ax
 
 
-def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFrame) -> Sequence[Axes]:
+def sample_size(
+    axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFrame
+) -> Sequence[Axes]:
     """Draw how many permutations a ranking of systems needs: its agreement with the exact one, and standard errors.
 
-    ``stability``: of `equipoise.measures.orders.ranking_stability`. ``errors``: of `standard_errors`.
+    ``stability``: of `equipoise.measures.orders.ranking_stability`. ``errors``: of
+    `standard_errors`.
     """
     left, right = axes
     sizes = stability["permutations"]
     left.plot(sizes, stability["tau"], marker="o", label="mean Kendall tau", color=COLOURS[0])
     style: dict[str, Any] = {"alpha": 0.2, "color": COLOURS[0], "lw": 0}
-    left.fill_between(sizes, stability["low"], stability["tau"], label="down to the 5th percentile", **style)
-    left.plot(sizes, stability["same"], marker="s", color=COLOURS[1], label="share with the same ranking")
-    left.plot(sizes, stability["best"], marker="^", color=COLOURS[2], label="share with the same best")
-    left.set(xscale="log", xlabel="Permutations of each conversation", ylabel="Agreement with the exact ranking")
+    left.fill_between(
+        sizes, stability["low"], stability["tau"], label="down to the 5th percentile", **style
+    )
+    left.plot(
+        sizes, stability["same"], marker="s", color=COLOURS[1], label="share with the same ranking"
+    )
+    left.plot(
+        sizes, stability["best"], marker="^", color=COLOURS[2], label="share with the same best"
+    )
+    left.set(
+        xscale="log",
+        xlabel="Permutations of each conversation",
+        ylabel="Agreement with the exact ranking",
+    )
     left.legend(loc="lower right")
     for number, (run, part) in enumerate(errors.groupby("run", sort=False)):
-        right.plot(part["permutations"], part["standard error"], label=run, markersize=4, **look(number))
-    right.set(xscale="log", yscale="log", xlabel=left.get_xlabel(), ylabel="Standard error of the mean")
+        right.plot(
+            part["permutations"], part["standard error"], label=run, markersize=4, **look(number)
+        )
+    right.set(
+        xscale="log", yscale="log", xlabel=left.get_xlabel(), ylabel="Standard error of the mean"
+    )
     right.legend()
     for ax in axes:
         ax.xaxis.set_major_formatter("{x:g}")
@@ -93,15 +122,31 @@ def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFr
 def dependence(ax: Axes, correlations: pd.DataFrame, first: str, second: str) -> Axes:
     """Draw how two measures go together: one dot a conversation, one row a system; a stroke marks the median.
 
-    ``correlations``: of `order_correlation`. ``first``, ``second``: names of the two measures, for the axis.
+    ``correlations``: of `order_correlation`. ``first``, ``second``: names of the two measures, for
+    the axis.
     """
     runs = list(dict.fromkeys(correlations["run"]))[::-1]
     for row, run in enumerate(runs):
-        values = correlations.loc[correlations["run"] == run, "correlation"].dropna().sort_values().to_numpy()
+        values = (
+            correlations.loc[correlations["run"] == run, "correlation"]
+            .dropna()
+            .sort_values()
+            .to_numpy()
+        )
         offsets = np.resize([0.0, 0.14, -0.14, 0.07, -0.07], len(values))
-        ax.plot(values, row + offsets, "o", color=COLOURS[0], markerfacecolor=(COLOURS[0], 0.4), markersize=5)
+        ax.plot(
+            values,
+            row + offsets,
+            "o",
+            color=COLOURS[0],
+            markerfacecolor=(COLOURS[0], 0.4),
+            markersize=5,
+        )
         ax.plot(np.median(values), row, "|", color="black", markersize=22, markeredgewidth=1.6)
     ax.axvline(0, color=GREY, lw=0.8)
     ax.set_yticks(range(len(runs)), runs)
-    ax.set(xlim=(-1.03, 1.03), xlabel=f"Rank correlation of {first} and {second} over the orders of a conversation")
+    ax.set(
+        xlim=(-1.03, 1.03),
+        xlabel=f"Rank correlation of {first} and {second} over the orders of a conversation",
+    )
     return ax

@@ -8,8 +8,8 @@ import pandas as pd
 def by_order(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     """One measure of the conversations of `Experiment.answers`, by topic and permutation again.
 
-    ``scores`` (columns run, topic, measure, value): of a nugget table whose topics are named topic#permutation; the
-    measure has rows of a whole conversation, or of one attribute set.
+    ``scores`` (columns run, topic, measure, value): of a nugget table whose topics are named
+    topic#permutation; the measure has rows of a whole conversation, or of one attribute set.
     """
     chosen = scores[scores["measure"] == measure].reset_index(drop=True)
     parts = chosen["topic"].str.extract(r"^(?P<topic>.+)#(?P<permutation>\d+)$")
@@ -21,10 +21,11 @@ def by_order(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
 def order_correlation(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Spearman's rank correlation of two measures over the orders of each conversation.
 
-    Both tables hold the same systems on the same orders. Returns columns run, topic, orders, correlation; NaN where
-    one of the measures does not depend on the order.
+    Both tables hold the same systems on the same orders. Returns columns run, topic, orders,
+    correlation; NaN where one of the measures does not depend on the order.
 
-    Beyond the paper: does the order move another measure as it moves nDCG? Equal values share their mean rank.
+    Beyond the paper: does the order move another measure as it moves nDCG? Equal values share their
+    mean rank.
     """
     keys = ["run", "topic", "permutation"]
     both = first[[*keys, "value"]].merge(second[[*keys, "value"]], on=keys, suffixes=("", " 2"))

@@ -1,7 +1,8 @@
 """What an analysis of variance cannot say of orders that share utterances: randomisation tests, variance components.
 
-The F tests of MD1 take the orders of a conversation for independent draws. They are not: two orders share utterances,
-and most share pairs of neighbours. So each F stands beside a test that makes no such assumption.
+The F tests of MD1 take the orders of a conversation for independent draws. They are not: two orders
+share utterances, and most share pairs of neighbours. So each F stands beside a test that makes no
+such assumption.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from equipoise.statistics import resampled
 _EQUAL = 1e-9  # statistics that differ by no more, relatively, are equal
 
 
-def relabelled(structure: ClassStructure, orders: ArrayLike, draws: int, rng: np.random.Generator) -> Orders:
+def relabelled(
+    structure: ClassStructure, orders: ArrayLike, draws: int, rng: np.random.Generator
+) -> Orders:
     """Orders with their blocks, and the followers within each block, renamed at random, shaped (draws, orders, n).
 
-    One renaming is drawn for all the orders of a draw. It maps the valid orders one to one onto themselves, and
-    orders that shared neighbours share neighbours still.
+    One renaming is drawn for all the orders of a draw. It maps the valid orders one to one onto
+    themselves, and orders that shared neighbours share neighbours still.
     """
     stacked = np.asarray(orders, dtype=np.intp)
     place = np.argsort(stacked, axis=1)
-    source = np.tile(np.arange(structure.size), (draws, 1))  # by utterance: the one whose place it takes
+    source = np.tile(
+        np.arange(structure.size), (draws, 1)
+    )  # by utterance: the one whose place it takes
     for group in structure.exchangeable:
         if len(group) > 1:
             source[:, group] = rng.permuted(np.tile(group, (draws, 1)), axis=1)
@@ -58,13 +63,13 @@ def order_randomisation(
 
     .. math:: F = \frac{SS_{\nu} / \sum_i (J_i - 1)}{SS_{\varepsilon} / \sum_i (J_i - 1) (K - 1)}
 
-    Under the null hypothesis an order that suits one system says nothing of another: which utterances are neighbours
-    matters to each system in its own way. So the utterances are renamed at random (`relabelled`), for each system and
-    conversation apart. Each system keeps the way in which its scores depend on one another; what the systems share
-    is lost.
+    Under the null hypothesis an order that suits one system says nothing of another: which
+    utterances are neighbours matters to each system in its own way. So the utterances are renamed
+    at random (`relabelled`), for each system and conversation apart. Each system keeps the way in
+    which its scores depend on one another; what the systems share is lost.
 
-    ``structures``, ``orders`` (shaped (orders, n)), ``every`` (shaped (valid orders, systems), by rank): by topic;
-    the topics of ``every`` are taken.
+    ``structures``, ``orders`` (shaped (orders, n)), ``every`` (shaped (valid orders, systems), by
+    rank): by topic; the topics of ``every`` are taken.
     """
     systems = next(iter(every.values())).shape[1]
     shared, residual = np.zeros((2, draws + 1))
@@ -85,15 +90,19 @@ def order_randomisation(
     return float(statistic[0]), (as_large + 1) / (draws + 1)
 
 
-def model_randomisation(means: pd.DataFrame, rng: np.random.Generator, *, draws: int = 9999) -> tuple[float, float]:
+def model_randomisation(
+    means: pd.DataFrame, rng: np.random.Generator, *, draws: int = 9999
+) -> tuple[float, float]:
     """F of model against topic x model, and the share of random exchanges of the systems whose F is as large.
 
-    Under the null hypothesis it does not matter which system has which scores on a conversation. So the systems change
-    places, for each conversation apart, with all of their orders.
+    Under the null hypothesis it does not matter which system has which scores on a conversation. So
+    the systems change places, for each conversation apart, with all of their orders.
 
     ``means``: columns run, topic, value, one row a system and conversation.
     """
-    wide = means.pivot_table(index="topic", columns="run", values="value", sort=False).to_numpy(dtype=np.float64)
+    wide = means.pivot_table(index="topic", columns="run", values="value", sort=False).to_numpy(
+        dtype=np.float64
+    )
     topics = len(wide)
     centred = wide - wide.mean(axis=1, keepdims=True)
     exchanged = rng.permuted(np.tile(centred, (draws, 1, 1)), axis=2)
@@ -111,10 +120,11 @@ def variance_components(table: pd.DataFrame, orders: int, systems: int) -> pd.Da
         \sigma^2_{\tau\alpha} = \frac{MS_{\tau\alpha} - MS_{error}}{J}, \quad
         \sigma^2_\tau = \frac{MS_\tau - MS_\nu - MS_{\tau\alpha} + MS_{error}}{J K}
 
-    With J orders of each conversation and K systems, all scored, these are the estimates of restricted maximum
-    likelihood wherever none is negative; a negative one is given as 0.
+    With J orders of each conversation and K systems, all scored, these are the estimates of
+    restricted maximum likelihood wherever none is negative; a negative one is given as 0.
 
-    ``table``: of `anova` with the design MD1 and the interaction. Returns columns component, variance, share.
+    ``table``: of `anova` with the design MD1 and the interaction. Returns columns component,
+    variance, share.
     """
     mean_square = table.set_index("source")["MS"]
     error, nested = mean_square["Error"], mean_square["permutation(topic)"]
@@ -126,7 +136,9 @@ def variance_components(table: pd.DataFrame, orders: int, systems: int) -> pd.Da
         "residual": error,
     }
     variance = pd.Series(found).clip(lower=0.0)
-    return pd.DataFrame({"variance": variance, "share": variance / variance.sum()}).reset_index(names="component")
+    return pd.DataFrame({"variance": variance, "share": variance / variance.sum()}).reset_index(
+        names="component"
+    )
 
 
 def shared_by_systems(
@@ -136,12 +148,14 @@ def shared_by_systems(
 
     .. math:: \rho = \frac{\sigma^2_\nu}{\sigma^2_\nu + \sigma^2_\varepsilon}
 
-    0 where no order suits all systems, 1 where every order does to all systems the same. Returns rho and the
-    ends of its 95 % bootstrap interval, conversations drawn with replacement.
+    0 where no order suits all systems, 1 where every order does to all systems the same. Returns
+    rho and the ends of its 95 % bootstrap interval, conversations drawn with replacement.
     """
     wide = score_matrix(scores)
     systems = wide.shape[1]
-    parts: Sequence[Floats] = [part.to_numpy(dtype=np.float64)[None] for _, part in wide.groupby(level="topic")]
+    parts: Sequence[Floats] = [
+        part.to_numpy(dtype=np.float64)[None] for _, part in wide.groupby(level="topic")
+    ]
     sums = np.array([[float(one[0]) for one in _sums_of_squares(part)] for part in parts])
     freedom = np.array([part.shape[1] - 1 for part in parts])
 

@@ -1,9 +1,10 @@
 """Record what slow models say of the judged utterances of CAsT 2019, for the permutation study.
 
-``python -m equipoise_studies.permutations.record phrases`` has spaCy find noun phrases and pronouns; ``rewrites
---weights FILE`` has a language model rewrite each utterance behind each other one. Both need the upstream data and the
-packages of the extra ``models``, write ``data/outputs/permutations`` and go on where they stopped; where the texts or
-the model are other ones, a record is refused: move it away first.
+``python -m equipoise_studies.permutations.record phrases`` has spaCy find noun phrases and
+pronouns; ``rewrites --weights FILE`` has a language model rewrite each utterance behind each other
+one. Both need the upstream data and the packages of the extra ``models``, write
+``data/outputs/permutations`` and go on where they stopped; where the texts or the model are other
+ones, a record is refused: move it away first.
 """
 
 from __future__ import annotations
@@ -39,8 +40,13 @@ def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
     for tokens in spacy.load(MODEL, exclude=["ner", "lemmatizer"]).pipe(texts):
         yield {
             "text": digest(tokens.text),
-            "phrases": [[phrase.start_char, phrase.end_char, phrase.root.pos_] for phrase in tokens.noun_chunks],
-            "pronouns": [[word.idx, word.idx + len(word)] for word in tokens if word.tag_ in ("PRP", "PRP$")],
+            "phrases": [
+                [phrase.start_char, phrase.end_char, phrase.root.pos_]
+                for phrase in tokens.noun_chunks
+            ],
+            "pronouns": [
+                [word.idx, word.idx + len(word)] for word in tokens if word.tag_ in ("PRP", "PRP$")
+            ],
         }
 
 
@@ -50,7 +56,9 @@ def record_phrases() -> None:
     judged, _ = fetch_judged()
     path, kind = project.root().joinpath("data", *antecedents.RECORD), antecedents.KIND
     settings = settings_of(packages=["spacy", MODEL.replace("_", "-")], model=MODEL)
-    held = {line["query"] for line in begin(path, settings, kind, antecedents.FIELDS, antecedents.KEY)}
+    held = {
+        line["query"] for line in begin(path, settings, kind, antecedents.FIELDS, antecedents.KEY)
+    }
     missing = judged[~judged["query"].isin(held)]
     for query, line in zip(missing["query"], parsed(missing["text"].tolist()), strict=True):
         add(path, kind, {"query": query, **line})
@@ -58,16 +66,24 @@ def record_phrases() -> None:
 
 
 @main.command("rewrites")
-@click.option("--weights", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--weights", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 @click.option("--threads", default=2, show_default=True)
 def record_rewrites(weights: Path, threads: int) -> None:
     """Record what a language model in a GGUF file makes of each utterance behind each other one."""
     judged, _ = fetch_judged()
     path = project.root().joinpath("data", *rewrites.RECORD)
-    settings = settings_of(seed=SEED, models={weights.name: weights}, packages=["xllamacpp"], sampling=GREEDY)
-    settings |= {"instruction": rewrites.INSTRUCTION, "instruction, sha256": digest(rewrites.INSTRUCTION)}
+    settings = settings_of(
+        seed=SEED, models={weights.name: weights}, packages=["xllamacpp"], sampling=GREEDY
+    )
+    settings |= {
+        "instruction": rewrites.INSTRUCTION,
+        "instruction, sha256": digest(rewrites.INSTRUCTION),
+    }
     held = {
-        (line["query"], line["before"]) for line in begin(path, settings, rewrites.KIND, rewrites.FIELDS, rewrites.KEY)
+        (line["query"], line["before"])
+        for line in begin(path, settings, rewrites.KIND, rewrites.FIELDS, rewrites.KEY)
     }
     server = load_server(weights, threads=threads, context=2048)
     for one, before, current in tqdm(rewrites.wanted(conversations(judged), SEED), mininterval=10):
@@ -75,7 +91,9 @@ def record_rewrites(weights: Path, threads: int) -> None:
         if tuple(key.values()) in held:
             continue
         prompt = rewrites.prompt_of(one, before, current)
-        found = server.handle_completions({"prompt": prompt, "cache_prompt": True, **GREEDY})["choices"][0]
+        found = server.handle_completions({"prompt": prompt, "cache_prompt": True, **GREEDY})[
+            "choices"
+        ][0]
         line = {"rewrite": found["text"].strip(), "finished": found["finish_reason"] == "stop"}
         add(path, rewrites.KIND, {**key, "prompt": digest(prompt), **line})
 

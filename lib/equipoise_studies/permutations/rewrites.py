@@ -1,7 +1,8 @@
 """What a language model makes of an utterance, told the first one and the previous one: a rewriter, recorded once.
 
-The rewriter sees what CU sees, so it is asked once for each pair of utterances of a conversation, whatever the number
-of orders. The first utterance never moves and is kept as it is. The rewrites lie in ``data/outputs/permutations``.
+The rewriter sees what CU sees, so it is asked once for each pair of utterances of a conversation,
+whatever the number of orders. The first utterance never moves and is kept as it is. The rewrites
+lie in ``data/outputs/permutations``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from equipoise_studies.recording import digest, read
 # below data/: for each pair of utterances what a model wrote
 RECORD = ("outputs", "permutations", "rewrites.jsonl")
 KIND, KEY = "rewrite", ("query", "before")
-FIELDS: Mapping[str, type] = {"query": str, "before": str, "prompt": str, "rewrite": str, "finished": bool}
+FIELDS: Mapping[str, type] = {
+    "query": str,
+    "before": str,
+    "prompt": str,
+    "rewrite": str,
+    "finished": bool,
+}
 
 INSTRUCTION = """\
 Each conversation below is a user's questions to a search engine: the first one, the one before, and the last one. \
@@ -62,7 +69,9 @@ def pairs_of(conversation: Conversation) -> list[tuple[int, int]]:
 
 def prompt_of(conversation: Conversation, before: int, current: int) -> str:
     """What a model is asked to continue, up to the next quotation mark."""
-    first, previous, last = (conversation.texts[number].replace('"', "'") for number in (0, before, current))
+    first, previous, last = (
+        conversation.texts[number].replace('"', "'") for number in (0, before, current)
+    )
     between = f'Before: "{previous}"\n' if before else ""
     return f'{INSTRUCTION}First: "{first}"\n{between}Last: "{last}"\nRewritten: "'
 
@@ -75,7 +84,11 @@ def wanted(made: Sequence[Conversation], seed: int) -> list[tuple[Conversation, 
     pairs = []
     for one in made:
         numbers = range(len(one.texts))
-        pairs += [(one, before, current) for before, current in product(numbers, numbers[1:]) if before != current]
+        pairs += [
+            (one, before, current)
+            for before, current in product(numbers, numbers[1:])
+            if before != current
+        ]
     valid = {one.topic: {*pairs_of(one)} for one in made}
     drawn = [pairs[place] for place in np.random.default_rng(seed).permutation(len(pairs))]
     return sorted(drawn, key=lambda pair: pair[1:] not in valid[pair[0].topic])

@@ -22,16 +22,18 @@ def score_alternatives(
 ) -> Floats:
     """Score of each ranking; a query may have any number of them.
 
-    ``rankings`` (shaped (rankings, k)): places in `documents`, best first; k below the cut-off of the measure, where
-    there are more documents, is refused.
-    ``qrels`` (columns query, document, grade): all judgements, of documents that cannot be retrieved too: the ideal
-    ranking is made from them. Every different ranking of a query is scored once.
+    ``rankings`` (shaped (rankings, k)): places in `documents`, best first; k below the cut-off of
+    the measure, where there are more documents, is refused. ``qrels`` (columns query, document,
+    grade): all judgements, of documents that cannot be retrieved too: the ideal ranking is made
+    from them. Every different ranking of a query is scored once.
 
     permutations, section 4 (nDCG with cut-off 3: gain = grade, discount log2(rank + 1)).
     """
     ranked = np.asarray(rankings, dtype=np.intp)
     if ranked.ndim != 2 or len(ranked) != len(queries):
-        raise ValueError(f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}")
+        raise ValueError(
+            f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}"
+        )
     scored = parsed_measure(measure)
     if ranked.shape[1] < min(scored.params.get("cutoff", 0), len(documents)):
         raise ValueError(f"{measure} looks further than the {ranked.shape[1]} ranks that are kept")
@@ -40,9 +42,12 @@ def score_alternatives(
     judged = qrels[qrels["query"].isin(names)].rename(columns=fields)
     evaluator = ir_measures.evaluator([scored], judged)
     if unjudged := sorted({*names.tolist()} - {*judged["query_id"]}):
-        raise ValueError(f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them")
+        raise ValueError(
+            f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them"
+        )
     different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)
-    # one run holds one ranking of each query: the n-th run holds the n-th different ranking of every query
+    # one run holds one ranking of each query: the n-th run holds the n-th different ranking of
+    # every query
     run = ranks(starts(different[:, 0]), len(different))
     values = np.empty(len(different))
     ids = np.array(documents, dtype=object)
@@ -56,22 +61,31 @@ def score_alternatives(
     return values[which.ravel()]
 
 
-def grades(queries: Sequence[str], documents: Sequence[str], qrels: pd.DataFrame) -> NDArray[np.intp]:
+def grades(
+    queries: Sequence[str], documents: Sequence[str], qrels: pd.DataFrame
+) -> NDArray[np.intp]:
     """Grade of each document for each query, shaped (queries, documents); -1 where it is not judged."""
-    judged = qrels.pivot_table(index="query", columns="document", values="grade", aggfunc="first", sort=False)
+    judged = qrels.pivot_table(
+        index="query", columns="document", values="grade", aggfunc="first", sort=False
+    )
     table = judged.reindex(index=list(queries), columns=list(documents)).fillna(-1)
     return table.to_numpy(dtype=np.intp)
 
 
 def optimistic(
-    queries: Sequence[str], rankings: ArrayLike, documents: Sequence[str], qrels: pd.DataFrame, measure: str = "nDCG@3"
+    queries: Sequence[str],
+    rankings: ArrayLike,
+    documents: Sequence[str],
+    qrels: pd.DataFrame,
+    measure: str = "nDCG@3",
 ) -> Floats:
     r"""Upper bound of nDCG of each ranking, whatever the unjudged documents that it holds are worth.
 
     .. math:: \min\Bigl(1, \frac{\sum_{r \le k} g_r / \log_2 (r + 1)}{IDCG}\Bigr)
 
-    with the highest grade of the judgements for every unjudged document; the ideal ranking, made from the judgements,
-    can only gain by further ones, which lowers the true value. Takes what `score_alternatives` takes.
+    with the highest grade of the judgements for every unjudged document; the ideal ranking, made
+    from the judgements, can only gain by further ones, which lowers the true value. Takes what
+    `score_alternatives` takes.
     """
     ranked = np.asarray(rankings, dtype=np.intp)
     if (wanted := f"nDCG@{ranked.shape[1]}") != measure:
@@ -86,7 +100,9 @@ def optimistic(
         .agg(lambda one: float(one.to_numpy()[: len(discounts)] @ discounts[: len(one)]))
     )
     ideal = best.reindex(names).to_numpy()[codes]
-    return np.minimum(1.0, np.divide(gains @ discounts, ideal, out=np.zeros(len(ideal)), where=ideal > 0))
+    return np.minimum(
+        1.0, np.divide(gains @ discounts, ideal, out=np.zeros(len(ideal)), where=ideal > 0)
+    )
 
 
 def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") -> pd.DataFrame:
@@ -95,7 +111,13 @@ def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") 
     Queries of the run without judgements are left out; judged queries without a ranking score 0.
     """
     judged = run[run["query"].isin(qrels["query"])]
-    found = effectiveness(judged, qrels, by=(), measures={measure: measure}).set_index("query")["value"]
-    table = found.reindex(sorted(set(qrels["query"])), fill_value=0.0).rename_axis("query").reset_index()
+    found = effectiveness(judged, qrels, by=(), measures={measure: measure}).set_index("query")[
+        "value"
+    ]
+    table = (
+        found.reindex(sorted(set(qrels["query"])), fill_value=0.0)
+        .rename_axis("query")
+        .reset_index()
+    )
     table.insert(1, "topic", table["query"].str.partition("_")[0])
     return table

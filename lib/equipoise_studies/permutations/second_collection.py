@@ -1,11 +1,11 @@
 """CAsT 2020 as a second collection: classes proposed by a rule, passages of the CAsT-snippets annotation.
 
-Nobody classed the utterances of CAsT 2020. But people rewrote each of them, and the words that they added say what it
-depends on. `proposed_classes` is that rule; how far it agrees with the classes of CAsT 2019, which are by hand, is
-reported beside what rests on it.
+Nobody classed the utterances of CAsT 2020. But people rewrote each of them, and the words that they
+added say what it depends on. `proposed_classes` is that rule; how far it agrees with the classes of
+CAsT 2019, which are by hand, is reported beside what rests on it.
 
-The data items are ``cast19`` (topics, judgements), ``cast_rewrites`` (rewrites by people and by systems),
-``castsnippets`` (passages with text, five for each judged turn).
+The data items are ``cast19`` (topics, judgements), ``cast_rewrites`` (rewrites by people and by
+systems), ``castsnippets`` (passages with text, five for each judged turn).
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def fetch_rewrites(queries: pd.Series) -> dict[str, dict[str, str]]:
 def proposed_classes(utterances: pd.DataFrame, rewritten: pd.Series) -> pd.Series:
     """Class of every utterance, by the terms that people added when they rewrote it.
 
-    None: SE. Only such as the first utterance of the conversation has: FT. Others: PT. The first utterance is SE.
-    ``utterances``: columns query, topic, turn, text. ``rewritten``: texts by query.
+    None: SE. Only such as the first utterance of the conversation has: FT. Others: PT. The first
+    utterance is SE. ``utterances``: columns query, topic, turn, text. ``rewritten``: texts by
+    query.
     """
     classes = {}
     for _, turns in utterances.sort_values("turn", kind="stable").groupby("topic", sort=False):
@@ -81,7 +82,9 @@ def read_snippet_passages(path: str | Path) -> pd.DataFrame:
 
 def fetch_second() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Judged conversations of CAsT 2020 with proposed classes, their judgements, and the passages with text."""
-    topics = read_topics(registry.fetch("cast19", "2020/2020_manual_evaluation_topics_v1.0.json")).utterances
+    topics = read_topics(
+        registry.fetch("cast19", "2020/2020_manual_evaluation_topics_v1.0.json")
+    ).utterances
     qrels = read_qrels(registry.fetch("cast19", "2020/2020qrels.txt"))
     rewritten = read_rewritten(registry.fetch("cast_rewrites", "rewrites/2020/11_Human.tsv"))
     classes = topics[["query"]].assign(**{"class": proposed_classes(topics, rewritten)})

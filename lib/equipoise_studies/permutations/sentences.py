@@ -18,24 +18,38 @@ def _estimate(found: Evidence, form: str) -> str:
 
 
 def answer(
-    exact: pd.DataFrame, needed: pd.DataFrame, ranking: pd.DataFrame, evidence: Mapping[str, Evidence], measure: str
+    exact: pd.DataFrame,
+    needed: pd.DataFrame,
+    ranking: pd.DataFrame,
+    evidence: Mapping[str, Evidence],
+    measure: str,
 ) -> list[str]:
     """How far the order of a script is an accident, for which systems, and with how many orders one would know.
 
-    ``exact``: of `Experiment.exact`. ``ranking``: of `orders_for_ranking`. ``evidence``: that on the claims, by
-    ``chance`` (the script against drawn orders), ``rewriter`` (what it saves of the spread), ``unseen`` (coverage).
+    ``exact``: of `Experiment.exact`. ``ranking``: of `orders_for_ranking`. ``evidence``: that on
+    the claims, by ``chance`` (the script against drawn orders), ``rewriter`` (what it saves of the
+    spread), ``unseen`` (coverage).
     """
     moving = needed.sort_values("range / mean", ascending=False)["run"]
-    reach = [f"{_estimate(relative_range(exact, run), '.0%')} of it ({run})" for run in moving.iloc[[-1, 0]]]
+    reach = [
+        f"{_estimate(relative_range(exact, run), '.0%')} of it ({run})"
+        for run in moving.iloc[[-1, 0]]
+    ]
     fixed = [
-        run for run, part in exact.groupby("run", sort=False) if (part["maximum"] - part["minimum"]).max() < _EQUAL
+        run
+        for run, part in exact.groupby("run", sort=False)
+        if (part["maximum"] - part["minimum"]).max() < _EQUAL
     ]
     margin = next(name for name in needed if str(name).startswith("orders for"))
     blind = " and ".join([", ".join(fixed[:-1]), fixed[-1]] if len(fixed) > 1 else fixed)
     blind += " do not see the order" if len(fixed) > 1 else " does not see the order"
     gain = evidence["rewriter"]
     steadier = (
-        "less" if (gain.low or 0) > 0 else "more" if (gain.high or 0) < 0 else "neither clearly less nor clearly more"
+        "less"
+        if (gain.low or 0) > 0
+        else "more"
+        if (gain.high or 0) < 0
+        else "neither clearly less nor clearly more"
     )
     return [
         f"On the replica, over all valid orders of {exact['topic'].nunique()} conversations, the order can move the "
@@ -54,7 +68,9 @@ def answer(
 
 def sampled_range(errors: pd.DataFrame, drawn: int) -> str:
     """How much of the exact range sampled orders show, and how far their means are off."""
-    seen = (errors["sampled maximum"] - errors["sampled minimum"]) / (errors["maximum"] - errors["minimum"])
+    seen = (errors["sampled maximum"] - errors["sampled minimum"]) / (
+        errors["maximum"] - errors["minimum"]
+    )
     beyond = int((errors["error"].abs() > 1.96 * errors["standard error"]).sum())
     return (
         f"Up to {drawn} drawn orders of each conversation show {seen.min():.0%} to {seen.max():.0%} of the range of a "
@@ -67,15 +83,25 @@ def undefined(correlations: pd.DataFrame, first: str, second: str) -> str:
     """Which correlations are not defined, and so not drawn."""
     absent = correlations[correlations["correlation"].isna()]
     names = ", ".join(f"{row.run} on {row.topic}" for row in absent.itertuples())
-    left_out = f" ({names}), where one of the two measures is the same on every order" if len(absent) else ""
+    left_out = (
+        f" ({names}), where one of the two measures is the same on every order"
+        if len(absent)
+        else ""
+    )
     return f"{len(absent)} of {len(correlations)} correlations of {first} and {second} are not defined{left_out}."
 
 
-def interaction(without: pd.DataFrame, with_it: pd.DataFrame, by_chance: Mapping[str, float]) -> str:
+def interaction(
+    without: pd.DataFrame, with_it: pd.DataFrame, by_chance: Mapping[str, float]
+) -> str:
     """What taking topic x model out of the residual changes, and what the randomisation tests say."""
     before, after = (table.set_index("source")[["F", "p"]] for table in (without, with_it))
     nested, model = "permutation(topic)", "model"
-    ratio = [f"F = {table.loc[source, 'F']:.2f}" for source in (nested, model) for table in (before, after)]
+    ratio = [
+        f"F = {table.loc[source, 'F']:.2f}"
+        for source in (nested, model)
+        for table in (before, after)
+    ]
     found = [table.loc[source, "p"] for source in (nested, model) for table in (before, after)]
     p = [f"p = {value:.2g}" if value >= 1e-4 else "p < 0.0001" for value in found]
     return (
@@ -89,7 +115,10 @@ def interaction(without: pd.DataFrame, with_it: pd.DataFrame, by_chance: Mapping
 def weights(table: pd.DataFrame) -> str:
     """LP beside CU by the paper's words and by the program, as a question."""
     means = table.pivot_table(index="variant", columns="run", values="mean", sort=False)
-    found = "; ".join(f"by the {variant}: LP {row['LP']:.4f}, CU {row['CU']:.4f}" for variant, row in means.iterrows())
+    found = "; ".join(
+        f"by the {variant}: LP {row['LP']:.4f}, CU {row['CU']:.4f}"
+        for variant, row in means.iterrows()
+    )
     return (
         f"Mean scores over the orders {found}. The paper finds LP alone in its worst tier, below CU. Is that due to "
         "the method, or to the weight that the program gives to the previous utterance? The paper cannot say, nor "

@@ -1,15 +1,16 @@
 """Conversational systems that rewrite an utterance with its context and rank by BM25.
 
-An utterance of a conversation is rewritten with what was uttered before it, so its ranking depends on the order of the
-conversation. How much of the order a system sees is its *context*:
+An utterance of a conversation is rewritten with what was uttered before it, so its ranking depends
+on the order of the conversation. How much of the order a system sees is its *context*:
 
 - ``none``: the utterance alone, or with the first one, which never moves (BM25, DLM, RM3, FU);
 - ``previous``: the directly preceding utterance (CU, LP, RM3p, Rewriter);
 - ``antecedent``: the nearest earlier utterance that names something (Antecedent);
 - ``everything``: the whole chain of earlier rankings (RM3s).
 
-Systems of the first three kinds are ranked once for each pair of utterances, whatever the number of orders
-(`context_rankings`); RM3-sequential once for each distinct beginning (`sequential_rankings`).
+Systems of the first three kinds are ranked once for each pair of utterances, whatever the number of
+orders (`context_rankings`); RM3-sequential once for each distinct beginning
+(`sequential_rankings`).
 
 References
 ----------
@@ -51,9 +52,12 @@ SYSTEMS: Mapping[str, System] = {
     "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
     "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
     "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
-    "Antecedent": System("antecedent", "coreference by rule"),  # with the noun phrase that a pronoun refers to
+    "Antecedent": System(
+        "antecedent", "coreference by rule"
+    ),  # with the noun phrase that a pronoun refers to
 }
-# beyond the paper: the utterance as a language model rewrites it, told the first one and the previous one
+# beyond the paper: the utterance as a language model rewrites it, told the first one and the
+# previous one
 REWRITER = "Rewriter"
 _KNOWN: Mapping[str, System] = {**SYSTEMS, REWRITER: System("previous", "language model")}
 
@@ -75,12 +79,13 @@ def chosen_systems(antecedent: bool, *, depending: bool = False) -> list[str]:
 class Settings:
     """Parameters of the systems; the defaults are the paper's.
 
-    ``variant``: what the paper says of CU, LP and RM3p, or what the authors' public program does (`context_rankings`).
-    ``k1``, ``b``: of BM25, for every system but DLM. ``mu``: of the Dirichlet smoothing of DLM. ``current_weight``:
-    lambda of LP, the weight of the current utterance, in the program of the previous one. ``documents``, ``terms``:
-    feedback documents and terms of RM3.
-    ``original_weight``: of the query itself in RM3; the paper does not give it, 0.6 is the default of its engine.
-    ``depth``: how many of the best documents are kept: at least the cut-off of the measure.
+    ``variant``: what the paper says of CU, LP and RM3p, or what the authors' public program does
+    (`context_rankings`). ``k1``, ``b``: of BM25, for every system but DLM. ``mu``: of the Dirichlet
+    smoothing of DLM. ``current_weight``: lambda of LP, the weight of the current utterance, in the
+    program of the previous one. ``documents``, ``terms``: feedback documents and terms of RM3.
+    ``original_weight``: of the query itself in RM3; the paper does not give it, 0.6 is the default
+    of its engine. ``depth``: how many of the best documents are kept: at least the cut-off of the
+    measure.
     """
 
     variant: Literal["paper", "program"] = "paper"
@@ -114,9 +119,9 @@ PAPER = Settings()
 class ByContext:
     """Something of each utterance, for each utterance that its context can come from, and without one.
 
-    ``after`` (shaped (n + 1, n, ...)): entry v, u: of utterance u with context v; in the last row, without a context.
-    ``provides`` (shaped (n,)): which utterances can be a context: u takes the nearest earlier one. All True means the
-    previous utterance.
+    ``after`` (shaped (n + 1, n, ...)): entry v, u: of utterance u with context v; in the last row,
+    without a context. ``provides`` (shaped (n,)): which utterances can be a context: u takes the
+    nearest earlier one. All True means the previous utterance.
     """
 
     after: NDArray[Any]
@@ -141,31 +146,36 @@ def context_rankings(
 ) -> ByContext:
     r"""Column numbers of the best documents, by a system whose context is at most one utterance, for all pairs at once.
 
-    With :math:`u_j` the current, :math:`u_1` the first and :math:`u_{j-1}` the previous utterance as term counts, and
-    :math:`\bar u` for weights scaled to sum to one, the queries are
+    With :math:`u_j` the current, :math:`u_1` the first and :math:`u_{j-1}` the previous utterance
+    as term counts, and :math:`\bar u` for weights scaled to sum to one, the queries are
 
     .. math::
         FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad
         RM3p: \bar u_j + RM3(u_{j-1})
 
-    The first utterance of a conversation is ranked as it is: a factor common to all weights changes no ranking. In CU
-    the first utterance enters once where it is the previous one too. RM3p adds distributions, because the length of an
-    expansion means nothing.
+    The first utterance of a conversation is ranked as it is: a factor common to all weights changes
+    no ranking. In CU the first utterance enters once where it is the previous one too. RM3p adds
+    distributions, because the length of an expansion means nothing.
 
-    So the paper. The variant "program" is what its authors' public program does: CU has the first utterance twice
-    where it is the previous one too; LP gives lambda to the *previous* utterance; RM3p mixes the RM3 expansions of
-    both utterances, lambda to that of the previous one.
+    So the paper. The variant "program" is what its authors' public program does: CU has the first
+    utterance twice where it is the previous one too; LP gives lambda to the *previous* utterance;
+    RM3p mixes the RM3 expansions of both utterances, lambda to that of the previous one.
 
-    ``allowed`` (shaped (n, documents)): documents that may be ranked for each utterance, the others come last.
+    ``allowed`` (shaped (n, documents)): documents that may be ranked for each utterance, the others
+    come last.
     """
     if context_of(system) == "everything":
-        raise ValueError(f"no system {system!r} with a context of one utterance: it sees the whole conversation")
+        raise ValueError(
+            f"no system {system!r} with a context of one utterance: it sees the whole conversation"
+        )
     size, k1, b = len(conversation.texts), settings.k1, settings.b
     bags = collection.queries([*conversation.texts, ""])  # row n is no utterance
     provides, program = np.ones(size, dtype=bool), settings.variant == "program"
     before, current = np.indices((size + 1, size)).reshape(2, -1)
     now, previous = bags[current], bags[before]
-    weight = 1 - settings.current_weight if program else settings.current_weight  # of the current utterance
+    weight = (
+        1 - settings.current_weight if program else settings.current_weight
+    )  # of the current utterance
     if system == "FU":
         queries = now + bags[np.where(current > 0, 0, size)]
     elif system == "CU":
@@ -174,8 +184,15 @@ def context_rankings(
     elif system == "LP":
         queries = weight * now + (1 - weight) * previous
     elif system in ("RM3", "RM3p"):
-        feedback: dict[str, Any] = {"documents": settings.documents, "terms": settings.terms, "k1": k1, "b": b}
-        expanded = lexical.rm3(collection, bags, original_weight=settings.original_weight, **feedback)
+        feedback: dict[str, Any] = {
+            "documents": settings.documents,
+            "terms": settings.terms,
+            "k1": k1,
+            "b": b,
+        }
+        expanded = lexical.rm3(
+            collection, bags, original_weight=settings.original_weight, **feedback
+        )
         if system == "RM3":
             queries = expanded[current]
         elif program:
@@ -184,15 +201,23 @@ def context_rankings(
             queries = lexical.unit_mass(now) + expanded[before]
     elif system == "Antecedent":
         if not conversation.antecedents:
-            raise ValueError("Antecedent needs the antecedents of the utterances: read_antecedents reads them")
+            raise ValueError(
+                "Antecedent needs the antecedents of the utterances: read_antecedents reads them"
+            )
         phrases, anaphoric = map(np.array, zip(*conversation.antecedents, strict=True))
-        queries = now + collection.queries([*phrases, ""])[np.where(anaphoric[current], before, size)]
+        queries = (
+            now + collection.queries([*phrases, ""])[np.where(anaphoric[current], before, size)]
+        )
         provides = ~anaphoric & (phrases != "")
     elif system == REWRITER:
         if not conversation.rewrites:
-            raise ValueError(f"{REWRITER} needs the rewrites of the utterances: read_rewrites reads them")
+            raise ValueError(
+                f"{REWRITER} needs the rewrites of the utterances: read_rewrites reads them"
+            )
         pairs = zip(before.tolist(), current.tolist(), strict=True)
-        queries = collection.queries([conversation.rewrites.get(pair, conversation.texts[pair[1]]) for pair in pairs])
+        queries = collection.queries(
+            [conversation.rewrites.get(pair, conversation.texts[pair[1]]) for pair in pairs]
+        )
     else:
         queries = now
     if system == "DLM":
@@ -220,8 +245,9 @@ def sequential_rankings(
 
     .. math:: q_1 = \bar u_1, \quad q_j = \lambda \bar u_j + (1 - \lambda)\, p(\cdot | R_{j-1})
 
-    with :math:`R_{j-1}` the BM25 ranking of :math:`q_{j-1}`, so that a ranking depends on everything uttered before it.
-    Orders that begin alike share their rankings. ``allowed``: of `context_rankings`.
+    with :math:`R_{j-1}` the BM25 ranking of :math:`q_{j-1}`, so that a ranking depends on
+    everything uttered before it. Orders that begin alike share their rankings. ``allowed``: of
+    `context_rankings`.
     """
     stacked = np.asarray(orders, dtype=np.intp)
     size = len(conversation.texts)

@@ -30,7 +30,10 @@ def readings_of_the_rule(judged: pd.DataFrame) -> pd.DataFrame:
     """Conversations whose script is valid in one reading only of where a PT behind an FT goes: orders in both."""
     table = pd.DataFrame({"conversation": judged["topic"].unique()})
     for reading in ("FT", "SE"):
-        read = [one.structure for one in conversations(judged, pt_behind_ft="ft" if reading == "FT" else "se")]
+        read = [
+            one.structure
+            for one in conversations(judged, pt_behind_ft="ft" if reading == "FT" else "se")
+        ]
         table[f"orders, PT with {reading}"] = [structure.count for structure in read]
         valid = [bool(structure.is_valid([range(structure.size)])[0]) for structure in read]
         table[f"script valid, PT with {reading}"] = np.array(valid).astype(str)
@@ -57,20 +60,33 @@ def reach(experiment: Experiment, resolved: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows.items(), columns=["of the replica", "value"])
 
 
-def beside_printed(scores: Mapping[str, pd.DataFrame], judged: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+def beside_printed(
+    scores: Mapping[str, pd.DataFrame], judged: pd.DataFrame, printed: pd.DataFrame
+) -> pd.DataFrame:
     """Table 2 with the family of each system, by variant of the systems, and the printed values.
 
-    ``scores`` by variant; ``judged``: share of the best documents that have a judgement, as scores. What a variant
-    changes nothing of stands in the first only.
+    ``scores`` by variant; ``judged``: share of the best documents that have a judgement, as scores.
+    What a variant changes nothing of stands in the first only.
     """
-    theirs = printed.set_index("model")[["orig. order", "min", "mean", "max"]].astype(float).add_prefix("printed ")
-    table = pd.concat([performance(part).assign(variant=name) for name, part in scores.items()], ignore_index=True)
+    theirs = (
+        printed.set_index("model")[["orig. order", "min", "mean", "max"]]
+        .astype(float)
+        .add_prefix("printed ")
+    )
+    table = pd.concat(
+        [performance(part).assign(variant=name) for name, part in scores.items()], ignore_index=True
+    )
     table = table[~table.duplicated(["run", "original", "minimum", "mean", "maximum"])]
     shares = performance(judged).set_index("run")[["original", "mean"]]
     shares = shares.set_axis(["judged, script", "judged, mean"], axis=1)
-    table = table.join(shares.set_index(pd.MultiIndex.from_product([shares.index, [next(iter(scores))]])), on=_SYSTEM)
+    table = table.join(
+        shares.set_index(pd.MultiIndex.from_product([shares.index, [next(iter(scores))]])),
+        on=_SYSTEM,
+    )
     table.insert(0, "family", [SYSTEMS[run].family for run in table["run"]])
-    return table.join(theirs, on="run")[["family", *_SYSTEM, *table.columns.drop(["family", *_SYSTEM]), *theirs]]
+    return table.join(theirs, on="run")[
+        ["family", *_SYSTEM, *table.columns.drop(["family", *_SYSTEM]), *theirs]
+    ]
 
 
 def by_treatment(scores: Mapping[str, pd.DataFrame], rng: np.random.Generator) -> pd.DataFrame:
@@ -82,11 +98,25 @@ def by_treatment(scores: Mapping[str, pd.DataFrame], rng: np.random.Generator) -
     for name, part in scores.items():
         wide = score_matrix(part)
         wide["all"] = wide.mean(axis=1)
-        script, means = wide.xs(SCRIPT, level="permutation"), wide.groupby(level="topic", sort=False).mean()
+        script, means = (
+            wide.xs(SCRIPT, level="permutation"),
+            wide.groupby(level="topic", sort=False).mean(),
+        )
         for run in wide:
             ends = bootstrap_interval(means[run] - script[run], rng, resamples=1999)
-            rows.append((name, run, script[run].mean(), means[run].mean(), (means - script)[run].mean(), *ends))
-    return pd.DataFrame(rows, columns=["treatment", "run", "script", "mean", "change", "low", "high"])
+            rows.append(
+                (
+                    name,
+                    run,
+                    script[run].mean(),
+                    means[run].mean(),
+                    (means - script)[run].mean(),
+                    *ends,
+                )
+            )
+    return pd.DataFrame(
+        rows, columns=["treatment", "run", "script", "mean", "change", "low", "high"]
+    )
 
 
 def with_randomisation(table: pd.DataFrame, by_source: Mapping[str, float]) -> pd.DataFrame:
@@ -94,7 +124,9 @@ def with_randomisation(table: pd.DataFrame, by_source: Mapping[str, float]) -> p
     return table.assign(**{"p by randomisation": table["source"].map(dict(by_source))})
 
 
-def order_readings(by_class: Sequence[Conversation], by_graph: Sequence[Conversation]) -> pd.DataFrame:
+def order_readings(
+    by_class: Sequence[Conversation], by_graph: Sequence[Conversation]
+) -> pd.DataFrame:
     """Number of valid orders of each conversation, in blocks and by its graph of dependencies."""
     table = pd.DataFrame({"blocks": order_counts(by_class), "graph": order_counts(by_graph)})
     return table.rename_axis("conversation").reset_index()
@@ -105,27 +137,39 @@ def exact_by_reading(readings: Mapping[str, Experiment], systems: Sequence[str])
     parts = {name: experiment.exact(systems) for name, experiment in readings.items()}
     table = pd.concat(parts, names=["reading"]).reset_index("reading")
     columns = ["mean", "sd", "minimum", "maximum"]
-    return table.groupby(["run", "reading"], sort=False)[columns].mean().reset_index().sort_values("run", kind="stable")
+    return (
+        table.groupby(["run", "reading"], sort=False)[columns]
+        .mean()
+        .reset_index()
+        .sort_values("run", kind="stable")
+    )
 
 
 def orders_needed(exact: pd.DataFrame, margins: Sequence[float]) -> pd.DataFrame:
     """Fewest orders of each conversation with which the mean of a system is known within a margin, 19 times in 20.
 
-    ``exact``: of `Experiment.exact`. Returns columns run, range, share of the mean, and one for each margin.
+    ``exact``: of `Experiment.exact`. Returns columns run, range, share of the mean, and one for
+    each margin.
     """
     sizes = np.unique(np.geomspace(1, int(exact["orders"].max()), 400).astype(int))
     errors = standard_errors(exact, sizes.tolist()).pivot_table(
         index="run", columns="permutations", values="standard error", sort=False
     )
     means = exact.groupby("run", sort=False)[["minimum", "mean", "maximum"]].mean()
-    table = pd.DataFrame({"lowest": means["minimum"], "mean": means["mean"], "highest": means["maximum"]})
+    table = pd.DataFrame(
+        {"lowest": means["minimum"], "mean": means["mean"], "highest": means["maximum"]}
+    )
     table["range / mean"] = (means["maximum"] - means["minimum"]) / means["mean"]
     for margin in margins:
-        table[f"orders for ±{margin:g}"] = sizes[(1.96 * errors <= margin).to_numpy().argmax(axis=1)]
+        table[f"orders for ±{margin:g}"] = sizes[
+            (1.96 * errors <= margin).to_numpy().argmax(axis=1)
+        ]
     return table.reset_index()
 
 
-def means_of_runs(runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, measure: str) -> pd.DataFrame:
+def means_of_runs(
+    runs: Mapping[str, pd.DataFrame], qrels: pd.DataFrame, measure: str
+) -> pd.DataFrame:
     """Mean over the judged utterances of each conversation, by public run: columns run, topic, value."""
     scores = [run_scores(run, qrels, measure).assign(run=name) for name, run in runs.items()]
     return pd.concat(scores).groupby(["run", "topic"], sort=False)["value"].mean().reset_index()
@@ -138,14 +182,22 @@ def ranked_means(scores: pd.DataFrame) -> pd.DataFrame:
 
 def exact_summary(exact: pd.DataFrame) -> pd.DataFrame:
     """Exact values of each system, means over conversations, and how they were found."""
-    return exact.groupby(["run", "how"], sort=False)[["mean", "sd", "minimum", "maximum"]].mean().reset_index()
+    return (
+        exact.groupby(["run", "how"], sort=False)[["mean", "sd", "minimum", "maximum"]]
+        .mean()
+        .reset_index()
+    )
 
 
 def cost(made: Sequence[Conversation], orders: Mapping[str, Orders]) -> pd.DataFrame:
     """What the mean over orders of one system costs, in utterances to rank, all conversations together."""
     rows = {
-        "every pair once: exact mean, sd, minimum and maximum": sum(one.structure.size**2 for one in made),
-        "the sampled orders: mean with an error, range too narrow": sum(orders[one.topic].size for one in made),
+        "every pair once: exact mean, sd, minimum and maximum": sum(
+            one.structure.size**2 for one in made
+        ),
+        "the sampled orders: mean with an error, range too narrow": sum(
+            orders[one.topic].size for one in made
+        ),
         "every order: exact": sum(one.structure.count * one.structure.size for one in made),
     }
     return pd.DataFrame(rows.items(), columns=["method", "utterances to rank for one system"])
@@ -153,7 +205,9 @@ def cost(made: Sequence[Conversation], orders: Mapping[str, Orders]) -> pd.DataF
 
 def ranges(scores: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """How far the orders move each measure, by system, as a share of its mean too."""
-    table = pd.concat([performance(part).assign(measure=name) for name, part in scores.items()], ignore_index=True)
+    table = pd.concat(
+        [performance(part).assign(measure=name) for name, part in scores.items()], ignore_index=True
+    )
     table["range / mean"] = (table["maximum"] - table["minimum"]) / table["mean"]
     return table[["measure", "run", "original", "minimum", "mean", "maximum", "range / mean"]]
 
@@ -166,18 +220,24 @@ def script_place(spread: pd.DataFrame) -> pd.Series:
 def utterance_blocks(table: pd.DataFrame, made: Sequence[Conversation]) -> pd.DataFrame:
     """Block of every utterance of conversations with a class structure, for pictures and for checking by eye.
 
-    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the utterances in
-    the order of their blocks; block 0 opens the conversation.
+    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the
+    utterances in the order of their blocks; block 0 opens the conversation.
     """
     rows = []
     for conversation in made:
         structure = conversation.structure
         if not isinstance(structure, ClassStructure):
-            raise TypeError(f"topic {conversation.topic} has a {type(structure).__name__}, which has no blocks")
+            raise TypeError(
+                f"topic {conversation.topic} has a {type(structure).__name__}, which has no blocks"
+            )
         for number, block in enumerate(structure.blocks):
-            rows += [(conversation.topic, conversation.queries[utterance], number) for utterance in block]
+            rows += [
+                (conversation.topic, conversation.queries[utterance], number) for utterance in block
+            ]
     blocks = pd.DataFrame(rows, columns=["topic", "query", "block"])
-    return blocks.merge(table[["query", "turn", "class"]], on="query")[["topic", "turn", "class", "block"]]
+    return blocks.merge(table[["query", "turn", "class"]], on="query")[
+        ["topic", "turn", "class", "block"]
+    ]
 
 
 def completed(printed: pd.DataFrame) -> pd.DataFrame:
@@ -193,17 +253,30 @@ def rounding_bounds(printed: Mapping[str, pd.DataFrame], half_unit: float = 0.00
         \frac{(SS - h) / DF}{(SS_{error} + h) / DF_{error}} \le F \le
         \frac{(SS + h) / DF}{(SS_{error} - h) / DF_{error}}
 
-    ``printed``: tables with the columns ``source, SS, DF, F``; their row "Error" is the residual. ``half_unit``: h,
-    half a unit of the last printed place. Checks permutations, Tables 4 and 5, against themselves.
+    ``printed``: tables with the columns ``source, SS, DF, F``; their row "Error" is the residual.
+    ``half_unit``: h, half a unit of the last printed place. Checks permutations, Tables 4 and 5,
+    against themselves.
     """
     parts = []
     for name, table in printed.items():
         factors = table.set_index("source").astype({"SS": float, "DF": int})
         residual, freedom = factors.loc["Error", ["SS", "DF"]]
         factors = factors.drop(["Error", "Total"])
-        low = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"] / ((residual + half_unit) / freedom)
+        low = (
+            (factors["SS"] - half_unit).clip(lower=0)
+            / factors["DF"]
+            / ((residual + half_unit) / freedom)
+        )
         high = (factors["SS"] + half_unit) / factors["DF"] / ((residual - half_unit) / freedom)
         within = factors["F"].astype(float).between(low, high).astype(str)
-        bounds = {"table": name, "lowest F": low, "printed F": factors["F"], "highest F": high, "within": within}
+        bounds = {
+            "table": name,
+            "lowest F": low,
+            "printed F": factors["F"],
+            "highest F": high,
+            "within": within,
+        }
         parts.append(pd.DataFrame(bounds).reset_index())
-    return pd.concat(parts, ignore_index=True)[["table", "source", "lowest F", "printed F", "highest F", "within"]]
+    return pd.concat(parts, ignore_index=True)[
+        ["table", "source", "lowest F", "printed F", "highest F", "within"]
+    ]

@@ -1,7 +1,8 @@
 """Systems that were run on the script alone: their distribution over orders, predicted from that of other systems.
 
-The paper leaves it to future work to estimate it "without actually having the permutations and the models at hand"; its
-authors' program tries five bootstraps. Here every prediction is held against the exact distribution over all orders.
+The paper leaves it to future work to estimate it "without actually having the permutations and the
+models at hand"; its authors' program tries five bootstraps. Here every prediction is held against
+the exact distribution over all orders.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ def _pooled(script: float, others: Floats) -> Prediction:
 def widening(every: Mapping[str, Floats], level: float = LEVEL) -> float:
     """By how much a band of pooled changes must be wider, at either end, to hold a share of the orders.
 
-    Conformalised quantile regression (Romano, Patterson and Candes, 2019): each known system is left out once, and
-    what its scores lie outside its band (inside: negative) is collected over all conversations and orders, each
-    conversation of each system with the same weight. Needs the scores of two systems or more, as `Experiment.every`.
+    Conformalised quantile regression (Romano, Patterson and Candes, 2019): each known system is
+    left out once, and what its scores lie outside its band (inside: negative) is collected over all
+    conversations and orders, each conversation of each system with the same weight. Needs the
+    scores of two systems or more, as `Experiment.every`.
     """
     outside, weights = [], []
     for scores in every.values():
@@ -73,7 +75,9 @@ def predicted(script: float, others: Floats, wider: float) -> dict[str, Predicti
         "the script alone": _banded(np.array([script])),
         "mean change of the others": _banded(np.clip(script + changes.mean(axis=1), 0, 1)),
         "every change of the others": pooled,
-        CALIBRATED: Prediction(pooled.scores, max(0.0, pooled.low - wider), min(1.0, pooled.high + wider)),
+        CALIBRATED: Prediction(
+            pooled.scores, max(0.0, pooled.low - wider), min(1.0, pooled.high + wider)
+        ),
     }
 
 
@@ -100,30 +104,37 @@ def unseen_systems(
 ) -> pd.DataFrame:
     """How far predictions of a system's scores over orders are off, each system left out once, by conversation.
 
-    ``every``: of `Experiment.every`, systems in the order of ``systems``; the script has rank 0. ``known``: what the
-    bootstraps know (`observed`). Returns columns prediction, needs, run, topic, mean (exact), predicted, mean error and
-    sd error (absolute), distance (Wasserstein's), coverage (share of all orders within the predicted band), width.
+    ``every``: of `Experiment.every`, systems in the order of ``systems``; the script has rank 0.
+    ``known``: what the bootstraps know (`observed`). Returns columns prediction, needs, run, topic,
+    mean (exact), predicted, mean error and sd error (absolute), distance (Wasserstein's), coverage
+    (share of all orders within the predicted band), width.
     """
     rows = []
     for number, run in enumerate(systems):
-        wider = widening({topic: np.delete(scores, number, axis=1) for topic, scores in every.items()})
+        wider = widening(
+            {topic: np.delete(scores, number, axis=1) for topic, scores in every.items()}
+        )
         for topic, scores in every.items():
             actual = scores[:, number]
             found = bootstrapped(known[topic], number, draws, rng)
             predictions = {name: _banded(values) for name, values in found.items()}
             predictions |= predicted(actual[0], np.delete(scores, number, axis=1), wider)
             for name, prediction in predictions.items():
-                needs = NEEDS.get(name, "the script" if name == "the script alone" else _WITH_OTHERS)
+                needs = NEEDS.get(
+                    name, "the script" if name == "the script alone" else _WITH_OTHERS
+                )
                 named = {"prediction": name, "needs": needs, "run": run, "topic": topic}
                 rows.append({**named, **_errors(prediction, actual)})
     return pd.DataFrame(rows)
 
 
-def by_prediction(found: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 1999) -> pd.DataFrame:
+def by_prediction(
+    found: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 1999
+) -> pd.DataFrame:
     """Means of `unseen_systems` over systems and conversations, the coverage with its interval over conversations.
 
-    ``error of the mean``: of the mean over all conversations, absolute, averaged over systems. ``lowest system``: the
-    coverage of the system that is predicted worst.
+    ``error of the mean``: of the mean over all conversations, absolute, averaged over systems.
+    ``lowest system``: the coverage of the system that is predicted worst.
     """
     rows = []
     for (name, needs), part in found.groupby(["prediction", "needs"], sort=False):
@@ -136,7 +147,14 @@ def by_prediction(found: pd.DataFrame, rng: np.random.Generator, *, resamples: i
         whole = part.groupby("run")[["mean", "predicted"]].mean()
         errors = {"error of the mean": (whole["predicted"] - whole["mean"]).abs().mean()}
         errors |= part[["mean error", "sd error", "distance"]].mean().to_dict()
-        row = {"prediction": name, "needs": needs, **errors, "coverage": share, "low": low, "high": high}
+        row = {
+            "prediction": name,
+            "needs": needs,
+            **errors,
+            "coverage": share,
+            "low": low,
+            "high": high,
+        }
         lowest = part.groupby("run")["coverage"].mean().min()
         rows.append(row | {"lowest system": lowest, "width": part["width"].mean()})
     return pd.DataFrame(rows)
@@ -144,28 +162,40 @@ def by_prediction(found: pd.DataFrame, rng: np.random.Generator, *, resamples: i
 
 def by_system(found: pd.DataFrame) -> pd.DataFrame:
     """Means of `unseen_systems` over conversations."""
-    return found.drop(columns=["needs", "topic"]).groupby(["prediction", "run"], sort=False).mean().reset_index()
+    return (
+        found.drop(columns=["needs", "topic"])
+        .groupby(["prediction", "run"], sort=False)
+        .mean()
+        .reset_index()
+    )
 
 
-def script_means(experiment: Experiment, rewritten: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, float]]:
+def script_means(
+    experiment: Experiment, rewritten: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, float]]:
     """Score of each conversation, in the order of the script, of BM25 for rewritten utterances by query, by run."""
     tables = {run: experiment.fixed_scores(texts) for run, texts in rewritten.items()}
     return {run: table.groupby("topic")["value"].mean().to_dict() for run, table in tables.items()}
 
 
 def predicted_means(
-    scripts: Mapping[str, Mapping[str, float]], every: Mapping[str, Floats], fixed: Sequence[str] = ()
+    scripts: Mapping[str, Mapping[str, float]],
+    every: Mapping[str, Floats],
+    fixed: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Mean over all orders of systems that were run on the script alone, and where `LEVEL` of the orders are to lie.
 
-    ``scripts``: score of each conversation in the order of the script, by run. ``every``: of `Experiment.every`, of
-    the known systems. ``fixed``: runs that are the same in every order. Returns columns run, script, mean, low, high
-    (of the mean: by no more was the prediction of any of the K known systems off, each left out once; a new one is
-    within in K cases of K + 1), band low, band high (means over conversations).
+    ``scripts``: score of each conversation in the order of the script, by run. ``every``: of
+    `Experiment.every`, of the known systems. ``fixed``: runs that are the same in every order.
+    Returns columns run, script, mean, low, high (of the mean: by no more was the prediction of any
+    of the K known systems off, each left out once; a new one is within in K cases of K + 1), band
+    low, band high (means over conversations).
     """
 
     def moved(run: Mapping[str, float], others: Mapping[str, Floats]) -> float:
-        return float(np.mean([_pooled(run[topic], scores).scores.mean() for topic, scores in others.items()]))
+        return float(
+            np.mean([_pooled(run[topic], scores).scores.mean() for topic, scores in others.items()])
+        )
 
     errors = []
     for number in range(next(iter(every.values())).shape[1]):
@@ -179,8 +209,12 @@ def predicted_means(
         if run in fixed:
             rows.append((run, *[whole] * 6))
             continue
-        bands = [predicted(script[topic], scores, wider)[CALIBRATED] for topic, scores in every.items()]
+        bands = [
+            predicted(script[topic], scores, wider)[CALIBRATED] for topic, scores in every.items()
+        ]
         mean = moved(script, every)
         ends = np.mean([[band.low, band.high] for band in bands], axis=0)
         rows.append((run, whole, mean, mean - reach, mean + reach, *ends))
-    return pd.DataFrame(rows, columns=["run", "script", "mean", "low", "high", "band low", "band high"])
+    return pd.DataFrame(
+        rows, columns=["run", "script", "mean", "low", "high", "band low", "band high"]
+    )

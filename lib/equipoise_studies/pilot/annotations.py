@@ -29,12 +29,18 @@ def _copied(nuggets: NuggetTable, which: NDArray[np.intp]) -> tuple[NuggetTable,
     first = starts(nuggets.conversation)
     sizes = np.diff(first, append=len(nuggets))[which]
     rows = np.repeat(first[which] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    arrays: dict[str, Any] = {name: getattr(nuggets, name)[rows] for name in ("turn", "start", "end", "level")}
+    arrays: dict[str, Any] = {
+        name: getattr(nuggets, name)[rows] for name in ("turn", "start", "end", "level")
+    }
     arrays["memberships"] = {name: shares[rows] for name, shares in nuggets.memberships.items()}
-    places = nuggets.conversations.take(which).reset_index(drop=True).assign(copy=np.arange(len(which)))
+    places = (
+        nuggets.conversations.take(which).reset_index(drop=True).assign(copy=np.arange(len(which)))
+    )
     entity = None if nuggets.entity is None else nuggets.entity[rows]
     number = np.repeat(np.arange(len(which)), sizes)
-    return replace(nuggets, conversations=places, conversation=number, entity=entity, **arrays), rows
+    return replace(
+        nuggets, conversations=places, conversation=number, entity=entity, **arrays
+    ), rows
 
 
 def _counted_otherwise(nuggets: NuggetTable, more: NDArray[np.int64]) -> NuggetTable:
@@ -63,10 +69,11 @@ def annotation_draws(
 ) -> pd.DataFrame:
     """Scores over annotations that differ at random from those given, in what is ``judged`` otherwise, of `KINDS`.
 
-    Each judgement on a relevant nugget differs with probability ``share``: its level is one up or down, its membership
-    in each attribute set is wholly in a group drawn at random, the words before it are up to ``words`` more or fewer.
-    ``score`` takes all draws at once. Columns are those of the scores, and copy: the number of the draw, times the
-    number of conversations, plus that of the conversation.
+    Each judgement on a relevant nugget differs with probability ``share``: its level is one up or
+    down, its membership in each attribute set is wholly in a group drawn at random, the words
+    before it are up to ``words`` more or fewer. ``score`` takes all draws at once. Columns are
+    those of the scores, and copy: the number of the draw, times the number of conversations, plus
+    that of the conversation.
     """
     drawn, _ = _copied(nuggets, np.tile(np.arange(len(nuggets.conversations)), resamples))
     relevant, rng = drawn.level > 0, np.random.default_rng(seed)
@@ -78,18 +85,25 @@ def annotation_draws(
         memberships = {}
         for name, own in drawn.memberships.items():
             other = np.eye(own.shape[1])[rng.integers(own.shape[1], size=count)]
-            memberships[name] = np.where((relevant & (rng.random(count) < share))[:, None], other, own)
+            memberships[name] = np.where(
+                (relevant & (rng.random(count) < share))[:, None], other, own
+            )
         drawn = replace(drawn, memberships=memberships)
     if "position" in judged:
-        more = rng.integers(-words, words, count, endpoint=True) * (relevant & (rng.random(count) < share))
+        more = rng.integers(-words, words, count, endpoint=True) * (
+            relevant & (rng.random(count) < share)
+        )
         drawn = _counted_otherwise(drawn, more)
     return score(drawn)
 
 
-def annotation_intervals(nuggets: NuggetTable, score: Scorer, *, level: float = 0.95, **options: Any) -> pd.DataFrame:
+def annotation_intervals(
+    nuggets: NuggetTable, score: Scorer, *, level: float = 0.95, **options: Any
+) -> pd.DataFrame:
     """Interval of each score over `annotation_draws`, whose options these are: by what is judged otherwise, and by all.
 
-    Columns are run, topic, attribute, measure, value, judged (one of `KINDS`, or ``all``), low and high.
+    Columns are run, topic, attribute, measure, value, judged (one of `KINDS`, or ``all``), low and
+    high.
     """
     tables = []
     for kind in (*KINDS, "all"):
@@ -105,29 +119,40 @@ def single_changes(
 ) -> pd.DataFrame:
     """Every change of one judgement on one relevant nugget, and what it does to each score, the largest effect first.
 
-    A change is another level, up to the highest in the table, a membership wholly in another group, or ``words`` more
-    or fewer before the nugget. Columns are run, topic, turn, wc, nugget (its name), change, attribute, measure, value,
-    difference.
+    A change is another level, up to the highest in the table, a membership wholly in another group,
+    or ``words`` more or fewer before the nugget. Columns are run, topic, turn, wc, nugget (its
+    name), change, attribute, measure, value, difference.
     """
     changes: list[tuple[int, str, str, Any]] = []
     for row in np.flatnonzero(nuggets.level > 0).tolist():
         others = set(range(int(nuggets.level.max()) + 1)) - {int(nuggets.level[row])}
-        changes += [(row, f"L{nuggets.level[row]} to L{level}", "level", level) for level in sorted(others)]
+        changes += [
+            (row, f"L{nuggets.level[row]} to L{level}", "level", level) for level in sorted(others)
+        ]
         for name, attribute in attributes.items():
             shares = np.eye(len(attribute.groups))
             apart = np.flatnonzero((shares != nuggets.memberships[name][row]).any(axis=1))
-            changes += [(row, f"{name}: {attribute.groups[group]}", name, shares[group]) for group in apart.tolist()]
-        changes += [(row, f"{more:+d} words before it", "position", more) for more in (-words, words)]
+            changes += [
+                (row, f"{name}: {attribute.groups[group]}", name, shares[group])
+                for group in apart.tolist()
+            ]
+        changes += [
+            (row, f"{more:+d} words before it", "position", more) for more in (-words, words)
+        ]
     at = np.array([row for row, *_ in changes], dtype=np.intp)
     copies, rows = _copied(nuggets, nuggets.conversation[at])
     changed = np.flatnonzero(rows == at[copies.conversation])
     level, more = copies.level.copy(), np.zeros(len(rows), dtype=np.int64)
-    memberships: dict[str, Floats] = {name: shares.copy() for name, shares in copies.memberships.items()}
+    memberships: dict[str, Floats] = {
+        name: shares.copy() for name, shares in copies.memberships.items()
+    }
     for place, (_, _, what, to) in zip(changed, changes, strict=True):
         {"level": level, "position": more, **memberships}[what][place] = to
     scored = score(_counted_otherwise(replace(copies, level=level, memberships=memberships), more))
     about = nuggets.places(at).drop(columns=["run", "topic"])
-    about = about.assign(wc=nuggets.end[at], nugget=nuggets.names[at], change=[said for _, said, *_ in changes])
+    about = about.assign(
+        wc=nuggets.end[at], nugget=nuggets.names[at], change=[said for _, said, *_ in changes]
+    )
     table = scored.join(about, on="copy").merge(score(nuggets), on=_SCORE, suffixes=("", " given"))
     table["difference"] = table["value"] - table.pop("value given")
     order = table["difference"].abs().sort_values(ascending=False, kind="stable").index

@@ -50,13 +50,19 @@ def read_pack(name: Literal["pilot", "toy"]) -> Pack:
     """Read the FairWeb-1 pilot pack, with runs called bm25, qld and qljm, or its toy set, of four topics."""
     folder, stem, qrels, runs = _PACKS[name]
     attributes = {
-        attribute: read_target(registry.fetch("fairweb", f"{folder}/{attribute}.golddistr"), attribute, kind)
+        attribute: read_target(
+            registry.fetch("fairweb", f"{folder}/{attribute}.golddistr"), attribute, kind
+        )
         for attribute, kind in _KINDS.items()
     }
     memberships = {
-        name: read_memberships(registry.fetch("fairweb", f"{folder}/{stem}.{name}.gmemb"), attribute)
+        name: read_memberships(
+            registry.fetch("fairweb", f"{folder}/{stem}.{name}.gmemb"), attribute
+        )
         for name, attribute in attributes.items()
     }
-    tables = [read_run(registry.fetch("fairweb", f"{folder}/{file}"), run) for run, file in runs.items()]
+    tables = [
+        read_run(registry.fetch("fairweb", f"{folder}/{file}"), run) for run, file in runs.items()
+    ]
     judgements = read_qrels(registry.fetch("fairweb", f"{folder}/{qrels}"))
     return Pack(pd.concat(tables, ignore_index=True), judgements, memberships, attributes)

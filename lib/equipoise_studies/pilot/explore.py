@@ -27,12 +27,16 @@ def _targets(attribute: AttributeSet) -> dict[str, AttributeSet]:
     first[0] = 0.5
     made = {"uniform": "uniform", "half to the first group": first.tolist()}
     made["half to the last group"] = first[::-1].tolist()
-    return {_FILE: attribute} | {name: attribute.with_target(target) for name, target in made.items()}
+    return {_FILE: attribute} | {
+        name: attribute.with_target(target) for name, target in made.items()
+    }
 
 
 def paper_settings(measure: Any) -> tuple[Any, ...]:
     """The settings of the paper of a measure, `gfrc.gfrc` or `gfrc2.gfrc2`: those that it declares as defaults."""
-    defaults = {name: parameter.default for name, parameter in signature(measure).parameters.items()}
+    defaults = {
+        name: parameter.default for name, parameter in signature(measure).parameters.items()
+    }
     return defaults["patience"], defaults["gains"], _FILE, "words"
 
 
@@ -47,16 +51,24 @@ def settings_grid(
 ) -> pd.DataFrame:
     """Every score of every run under every combination of settings, and which combination is the paper's (1).
 
-    Columns are run, those of `SETTINGS`, paper, and a score each: R, GF, GFRC, EGNP, EGF, GFRC2, and served, the share
-    of the users that leaves at a relevant nugget. Rows go through the settings in order, the last one fastest.
+    Columns are run, those of `SETTINGS`, paper, and a score each: R, GF, GFRC, EGNP, EGF, GFRC2,
+    and served, the share of the users that leaves at a relevant nugget. Rows go through the
+    settings in order, the last one fastest.
     """
     targets = {name: _targets(attribute) for name, attribute in attributes.items()}
     rows, expected = [], dict[tuple[Any, ...], tuple[pd.DataFrame, pd.Series]]()
-    for words, (label, gain), target in product(patience, gains.items(), next(iter(targets.values()))):
+    for words, (label, gain), target in product(
+        patience, gains.items(), next(iter(targets.values()))
+    ):
         sets = {name: of_set[target] for name, of_set in targets.items()}
         conversations = gfrc.gfrc(nuggets, sets, patience=words, gains=gain)
         for stop_model in stop_models:
-            known = (words, target, stop_model, label if stop_model == "gain" else "")  # no other looks at the gains
+            known = (
+                words,
+                target,
+                stop_model,
+                label if stop_model == "gain" else "",
+            )  # no other looks at the gains
             if known not in expected:
                 how: dict[str, Any] = {"patience": words, "gains": gain, "stop_model": stop_model}
                 clusters = gfrc2.user_clusters(nuggets, sets, **how)
@@ -65,14 +77,20 @@ def settings_grid(
             scores = pd.concat([conversations, expected[known][0]])
             scores["score"] = (scores["measure"] + " " + scores["attribute"]).str.strip()
             wide = scores.pivot_table(index="run", columns="score", values="value", sort=False)
-            wide = wide.assign(served=expected[known][1].reindex(wide.index, fill_value=0.0)).reset_index()
+            wide = wide.assign(
+                served=expected[known][1].reindex(wide.index, fill_value=0.0)
+            ).reset_index()
             setting = (words, label, target, stop_model)
             is_paper = int((words, gain, target, stop_model) == paper)
-            for place, (name, value) in enumerate(zip((*SETTINGS, "paper"), (*setting, is_paper), strict=True), 1):
+            for place, (name, value) in enumerate(
+                zip((*SETTINGS, "paper"), (*setting, is_paper), strict=True), 1
+            ):
                 wide.insert(place, name, value)
             rows.append(wide)
     table = pd.concat(rows, ignore_index=True)
-    return table.sort_values("run", kind="stable", key=lambda run: run.map({r: i for i, r in enumerate(run.unique())}))
+    return table.sort_values(
+        "run", kind="stable", key=lambda run: run.map({r: i for i, r in enumerate(run.unique())})
+    )
 
 
 def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
@@ -92,15 +110,18 @@ def lines_in_words(grid: pd.DataFrame) -> str:
     paper = grid[grid["paper"] == 1].iloc[0]
     shown = grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
     ends = shown.groupby(["run", "stop model"], sort=False)["GFRC2"].agg(["first", "last"])
-    told = (f"{run}, {model}: {first:.3f} to {last:.3f}" for (run, model), first, last in ends.itertuples())
+    told = (
+        f"{run}, {model}: {first:.3f} to {last:.3f}"
+        for (run, model), first, last in ends.itertuples()
+    )
     return f"GFRC2 from the least to the greatest patience. {'; '.join(told)}"
 
 
 def reach(grid: pd.DataFrame) -> pd.DataFrame:
     """Lowest and highest value of each score of each run over all settings, the paper's, and how often it leads.
 
-    Columns are run, score, paper, lowest, highest, and leads: the share of the settings under which the run has the
-    higher value of two.
+    Columns are run, score, paper, lowest, highest, and leads: the share of the settings under which
+    the run has the higher value of two.
     """
     names = [name for name in grid.columns if name not in ("run", *SETTINGS, "paper")]
     tidy = grid.melt(["run", *SETTINGS, "paper"], names, "score")

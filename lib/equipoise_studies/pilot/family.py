@@ -42,9 +42,13 @@ def stop_model_scores(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.Da
     tables = []
     for model in STOP_MODELS:
         found = factors(user_clusters(nuggets, sets, stop_model=model, **options))
-        wide = found.pivot_table(index="run", columns="part", values="mean", dropna=False)[["utility", *sets]]
+        wide = found.pivot_table(index="run", columns="part", values="mean", dropna=False)[
+            ["utility", *sets]
+        ]
         wide = wide.add_prefix("mean ").rename_axis(columns=None)
-        scores = gfrc2(nuggets, sets, **{"stop_model": model, **options}).set_index(["run", "measure"])["value"]
+        scores = gfrc2(nuggets, sets, **{"stop_model": model, **options}).set_index(
+            ["run", "measure"]
+        )["value"]
         wide.insert(0, "leave at a nugget", found.groupby("run")["served"].first())
         wide["GFRC2"] = scores.xs("GFRC2", level="measure")
         tables.append(wide.reset_index().assign(**{"stop model": model}))
@@ -52,11 +56,13 @@ def stop_model_scores(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.Da
     return table[["stop model", *table.columns.drop("stop model")]]
 
 
-def as_ranked_lists(nuggets: NuggetTable) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, pd.DataFrame]]:
+def as_ranked_lists(
+    nuggets: NuggetTable,
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, pd.DataFrame]]:
     """Each conversation as a ranked list of its words: runs, qrels, and memberships of the relevant ones alone.
 
-    A word is a document at the rank of its position, relevant where a relevant nugget ends; the topic is the number of
-    the conversation. A document 0 ends each list, so that none is empty.
+    A word is a document at the rank of its position, relevant where a relevant nugget ends; the
+    topic is the number of the conversation. A document 0 ends each list, so that none is empty.
     """
     rows = np.flatnonzero(nuggets.relevant("nonrelevant"))
     topic, end = nuggets.conversation[rows], nuggets.end[rows]
@@ -64,10 +70,16 @@ def as_ranked_lists(nuggets: NuggetTable) -> tuple[pd.DataFrame, pd.DataFrame, d
     np.maximum.at(words, topic, end)
     places = np.repeat(np.arange(len(words)), words + 1)
     rank = ranks(starts(places), len(places)) + 1
-    runs = pd.DataFrame({"run": "words", "topic": places.astype(str), "rank": rank, "score": -rank.astype(float)})
+    runs = pd.DataFrame(
+        {"run": "words", "topic": places.astype(str), "rank": rank, "score": -rank.astype(float)}
+    )
     runs["document"] = np.where(rank > words[places], "0", rank.astype(str))
-    named = pd.DataFrame({"topic": topic.astype(str), "document": end.astype(str), "level": nuggets.level[rows]})
-    nowhere = pd.DataFrame({"topic": np.arange(len(words)).astype(str), "document": "0", "level": 0})
+    named = pd.DataFrame(
+        {"topic": topic.astype(str), "document": end.astype(str), "level": nuggets.level[rows]}
+    )
+    nowhere = pd.DataFrame(
+        {"topic": np.arange(len(words)).astype(str), "document": "0", "level": 0}
+    )
     qrels = pd.concat([named, nowhere], ignore_index=True)
     memberships = {}
     for name, shares in nuggets.memberships.items():
@@ -81,7 +93,9 @@ def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float, **options: A
     """ERR, GF of each attribute set and GFR of each conversation, a row each, as ranked lists of words."""
     runs, qrels, memberships = as_ranked_lists(nuggets)
     named = {
-        name: AttributeSet(name, a.kind, tuple(f"group {g}" for g in range(len(a.groups))), a.target)
+        name: AttributeSet(
+            name, a.kind, tuple(f"group {g}" for g in range(len(a.groups))), a.target
+        )
         for name, a in sets.items()
     }
     kinds: dict[str, Any] = {"nominal": ["jsd"], "ordinal": ["rnod"]}
@@ -97,7 +111,9 @@ def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float, **options: A
             **options,
         )
     found["measure"] = found["measure"].str.split("-").str[0]
-    wide = found.pivot_table(index="topic", columns=["measure", "attribute"], values="value").drop(index="")
+    wide = found.pivot_table(index="topic", columns=["measure", "attribute"], values="value").drop(
+        index=""
+    )
     return wide.loc[[str(number) for number in range(len(nuggets.conversations))]]
 
 
@@ -106,7 +122,9 @@ def identities(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFram
 
     def values(measure: Any, name: str, of: str = "", **options: Any) -> Floats:
         found = measure(nuggets, sets, patience=patience, **options)
-        chosen: Floats = found.loc[(found["measure"] == name) & (found["attribute"] == of), "value"].to_numpy()
+        chosen: Floats = found.loc[
+            (found["measure"] == name) & (found["attribute"] == of), "value"
+        ].to_numpy()
         return chosen
 
     lists = gfr_of_words(nuggets, sets, patience, unrepresented="ignored")
@@ -114,8 +132,14 @@ def identities(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFram
     some = next(iter(sets))
     anywhere = values(gfrc2, "EU", stop_model="anywhere", utility="gains")
     pairs = {
-        ("ERR of the words", "gain", "1 / words"): (lists["ERR", ""], values(gfrc2, "EU", **by_gain)),
-        ("GFR of the words", "gain", "1 / words"): (lists["GFR", ""], values(gfrc2, "GFRC2", **by_gain)),
+        ("ERR of the words", "gain", "1 / words"): (
+            lists["ERR", ""],
+            values(gfrc2, "EU", **by_gain),
+        ),
+        ("GFR of the words", "gain", "1 / words"): (
+            lists["GFR", ""],
+            values(gfrc2, "GFRC2", **by_gain),
+        ),
         ("R", "anywhere", "gains, times 2 L / (L + 1)"): (
             values(gfrc, "R", gains="exponential"),
             anywhere * 2 * patience / (patience + 1),
@@ -131,14 +155,17 @@ def identities(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFram
     }
     tables = [
         nuggets.conversations[["run"]].assign(
-            measure=name, **{"stop model": model, "utility": utility, "its value": left, "GFRC2's": right}
+            measure=name,
+            **{"stop model": model, "utility": utility, "its value": left, "GFRC2's": right},
         )
         for (name, model, utility), (left, right) in (
             (key, (np.asarray(one), np.asarray(other))) for key, (one, other) in pairs.items()
         )
     ]
     table = pd.concat(tables, ignore_index=True)
-    return table.assign(equal=np.where((table["its value"] - table["GFRC2's"]).abs() < _CLOSE, "yes", "no"))
+    return table.assign(
+        equal=np.where((table["its value"] - table["GFRC2's"]).abs() < _CLOSE, "yes", "no")
+    )
 
 
 def ordinal(sets: Sets) -> dict[str, AttributeSet]:
@@ -189,11 +216,16 @@ def measures(patience: float) -> dict[str, Scorer]:
 def verdicts(found: pd.DataFrame) -> pd.DataFrame:
     """The table of `examine` as a grid: a row for each measure, a column for each property, and a word in each cell.
 
-    ``kept``; ``blind``, where no score moves though one may; or the share of the conversations in which it is broken.
+    ``kept``; ``blind``, where no score moves though one may; or the share of the conversations in
+    which it is broken.
     """
-    share = (100 * found["broken"] / found["conversations"]).map("{:.0f}%".format).replace("0%", "< 1%")
+    share = (
+        (100 * found["broken"] / found["conversations"]).map("{:.0f}%".format).replace("0%", "< 1%")
+    )
     may = found["property"].map(lambda name: PROPERTIES[name].wanted != "same")
-    word = np.where(found["broken"] > 0, share, np.where((found["moved"] == 0) & may, "blind", "kept"))
+    word = np.where(
+        found["broken"] > 0, share, np.where((found["moved"] == 0) & may, "blind", "kept")
+    )
     grid = found.assign(word=word).pivot_table(
         index="measure", columns="property", values="word", aggfunc="first", sort=False
     )
@@ -203,22 +235,29 @@ def verdicts(found: pd.DataFrame) -> pd.DataFrame:
 def smallest_examples(found: pd.DataFrame, small: NuggetTable) -> pd.DataFrame:
     """The smallest conversation that breaks a property, once for all measures that it is the same for."""
     broken = found[found["broken"] > 0]
-    said = small.conversations["topic"].to_numpy(dtype=object)[broken["example"].to_numpy(dtype=int)]
+    said = small.conversations["topic"].to_numpy(dtype=object)[
+        broken["example"].to_numpy(dtype=int)
+    ]
     names = ["property", "conversation", "measures"]
     table = broken.assign(conversation=said, measures=broken["measure"])
     grouped = table.groupby(["property", "conversation"], sort=False)
-    joined = grouped.agg(measures=("measures", "; ".join), before=("before", "first"), after=("after", "first"))
+    joined = grouped.agg(
+        measures=("measures", "; ".join), before=("before", "first"), after=("after", "first")
+    )
     return joined.reset_index()[[*names, "before", "after"]]
 
 
-def disagreements(scores: Mapping[str, Floats], small: NuggetTable, most: int = 2000) -> pd.DataFrame:
+def disagreements(
+    scores: Mapping[str, Floats], small: NuggetTable, most: int = 2000
+) -> pd.DataFrame:
     """How far pairs of measures agree: Kendall's tau-b over all conversations, and the smallest two ordered otherwise.
 
     The two are looked for among the first ``most``.
     """
     said = small.conversations["topic"].to_numpy(dtype=object)[:most]
     above = {
-        name: np.sign(np.subtract.outer(values[:most], values[:most]).round(12)) for name, values in scores.items()
+        name: np.sign(np.subtract.outer(values[:most], values[:most]).round(12))
+        for name, values in scores.items()
     }
     rows = []
     for one, other in combinations(scores, 2):
@@ -226,7 +265,9 @@ def disagreements(scores: Mapping[str, Floats], small: NuggetTable, most: int = 
         pairs = np.argwhere((above[one] > 0) & (above[other] < 0))
         first = pairs[pairs.max(axis=1).argmin()] if len(pairs) else None
         rows.append([one, other, tau, *(("", "") if first is None else said[first])])
-    return pd.DataFrame(rows, columns=["first", "second", "tau", "the first prefers", "the second prefers"])
+    return pd.DataFrame(
+        rows, columns=["first", "second", "tau", "the first prefers", "the second prefers"]
+    )
 
 
 def leads(nuggets: NuggetTable, score: Any, **options: Any) -> pd.DataFrame:
@@ -235,17 +276,28 @@ def leads(nuggets: NuggetTable, score: Any, **options: Any) -> pd.DataFrame:
     draws["draw"] = draws["copy"] // len(nuggets.conversations)
     wide = draws.pivot_table(index=["attribute", "measure", "draw"], columns="run", values="value")
     first, second = nuggets.conversations["run"]
-    ahead = (wide[first] - wide[second] > _CLOSE).groupby(level=[0, 1]).mean().rename("share ahead").reset_index()
+    ahead = (
+        (wide[first] - wide[second] > _CLOSE)
+        .groupby(level=[0, 1])
+        .mean()
+        .rename("share ahead")
+        .reset_index()
+    )
     return draws[["attribute", "measure"]].drop_duplicates().merge(ahead)
 
 
 def who_leads(scores: pd.DataFrame) -> str:
     """A sentence: which run is ahead in GFRC2 with which stop models."""
-    wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2").loc[list(STOP_MODELS)]
+    wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2").loc[
+        list(STOP_MODELS)
+    ]
     ahead = wide.idxmax(axis=1).where(np.ptp(wide, axis=1) > _CLOSE, "neither run")
     models = ahead.groupby(ahead, sort=False).groups
     return (
-        "; ".join(f"{run} is ahead with {listed([f'“{name}”' for name in names])}" for run, names in models.items())
+        "; ".join(
+            f"{run} is ahead with {listed([f'“{name}”' for name in names])}"
+            for run, names in models.items()
+        )
         + "."
     )
 
@@ -253,7 +305,8 @@ def who_leads(scores: pd.DataFrame) -> str:
 def served_in_words(scores: pd.DataFrame) -> str:
     """What share of users leaves each run with nothing, by stop model."""
     told = (
-        f"{row[0]} {row[1]} {1 - row[2]:.1%}" for row in scores[["stop model", "run", "leave at a nugget"]].to_numpy()
+        f"{row[0]} {row[1]} {1 - row[2]:.1%}"
+        for row in scores[["stop model", "run", "leave at a nugget"]].to_numpy()
     )
     return f"Leave with nothing: {', '.join(told)}"
 
@@ -270,14 +323,18 @@ def intersections(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFr
     """GF of each attribute set, in a column, and of their product; a row for each run."""
     found = gfrc(nuggets, sets, **options).query("measure == 'GF' and attribute != ''")
     return (
-        found.pivot_table(index="run", columns="attribute", values="value")[list(sets)].add_prefix("GF ").reset_index()
+        found.pivot_table(index="run", columns="attribute", values="value")[list(sets)]
+        .add_prefix("GF ")
+        .reset_index()
     )
 
 
 def leaving_with_nothing(scores: pd.DataFrame) -> Evidence:
     """The share of users that leaves the run that serves most without a relevant nugget, in the paper's stop model."""
     served = scores.loc[scores["stop model"] == "words", "leave at a nugget"].max()
-    return Evidence("smallest share of users who leave without a relevant nugget", 1 - served, reason=WHOLE)
+    return Evidence(
+        "smallest share of users who leave without a relevant nugget", 1 - served, reason=WHOLE
+    )
 
 
 def smallest_lead(scores: pd.DataFrame, first: str, second: str) -> Evidence:
@@ -285,5 +342,7 @@ def smallest_lead(scores: pd.DataFrame, first: str, second: str) -> Evidence:
     wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2")
     lead = (wide[first] - wide[second]) / wide[second]
     return Evidence(
-        f"smallest lead of {first}, relative, with the stop model {lead.idxmin()}", lead.min(), reason=WHOLE
+        f"smallest lead of {first}, relative, with the stop model {lead.idxmin()}",
+        lead.min(),
+        reason=WHOLE,
     )

@@ -28,7 +28,9 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     ``turns`` has the columns run, topic, turn, outcome.
     """
     runs, topics = (list(dict.fromkeys(turns[column])) for column in ("run", "topic"))
-    pairs = turns.sort_values("turn", kind="stable").groupby(["run", "topic"])["outcome"].agg("".join)
+    pairs = (
+        turns.sort_values("turn", kind="stable").groupby(["run", "topic"])["outcome"].agg("".join)
+    )
     for (run, topic), pair in pairs.items():
         left, row = 2.15 * runs.index(run), topics.index(topic)
         colour, _ = _PATTERNS.get(pair, ("white", ""))
@@ -38,14 +40,26 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     centres = [2.15 * column + 0.5 + turn for column in range(len(runs)) for turn in (0, 1)]
     ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
     for column, run in enumerate(runs):
-        note(ax, run, (2.15 * column + 1, 1.0), (0, 20), xycoords=("data", "axes fraction"), ha="center", va="bottom")
+        note(
+            ax,
+            run,
+            (2.15 * column + 1, 1.0),
+            (0, 20),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="bottom",
+        )
     ax.xaxis.tick_top()
     ax.set_yticks(np.arange(len(topics)) + 0.5, topics)
     ax.set(xlim=(0, 2.15 * len(runs) - 0.15), ylim=(len(topics), 0))
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    handles = [Patch(color=colour, label=label) for pair, (colour, label) in _PATTERNS.items() if pair in set(pairs)]
+    handles = [
+        Patch(color=colour, label=label)
+        for pair, (colour, label) in _PATTERNS.items()
+        if pair in set(pairs)
+    ]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
     return ax
 
@@ -61,17 +75,27 @@ def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes
         ax.text(place + 0.43, 0.7, f"{name}\n{said}", ha="center", va="center", fontsize=8.5)
         if place:
             ax.annotate("", (place, 0.7), (place - 0.14, 0.7), arrowprops={"arrowstyle": "->"})
-    ax.annotate(breakdown, (1.43, 0.45), (1.43, 0.02), ha="center", fontsize=8.5, arrowprops={"arrowstyle": "<-"})
+    ax.annotate(
+        breakdown,
+        (1.43, 0.45),
+        (1.43, 0.02),
+        ha="center",
+        fontsize=8.5,
+        arrowprops={"arrowstyle": "<-"},
+    )
     ax.set(xlim=(-0.05, len(turns)), ylim=(-0.1, 1))
     ax.axis("off")
     return ax
 
 
-def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapping[str, str]) -> Sequence[Axes]:
+def user_groups(
+    axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapping[str, str]
+) -> Sequence[Axes]:
     """Draw how near the target the groups are that users of ranked lists have met, a panel for each attribute set.
 
-    ``clusters`` are those of `equipoise.measures.gfr.gfr_clusters`, ``similarities`` the measure to draw by attribute
-    set. A disc is as large as the share of the users that leaves at its rank; the smallest are dots.
+    ``clusters`` are those of `equipoise.measures.gfr.gfr_clusters`, ``similarities`` the measure to
+    draw by attribute set. A disc is as large as the share of the users that leaves at its rank; the
+    smallest are dots.
     """
     runs = list(dict.fromkeys(clusters["run"]))
     for ax, (attribute, measure) in zip(axes, similarities.items(), strict=True):
@@ -79,21 +103,32 @@ def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapp
         topic = of_set["topic"].iloc[0]
         shares = clusters[(clusters["measure"] == "share") & (clusters["topic"] == topic)]
         for number, run in enumerate(runs):
-            rows = of_set[of_set["run"] == run].merge(shares[["run", "rank", "value"]], on=["run", "rank"])
+            rows = of_set[of_set["run"] == run].merge(
+                shares[["run", "rank", "value"]], on=["run", "rank"]
+            )
             colour = look(number)["color"]
             ax.plot(rows["rank"], rows["value_x"], lw=1, color=colour)
             size = 8 + 500 * rows["value_y"]
-            ax.scatter(rows["rank"], rows["value_x"], s=size, color=(colour, 0.6), edgecolor=colour, lw=1)
+            ax.scatter(
+                rows["rank"], rows["value_x"], s=size, color=(colour, 0.6), edgecolor=colour, lw=1
+            )
         nobody = [literal(run) for run in runs if run not in set(of_set["run"])]
         if nobody:
             said = f"{', '.join(nobody)}: nothing relevant,\nnobody leaves"
             ax.text(0.03, 0.05, said, transform=ax.transAxes, fontsize=9, color="#666666")
         ax.set(ylim=(0, 1.02), xlabel="Rank at which users leave", ylabel="Nearness to the target")
-        ax.set_title(f"{literal(attribute)}: {measure}, topic {literal(topic)}", loc="left", fontsize=10)
+        ax.set_title(
+            f"{literal(attribute)}: {measure}, topic {literal(topic)}", loc="left", fontsize=10
+        )
         ax.label_outer()
     sizes = {f"{share:.0%} of the users": 8 + 500 * share for share in (0.05, 0.25, 0.5)}
-    keys = [axes[0].scatter([], [], s=size, color=GREY, lw=0, label=label) for label, size in sizes.items()]
-    colours = [Patch(color=look(number)["color"], label=literal(run)) for number, run in enumerate(runs)]
+    keys = [
+        axes[0].scatter([], [], s=size, color=GREY, lw=0, label=label)
+        for label, size in sizes.items()
+    ]
+    colours = [
+        Patch(color=look(number)["color"], label=literal(run)) for number, run in enumerate(runs)
+    ]
     where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys) + len(runs)}
     axes[0].get_figure().legend(handles=[*colours, *keys], **where)  # type: ignore[union-attr]
     return axes
@@ -102,17 +137,27 @@ def user_groups(axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapp
 def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     """Draw who leaves one conversation where: a row for each stop model, a disc at each nugget as large as the share.
 
-    ``clusters`` have a column ``stop model``; ``scores`` are those of the same run, with the columns ``stop model``,
-    ``leave at a nugget`` and GFRC2, which stand at the right.
+    ``clusters`` have a column ``stop model``; ``scores`` are those of the same run, with the
+    columns ``stop model``, ``leave at a nugget`` and GFRC2, which stand at the right.
     """
     models = list(dict.fromkeys(clusters["stop model"]))
     for row, model in enumerate(models):
         part = clusters[clusters["stop model"] == model]
         disc: dict[str, Any] = {"color": (COLOURS[0], 0.6), "edgecolor": COLOURS[0]}
         ax.scatter(part["wc"], np.full(len(part), row), s=600 * part["probability"], **disc)
-        ax.plot(part["wc"], np.full(len(part), row), "|", color="#444444", markersize=5, markeredgewidth=0.8)
+        ax.plot(
+            part["wc"],
+            np.full(len(part), row),
+            "|",
+            color="#444444",
+            markersize=5,
+            markeredgewidth=0.8,
+        )
         score = scores[scores["stop model"] == model].iloc[0]
-        for place, text in ((1.02, f"{1 - score['leave at a nugget']:.1%}"), (1.2, f"{score['GFRC2']:.4f}")):
+        for place, text in (
+            (1.02, f"{1 - score['leave at a nugget']:.1%}"),
+            (1.2, f"{score['GFRC2']:.4f}"),
+        ):
             ax.text(place, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
     for place, text in ((1.02, "leave with\nnothing"), (1.2, "GFRC2")):
         ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8.5)
@@ -123,20 +168,33 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     return ax
 
 
-def other_annotations(axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.DataFrame) -> Sequence[Axes]:
+def other_annotations(
+    axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.DataFrame
+) -> Sequence[Axes]:
     """Draw the scores of two runs with their intervals, one panel for each score, and how often the first is ahead.
 
-    ``intervals`` are those of one topic and all judgements; ``ahead`` has the columns attribute, measure, share ahead.
+    ``intervals`` are those of one topic and all judgements; ``ahead`` has the columns attribute,
+    measure, share ahead.
     """
     runs = list(dict.fromkeys(intervals["run"]))
     for ax, lead in zip(axes, ahead.itertuples(index=False), strict=True):
-        rows = intervals[(intervals["attribute"] == lead.attribute) & (intervals["measure"] == lead.measure)]
+        rows = intervals[
+            (intervals["attribute"] == lead.attribute) & (intervals["measure"] == lead.measure)
+        ]
         for row in rows.itertuples():
             place = runs.index(row.run)
             ax.plot([row.low, row.high], [place, place], color=COLOURS[place], lw=1.6)
             ax.plot(row.value, place, color=COLOURS[place], marker="os"[place])
         ax.set_title(literal(f"{lead.measure} {lead.attribute}".strip()), loc="left", fontsize=10)
-        ax.text(1, 1.02, f"ahead in {lead[-1]:.0%}", transform=ax.transAxes, ha="right", va="bottom", fontsize=9)
+        ax.text(
+            1,
+            1.02,
+            f"ahead in {lead[-1]:.0%}",
+            transform=ax.transAxes,
+            ha="right",
+            va="bottom",
+            fontsize=9,
+        )
         ax.set(ylim=(len(runs) - 0.5, -0.5), xlim=(0, None))
         ax.set_yticks(range(len(runs)), [literal(run) for run in runs])
         ax.locator_params(axis="x", nbins=3)

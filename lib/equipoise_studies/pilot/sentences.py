@@ -22,18 +22,26 @@ def outcomes_in_words(outcomes: pd.DataFrame) -> str:
 
 def where_nuggets_stand(scores: pd.DataFrame) -> str:
     """Number and words of the relevant nuggets of each run; columns run and wc."""
-    runs = scores.groupby("run", sort=False)["wc"].agg([("nuggets", "size"), ("first", "min"), ("last", "max")])
+    runs = scores.groupby("run", sort=False)["wc"].agg(
+        [("nuggets", "size"), ("first", "min"), ("last", "max")]
+    )
     return ", ".join(
-        f"{row.Index} has {row.nuggets} between words {row.first} and {row.last}" for row in runs.itertuples()
+        f"{row.Index} has {row.nuggets} between words {row.first} and {row.last}"
+        for row in runs.itertuples()
     )
 
 
 def scores_in_words(scores: pd.DataFrame) -> str:
     """R and GF by attribute set of each run."""
-    rows = scores[(scores["measure"] == "R") | ((scores["measure"] == "GF") & (scores["attribute"] != ""))]
+    rows = scores[
+        (scores["measure"] == "R") | ((scores["measure"] == "GF") & (scores["attribute"] != ""))
+    ]
     parts = [
         f"{run}: "
-        + ", ".join(f"{row.measure} {row.attribute}".strip() + f" {row.value:.4f}" for row in part.itertuples())
+        + ", ".join(
+            f"{row.measure} {row.attribute}".strip() + f" {row.value:.4f}"
+            for row in part.itertuples()
+        )
         for run, part in rows.groupby("run", sort=False)
     ]
     return "; ".join(parts)
@@ -41,11 +49,18 @@ def scores_in_words(scores: pd.DataFrame) -> str:
 
 def clusters_in_words(clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]) -> str:
     """From where to where utility and fairness go over the user clusters of each run."""
-    columns = {"utility": "GNP"} | {f"fairness ({name})": column_names(a)[-1] for name, a in attributes.items()}
+    columns = {"utility": "GNP"} | {
+        f"fairness ({name})": column_names(a)[-1] for name, a in attributes.items()
+    }
     parts = []
     for run, part in clusters.groupby("run", sort=False):
-        lines = (f"{name} from {part[c].iloc[0]:.2f} to {part[c].iloc[-1]:.2f}" for name, c in columns.items())
-        parts.append(f"{run}, words {part['wc'].iloc[0]} to {part['wc'].iloc[-1]}: {', '.join(lines)}")
+        lines = (
+            f"{name} from {part[c].iloc[0]:.2f} to {part[c].iloc[-1]:.2f}"
+            for name, c in columns.items()
+        )
+        parts.append(
+            f"{run}, words {part['wc'].iloc[0]} to {part['wc'].iloc[-1]}: {', '.join(lines)}"
+        )
     return "; ".join(parts)
 
 

@@ -20,16 +20,25 @@ def _wide(outcomes: pd.DataFrame) -> pd.DataFrame:
     """The outcomes, checked: a row for each topic, columns turn and run, all in the order of their first row."""
     need_columns(outcomes, [*_TURN, "outcome"])
     refuse_twice(outcomes, _TURN, "an outcome comes")
-    if not outcomes["outcome"].isin(["o", "x", "-"]).all() or not outcomes["turn"].isin([1, 2]).all():
+    if (
+        not outcomes["outcome"].isin(["o", "x", "-"]).all()
+        or not outcomes["turn"].isin([1, 2]).all()
+    ):
         raise ValueError("outcomes are o, x or - of turn 1 or 2")
     runs, topics = (outcomes[name].drop_duplicates() for name in ("run", "topic"))
-    wide = outcomes.pivot_table(index="topic", columns=["turn", "run"], values="outcome", aggfunc="first")
+    wide = outcomes.pivot_table(
+        index="topic", columns=["turn", "run"], values="outcome", aggfunc="first"
+    )
     wide = wide.reindex(index=topics, columns=pd.MultiIndex.from_product([[1, 2], runs]))
     first, second = wide[1], wide[2]
     if (first.isna() != second.isna()).any(axis=None):
-        raise ValueError("every topic of a run needs an outcome of both turns; write - for a turn that was not held")
+        raise ValueError(
+            "every topic of a run needs an outcome of both turns; write - for a turn that was not held"
+        )
     if ((first == "-") | ((first == "o") & (second == "-"))).any(axis=None):
-        raise ValueError("only a second turn can be missing, and only behind a first that was not useful")
+        raise ValueError(
+            "only a second turn can be missing, and only behind a first that was not useful"
+        )
     return wide
 
 
@@ -46,8 +55,8 @@ def outcome_grid(outcomes: pd.DataFrame) -> pd.DataFrame:
 def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Statistics of the outcomes of each run: shares between 0 and 1, and counts (gfrc, section 5).
 
-    Columns are run, topics, useful 1, useful 2, average useful, unsuccessful, recovered, recovery, which is NaN where
-    every first turn was useful.
+    Columns are run, topics, useful 1, useful 2, average useful, unsuccessful, recovered, recovery,
+    which is NaN where every first turn was useful.
     """
     wide = _wide(outcomes)
     if wide.isna().to_numpy().any():
@@ -90,9 +99,12 @@ def statistics_by_type(outcomes: pd.DataFrame) -> pd.DataFrame:
 def statistics_of_counts(counts: pd.DataFrame, topics: int) -> pd.DataFrame:
     """Statistics, with %recovery, of runs whose outcomes are told by counts only: columns run, unsuccessful, recovered.
 
-    Of a topic whose first turn did not fail the second is taken as useful, which recovery does not depend on.
+    Of a topic whose first turn did not fail the second is taken as useful, which recovery does not
+    depend on.
     """
-    told = counts.loc[counts.index.repeat(topics)].assign(topic=np.tile(np.arange(topics), len(counts)))
+    told = counts.loc[counts.index.repeat(topics)].assign(
+        topic=np.tile(np.arange(topics), len(counts))
+    )
     failed, recovered = told["topic"] < told["unsuccessful"], told["topic"] < told["recovered"]
     pairs = told[["run", "topic"]].copy()
     pairs[1], pairs[2] = np.where(failed, "x", "o"), np.where(failed & ~recovered, "x", "o")
@@ -128,17 +140,20 @@ def failures_after_useful(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Conversations whose first turn was useful, and whether the second failed: columns run, topic, failed."""
     pairs = outcome_pairs(outcomes)
     pairs["failed"] = pairs["pair"] == "ox"
-    return pairs.loc[pairs["pair"].str.startswith("o"), ["run", "topic", "failed"]].reset_index(drop=True)
+    return pairs.loc[pairs["pair"].str.startswith("o"), ["run", "topic", "failed"]].reset_index(
+        drop=True
+    )
 
 
 def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
     """Count the URLs of each conversation that has any, and those among them that stood in it before.
 
-    ``turns`` (columns run, topic, turn, system) are system turns; columns of the counts are run, topic, urls, repeated.
-    Brackets and punctuation around a URL do not count. ``useful`` counts only conversations with two useful turns,
-    which the column ``outcome`` tells.
+    ``turns`` (columns run, topic, turn, system) are system turns; columns of the counts are run,
+    topic, urls, repeated. Brackets and punctuation around a URL do not count. ``useful`` counts
+    only conversations with two useful turns, which the column ``outcome`` tells.
 
-    gfrc, section 5: URLs overlap across the turns, and within a list; such duplicates should not be rewarded.
+    gfrc, section 5: URLs overlap across the turns, and within a list; such duplicates should not be
+    rewarded.
     """
     need_columns(turns, [*_TURN, "system"])
     if useful:
@@ -147,7 +162,11 @@ def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
     ordered = turns.reset_index(drop=True).sort_values("turn", kind="stable")
     # a Markdown link names its address twice: [address](address)
     text = ordered["system"].str.replace(r"\[(https?://[^\]\s]+)\]\(\1\)", r"\1", regex=True)
-    found = ordered.assign(url=text.str.findall(r"https?://[^\s<>()\[\]\"']+")).explode("url").dropna(subset="url")
+    found = (
+        ordered.assign(url=text.str.findall(r"https?://[^\s<>()\[\]\"']+"))
+        .explode("url")
+        .dropna(subset="url")
+    )
     found = found.assign(url=found["url"].str.rstrip(".,:;!?"))
     found = found.assign(again=found.duplicated(["run", "topic", "url"]))
     again = found.sort_index(kind="stable").groupby(["run", "topic"], sort=False)["again"]
@@ -162,17 +181,26 @@ def worst_of_trials(outcomes: pd.DataFrame) -> pd.DataFrame:
     return wide.rename_axis(columns=None).reset_index()
 
 
-def sample_sizes(outcomes: pd.DataFrame, systems: int, differences: Sequence[float] = (0.05, 0.1)) -> pd.DataFrame:
+def sample_sizes(
+    outcomes: pd.DataFrame, systems: int, differences: Sequence[float] = (0.05, 0.1)
+) -> pd.DataFrame:
     """Topics it takes to tell so many systems apart by their share of useful turns (Sakai 2016), and of two trials."""
     scores = outcome_scores(outcomes).query("measure == 'average useful'")
     runs = scores["run"].drop_duplicates().tolist()
-    pairs = dict(zip(runs, (f"trials {place // 2 + 1}" for place in range(len(runs) // 2 * 2)), strict=False))
-    paired = scores.assign(run=scores["run"].map(pairs)).groupby(["run", "topic", "measure"], as_index=False)
+    pairs = dict(
+        zip(runs, (f"trials {place // 2 + 1}" for place in range(len(runs) // 2 * 2)), strict=False)
+    )
+    paired = scores.assign(run=scores["run"].map(pairs)).groupby(
+        ["run", "topic", "measure"], as_index=False
+    )
     columns = ["trials", "systems", "variance", "low", "high", "difference", "power"]
     tables = [pd.DataFrame(columns=[*columns, "needed", "needed_low", "needed_high", "power_now"])]
     for trials, own in {1: scores, 2: paired["value"].mean()}.items():
         if len(own["run"].drop_duplicates()) > 1:  # else nothing says how much is the system's
-            sizes = [topic_set_size(own, difference=difference, systems=systems) for difference in differences]
+            sizes = [
+                topic_set_size(own, difference=difference, systems=systems)
+                for difference in differences
+            ]
             tables.append(pd.concat(sizes).assign(trials=trials)[tables[0].columns])
     return pd.concat(tables[1:] or tables, ignore_index=True)
 
@@ -187,7 +215,11 @@ def sample_size_said(sizes: pd.DataFrame, topics: int) -> str:
         for row in sizes.itertuples()
     ]
     enough = sizes.loc[sizes["needed"] <= topics, "difference"]
-    now = f"are enough for {100 * enough.min():g} points" if len(enough) else "are enough for none of these"
+    now = (
+        f"are enough for {100 * enough.min():g} points"
+        if len(enough)
+        else "are enough for none of these"
+    )
     asked = f"{sizes['systems'].iloc[0]} systems, of which the best and the worst differ by so much"
     return (
         f"Topics that it would take to find a difference between {asked}, {sizes['power'].iloc[0]:.0%} of the time: "

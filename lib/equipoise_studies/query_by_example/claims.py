@@ -1,7 +1,7 @@
 """What the claims of thesis chapter 2 rest on: mean MAP over all query facets, resampled by the papers that make them.
 
-A facet's rankings are those of its paper, so a paper is drawn with all of its facets. What the thesis prints of the
-same difference is the mean over its four tasks.
+A facet's rankings are those of its paper, so a paper is drawn with all of its facets. What the
+thesis prints of the same difference is the mean over its four tasks.
 """
 
 from __future__ import annotations
@@ -23,23 +23,31 @@ Weighed = Callable[[Integers], float]
 """A statistic of the facets, from how often each was drawn."""
 
 
-def _of_papers(said: str, queries: pd.Index, statistic: Weighed, printed: float | None = None) -> Evidence:
+def _of_papers(
+    said: str, queries: pd.Index, statistic: Weighed, printed: float | None = None
+) -> Evidence:
     """A statistic with its interval over the query papers; ``queries`` names the paper of each facet."""
     paper, names = pd.factorize(queries)
     found = resampled(
-        lambda drawn: statistic(np.bincount(drawn, minlength=len(names))[paper]), len(names), np.random.default_rng(0)
+        lambda drawn: statistic(np.bincount(drawn, minlength=len(names))[paper]),
+        len(names),
+        np.random.default_rng(0),
     )
     return Evidence(said, *found, n=len(names), printed=printed)
 
 
 def _wide(values: pd.DataFrame) -> pd.DataFrame:
     """MAP, a row for each facet of a paper, a column for each run."""
-    return values.query("measure == 'MAP'").pivot_table(index=["query", "task"], columns="run", values="value")
+    return values.query("measure == 'MAP'").pivot_table(
+        index=["query", "task"], columns="run", values="value"
+    )
 
 
 def _printed(table: pd.DataFrame, ahead: Sequence[str], behind: Sequence[str]) -> float:
     """Difference of the mean printed MAP of two lists of models."""
-    return float(_printed_means(table)[list(ahead)].mean() - _printed_means(table)[list(behind)].mean())
+    return float(
+        _printed_means(table)[list(ahead)].mean() - _printed_means(table)[list(behind)].mean()
+    )
 
 
 def _printed_means(table: pd.DataFrame) -> pd.Series:
@@ -47,29 +55,46 @@ def _printed_means(table: pd.DataFrame) -> pd.Series:
 
 
 def _printed_cells(table: pd.DataFrame) -> pd.DataFrame:
-    return table.set_index("model").filter(like="MAP").map(lambda text: float(text.rstrip("%")) / 100)
+    return (
+        table.set_index("model").filter(like="MAP").map(lambda text: float(text.rstrip("%")) / 100)
+    )
 
 
 def _quoted(claim: str) -> float:
     """Mean of the weights that the thesis names in the sentence of a claim."""
-    return float(np.mean([float(number) for number in re.findall(r"0\.\d", stated("thesis").loc[claim, "quote"])]))
+    return float(
+        np.mean(
+            [float(number) for number in re.findall(r"0\.\d", stated("thesis").loc[claim, "quote"])]
+        )
+    )
 
 
 def _ahead(
-    wide: pd.DataFrame, ahead: Sequence[str], behind: Sequence[str], said: str, printed: float | None = None
+    wide: pd.DataFrame,
+    ahead: Sequence[str],
+    behind: Sequence[str],
+    said: str,
+    printed: float | None = None,
 ) -> Evidence:
     """How far the mean of some runs is above the mean of others."""
     gap = (wide[list(ahead)].mean(axis=1) - wide[list(behind)].mean(axis=1)).to_numpy()
-    return _of_papers(said, wide.index.get_level_values("query"), lambda n: float(n @ gap / n.sum()), printed)
+    return _of_papers(
+        said, wide.index.get_level_values("query"), lambda n: float(n @ gap / n.sum()), printed
+    )
 
 
-def _share_ahead(wide: pd.DataFrame, run: str, others: Sequence[str], said: str, printed: float) -> Evidence:
+def _share_ahead(
+    wide: pd.DataFrame, run: str, others: Sequence[str], said: str, printed: float
+) -> Evidence:
     """In how many pairs of a task and another run a run has the higher mean."""
     gaps = wide[[run]].to_numpy() - wide[list(others)].to_numpy()
     task = pd.factorize(wide.index.get_level_values("task"))[0]
     member = (task == np.arange(task.max() + 1)[:, None]).astype(float)
     return _of_papers(
-        said, wide.index.get_level_values("query"), lambda n: float(((member * n) @ gaps > 0).mean()), printed
+        said,
+        wide.index.get_level_values("query"),
+        lambda n: float(((member * n) @ gaps > 0).mean()),
+        printed,
     )
 
 
@@ -80,14 +105,18 @@ def of_rankers(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dic
     paper = wide.index.get_level_values("query")
     lost = _unlearned(study, wide.mean())
 
-    def ahead(first: Sequence[str], second: Sequence[str], said: str, theirs: float | None = None) -> Evidence:
+    def ahead(
+        first: Sequence[str], second: Sequence[str], said: str, theirs: float | None = None
+    ) -> Evidence:
         if absent := [row for row in (*first, *second) if row not in rows]:
             return Evidence("MAP", reason=f"nothing stands for {' and '.join(absent)}")
         if unlearned := [rows[row] for row in (*first, *second) if rows[row] in lost]:
             said = f"{' and '.join(unlearned)}: trained, and still nearer to a random order than to BM25"
             return Evidence("MAP", reason=said)
         names = [rows[row] for row in first], [rows[row] for row in second]
-        return _ahead(wide, *names, said, _printed(printed, first, second) if theirs is None else theirs)
+        return _ahead(
+            wide, *names, said, _printed(printed, first, second) if theirs is None else theirs
+        )
 
     general, scientific = ["TILDE BERT", "TILDEv2 BERT"], ["TILDE SciBERT", "TILDEv2 SciBERT"]
     expanded = [f"TILDEv2 SciBERT expansion w/ m={m}" for m in (200, 300)]
@@ -98,23 +127,41 @@ def of_rankers(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dic
     learned_names = [rows.get(row, row) for row in learned]
     found = {
         "2.1-cross-encoder": ahead(
-            [cross], alike, "MAP of the cross-encoder less the mean of TILDE and TILDEv2 with the same encoder"
+            [cross],
+            alike,
+            "MAP of the cross-encoder less the mean of TILDE and TILDEv2 with the same encoder",
         ),
-        "2.1-v2-above": ahead(general[1:], general[:1], "MAP of TILDEv2 less that of TILDE, general encoder"),
-        "2.1-scientific": ahead(scientific, general, "mean gain in MAP of the scientific encoder over the general one"),
+        "2.1-v2-above": ahead(
+            general[1:], general[:1], "MAP of TILDEv2 less that of TILDE, general encoder"
+        ),
+        "2.1-scientific": ahead(
+            scientific, general, "mean gain in MAP of the scientific encoder over the general one"
+        ),
         "2.1-expansion": ahead(
             ["TILDE SciBERT"], expanded, "MAP of TILDE less that of TILDEv2 over expanded documents"
         ),
-        "2.1-expansion-bm25": ahead([BM25_ROW], expanded, "MAP of BM25 less that of TILDEv2 over expanded documents"),
-        "2.1-zero-shot": ahead(zero_shot, both, "MAP of TILDE and TILDEv2 zero-shot less that of the fine-tuned ones"),
-        "2.1-competitive": ahead([BM25_ROW], learned, f"MAP of BM25 less the mean of {', '.join(learned_names)}"),
+        "2.1-expansion-bm25": ahead(
+            [BM25_ROW], expanded, "MAP of BM25 less that of TILDEv2 over expanded documents"
+        ),
+        "2.1-zero-shot": ahead(
+            zero_shot, both, "MAP of TILDE and TILDEv2 zero-shot less that of the fine-tuned ones"
+        ),
+        "2.1-competitive": ahead(
+            [BM25_ROW], learned, f"MAP of BM25 less the mean of {', '.join(learned_names)}"
+        ),
     }
     unlearned = [rows[row] for row in both if rows.get(row) in lost]
     if unlearned or not set(both) <= set(rows):
         reason = f"nothing to compare: {' and '.join(unlearned) or 'a ranker'} has not learned its task, or is absent"
-        found |= {name: Evidence("MAP", reason=reason) for name in ("2.1-scientific-tilde", "2.1-most-tasks")}
+        found |= {
+            name: Evidence("MAP", reason=reason)
+            for name in ("2.1-scientific-tilde", "2.1-most-tasks")
+        }
     else:
-        gain = wide[[rows[row] for row in scientific]].to_numpy() - wide[[rows[row] for row in general]].to_numpy()
+        gain = (
+            wide[[rows[row] for row in scientific]].to_numpy()
+            - wide[[rows[row] for row in general]].to_numpy()
+        )
         found["2.1-scientific-tilde"] = _of_papers(
             "gain in MAP of the scientific encoder: TILDE's less TILDEv2's",
             paper,
@@ -137,19 +184,30 @@ def _unlearned(study: Study, means: pd.Series) -> list[str]:
     if study.stands_for == "thesis" or not random:
         return []
     middle = (means[random].mean() + means[BM25_ROW]) / 2
-    return [system.name for system in study.systems.values() if system.training and means[system.name] < middle]
+    return [
+        system.name
+        for system in study.systems.values()
+        if system.training and means[system.name] < middle
+    ]
 
 
-def of_tokenisations(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dict[str, Evidence]:
+def of_tokenisations(
+    study: Study, values: pd.DataFrame, printed: pd.DataFrame
+) -> dict[str, Evidence]:
     """Claims on Table 2.2, by name, on the rows that there are."""
     ours = study.rows(printed)
     wide, theirs = _wide(values), _printed_means(printed)[list(ours)]
-    pieces, others = ([row for row in ours if row.endswith("-Token") == found] for found in (True, False))
+    pieces, others = (
+        [row for row in ours if row.endswith("-Token") == found] for found in (True, False)
+    )
     scored, paper = wide[list(ours.values())].to_numpy(), wide.index.get_level_values("query")
     best = list(ours).index(BM25_ROW)
     language = [row for row in ours if row.startswith("LM ")]
     matched = [row.replace("LM ", "BM25 ") for row in language]
-    pairs = wide[[ours[row] for row in matched]].to_numpy() - wide[[ours[row] for row in language]].to_numpy()
+    pairs = (
+        wide[[ours[row] for row in matched]].to_numpy()
+        - wide[[ours[row] for row in language]].to_numpy()
+    )
 
     def lead(n: Integers) -> float:
         mean = n @ scored / n.sum()
@@ -184,7 +242,9 @@ def of_one_weight(
     """Claims on Figure 2.3 and Table 2.3, by name; ``names``: what TILDE and TILDEv2 with BM25 are called."""
     wide, means = _wide(together), _printed_means(printed)
     paper = wide.index.get_level_values("query")
-    scored = wide[[*names, BM25_ROW, *(name.removeprefix(f"{BM25_ROW} + ") for name in names)]].to_numpy()
+    scored = wide[
+        [*names, BM25_ROW, *(name.removeprefix(f"{BM25_ROW} + ") for name in names)]
+    ].to_numpy()
 
     def gain(n: Integers) -> float:
         mean = n @ scored / n.sum()
@@ -201,13 +261,20 @@ def of_one_weight(
         return steps.index.get_level_values("query"), lambda n: float(alphas[(n @ curve).argmax()])
 
     cells = printed.set_index("model").drop(columns="row").map(lambda text: float(text.rstrip("%")))
-    fused, parts = cells.iloc[3:].to_numpy(), np.maximum(cells.iloc[[0]].to_numpy(), cells.iloc[1:3].to_numpy())
+    fused, parts = (
+        cells.iloc[3:].to_numpy(),
+        np.maximum(cells.iloc[[0]].to_numpy(), cells.iloc[1:3].to_numpy()),
+    )
     return {
         "2.3-tilde-weight": _of_papers(
-            "weight of BM25 with the highest mean MAP", *best_alpha(names[0]), _quoted("2.3-tilde-weight")
+            "weight of BM25 with the highest mean MAP",
+            *best_alpha(names[0]),
+            _quoted("2.3-tilde-weight"),
         ),
         "2.3-v2-weight": _of_papers(
-            "weight of BM25 with the highest mean MAP", *best_alpha(names[1]), _quoted("2.3-v2-weight")
+            "weight of BM25 with the highest mean MAP",
+            *best_alpha(names[1]),
+            _quoted("2.3-v2-weight"),
         ),
         "2.3-together": _of_papers(
             "mean gain in MAP of both interpolations over the better of their parts",
@@ -224,7 +291,11 @@ def of_one_weight(
 
 
 def of_oracle(
-    tuned: pd.DataFrame, best: pd.DataFrame, names: Sequence[str], printed: pd.DataFrame, checks: pd.DataFrame
+    tuned: pd.DataFrame,
+    best: pd.DataFrame,
+    names: Sequence[str],
+    printed: pd.DataFrame,
+    checks: pd.DataFrame,
 ) -> dict[str, Evidence]:
     """Claims on Table 2.4, by name; ``checks`` are those of the printed tables against one another."""
     facets = ["query", "task"]
@@ -279,14 +350,18 @@ def of_prediction(predictions: pd.DataFrame) -> dict[str, Evidence]:
     gap = (gains["predicted"] - gains["one weight"]).mean(axis=1).to_numpy()
     said = "mean gain in MAP of a predicted weight over one weight, both interpolations"
     return {
-        "2.4-predicted": _of_papers(said, gains.index.get_level_values("query"), lambda n: float(n @ gap / n.sum()))
+        "2.4-predicted": _of_papers(
+            said, gains.index.get_level_values("query"), lambda n: float(n @ gap / n.sum())
+        )
     }
 
 
 def answer(study: Study, values: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
     """What the chapter's run says, in two or three sentences."""
     mean = _wide(values)[BM25_ROW].groupby("query").mean().mean()
-    said = [f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f} over the query papers."]
+    said = [
+        f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f} over the query papers."
+    ]
     lead = found["2.1-competitive"]
     if lead.estimate is not None:
         small = ", whose encoders are small here" if study.stands_for == "replica" else ""

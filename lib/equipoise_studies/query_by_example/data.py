@@ -5,11 +5,11 @@ A query is itself a paper of the collection. Three tables travel together:
 papers
     ``document, title, abstract``, one row a paper, ids ascending.
 judgements
-    ``task, query, document, grade``: a query's candidates within a task (a facet, or a kind of relatedness),
-    graded with integers, 0 for not relevant.
+    ``task, query, document, grade``: a query's candidates within a task (a facet, or a kind of
+    relatedness), graded with integers, 0 for not relevant.
 splits
-    ``task, fold, part, query``: which queries of a task are for tuning (``part`` "dev") and which for testing
-    (``part`` "test") in each fold.
+    ``task, fold, part, query``: which queries of a task are for tuning (``part`` "dev") and which
+    for testing (``part`` "test") in each fold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ _COLUMNS = {
     "judgements": ["task", "query", "document", "grade"],
     "splits": ["task", "fold", "part", "query"],
 }
-_KEYS = {"papers": ["document"], "judgements": ["task", "query", "document"], "splits": ["task", "fold", "query"]}
+_KEYS = {
+    "papers": ["document"],
+    "judgements": ["task", "query", "document"],
+    "splits": ["task", "fold", "query"],
+}
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,22 @@ class QueryByExample:
             refuse_twice(getattr(self, name), _KEYS[name], f"{name} hold a row")
         named = set(self.judgements["query"]) | set(self.judgements["document"])
         if unknown := sorted(named - set(self.papers["document"])):
-            raise ValueError(f"{len(unknown)} judged papers have no text, the first is {unknown[0]!r}")
+            raise ValueError(
+                f"{len(unknown)} judged papers have no text, the first is {unknown[0]!r}"
+            )
 
     @classmethod
     def of(cls, **rows: Any) -> QueryByExample:
         """The data set of each table's rows as loaders read them, in any order."""
-        tables = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in _COLUMNS.items()}
-        return cls(**{name: table.sort_values(_COLUMNS[name], ignore_index=True) for name, table in tables.items()})
+        tables = {
+            name: pd.DataFrame(rows[name], columns=columns) for name, columns in _COLUMNS.items()
+        }
+        return cls(
+            **{
+                name: table.sort_values(_COLUMNS[name], ignore_index=True)
+                for name, table in tables.items()
+            }
+        )
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -75,7 +88,8 @@ class QueryByExample:
 def text_of(papers: pd.DataFrame) -> pd.Series:
     """Text by which a paper is searched and ranked, by document.
 
-    thesis section 2.3.1: "a concatenation of abstract and title"; here the title, a space, and the abstract.
+    thesis section 2.3.1: "a concatenation of abstract and title"; here the title, a space, and the
+    abstract.
     """
     text = papers["title"] + " " + papers["abstract"]
     return text.str.strip().set_axis(pd.Index(papers["document"], name="document")).rename("text")

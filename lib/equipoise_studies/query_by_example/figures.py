@@ -18,28 +18,44 @@ GRADE_COLOURS = ("#E8E8E8", "#C6DBEF", "#6BAED6", "#08519C")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""
 
 
-def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str = "#FFFFFF") -> None:
+def _box(
+    ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str = "#FFFFFF"
+) -> None:
     style = "round,pad=0,rounding_size=0.08"
-    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, fc=colour, ec="#444444", lw=1.0))
+    ax.add_patch(
+        FancyBboxPatch((x, y), width, height, boxstyle=style, fc=colour, ec="#444444", lw=1.0)
+    )
     ax.text(x + width / 2, y + height / 2, literal(text), ha="center", va="center", fontsize=9)
 
 
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
-    ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=9, color="#444444", lw=1.0))
+    ax.add_patch(
+        FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=9, color="#444444", lw=1.0)
+    )
 
 
 def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str]) -> None:
     """Draw how TILDE and TILDEv2 come to a score, with real weights of one document.
 
-    ``axes``: for TILDE and for TILDEv2. ``weights``: ``system, token, weight``, the systems "TILDE" (probabilities of
-    vocabulary tokens, most likely first) and "TILDEv2" (weights of the document's tokens in their order). ``query``:
-    tokens of a query; those that a model finds are marked.
+    ``axes``: for TILDE and for TILDEv2. ``weights``: ``system, token, weight``, the systems "TILDE"
+    (probabilities of vocabulary tokens, most likely first) and "TILDEv2" (weights of the document's
+    tokens in their order). ``query``: tokens of a query; those that a model finds are marked.
 
     thesis Figure 2.1.
     """
     parts = (
-        ("TILDE", "[CLS] or mean", "language-model head", "Probability of tokens of the vocabulary"),
-        ("TILDEv2", "every token", "projection to a scalar, ReLU", "Weight of tokens of the document"),
+        (
+            "TILDE",
+            "[CLS] or mean",
+            "language-model head",
+            "Probability of tokens of the vocabulary",
+        ),
+        (
+            "TILDEv2",
+            "every token",
+            "projection to a scalar, ReLU",
+            "Weight of tokens of the document",
+        ),
     )
     for ax, (system, read, head, label) in zip(axes, parts, strict=True):
         own = weights[weights["system"] == system].head(12)
@@ -51,33 +67,50 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head} on {read}")
         _box(ax, 6.3, 0.2, 3.6, 1.0, "query q, of any length", "#F4F4F4")
         _box(ax, 6.3, 1.9, 3.6, 1.1, "BERT tokeniser only")
-        for x, low, high in ((2.9, 1.2, 1.9), (2.9, 3.0, 3.7), (2.9, 4.7, 5.1), (8.2, 1.2, 1.9), (8.2, 3.0, 5.1)):
+        for x, low, high in (
+            (2.9, 1.2, 1.9),
+            (2.9, 3.0, 3.7),
+            (2.9, 4.7, 5.1),
+            (8.2, 1.2, 1.9),
+            (8.2, 3.0, 5.1),
+        ):
             _arrow(ax, (x, low), (x, high))
         ax.text(8.1, 3.9, "token counts\nlook weights up", fontsize=9, va="center", ha="right")
         inner = ax.inset_axes((0.1, 0.7, 0.9, 0.28))
         colours = np.where(own["token"].isin(list(query)), COLOURS[1], COLOURS[0])
         inner.bar(np.arange(len(own)), own["weight"], color=colours, width=0.75)
-        inner.set_xticks(np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=9)
+        inner.set_xticks(
+            np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=9
+        )
         inner.tick_params(axis="y", labelsize=9)
         inner.set_ylabel(label.replace(" of ", "\nof "), fontsize=9)
         inner.grid(visible=False, axis="x")
         handles = [Patch(color=COLOURS[1]), Patch(color=COLOURS[0])]
         labels = ["in the query: counts", "not in the query"]
-        inner.legend(handles, labels, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        inner.legend(
+            handles, labels, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0)
+        )
 
 
-def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str], query: str) -> Axes:
+def ranked_candidates(
+    ax: Axes, grades: NDArray[np.int64], systems: Sequence[str], query: str
+) -> Axes:
     """Draw one query's rankings as rows of tiles, a tile a candidate, coloured by its grade.
 
-    ``grades`` (shaped (systems, ranks)): of the candidate at each rank, 0 to 3. ``query`` names the query paper.
+    ``grades`` (shaped (systems, ranks)): of the candidate at each rank, 0 to 3. ``query`` names the
+    query paper.
 
     thesis Figure 2.2.
     """
     if len(grades) != len(systems) or grades.min() < 0 or grades.max() >= len(GRADE_COLOURS):
-        raise ValueError(f"{len(systems)} systems and grades of 0 to 3 wanted, found shape {grades.shape}")
+        raise ValueError(
+            f"{len(systems)} systems and grades of 0 to 3 wanted, found shape {grades.shape}"
+        )
     rows, ranks = grades.shape
     for (row, rank), grade in np.ndenumerate(grades):
-        tile = Rectangle((rank + 0.54, row - 0.42), 0.92, 0.84, fc=GRADE_COLOURS[grade], ec="#888888", lw=0.5)
+        tile = Rectangle(
+            (rank + 0.54, row - 0.42), 0.92, 0.84, fc=GRADE_COLOURS[grade], ec="#888888", lw=0.5
+        )
         ax.add_patch(tile)
     ax.set(xlim=(0.4, ranks + 0.6), ylim=(rows - 0.5, -0.6), xticks=[1, *range(5, ranks + 1, 5)])
     ax.set_yticks(range(rows), map(literal, systems))
@@ -87,7 +120,9 @@ def ranked_candidates(ax: Axes, grades: NDArray[np.int64], systems: Sequence[str
     ax.grid(visible=False)
     ax.spines["left"].set_visible(False)
     handles = [Patch(fc=colour, ec="#888888") for colour in GRADE_COLOURS]
-    ax.figure.legend(handles, [f"grade {grade}" for grade in range(4)], ncols=4, loc="outside lower center")
+    ax.figure.legend(
+        handles, [f"grade {grade}" for grade in range(4)], ncols=4, loc="outside lower center"
+    )
     return ax
 
 
@@ -96,9 +131,9 @@ def interpolation_sweep(
 ) -> None:
     """Draw mean effectiveness over the interpolation weight with its interval, and the oracle's as a level.
 
-    ``axes`` (shaped (tasks, measures)): a row a task, a column a measure, both fusions over each other. ``means``:
-    ``fusion, measure, task, alpha, value, low, high``. ``best``: ``fusion, measure, task, value`` of the oracle.
-    ``names``: what the legend calls each fusion.
+    ``axes`` (shaped (tasks, measures)): a row a task, a column a measure, both fusions over each
+    other. ``means``: ``fusion, measure, task, alpha, value, low, high``. ``best``: ``fusion,
+    measure, task, value`` of the oracle. ``names``: what the legend calls each fusion.
 
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
     """
@@ -111,15 +146,24 @@ def interpolation_sweep(
             for fusion, colour in colours.items():
                 line = lines[fusion, measure, task]
                 ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=colour)
-                ax.fill_between(line["alpha"], line["low"], line["high"], color=colour, alpha=0.12, lw=0)
+                ax.fill_between(
+                    line["alpha"], line["low"], line["high"], color=colour, alpha=0.12, lw=0
+                )
                 ax.axhline(levels[fusion, measure, task], color=colour, ls="--")
     for ax in axes[-1]:
         ax.set_xlabel("Weight of BM25, α")
-    handles: list[Artist] = [Line2D([], [], color=colours[name], marker="o", markersize=3.5) for name in names]
+    handles: list[Artist] = [
+        Line2D([], [], color=colours[name], marker="o", markersize=3.5) for name in names
+    ]
     handles += [
         Line2D([], [], color="#444444"),
         Patch(color="#444444", alpha=0.12),
         Line2D([], [], color="#444444", ls="--"),
     ]
-    labels = [*names.values(), "one α for all queries", "its 95 % interval", "the best α of each query"]
+    labels = [
+        *names.values(),
+        "one α for all queries",
+        "its 95 % interval",
+        "the best α of each query",
+    ]
     axes[0, 0].figure.legend(handles, labels, ncols=2, loc="outside upper center")

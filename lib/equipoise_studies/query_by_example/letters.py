@@ -24,23 +24,34 @@ def lettered(
 ) -> pd.DataFrame:
     """Mean effectiveness of each model in each task, with the letters of the models that it significantly beats.
 
-    ``values``: ``run, task, query, measure, value``, every run scored on the same queries of a task. ``models``: the
-    table's rows in their order, at most 26; the first is a. ``level``: a difference counts if its p of the two-sided
-    paired t-test, after Bonferroni, lies below this. ``family``: the comparisons that are counted are those of all
-    pairs of rows within one column, or within all columns together, which the thesis does not say. ``together``:
-    whether two more columns hold all tasks, where each query paper counts once, with the mean over its tasks: its
-    rankings in several tasks are no independent observations. Returns ``row, model``, and for each measure and task two
-    columns: its name, such as ``Method MAP``, with the mean, and the same followed by " better than" with letters.
+    ``values``: ``run, task, query, measure, value``, every run scored on the same queries of a
+    task. ``models``: the table's rows in their order, at most 26; the first is a. ``level``: a
+    difference counts if its p of the two-sided paired t-test, after Bonferroni, lies below this.
+    ``family``: the comparisons that are counted are those of all pairs of rows within one column,
+    or within all columns together, which the thesis does not say. ``together``: whether two more
+    columns hold all tasks, where each query paper counts once, with the mean over its tasks: its
+    rankings in several tasks are no independent observations. Returns ``row, model``, and for each
+    measure and task two columns: its name, such as ``Method MAP``, with the mean, and the same
+    followed by " better than" with letters.
 
-    thesis Tables 2.1 to 2.3: "paired t-test (p<0.05) with Bonferroni correction for multiple testing".
+    thesis Tables 2.1 to 2.3: "paired t-test (p<0.05) with Bonferroni correction for multiple
+    testing".
     """
     if absent := [model for model in models if model not in set(values["run"])]:
         raise ValueError(f"no values of {', '.join(absent)}")
     letters = dict(zip(models, ascii_lowercase, strict=False))
     shown = values[values["run"].isin(models)]
-    by_paper = shown.groupby(["run", "query", "measure"], as_index=False)["value"].mean().assign(task="All")
-    columns = pd.concat([shown, by_paper] if together else [shown]).groupby(["task", "measure"], sort=False)
-    comparisons = comb(len(models), 2) * chosen({"column": 1, "table": columns.ngroups}, family, "family")
+    by_paper = (
+        shown.groupby(["run", "query", "measure"], as_index=False)["value"]
+        .mean()
+        .assign(task="All")
+    )
+    columns = pd.concat([shown, by_paper] if together else [shown]).groupby(
+        ["task", "measure"], sort=False
+    )
+    comparisons = comb(len(models), 2) * chosen(
+        {"column": 1, "table": columns.ngroups}, family, "family"
+    )
     table = pd.DataFrame(letters.items(), columns=["model", "row"])[["row", "model"]]
     for (task, measure), part in columns:
         found = compare_pairs(part, unit="query", correction="none")

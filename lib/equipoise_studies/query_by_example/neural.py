@@ -1,8 +1,8 @@
 """Encoders of TILDE, TILDEv2 and the cross-encoder: from token ids of documents to what they are scored by.
 
-This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[models]'``); only the recorder imports
-it. Documents and queries are token ids without special tokens, each short enough for the encoder. How the encoders are
-trained: `equipoise_studies.query_by_example.training`.
+This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[models]'``); only
+the recorder imports it. Documents and queries are token ids without special tokens, each short
+enough for the encoder. How the encoders are trained: `equipoise_studies.query_by_example.training`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class Projection:
 
 def _states(bert: Any, precision: Precision, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     with torch.autocast(bert.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-        states = bert(**{name: table.to(bert.device) for name, table in inputs.items()}).last_hidden_state
+        states = bert(
+            **{name: table.to(bert.device) for name, table in inputs.items()}
+        ).last_hidden_state
     return states.float()
 
 
@@ -103,13 +105,17 @@ def seeded(seed: int, *, threads: int = 2) -> np.random.Generator:
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # which deterministic sums on a GPU ask for
+    os.environ.setdefault(
+        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+    )  # which deterministic sums on a GPU ask for
     # a seventh of the time, and nothing here reads such memory
     torch.utils.deterministic.fill_uninitialized_memory = False
     return np.random.default_rng(seed)
 
 
-def load_checkpoint(folder: Path, *, device: str = "cpu", precision: Precision = "float32") -> Checkpoint:
+def load_checkpoint(
+    folder: Path, *, device: str = "cpu", precision: Precision = "float32"
+) -> Checkpoint:
     """Load a BERT from a local folder; where it holds no head, the seed draws one."""
     network = load_model(folder, "masked-lm").network.to(device)
     return Checkpoint(network, read_tokenizer(folder / "tokenizer.json"), precision)
@@ -118,9 +124,15 @@ def load_checkpoint(folder: Path, *, device: str = "cpu", precision: Precision =
 def own_projection(weights: Path) -> dict[str, torch.Tensor]:
     """The projection to a scalar that a file of TILDEv2's weights holds, whatever it calls it."""
     tensors = load_file(weights)
-    heads = [name.removesuffix(".weight") for name, tensor in tensors.items() if len(tensor) == 1 and tensor.ndim == 2]
+    heads = [
+        name.removesuffix(".weight")
+        for name, tensor in tensors.items()
+        if len(tensor) == 1 and tensor.ndim == 2
+    ]
     if len(heads) != 1:
-        raise ValueError(f"{weights}: {len(heads)} projections to a scalar, one is wanted; or else train one")
+        raise ValueError(
+            f"{weights}: {len(heads)} projections to a scalar, one is wanted; or else train one"
+        )
     return {part: tensors[f"{heads[0]}.{part}"] for part in ("weight", "bias")}
 
 
@@ -130,7 +142,10 @@ def with_projection(checkpoint: Checkpoint, *, bias: float) -> Projection:
     torch.nn.init.normal_(projection.weight, std=0.02)
     torch.nn.init.constant_(projection.bias, bias)
     return Projection(
-        checkpoint.model.bert, projection.to(checkpoint.device), checkpoint.tokenizer, checkpoint.precision
+        checkpoint.model.bert,
+        projection.to(checkpoint.device),
+        checkpoint.tokenizer,
+        checkpoint.precision,
     )
 
 
@@ -155,7 +170,10 @@ def padded(tokenizer: Any, *parts: Texts) -> dict[str, torch.Tensor]:
         "attention_mask": [np.ones_like(row) for row in ids],
     }
     pad = torch.nn.utils.rnn.pad_sequence
-    return {name: pad([torch.from_numpy(row) for row in rows], batch_first=True) for name, rows in tables.items()}
+    return {
+        name: pad([torch.from_numpy(row) for row in rows], batch_first=True)
+        for name, rows in tables.items()
+    }
 
 
 def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str, torch.Tensor]]]:
@@ -163,7 +181,9 @@ def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str
 
     The longest come first: little padding, and memory runs out at once or never.
     """
-    order = np.argsort([-sum(text.size for text in row) for row in zip(*parts, strict=True)], kind="stable")
+    order = np.argsort(
+        [-sum(text.size for text in row) for row in zip(*parts, strict=True)], kind="stable"
+    )
     for start in tqdm(range(0, len(order), BATCH), desc="encoding", disable=None):
         rows = order[start : start + BATCH]
         yield rows, padded(tokenizer, *([part[row] for row in rows] for part in parts))
@@ -190,28 +210,44 @@ def term_weight(model: Projection, states: torch.Tensor) -> torch.Tensor:
 
 
 @_without_gradients
-def log_probabilities(checkpoint: Checkpoint, documents: Texts, *, probability: str = "sigmoid") -> Floats32:
+def log_probabilities(
+    checkpoint: Checkpoint, documents: Texts, *, probability: str = "sigmoid"
+) -> Floats32:
     r"""TILDE's documents: the log-probability of every token of the vocabulary to be asked for, in nats.
 
     .. math:: \log P_\theta(t | d) = \log \sigma(z_t) \quad\text{or}\quad z_t - \log \sum_u e^{z_u}
 
-    ``probability``: "sigmoid", tokens independent of each other, as the authors' program and the loss of training have
-    it, or "softmax", one token drawn from the vocabulary. Returns ndarray, shaped (documents, vocabulary).
+    ``probability``: "sigmoid", tokens independent of each other, as the authors' program and the
+    loss of training have it, or "softmax", one token drawn from the vocabulary. Returns ndarray,
+    shaped (documents, vocabulary).
 
     thesis Eq. 2.1 and Figure 2.1, left.
     """
     table = np.empty((len(documents), checkpoint.vocabulary), dtype=np.float32)
     for rows, inputs in _batches(checkpoint.tokenizer, documents):
-        table[rows] = chosen(_LOGARITHMS, probability, "probability")(cls_logits(checkpoint, inputs)).cpu().numpy()
+        table[rows] = (
+            chosen(_LOGARITHMS, probability, "probability")(cls_logits(checkpoint, inputs))
+            .cpu()
+            .numpy()
+        )
     return table
 
 
 @_without_gradients
-def head_log_probabilities(checkpoint: Checkpoint, vectors: Floats32, *, probability: str = "sigmoid") -> Floats32:
+def head_log_probabilities(
+    checkpoint: Checkpoint, vectors: Floats32, *, probability: str = "sigmoid"
+) -> Floats32:
     """What `log_probabilities` gives where the head reads the vectors, shaped (documents, hidden), and not [CLS]."""
-    parts = (torch.from_numpy(vectors[start : start + 256]) for start in range(0, len(vectors), 256))
+    parts = (
+        torch.from_numpy(vectors[start : start + 256]) for start in range(0, len(vectors), 256)
+    )
     logarithm = chosen(_LOGARITHMS, probability, "probability")
-    return np.concatenate([logarithm(checkpoint.model.cls(part.to(checkpoint.device))).cpu().numpy() for part in parts])
+    return np.concatenate(
+        [
+            logarithm(checkpoint.model.cls(part.to(checkpoint.device))).cpu().numpy()
+            for part in parts
+        ]
+    )
 
 
 def _of_states(
@@ -241,7 +277,9 @@ def place_weights(model: Projection, documents: Texts) -> list[Floats]:
 @_without_gradients
 def projected(model: Projection, states: States) -> list[Floats]:
     """What `place_weights` gives, of documents whose `hidden_states` are known."""
-    flat = torch.from_numpy(np.concatenate([state[1:] for state in states])).float().to(model.device)
+    flat = (
+        torch.from_numpy(np.concatenate([state[1:] for state in states])).float().to(model.device)
+    )
     weights = term_weight(model, flat).cpu().numpy().astype(np.float64)
     return np.split(weights, np.cumsum([len(state) - 1 for state in states])[:-1])
 
@@ -253,7 +291,8 @@ def splade_weights(checkpoint: Checkpoint, documents: Texts) -> list[Floats]:
     for document, state in zip(documents, hidden_states(checkpoint, documents), strict=True):
         own = torch.from_numpy(document).to(checkpoint.device)
         logits = (
-            head.transform(torch.from_numpy(state).to(checkpoint.device)) @ head.decoder.weight[own].T
+            head.transform(torch.from_numpy(state).to(checkpoint.device))
+            @ head.decoder.weight[own].T
             + head.decoder.bias[own]
         )
         result.append(torch.log1p(torch.relu(logits.amax(dim=0))).cpu().numpy().astype(np.float64))
@@ -261,12 +300,15 @@ def splade_weights(checkpoint: Checkpoint, documents: Texts) -> list[Floats]:
 
 
 @_without_gradients
-def relevance_scores(model: Projection, queries: Texts, documents: Texts, *, length: int = 254) -> Floats:
+def relevance_scores(
+    model: Projection, queries: Texts, documents: Texts, *, length: int = 254
+) -> Floats:
     r"""Cross-encoder scores of pairs, shaped (pairs,).
 
     .. math:: s(q, d) = \text{BERT}([CLS] q [SEP] d [SEP])_{[CLS]} \cdot W_{proj}
 
-    Query and document are both cut: 2 * 254 + 3 special tokens fit a BERT's 512 places. thesis Eq. 2.4.
+    Query and document are both cut: 2 * 254 + 3 special tokens fit a BERT's 512 places. thesis Eq.
+    2.4.
     """
     cut = [[text[:length] for text in part] for part in (queries, documents)]
     scores = np.empty(len(queries))

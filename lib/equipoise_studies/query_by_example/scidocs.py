@@ -1,11 +1,13 @@
 """SciDocs in its published format, for whoever has it: four tasks of query by example.
 
-A folder holds ``{coview,coread,cocite,cite}/{val,test}.qrel`` (lines ``query 0 document grade``) and
-``paper_metadata_view_cite_read.json`` (an object from paper id to its record, with ``title`` and ``abstract``).
+A folder holds ``{coview,coread,cocite,cite}/{val,test}.qrel`` (lines ``query 0 document grade``)
+and ``paper_metadata_view_cite_read.json`` (an object from paper id to its record, with ``title``
+and ``abstract``).
 
 References
 ----------
-Cohan, A. et al. (2020): SPECTER: Document-level Representation Learning using Citation-informed Transformers. ACL.
+Cohan, A. et al. (2020): SPECTER: Document-level Representation Learning using Citation-informed
+Transformers. ACL.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ TASKS = ("coview", "coread", "cocite", "cite")
 def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExample:
     """Load SciDocs' tasks of query by example from the folder that SciDocs publishes.
 
-    There is one fold: validation queries are its dev part, test queries its test part. Only papers that a task names
-    are kept. A paper without abstract (null upstream) has an empty one.
+    There is one fold: validation queries are its dev part, test queries its test part. Only papers
+    that a task names are kept. A paper without abstract (null upstream) has an empty one.
 
-    thesis section 2.3.1: about 1,000 test queries a task, with up to 5 positive and 25 negative candidates.
+    thesis section 2.3.1: about 1,000 test queries a task, with up to 5 positive and 25 negative
+    candidates.
     """
     problems, parts = Problems(), []
     for task in tasks:
@@ -38,7 +41,11 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
             raise ValueError(f"no task named {task!r}; there are {', '.join(TASKS)}")
         for stem, part in (("val", "dev"), ("test", "test")):
             with problems.collecting():
-                parts.append(read_qrels(folder / task / f"{stem}.qrel").assign(task=task, fold="fold1", part=part))
+                parts.append(
+                    read_qrels(folder / task / f"{stem}.qrel").assign(
+                        task=task, fold="fold1", part=part
+                    )
+                )
     problems.refuse()
     judged = pd.concat(parts).rename(columns={"topic": "query", "level": "grade"})
     splits = judged[["task", "fold", "part", "query"]].drop_duplicates()
@@ -46,12 +53,18 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
         found = f"query {row.query} among validation and test queries"
         problems.add(folder / row.task, None, None, found, "each query in one of the two")
     metadata = folder / "paper_metadata_view_cite_read.json"
-    records, named = read_json(metadata, dict, "a JSON object"), sorted(set(judged["query"]) | set(judged["document"]))
+    records, named = (
+        read_json(metadata, dict, "a JSON object"),
+        sorted(set(judged["query"]) | set(judged["document"])),
+    )
     for document in named:
         record = records.get(document)
         if not isinstance(record, dict) or not isinstance(record.get("title"), str):
             found = f"no record with a title for paper {document}"
             problems.add(metadata, None, None, found, "a record for every judged paper")
     problems.refuse()
-    papers = [(document, records[document]["title"], records[document].get("abstract") or "") for document in named]
+    papers = [
+        (document, records[document]["title"], records[document].get("abstract") or "")
+        for document in named
+    ]
     return QueryByExample.of(papers=papers, judgements=judged, splits=splits)

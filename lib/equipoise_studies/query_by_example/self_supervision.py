@@ -19,7 +19,8 @@ def training_papers(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Papers to train on, and a share of papers held out of training (15% in thesis section 2.3.1).
 
-    Every query paper, and every paper whose title is a query's but for case and spaces, is in neither.
+    Every query paper, and every paper whose title is a query's but for case and spaces, is in
+    neither.
     """
     papers = dataset.papers
     names = papers["title"].str.casefold().str.split().str.join(" ")
@@ -28,15 +29,20 @@ def training_papers(
     order = np.random.default_rng(seed).permutation(len(free))
     held = round(len(free) * validation)
     if not 0 < held < len(free):
-        raise ValueError(f"a share of {validation} leaves {len(free) - held} of {len(free)} papers to train on")
-    training, held_out = (free.iloc[np.sort(part)].reset_index(drop=True) for part in (order[held:], order[:held]))
+        raise ValueError(
+            f"a share of {validation} leaves {len(free) - held} of {len(free)} papers to train on"
+        )
+    training, held_out = (
+        free.iloc[np.sort(part)].reset_index(drop=True) for part in (order[held:], order[:held])
+    )
     return training, held_out
 
 
 def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int = 20) -> Integers:
     """For each title the abstracts that BM25 ranks highest, its own left out: what training must tell apart.
 
-    The i-th title belongs to the i-th abstract. Returns row numbers, best first, shaped (titles, top).
+    The i-th title belongs to the i-th abstract. Returns row numbers, best first, shaped (titles,
+    top).
     """
     if len(titles) <= top:
         raise ValueError(f"{top} negatives need more than {len(titles)} papers")

@@ -57,9 +57,13 @@ def of_training(study: Study) -> list[str]:
     """What the rankers have learned, and who was asked of whom."""
     trained = [system for system in study.systems.values() if system.training]
     said = []
-    for stages in dict.fromkeys(tuple(stage.pairs for stage in system.training) for system in trained):
+    for stages in dict.fromkeys(
+        tuple(stage.pairs for stage in system.training) for system in trained
+    ):
         names = ", ".join(
-            system.name for system in trained if tuple(stage.pairs for stage in system.training) == stages
+            system.name
+            for system in trained
+            if tuple(stage.pairs for stage in system.training) == stages
         )
         said.append(f"{names} learn {', then '.join(_LESSONS[pairs] for pairs in stages)}.")
     if any(stage.pairs == "judgements" for system in trained for stage in system.training):
@@ -118,7 +122,13 @@ def of_limits(study: Study) -> list[str]:
     return [
         "A stand-in cannot show how good TILDE, TILDEv2 or a cross-encoder are with an encoder of BERT's size: "
         f"{len(learned)} small rankers were trained for minutes, on few judged papers.",
-        *([f"The encoder of {' and '.join(frozen)} was left as it is: only the heads were trained."] if frozen else []),
+        *(
+            [
+                f"The encoder of {' and '.join(frozen)} was left as it is: only the heads were trained."
+            ]
+            if frozen
+            else []
+        ),
         "Texts of the candidates, though never of the queries, were part of the training on halves of papers.",
         "The makers of all-MiniLM trained it on citations among much else, those of SPECTER on citations alone; some "
         "may be between these very papers.",

@@ -30,8 +30,8 @@ LEARNED = ("tilde", "splade", "tildev2", "cross-encoder")
 class Source:
     """The collection: CSFCube, or SciDocs, from the ``folder`` that its authors publish.
 
-    ``relevant``: lowest grade that counts for MAP. ``trained_on``: share of the dev queries of each task that rankers
-    are trained on; weights are tuned on the rest.
+    ``relevant``: lowest grade that counts for MAP. ``trained_on``: share of the dev queries of each
+    task that rankers are trained on; weights are tuned on the rest.
     """
 
     kind: Literal["csfcube", "scidocs"]
@@ -43,20 +43,26 @@ class Source:
         if self.kind == "scidocs" and self.folder is None:
             raise ValueError("scidocs is read from a folder")
         if not 0 <= self.trained_on < 1:
-            raise ValueError(f"a share of dev queries to train on lies in [0, 1), found {self.trained_on}")
+            raise ValueError(
+                f"a share of dev queries to train on lies in [0, 1), found {self.trained_on}"
+            )
 
     @property
     def about(self) -> str:
         """What it is, in words."""
-        return {"csfcube": "CSFCube, 50 query facets, graded candidates", "scidocs": "SciDocs, four tasks"}[self.kind]
+        return {
+            "csfcube": "CSFCube, 50 query facets, graded candidates",
+            "scidocs": "SciDocs, four tasks",
+        }[self.kind]
 
 
 @dataclass(frozen=True)
 class WordPieces:
     """A WordPiece vocabulary for the lexical rankers.
 
-    ``tokenizer``: a folder of a checkpoint with its ``tokenizer.json``; without it, the vocabulary is learned from the
-    candidates. ``label``: what it is called here, where that is not the thesis's name.
+    ``tokenizer``: a folder of a checkpoint with its ``tokenizer.json``; without it, the vocabulary
+    is learned from the candidates. ``label``: what it is called here, where that is not the
+    thesis's name.
     """
 
     tokenizer: str = ""
@@ -67,9 +73,10 @@ class WordPieces:
 class Stage:
     """What a ranker learns from, one stage after the other.
 
-    ``pairs``: a paper's title and abstract; the two halves of a paper; or a query and a paper judged relevant to it.
-    ``rate``: the learning rate. ``length``: tokens after which a text is cut. ``papers``: at most so many, the first by
-    id; judgements are all used. ``negatives``: papers judged not relevant that stand against each relevant one.
+    ``pairs``: a paper's title and abstract; the two halves of a paper; or a query and a paper
+    judged relevant to it. ``rate``: the learning rate. ``length``: tokens after which a text is
+    cut. ``papers``: at most so many, the first by id; judgements are all used. ``negatives``:
+    papers judged not relevant that stand against each relevant one.
     """
 
     pairs: Literal["titles", "halves", "judgements"]
@@ -86,12 +93,13 @@ class Stage:
 class System:
     """A ranker, by kind, under a name that is its column of scores.
 
-    ``printed``: its row in Table 2.1, for which it stands. ``model``: its checkpoint, a folder or a name below the
-    folder of models. ``training``: stages. ``encoder``: trained whole, or frozen under a head that is trained; a frozen
-    TILDE reads the mean of the token states. ``head``: how TILDE's is made ready: as it is; calibrated, so that each
-    token begins as likely as it is common; or an identity, for a checkpoint without a head, calibrated. ``length``:
-    tokens of a document. ``expanded_by``: a TILDE whose ``terms`` most likely terms are appended. ``runs``: a run file.
-    ``seeds``: those of the study, or only the first so many.
+    ``printed``: its row in Table 2.1, for which it stands. ``model``: its checkpoint, a folder or a
+    name below the folder of models. ``training``: stages. ``encoder``: trained whole, or frozen
+    under a head that is trained; a frozen TILDE reads the mean of the token states. ``head``: how
+    TILDE's is made ready: as it is; calibrated, so that each token begins as likely as it is
+    common; or an identity, for a checkpoint without a head, calibrated. ``length``: tokens of a
+    document. ``expanded_by``: a TILDE whose ``terms`` most likely terms are appended. ``runs``: a
+    run file. ``seeds``: those of the study, or only the first so many.
     """
 
     kind: Literal["tilde", "splade", "tildev2", "cross-encoder", "run file", "specter", "random"]
@@ -121,7 +129,9 @@ class System:
         if self.training and self.kind not in ("tilde", "tildev2", "cross-encoder"):
             raise ValueError(f"{self.kind} is not trained")
         if self.kind == "cross-encoder" and not self.training:
-            raise ValueError("a cross-encoder is trained here; one that was is given by its run files")
+            raise ValueError(
+                "a cross-encoder is trained here; one that was is given by its run files"
+            )
         if self.encoder == "frozen" and (self.terms or self.kind not in ("tilde", "tildev2")):
             raise ValueError("an encoder is frozen under TILDE or TILDEv2, without expansion")
 
@@ -144,10 +154,10 @@ class Part:
 class Study(ChapterConfig):
     """A run of chapter 2 (thesis sections 2.3 and 2.4).
 
-    ``word_pieces``: by the thesis's names, BERT-Token and SciBERT-Token, or one of them, or none. ``seeds``: of
-    training; values are means over them. ``each_task``: whether a model is trained for each task. ``device``: where
-    models run. ``record``: folder of what was recorded. ``tolerance``: how far a cell may lie from the printed one, MAP
-    as a fraction.
+    ``word_pieces``: by the thesis's names, BERT-Token and SciBERT-Token, or one of them, or none.
+    ``seeds``: of training; values are means over them. ``each_task``: whether a model is trained
+    for each task. ``device``: where models run. ``record``: folder of what was recorded.
+    ``tolerance``: how far a cell may lie from the printed one, MAP as a fraction.
     """
 
     chapter: ClassVar[str] = "query_by_example"
@@ -167,17 +177,23 @@ class Study(ChapterConfig):
         for name, system in self.systems.items():
             by = self.systems.get(system.expanded_by)
             if system.expanded_by and (by is None or by.kind != "tilde"):
-                raise ValueError(f"{name} is expanded by {system.expanded_by}, which is no TILDE among the systems")
+                raise ValueError(
+                    f"{name} is expanded by {system.expanded_by}, which is no TILDE among the systems"
+                )
             if system.kind == "specter" and self.collection.kind != "csfcube":
                 raise ValueError("SPECTER's rankings are those of csfcube")
             if any(stage.pairs == "judgements" for stage in system.training) and self._untrainable:
-                raise ValueError(f"{name} is trained on judgements: say which share of the dev queries (trained_on)")
+                raise ValueError(
+                    f"{name} is trained on judgements: say which share of the dev queries (trained_on)"
+                )
         rows = [system.printed for system in self.systems.values() if system.printed]
         if len(rows) > len(set(rows)):
             raise ValueError("two rankers stand for one row of Table 2.1")
         known = set(printed_table("thesis/table-2.1")["model"])
         if unknown := sorted(set(rows) - known):
-            raise ValueError(f"Table 2.1 has no row {unknown[0]!r}; there are {', '.join(sorted(known))}")
+            raise ValueError(
+                f"Table 2.1 has no row {unknown[0]!r}; there are {', '.join(sorted(known))}"
+            )
 
     @property
     def _untrainable(self) -> bool:
@@ -208,7 +224,9 @@ class Study(ChapterConfig):
 
     def same_encoder(self, row: str, others: Sequence[str]) -> list[str]:
         """Those of other rows of Table 2.1 whose rankers have the same checkpoint as this one's."""
-        models = {system.printed: system.model for system in self.systems.values() if system.printed}
+        models = {
+            system.printed: system.model for system in self.systems.values() if system.printed
+        }
         return [other for other in others if models.get(other) == models.get(row)]
 
     def columns(self, column: str) -> list[str]:
@@ -226,7 +244,10 @@ class Study(ChapterConfig):
         given = {"ours": table, "basis": self.basis, "data": self.collection.about}
         if self.stands_for == "replica":
             return given | {"digits": 3}
-        allowed = {name: self.tolerance * (100 if name.endswith("MAP") else 1) for name in map(str, table.columns)}
+        allowed = {
+            name: self.tolerance * (100 if name.endswith("MAP") else 1)
+            for name in map(str, table.columns)
+        }
         return given | {"keys": keys, "tolerance": allowed}
 
     # --- data
@@ -252,21 +273,30 @@ class Study(ChapterConfig):
     def parts(self, dataset: QueryByExample, system: System, seed: int) -> list[Part]:
         """The models of a system: one, or one for each task; two where queries to train on are not set apart.
 
-        Then the query papers are cut into halves, and each is scored by the model trained on the other.
+        Then the query papers are cut into halves, and each is scored by the model trained on the
+        other.
         """
         judged = any(stage.pairs == "judgements" for stage in system.training)
-        queries = self.scored(dataset).judgements[["task", "query"]].drop_duplicates(ignore_index=True)
+        queries = (
+            self.scored(dataset).judgements[["task", "query"]].drop_duplicates(ignore_index=True)
+        )
         if not judged:
             return [Part("all", queries.head(0), queries)]
         if self.collection.trained_on:
             train = dataset.splits.query("part == 'train'")[["task", "query"]]
             if not self.each_task:
                 return [Part("all", train, queries)]
-            return [Part(task, train[train["task"] == task], rows) for task, rows in queries.groupby("task")]
+            return [
+                Part(task, train[train["task"] == task], rows)
+                for task, rows in queries.groupby("task")
+            ]
         papers = np.array(sorted(queries["query"].unique()))
         chosen = set(np.random.default_rng(seed).permutation(papers)[: len(papers) // 2])
         first = queries["query"].isin(chosen)
-        return [Part("half 1", queries[~first], queries[first]), Part("half 2", queries[first], queries[~first])]
+        return [
+            Part("half 1", queries[~first], queries[first]),
+            Part("half 2", queries[first], queries[~first]),
+        ]
 
     # --- what was recorded
 
@@ -283,14 +313,22 @@ class Study(ChapterConfig):
         ranked = self.scored(dataset)
         pairs = ranked.judgements[PAIR].sort_values(PAIR, ignore_index=True)
         path = self.file("scores.csv.gz")
-        scores = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str)).sort_values(PAIR, ignore_index=True)
+        scores = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str)).sort_values(
+            PAIR, ignore_index=True
+        )
         given = {
-            column: self.given(column, ranked) for column in self.systems if self.systems[column].kind not in LEARNED
+            column: self.given(column, ranked)
+            for column in self.systems
+            if self.systems[column].kind not in LEARNED
         }
-        wanted = [name for column in self.systems if column not in given for name in self.columns(column)]
+        wanted = [
+            name for column in self.systems if column not in given for name in self.columns(column)
+        ]
         lacking = sorted(set(wanted) - set(scores))
         if lacking or not scores[PAIR].equals(pairs) or scores.isna().to_numpy().any():
-            found = f"{len(scores)} of {len(pairs)} pairs" + (f", without {', '.join(lacking)}" if lacking else "")
+            found = f"{len(scores)} of {len(pairs)} pairs" + (
+                f", without {', '.join(lacking)}" if lacking else ""
+            )
             raise refused(path, found, "every pair scored: record it again")
         for column, frame in given.items():
             seeds = self.columns(column)
@@ -305,7 +343,10 @@ class Study(ChapterConfig):
         if system.kind == "specter":
             return load_specter(self.collection.folder)
         if system.kind == "random":
-            drawn = {seed: np.random.default_rng(seed).random(len(pairs)) for seed in self.seeds_of(column)}
+            drawn = {
+                seed: np.random.default_rng(seed).random(len(pairs))
+                for seed in self.seeds_of(column)
+            }
             return pairs.assign(**{str(seed): values for seed, values in drawn.items()})
         if system.runs is None:
             raise ValueError(f"{column} is recorded, not given")

@@ -26,20 +26,27 @@ def lexical_scores(
 ) -> pd.DataFrame:
     """Scores of a lexical model for every judged pair; the collection is every paper that is a candidate somewhere.
 
-    Papers are searched by title and abstract. ``model``: "bm25", or "lm", the Jelinek-Mercer language model;
-    ``**settings`` are those of `bm25` or `jelinek_mercer`. Returns ``query, document, score``, as ordered in
-    ``dataset.pairs``.
+    Papers are searched by title and abstract. ``model``: "bm25", or "lm", the Jelinek-Mercer
+    language model; ``**settings`` are those of `bm25` or `jelinek_mercer`. Returns ``query,
+    document, score``, as ordered in ``dataset.pairs``.
 
     thesis sections 2.2.1 and 2.3.2.
     """
     texts, pairs = text_of(dataset.papers), dataset.pairs
-    collection = Collection.from_texts({name: texts[name] for name in sorted(set(pairs["document"]))}, tokenise)
-    columns, score = pd.Index(collection.documents).get_indexer(pairs["document"]), chosen(_MODELS, model, "model")
+    collection = Collection.from_texts(
+        {name: texts[name] for name in sorted(set(pairs["document"]))}, tokenise
+    )
+    columns, score = (
+        pd.Index(collection.documents).get_indexer(pairs["document"]),
+        chosen(_MODELS, model, "model"),
+    )
     found = []
     for start in range(0, len(dataset.queries), QUERIES_AT_ONCE):
         queries = pd.Index(dataset.queries[start : start + QUERIES_AT_ONCE])
         rows = queries.get_indexer(pairs["query"])
-        scores = score(collection, collection.queries([texts[name] for name in queries]), **settings)
+        scores = score(
+            collection, collection.queries([texts[name] for name in queries]), **settings
+        )
         found.append(scores[rows[rows >= 0], columns[rows >= 0]])
     return pairs.assign(score=np.concatenate(found))
 
@@ -49,7 +56,9 @@ def scored_pairs(
 ) -> pd.DataFrame:
     """Every pair of every task with a column of scores a system: recorded ones, and lexical ones over the analysers."""
     lexical = {
-        f"{model.upper()} {name}": lexical_scores(dataset, analyser, model=model, **settings)["score"]
+        f"{model.upper()} {name}": lexical_scores(dataset, analyser, model=model, **settings)[
+            "score"
+        ]
         for model, settings in (("bm25", {"k1": k1, "b": b}), ("lm", {"smoothing": smoothing}))
         for name, analyser in ANALYSERS.items()
     }

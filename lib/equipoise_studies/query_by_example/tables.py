@@ -23,7 +23,9 @@ BM25_ROW, TILDE, TILDEV2 = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBERT"
 """Rows of Table 2.1 that are interpolated."""
 
 LEXICAL_ROWS = tuple(
-    f"{model} {name}" for model in ("LM", "BM25") for name in ("SA", "STM1", "STM2", "BERT-Token", "SciBERT-Token")
+    f"{model} {name}"
+    for model in ("LM", "BM25")
+    for name in ("SA", "STM1", "STM2", "BERT-Token", "SciBERT-Token")
 )
 """Rows of Table 2.2, by the thesis's names."""
 
@@ -45,11 +47,15 @@ def collection_table(dataset: QueryByExample, relevant: int) -> pd.DataFrame:
     counts = counts.groupby("task").agg(
         queries=("query", "nunique"), candidates=("document", "size"), relevant=("relevant", "sum")
     )
-    counts = counts.assign(**{"candidates a query": counts["candidates"] / counts["queries"]}).reset_index()
+    counts = counts.assign(
+        **{"candidates a query": counts["candidates"] / counts["queries"]}
+    ).reset_index()
     return counts.assign(task=counts["task"].map(task_name))
 
 
-def values_of(run: pd.DataFrame, dataset: QueryByExample, relevant: int, by: str = "run") -> pd.DataFrame:
+def values_of(
+    run: pd.DataFrame, dataset: QueryByExample, relevant: int, by: str = "run"
+) -> pd.DataFrame:
     """MAP, of grades from ``relevant`` on, and nDCG of every query: ``by, task, query, measure, value``."""
     named = {"MAP": f"AP(rel={relevant})", "nDCG": "nDCG"}
     return effectiveness(run, dataset.judgements, by=[by, "task"], measures=named)
@@ -59,10 +65,16 @@ def system_values(pairs: pd.DataFrame, dataset: QueryByExample, study: Study) ->
     """`values_of` every column of scores, under its model's name in tables: of several seeds, the mean."""
     run = pairs.melt(["task", "query", "document"], var_name="run", value_name="score")
     values = values_of(run, dataset, study.collection.relevant)
-    names = {column: system.name for name, system in study.systems.items() for column in study.columns(name)}
+    names = {
+        column: system.name
+        for name, system in study.systems.items()
+        for column in study.columns(name)
+    }
     names |= {name: study.called(name) for name in LEXICAL_ROWS}
     values = values.assign(run=values["run"].map(names))
-    return values.groupby(["run", "task", "query", "measure"], sort=False, as_index=False)["value"].mean()
+    return values.groupby(["run", "task", "query", "measure"], sort=False, as_index=False)[
+        "value"
+    ].mean()
 
 
 def tested(values: pd.DataFrame, dataset: QueryByExample) -> pd.DataFrame:
@@ -78,7 +90,8 @@ def tested(values: pd.DataFrame, dataset: QueryByExample) -> pd.DataFrame:
 def in_layout(table: pd.DataFrame, study: Study, printed: pd.DataFrame) -> pd.DataFrame:
     """A table as the thesis sets it: its rows, with MAP in per cent; a row that nothing was run for is empty.
 
-    A replica, whose tasks are others, keeps its own rows, and has beside them the means over the thesis's four tasks.
+    A replica, whose tasks are others, keeps its own rows, and has beside them the means over the
+    thesis's four tasks.
     """
     if study.stands_for == "thesis":
         means = table.filter(regex="MAP$").columns
@@ -101,7 +114,9 @@ def training_table(measured: Mapping[str, Any], study: Study) -> pd.DataFrame:
     rows = [
         {
             "model": study.systems[column.rpartition(".")[0]].name,
-            "learns from": {"halves": "halves of papers", "titles": "titles and abstracts"}.get(stage, stage),
+            "learns from": {"halves": "halves of papers", "titles": "titles and abstracts"}.get(
+                stage, stage
+            ),
             "steps": steps,
             "first loss": found["loss"][stage][0],
             "last loss": found["loss"][stage][1],
@@ -122,7 +137,10 @@ def trained(study: Study) -> list[str]:
 
 def example_weights(path: Path, study: Study) -> pd.DataFrame:
     """Recorded weights of one sentence by two systems; of TILDE's, as probabilities, words of four letters and more."""
-    names = {study.column(study.called(TILDE)): "TILDE", study.column(study.called(TILDEV2)): "TILDEv2"}
+    names = {
+        study.column(study.called(TILDE)): "TILDE",
+        study.column(study.called(TILDEV2)): "TILDEv2",
+    }
     table = pd.read_csv(path, dtype={"token": str}, keep_default_na=False)
     table = table[table["system"].isin(names)].assign(system=table["system"].map(names))
     table["weight"] = np.where(table["system"] == "TILDE", np.exp(table["weight"]), table["weight"])
@@ -131,7 +149,11 @@ def example_weights(path: Path, study: Study) -> pd.DataFrame:
 
 def example_query(dataset: QueryByExample, relevant: int) -> tuple[str, str, str]:
     """The task and query with the most relevant candidates, and what a figure calls the query."""
-    alike = dataset.judgements[dataset.judgements["grade"] >= relevant].groupby(["task", "query"]).size()
+    alike = (
+        dataset.judgements[dataset.judgements["grade"] >= relevant]
+        .groupby(["task", "query"])
+        .size()
+    )
     task, query = alike.idxmax()
     return task, query, f"paper {query}\n{len(text_of(dataset.papers)[query].split())} words"
 
@@ -150,21 +172,26 @@ def ranked_grades(
     ).reset_index()
 
 
-# --- interpolation ------------------------------------------------------------------------------------------------
+# --- interpolation --------------------------------------------------------------------------------
 
 
 def fusions_of(study: Study) -> dict[str, list[str]]:
     """What BM25 together with TILDE, and with TILDEv2, is called, and its columns of scores."""
     return {
-        f"{BM25_ROW} + {study.called(row)}": study.columns(study.column(study.called(row))) for row in (TILDE, TILDEV2)
+        f"{BM25_ROW} + {study.called(row)}": study.columns(study.column(study.called(row)))
+        for row in (TILDE, TILDEV2)
     }
 
 
-def swept_values(pairs: pd.DataFrame, dataset: QueryByExample, fusions: Fusions, relevant: int) -> pd.DataFrame:
+def swept_values(
+    pairs: pd.DataFrame, dataset: QueryByExample, fusions: Fusions, relevant: int
+) -> pd.DataFrame:
     """`values_of` every fusion under every weight, means over seeds, with the column ``fusion``."""
     keys = ["fusion", "task", "query", "measure", "alpha"]
     parts = [
-        values_of(interpolation.sweep(pairs, BM25_ROW, column), dataset, relevant, by="alpha").assign(fusion=label)
+        values_of(
+            interpolation.sweep(pairs, BM25_ROW, column), dataset, relevant, by="alpha"
+        ).assign(fusion=label)
         for label, columns in fusions.items()
         for column in columns
     ]
@@ -180,7 +207,9 @@ def each_fusion(swept: pd.DataFrame, choose: Callable[..., pd.DataFrame]) -> pd.
     )
 
 
-def sweep_means(swept: pd.DataFrame, best: pd.DataFrame, resamples: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def sweep_means(
+    swept: pd.DataFrame, best: pd.DataFrame, resamples: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The curves of Figure 2.3 with intervals over queries, and the level that each query's best weight reaches."""
     keys = ["fusion", "measure", "task", "alpha"]
 
@@ -196,14 +225,18 @@ def sweep_means(swept: pd.DataFrame, best: pd.DataFrame, resamples: int) -> tupl
 def fold_weights(tuned: pd.DataFrame) -> pd.DataFrame:
     """The weight tuned for each fold, a column for each task and fold."""
     folds = tuned.assign(column=tuned["task"] + ", " + tuned["fold"].str.replace("fold", "fold "))
-    return folds.pivot_table("alpha", ["run", "measure"], "column", aggfunc="first", sort=False).reset_index()
+    return folds.pivot_table(
+        "alpha", ["run", "measure"], "column", aggfunc="first", sort=False
+    ).reset_index()
 
 
 def pooled_statistics(best: pd.DataFrame) -> pd.DataFrame:
     """`oracle_statistics` of every fusion, by task and over all of them."""
     pooled = best.assign(task="All", query=best["task"] + " " + best["query"])
     parts = pd.concat([best, pooled]).groupby("fusion", sort=False)
-    return pd.concat(interpolation.oracle_statistics(part).assign(fusion=label) for label, part in parts)
+    return pd.concat(
+        interpolation.oracle_statistics(part).assign(fusion=label) for label, part in parts
+    )
 
 
 def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str], *, percent: bool) -> pd.DataFrame:
@@ -214,7 +247,9 @@ def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str], *, percent: boo
     long = statistics.melt(["fusion", "task", "measure"], var_name="statistic")
     long["column"] = long["task"] + " " + long["measure"]
     order = [f"{task} {measure}" for task in tasks for measure in ("MAP", "nDCG")]
-    table = long.pivot_table(index=["fusion", "statistic"], columns="column", values="value", sort=False)[order]
+    table = long.pivot_table(
+        index=["fusion", "statistic"], columns="column", values="value", sort=False
+    )[order]
     table = table.astype(float).astype(object)
     counts = table.index.get_level_values("statistic").str.startswith("queries")
     table.loc[counts] = table.loc[counts].map(int)  # they stay whole numbers
@@ -222,17 +257,24 @@ def oracle_table(statistics: pd.DataFrame, tasks: Sequence[str], *, percent: boo
 
 
 def predicted_weights(
-    pairs: pd.DataFrame, dataset: QueryByExample, swept: pd.DataFrame, fusions: Fusions, penalty: float
+    pairs: pd.DataFrame,
+    dataset: QueryByExample,
+    swept: pd.DataFrame,
+    fusions: Fusions,
+    penalty: float,
 ) -> pd.DataFrame:
     """Values with a weight predicted for each query, and with one weight learned from all other papers.
 
-    The latter is what an endless penalty leaves of a prediction; the column ``weight`` tells which is which.
+    The latter is what an endless penalty leaves of a prediction; the column ``weight`` tells which
+    is which.
     """
     texts = text_of(dataset.papers)
     lengths = pd.Series({name: len(ANALYSERS["STM2"](texts[name])) for name in dataset.queries})
 
     def chosen(part: pd.DataFrame, measure: str) -> pd.DataFrame:
-        statistics = interpolation.query_statistics(pairs, BM25_ROW, fusions[part["fusion"].iloc[0]][0], lengths)
+        statistics = interpolation.query_statistics(
+            pairs, BM25_ROW, fusions[part["fusion"].iloc[0]][0], lengths
+        )
         return pd.concat(
             interpolation.predicted(part, statistics, measure, penalty=strength).assign(weight=kind)
             for kind, strength in (("predicted", penalty), ("one weight", 1e12))
@@ -249,14 +291,18 @@ def prediction_table(predictions: pd.DataFrame, best: pd.DataFrame, resamples: i
     table["share of the oracle's gain"] = interpolation.reached(
         table["predicted"], table["one weight"], table["oracle"]
     )
-    gaps = predictions.pivot_table(index=[*keys, "task", "query"], columns="weight", values="value", sort=False)
+    gaps = predictions.pivot_table(
+        index=[*keys, "task", "query"], columns="weight", values="value", sort=False
+    )
     gaps = (gaps["predicted"] - gaps["one weight"]).groupby([*keys, "query"], sort=False).mean()
-    ends = gaps.groupby(keys).agg(lambda gap: bootstrap_interval(gap, np.random.default_rng(0), resamples=resamples))
+    ends = gaps.groupby(keys).agg(
+        lambda gap: bootstrap_interval(gap, np.random.default_rng(0), resamples=resamples)
+    )
     table["gain, low"], table["gain, high"] = ends.str[0], ends.str[1]
     return table.reset_index()
 
 
-# --- printed tables -----------------------------------------------------------------------------------------------
+# --- printed tables -------------------------------------------------------------------------------
 
 
 def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = QUERIES) -> pd.DataFrame:
@@ -266,7 +312,9 @@ def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = QUERIES) 
     """
     cells = [column for column in printed[1].columns if column not in ("row", "model")]
     number = {
-        name: table.set_index([*table.columns[:2]])[cells].replace("%", "", regex=True).astype(float)
+        name: table.set_index([*table.columns[:2]])[cells]
+        .replace("%", "", regex=True)
+        .astype(float)
         for name, table in printed.items()
     }
     model = {name: table.droplevel("row") for name, table in number.items() if name != 4}
@@ -278,7 +326,10 @@ def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = QUERIES) 
     )
     low, high = interpolation.alpha_bounds(at_0, at_1, queries)
     repeated = {name: model[1].index.intersection(model[name].index) for name in (2, 3)}
-    same = {name: model[1].loc[rows].to_numpy() == model[name].loc[rows].to_numpy() for name, rows in repeated.items()}
+    same = {
+        name: model[1].loc[rows].to_numpy() == model[name].loc[rows].to_numpy()
+        for name, rows in repeated.items()
+    }
     checks = {
         "rows of Table 2.2 repeated in Table 2.1": same[2],
         "rows of Table 2.1 repeated in Table 2.3": same[3],

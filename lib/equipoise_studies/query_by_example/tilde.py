@@ -1,14 +1,15 @@
 """TILDE and TILDEv2: contextualised term weights of documents, met by a query that is only tokenised.
 
-The encoders live in `equipoise_studies.query_by_example.neural`; here is what happens without them. A document is
-encoded once, into one log-probability a vocabulary token (TILDE) or one weight a document token (TILDEv2); a query is
-a sparse row of token counts; scoring all queries against all documents is one matrix product.
+The encoders live in `equipoise_studies.query_by_example.neural`; here is what happens without them.
+A document is encoded once, into one log-probability a vocabulary token (TILDE) or one weight a
+document token (TILDEv2); a query is a sparse row of token counts; scoring all queries against all
+documents is one matrix product.
 
 References
 ----------
-Zhuang, S. and Zuccon, G. (2021): TILDE: Term Independent Likelihood moDEl for Passage Re-ranking. SIGIR.
-Zhuang, S. and Zuccon, G. (2021): Fast Passage Re-ranking with Contextualized Exact Term Matching and Efficient Passage
-Expansion. arXiv:2108.08513.
+Zhuang, S. and Zuccon, G. (2021): TILDE: Term Independent Likelihood moDEl for Passage Re-ranking.
+SIGIR. Zhuang, S. and Zuccon, G. (2021): Fast Passage Re-ranking with Contextualized Exact Term
+Matching and Efficient Passage Expansion. arXiv:2108.08513.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from equipoise.statistics import finite
 def _flat(texts: Sequence[ArrayLike]) -> tuple[Integers, Integers]:
     """Row and token id of every token of every text."""
     arrays = [np.asarray(text, dtype=np.int64) for text in texts]
-    return np.repeat(np.arange(len(arrays)), [array.size for array in arrays]), np.concatenate(arrays)
+    return np.repeat(np.arange(len(arrays)), [array.size for array in arrays]), np.concatenate(
+        arrays
+    )
 
 
 def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_array:
@@ -36,7 +39,9 @@ def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_arra
     TILDE's and TILDEv2's whole query encoder: thesis section 2.2.2, and c(q_i) of Eq. 2.2.
     """
     rows, tokens = _flat(texts)
-    return sparse.coo_array((np.ones(tokens.size), (rows, tokens)), shape=(len(texts), vocabulary)).tocsr()
+    return sparse.coo_array(
+        (np.ones(tokens.size), (rows, tokens)), shape=(len(texts), vocabulary)
+    ).tocsr()
 
 
 def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLike) -> Floats:
@@ -44,30 +49,35 @@ def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLi
 
     .. math:: \text{TILDE-QL}(q | d) = \sum_{i}^{|q|} \log P_\theta(q_i | d)
 
-    ``queries`` (shaped (queries, vocabulary)): token counts; a token that stands twice in the query counts twice.
-    ``log_probabilities`` (shaped (documents, vocabulary)): natural logarithms, at most 0. Returns ndarray, shaped
-    (queries, documents), in nats.
+    ``queries`` (shaped (queries, vocabulary)): token counts; a token that stands twice in the query
+    counts twice. ``log_probabilities`` (shaped (documents, vocabulary)): natural logarithms, at
+    most 0. Returns ndarray, shaped (queries, documents), in nats.
 
     thesis Eq. 2.1.
     """
     table = np.asarray(log_probabilities)
     if table.shape[1] != queries.shape[1]:
-        raise ValueError(f"queries over {queries.shape[1]} tokens, log-probabilities shaped {table.shape}")
+        raise ValueError(
+            f"queries over {queries.shape[1]} tokens, log-probabilities shaped {table.shape}"
+        )
     # only tokens that some query holds are read: a few hundred columns of tens of thousands
     used = np.unique(queries.indices)
     scores: Floats = queries[:, used] @ table[:, used].astype(np.float64).T
     return scores
 
 
-def term_weights(texts: Sequence[ArrayLike], weights: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_array:
+def term_weights(
+    texts: Sequence[ArrayLike], weights: Sequence[ArrayLike], vocabulary: int
+) -> sparse.csr_array:
     r"""TILDEv2's document: for each of its tokens the largest weight that any of its places has.
 
     .. math:: w(d, t) = \max_{j : d_j = t} v_j^d
 
-    ``texts``, ``weights``: token ids of each document, and the weight v, at least 0, of every place. Returns shape
-    (documents, vocabulary); tokens of weight 0 are not stored.
+    ``texts``, ``weights``: token ids of each document, and the weight v, at least 0, of every
+    place. Returns shape (documents, vocabulary); tokens of weight 0 are not stored.
 
-    The maximum of thesis Eq. 2.2, taken once a document: c(q_i) is not negative, so it can stay outside.
+    The maximum of thesis Eq. 2.2, taken once a document: c(q_i) is not negative, so it can stay
+    outside.
     """
     if [np.size(text) for text in texts] != [np.size(row) for row in weights]:
         raise ValueError("each token of each text needs one weight")
@@ -77,7 +87,9 @@ def term_weights(texts: Sequence[ArrayLike], weights: Sequence[ArrayLike], vocab
         raise ValueError("a term weight is not negative: it leaves a ReLU")
     places = pd.DataFrame({"row": rows, "token": tokens, "weight": values})
     held = places[places["weight"] > 0].groupby(["row", "token"], as_index=False)["weight"].max()
-    return sparse.coo_array((held["weight"], (held["row"], held["token"])), shape=(len(texts), vocabulary)).tocsr()
+    return sparse.coo_array(
+        (held["weight"], (held["row"], held["token"])), shape=(len(texts), vocabulary)
+    ).tocsr()
 
 
 def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) -> Floats:
@@ -85,8 +97,8 @@ def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) 
 
     .. math:: s(q, d) = \sum_{q_i \in q} \max_{q_i = d_j} \bigl( c(q_i) \times v_j^d \bigr)
 
-    ``queries``: from `token_counts`. ``documents``: from `term_weights`, or the weights of any sparse ranker. Returns
-    ndarray, shaped (queries, documents).
+    ``queries``: from `token_counts`. ``documents``: from `term_weights`, or the weights of any
+    sparse ranker. Returns ndarray, shaped (queries, documents).
 
     thesis Eq. 2.2.
 
@@ -97,13 +109,16 @@ def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) 
     return scores
 
 
-def expansion_terms(log_probabilities: ArrayLike, texts: Sequence[ArrayLike], m: int) -> list[Integers]:
+def expansion_terms(
+    log_probabilities: ArrayLike, texts: Sequence[ArrayLike], m: int
+) -> list[Integers]:
     """The new ones among the m most likely terms of each document, most likely first, to be appended to it.
 
-    ``log_probabilities`` (shaped (documents, vocabulary)): from TILDE; of equally likely terms the smaller id is first.
-    Fewer than m are added: those already in the document are not.
+    ``log_probabilities`` (shaped (documents, vocabulary)): from TILDE; of equally likely terms the
+    smaller id is first. Fewer than m are added: those already in the document are not.
 
-    thesis section 2.3.4: m = 200 and 300. The authors' program also leaves out stop words and symbols.
+    thesis section 2.3.4: m = 200 and 300. The authors' program also leaves out stop words and
+    symbols.
     """
     likely = np.argsort(-np.asarray(log_probabilities), axis=1, kind="stable")[:, :m]
     return [terms[~np.isin(terms, text)] for terms, text in zip(likely, texts, strict=True)]

@@ -1,7 +1,8 @@
 """Train the rankers of thesis chapter 2 and score with them: one system with one seed at a time.
 
-Needs PyTorch (``pip install 'equipoise[models]'``); only `record` imports it, when a step runs. The weights after each
-stage are kept in the folder of work, so that systems which share a stage share its training too.
+Needs PyTorch (``pip install 'equipoise[models]'``); only `record` imports it, when a step runs. The
+weights after each stage are kept in the folder of work, so that systems which share a stage share
+its training too.
 """
 
 from __future__ import annotations
@@ -51,7 +52,13 @@ class Trainer:
         work: Path,
         states: dict[bytes, Any],
     ) -> None:
-        self.study, self.dataset, self.seed, self.models, self.work = study, dataset, seed, models, work
+        self.study, self.dataset, self.seed, self.models, self.work = (
+            study,
+            dataset,
+            seed,
+            models,
+            work,
+        )
         self.states = states
         self.name, self.system = name, study.systems[name]
         self.folder = models / self.system.model
@@ -63,7 +70,9 @@ class Trainer:
 
     def run(self) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame]:
         """Scores (``task, query, document, score``), what was measured, and weights of the example's terms."""
-        found = [self._scored(part) for part in self.study.parts(self.dataset, self.system, self.seed)]
+        found = [
+            self._scored(part) for part in self.study.parts(self.dataset, self.system, self.seed)
+        ]
         measured = {"steps": self.steps, "loss": self.loss}
         if self.added:
             measured["terms added"] = round(float(np.mean(self.added)), 2)
@@ -82,11 +91,15 @@ class Trainer:
             bias = 1.0 if self.system.kind == "tildev2" else 0.0
             self.projected = neural.with_projection(self.checkpoint, bias=bias)
             if not self.system.training:
-                self.projected.projection.load_state_dict(neural.own_projection(self.folder / "model.safetensors"))
+                self.projected.projection.load_state_dict(
+                    neural.own_projection(self.folder / "model.safetensors")
+                )
         return rng
 
     def _ids(self, names: Sequence[str], limit: int | None = None) -> list[Any]:
-        return neural.tokenise(self.checkpoint.tokenizer, list(self.texts[list(names)]), limit=limit)
+        return neural.tokenise(
+            self.checkpoint.tokenizer, list(self.texts[list(names)]), limit=limit
+        )
 
     # --- training
 
@@ -103,7 +116,9 @@ class Trainer:
             else:
                 history = self._learn(stage, part, rng, first=number == 0)
                 tenth = max(1, len(history) // 10)
-                ends = [round(float(np.mean(some)), 4) for some in (history[:tenth], history[-tenth:])]
+                ends = [
+                    round(float(np.mean(some)), 4) for some in (history[:tenth], history[-tenth:])
+                ]
                 kept = {"steps": len(history), "loss": ends}
                 with staging(path) as made:
                     save_model(self._module(), made)
@@ -116,7 +131,9 @@ class Trainer:
         frozen = self.system.encoder == "frozen"
         if self.projected is None:
             return self.checkpoint.model.cls if frozen else self.checkpoint.model
-        return torch.nn.ModuleList([self.projected.projection, *([] if frozen else [self.projected.bert])])
+        return torch.nn.ModuleList(
+            [self.projected.projection, *([] if frozen else [self.projected.bert])]
+        )
 
     def _kept(self, stages: Sequence[Stage], part: Part) -> Path:
         judged = any(stage.pairs == "judgements" for stage in stages)
@@ -129,13 +146,24 @@ class Trainer:
                 "queries": part.trained.to_numpy().tolist(),
                 "expanded": [self.system.expanded_by, self.system.terms],
             }
-        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[
+            :16
+        ]
         self.work.mkdir(parents=True, exist_ok=True)
         return self.work / f"weights-{self.system.kind}-{digest}.safetensors"
 
     def _learn(self, stage: Stage, part: Part, rng: Generator, *, first: bool) -> list[float]:
-        schedule = {"epochs": stage.epochs, "batch": stage.batch, "rate": stage.rate, "optimiser": stage.optimiser}
-        pairs = self._judged_pairs(stage, part, rng) if stage.pairs == "judgements" else self._own_pairs(stage)
+        schedule = {
+            "epochs": stage.epochs,
+            "batch": stage.batch,
+            "rate": stage.rate,
+            "optimiser": stage.optimiser,
+        }
+        pairs = (
+            self._judged_pairs(stage, part, rng)
+            if stage.pairs == "judgements"
+            else self._own_pairs(stage)
+        )
         queries, own = pairs.queries, pairs.documents[: len(pairs.queries)]
         if self.system.kind == "cross-encoder":
             return training.train_cross_encoder(self.projected, pairs, rng, **schedule)
@@ -152,7 +180,9 @@ class Trainer:
             return training.train_head(self.checkpoint, vectors, wanted, rng, **schedule)
         sample = [*own, *queries][::7]
         if first and self.system.head != "own":
-            vectors = np.stack([state[0] for state in neural.hidden_states(self.checkpoint, sample)])
+            vectors = np.stack(
+                [state[0] for state in neural.hidden_states(self.checkpoint, sample)]
+            )
             self._make_head_ready(vectors, [*queries, *own], first=first)
         return training.train_tilde(self.checkpoint, queries, own, rng, **schedule)
 
@@ -168,11 +198,16 @@ class Trainer:
         negatives = hard_negatives(papers["title"].tolist(), papers["abstract"].tolist())
         if stage.pairs == "titles":
             asked, told = (
-                neural.tokenise(self.checkpoint.tokenizer, papers[part].tolist(), limit=stage.length)
+                neural.tokenise(
+                    self.checkpoint.tokenizer, papers[part].tolist(), limit=stage.length
+                )
                 for part in ("title", "abstract")
             )
         else:
-            halves = [np.array_split(text[: 2 * stage.length], 2) for text in self._ids(papers["document"])]
+            halves = [
+                np.array_split(text[: 2 * stage.length], 2)
+                for text in self._ids(papers["document"])
+            ]
             asked, told = (list(part) for part in zip(*halves, strict=True))
         return training.Pairs(asked, told, negatives)
 
@@ -187,7 +222,10 @@ class Trainer:
         pools = {key: rows["document"].to_numpy() for key, rows in other.groupby(["task", "query"])}
         against = 1 if self.system.kind == "tilde" else stage.negatives
         rows = [
-            row for row in relevant.itertuples(index=False) for _ in range(against) if (row.task, row.query) in pools
+            row
+            for row in relevant.itertuples(index=False)
+            for _ in range(against)
+            if (row.task, row.query) in pools
         ]
         drawn = [rng.choice(pools[row.task, row.query]) for row in rows]
         cross = self.system.kind == "cross-encoder"
@@ -225,17 +263,26 @@ class Trainer:
 
     def _states(self, documents: Sequence[Any]) -> list[Any]:
         """States of a frozen encoder, kept in half precision: each text is read once, whatever is trained on it."""
-        keys = [f"{self.system.model} {self.system.precision} ".encode() + text.tobytes() for text in documents]
-        new = {key: text for key, text in zip(keys, documents, strict=True) if key not in self.states}
+        keys = [
+            f"{self.system.model} {self.system.precision} ".encode() + text.tobytes()
+            for text in documents
+        ]
+        new = {
+            key: text for key, text in zip(keys, documents, strict=True) if key not in self.states
+        }
         for start in range(0, len(new), CHUNK):
             chunk = list(new.items())[start : start + CHUNK]
             found = neural.hidden_states(self.checkpoint, [text for _, text in chunk])
-            self.states |= {key: state.astype(np.float16) for (key, _), state in zip(chunk, found, strict=True)}
+            self.states |= {
+                key: state.astype(np.float16) for (key, _), state in zip(chunk, found, strict=True)
+            }
         return [self.states[key] for key in keys]
 
     def _vectors(self, documents: Sequence[Any]) -> Floats32:
         """Means of the token states."""
-        return np.stack([state[1:].mean(axis=0, dtype=np.float32) for state in self._states(documents)])
+        return np.stack(
+            [state[1:].mean(axis=0, dtype=np.float32) for state in self._states(documents)]
+        )
 
     # --- scores
 
@@ -248,21 +295,35 @@ class Trainer:
 
     def _scored(self, part: Part) -> pd.DataFrame:
         self._trained(part)
-        pairs = self.dataset.judgements[PAIR].merge(part.scored).sort_values(PAIR, ignore_index=True)
-        queries, documents = pd.Index(pairs["query"].unique()), pd.Index(sorted(pairs["document"].unique()))
-        rows, columns = queries.get_indexer(pairs["query"]), documents.get_indexer(pairs["document"])
+        pairs = (
+            self.dataset.judgements[PAIR].merge(part.scored).sort_values(PAIR, ignore_index=True)
+        )
+        queries, documents = (
+            pd.Index(pairs["query"].unique()),
+            pd.Index(sorted(pairs["document"].unique())),
+        )
+        rows, columns = (
+            queries.get_indexer(pairs["query"]),
+            documents.get_indexer(pairs["document"]),
+        )
         if self.system.kind == "cross-encoder":
             length = min(self.system.length, 254)
             asked, told = self._ids(queries), self._ids(documents)
             texts = [asked[row] for row in rows], [told[column] for column in columns]
-            return pairs.assign(score=neural.relevance_scores(self.projected, *texts, length=length))
+            return pairs.assign(
+                score=neural.relevance_scores(self.projected, *texts, length=length)
+            )
         told = self._documents(documents, part, self.system.length)
         asked = tilde.token_counts(self._ids(queries), self.checkpoint.vocabulary)
-        score: Callable[[Any, Sequence[Any]], Floats] = self._likely if self.system.kind == "tilde" else self._matched
+        score: Callable[[Any, Sequence[Any]], Floats] = (
+            self._likely if self.system.kind == "tilde" else self._matched
+        )
         scores = np.empty(len(pairs))
         for start in range(0, len(documents), CHUNK):
             here = (columns >= start) & (columns < start + CHUNK)
-            scores[here] = score(asked, told[start : start + CHUNK])[rows[here], columns[here] - start]
+            scores[here] = score(asked, told[start : start + CHUNK])[
+                rows[here], columns[here] - start
+            ]
         if not self.example:
             self._illustrate()
         return pairs.assign(score=scores)
@@ -279,12 +340,16 @@ class Trainer:
 
     def _matched(self, asked: Any, documents: Sequence[Any]) -> Floats:
         weights = self._weights(documents)
-        return tilde.matched_term_scores(asked, tilde.term_weights(documents, weights, self.checkpoint.vocabulary))
+        return tilde.matched_term_scores(
+            asked, tilde.term_weights(documents, weights, self.checkpoint.vocabulary)
+        )
 
     def _illustrate(self) -> None:
         """Weights of the example's own terms, or its 40 most likely ones."""
         (tokens,) = neural.tokenise(self.checkpoint.tokenizer, [EXAMPLE])
-        weights: Any = (self.likelihoods if self.system.kind == "tilde" else self._weights)([tokens])[0]
+        weights: Any = (self.likelihoods if self.system.kind == "tilde" else self._weights)(
+            [tokens]
+        )[0]
         if self.system.kind == "tilde":
             tokens = np.argsort(-weights, kind="stable")[:40]
             weights = weights[tokens]

@@ -1,6 +1,7 @@
 """Claims of thesis chapter 4: the numbers they rest on, with intervals from queries drawn again.
 
-``topics``: scores by query, columns ``queries, run, topic, measure, value`` (`tables.by_query` and `tables.overlaps`).
+``topics``: scores by query, columns ``queries, run, topic, measure, value`` (`tables.by_query` and
+`tables.overlaps`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ _DRAWN = "two rankings drawn as an example: none is a sample"
 def left_less_right(example: pd.DataFrame) -> Evidence:
     """How much fairer the ranking on the left is (Figure 4.1)."""
     found = example.set_index("ranking")["TExFAIR"]
-    return Evidence("TExFAIR of the left ranking less that of the right", found["left"] - found["right"], reason=_DRAWN)
+    return Evidence(
+        "TExFAIR of the left ranking less that of the right",
+        found["left"] - found["right"],
+        reason=_DRAWN,
+    )
 
 
 def largest_nfairr(example: pd.DataFrame) -> Evidence:
@@ -30,7 +35,7 @@ def largest_nfairr(example: pd.DataFrame) -> Evidence:
     return Evidence("larger NFaiRR of the two rankings", example["NFaiRR"].max(), reason=_DRAWN)
 
 
-# --- the replica --------------------------------------------------------------------------------------------------
+# --- the replica ----------------------------------------------------------------------------------
 
 
 def _by_run(topics: pd.DataFrame, label: str, measure: str) -> pd.DataFrame:
@@ -39,7 +44,9 @@ def _by_run(topics: pd.DataFrame, label: str, measure: str) -> pd.DataFrame:
     return part.pivot_table(index="topic", columns="run", values="value")
 
 
-def _evidence(said: str, statistic: Callable[[Integers], float], units: int, printed: float | None = None) -> Evidence:
+def _evidence(
+    said: str, statistic: Callable[[Integers], float], units: int, printed: float | None = None
+) -> Evidence:
     estimate, low, high = resampled(statistic, units, np.random.default_rng(0))
     return Evidence(said, estimate, low, high, units, printed)
 
@@ -60,7 +67,9 @@ def above_baseline(topics: pd.DataFrame, label: str, measure: str, baseline: str
     return _evidence(said, lambda places: float(gaps[places].mean()), len(gaps), theirs)
 
 
-def beyond_all_others(topics: pd.DataFrame, label: str, measure: str, baseline: str, sign: int) -> Evidence:
+def beyond_all_others(
+    topics: pd.DataFrame, label: str, measure: str, baseline: str, sign: int
+) -> Evidence:
     """How far the baseline lies above the highest other ranker (sign 1), or below the lowest one (sign -1)."""
     scores, printed = sign * _by_run(topics, label, measure), sign * _printed(label, measure)
     own, others = scores[baseline].to_numpy(), scores.drop(columns=baseline).to_numpy()
@@ -79,7 +88,9 @@ def correlation(topics: pd.DataFrame, label: str) -> Evidence:
     pair = [_by_run(topics, label, measure).to_numpy() for measure in ("NFaiRR", "TExFAIR")]
     said = f"r of NFaiRR and TExFAIR on {label}, mean of {pair[0].shape[1]} rankers"
     if any((np.ptp(scores, axis=0) == 0).any() for scores in pair):
-        return Evidence(said, reason="a ranker has one score for every query, with which nothing is correlated")
+        return Evidence(
+            said, reason="a ranker has one score for every query, with which nothing is correlated"
+        )
 
     def mean_r(places: Integers) -> float:
         first, second = (scores[places] - scores[places].mean(axis=0) for scores in pair)
@@ -89,30 +100,38 @@ def correlation(topics: pd.DataFrame, label: str) -> Evidence:
     return _evidence(said, mean_r, len(pair[0]), float(_printed(label, "r").mean()))
 
 
-def _over_sets(statistic: Callable[[Floats], float], sets: Sequence[Floats]) -> tuple[Callable[[Integers], float], int]:
+def _over_sets(
+    statistic: Callable[[Floats], float], sets: Sequence[Floats]
+) -> tuple[Callable[[Integers], float], int]:
     """Mean of a statistic over query sets, each shaped (queries, ...), as one of the queries of all."""
     ends = np.cumsum([len(scores) for scores in sets])
 
     def mean(places: Integers) -> float:
         number = np.searchsorted(ends, places, side="right")
         parts = [
-            places[number == at] - end + len(scores) for at, (end, scores) in enumerate(zip(ends, sets, strict=True))
+            places[number == at] - end + len(scores)
+            for at, (end, scores) in enumerate(zip(ends, sets, strict=True))
         ]
-        return float(np.mean([statistic(scores[part]) for scores, part in zip(sets, parts, strict=True)]))
+        return float(
+            np.mean([statistic(scores[part]) for scores, part in zip(sets, parts, strict=True)])
+        )
 
     return mean, int(ends[-1])
 
 
-def cutoff_sensitivity(fair: pd.DataFrame, labels: Iterable[str], cutoffs: Sequence[int]) -> Evidence:
+def cutoff_sensitivity(
+    fair: pd.DataFrame, labels: Iterable[str], cutoffs: Sequence[int]
+) -> Evidence:
     """How much more TExFAIR without RBDF changes over the cut-offs than the one of the other two that changes most.
 
-    A change is the largest less the smallest mean over the queries, averaged over rankers and query sets (Figure 4.2).
+    A change is the largest less the smallest mean over the queries, averaged over rankers and query
+    sets (Figure 4.2).
     """
     topics, names = fair[fair["topic"] != ""], ("TExFAIR(proportional=False)", "TExFAIR", "NFaiRR")
     sets = [
-        np.stack([[_by_run(topics, label, f"{name}@{k}").to_numpy() for k in cutoffs] for name in names]).transpose(
-            2, 0, 1, 3
-        )
+        np.stack(
+            [[_by_run(topics, label, f"{name}@{k}").to_numpy() for k in cutoffs] for name in names]
+        ).transpose(2, 0, 1, 3)
         for label in labels
     ]
 
@@ -124,10 +143,17 @@ def cutoff_sensitivity(fair: pd.DataFrame, labels: Iterable[str], cutoffs: Seque
     return _evidence(said, *_over_sets(more, sets))
 
 
-def agreement_with_crbo(topics: pd.DataFrame, labels: Iterable[str], measure: str, baseline: str) -> Evidence:
+def agreement_with_crbo(
+    topics: pd.DataFrame, labels: Iterable[str], measure: str, baseline: str
+) -> Evidence:
     """Kendall's tau of CRBO and a fairness measure over the rankers but the baseline, mean of the query sets."""
-    pairs = [[_by_run(topics, label, name).drop(columns=baseline) for name in ("CRBO", measure)] for label in labels]
-    sets = [np.stack([kept, scores[kept.columns]], axis=1) for kept, scores in pairs]  # rankers of both worlds
+    pairs = [
+        [_by_run(topics, label, name).drop(columns=baseline) for name in ("CRBO", measure)]
+        for label in labels
+    ]
+    sets = [
+        np.stack([kept, scores[kept.columns]], axis=1) for kept, scores in pairs
+    ]  # rankers of both worlds
     first, second = np.triu_indices(sets[0].shape[2], 1)
     said = f"Kendall's tau of CRBO and {measure} over the rankers but {baseline}, mean of the query sets"
     if not len(first):
@@ -154,15 +180,15 @@ def moved_by_ties(ranges: pd.DataFrame, label: str, measure: str) -> Evidence:
     table = ranges[(ranges["queries"] == label) & (ranges["measure"] == measure)].set_index("run")
     moved = (table["ids ascending"] - table["ids descending"]).abs()
     others = table["mean"].drop(moved.idxmax())
-    said = (
-        f"{measure} of {moved.idxmax()} on {label}, between ids ascending and descending, less the spread of the others"
-    )
+    said = f"{measure} of {moved.idxmax()} on {label}, between ids ascending and descending, less the spread of the others"
     return Evidence(
-        said, float(moved.max() - np.ptp(others)), reason="two orders of one set of lists: none is a sample"
+        said,
+        float(moved.max() - np.ptp(others)),
+        reason="two orders of one set of lists: none is a sample",
     )
 
 
-# --- printed cells ------------------------------------------------------------------------------------------------
+# --- printed cells --------------------------------------------------------------------------------
 
 
 def share_equal(checks: pd.DataFrame, reading: str) -> Evidence:
@@ -181,4 +207,6 @@ def largest_printed_r() -> Evidence:
 def non_gendered_queries(public: pd.DataFrame) -> Evidence:
     """Queries without gender in the public file."""
     count = public.set_index("kind")["queries"]["non-gendered"]
-    return Evidence("non-gendered queries in the public file", float(count), reason="a count of a whole file")
+    return Evidence(
+        "non-gendered queries in the public file", float(count), reason="a count of a whole file"
+    )

@@ -2,14 +2,15 @@ r"""A cross-encoder: query and document read together by an encoder that is trai
 
 .. math:: s(q, d) = 20 \cos\left(\overline{h(q)}, \overline{h(d)}\right)
 
-The means are of the states that the query's and the document's tokens have in the text ``[CLS] q [SEP] d [SEP]``, where
-each attends to the other; so an encoder of sentences begins near what it was trained for. Each half of the queries is
-ranked by the model that was trained on the other half. Given the seed and the versions, training on one thread gives
-the same weights.
+The means are of the states that the query's and the document's tokens have in the text ``[CLS] q
+[SEP] d [SEP]``, where each attends to the other; so an encoder of sentences begins near what it was
+trained for. Each half of the queries is ranked by the model that was trained on the other half.
+Given the seed and the versions, training on one thread gives the same weights.
 
 References
 ----------
-thesis section 4.4 (iii): re-rankers that are cross-encoders. Nogueira and Cho (2019), Passage Re-ranking with BERT.
+thesis section 4.4 (iii): re-rankers that are cross-encoders. Nogueira and Cho (2019), Passage
+Re-ranking with BERT.
 """
 
 from __future__ import annotations
@@ -66,9 +67,13 @@ def examples(collection: BiasCollection, ranker: Ranker, half: int) -> Examples:
     """
     texts = pd.DataFrame(collection.documents(), columns=["document", "text"])
     queries = collection.queries[halves(len(collection.queries), _told(ranker).seed) == half]
-    found = first(rankers.bm25_scores(queries["text"].tolist(), texts["text"].tolist()), ranker.candidates)
+    found = first(
+        rankers.bm25_scores(queries["text"].tolist(), texts["text"].tolist()), ranker.candidates
+    )
     row = pd.Index(texts["document"])
-    judged = collection.qrels[(collection.qrels["level"] > 0) & collection.qrels["document"].isin(row)]
+    judged = collection.qrels[
+        (collection.qrels["level"] > 0) & collection.qrels["document"].isin(row)
+    ]
     own = {topic: row.get_indexer(part) for topic, part in judged.groupby("topic")["document"]}
     kept = [
         (text, own[query][0], rest)
@@ -89,11 +94,15 @@ def _told(ranker: Ranker) -> Training:
 
 def _autocast(precision: str) -> AbstractContextManager[None]:
     torch = models_package("torch")
-    whole: AbstractContextManager[None] = torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16")
+    whole: AbstractContextManager[None] = torch.autocast(
+        "cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"
+    )
     return whole
 
 
-def relevance(model: Model, queries: Sequence[str], documents: Sequence[str], length: int, precision: str) -> Any:
+def relevance(
+    model: Model, queries: Sequence[str], documents: Sequence[str], length: int, precision: str
+) -> Any:
     """Scores of pairs of texts, a tensor shaped (pairs,); of a pair longer than ``length`` the document is cut."""
     torch = models_package("torch")
     coded = model.tokenizer(
@@ -147,7 +156,9 @@ def train(base: Path, ranker: Ranker, given: Examples, into: Path) -> None:
         (made / "training.json").write_text(json.dumps(kept))
 
 
-def scores(model: Model, ranker: Ranker, queries: Sequence[str], documents: Sequence[str]) -> Floats32:
+def scores(
+    model: Model, ranker: Ranker, queries: Sequence[str], documents: Sequence[str]
+) -> Floats32:
     """Scores of pairs of texts, similar lengths together; shaped (pairs,)."""
     torch = models_package("torch")
     order = np.argsort([len(text) for text in documents], kind="stable")[::-1]
@@ -161,12 +172,18 @@ def scores(model: Model, ranker: Ranker, queries: Sequence[str], documents: Sequ
 
 
 def scorer(
-    folders: Sequence[Path], ranker: Ranker, queries: Sequence[str], which: Integers, once: Sequence[str], kept: Path
+    folders: Sequence[Path],
+    ranker: Ranker,
+    queries: Sequence[str],
+    which: Integers,
+    once: Sequence[str],
+    kept: Path,
 ) -> Callable[[Any, list[str]], Floats]:
     """What scores the best texts of BM25 by trained models, as a table of queries and texts, the others -inf.
 
-    ``which``: of the models in the folders, for each query. ``once``: all texts, of which it takes some by their
-    places. ``kept``: beginning of the files that keep scores, some queries in each: no pair is scored twice.
+    ``which``: of the models in the folders, for each query. ``once``: all texts, of which it takes
+    some by their places. ``kept``: beginning of the files that keep scores, some queries in each:
+    no pair is scored twice.
     """
     models = [load_model(folder) for folder in folders]
 
@@ -176,12 +193,21 @@ def scorer(
         for start in tqdm(range(0, len(queries), BLOCK), desc=kept.name, mininterval=10):
             rows = np.arange(start, min(start + BLOCK, len(queries))).repeat(chosen.shape[1])
             columns = chosen[start : start + BLOCK].ravel()
-            pairs = pd.DataFrame({"query": rows, "column": columns, "text": np.asarray(places)[columns]})
+            pairs = pd.DataFrame(
+                {"query": rows, "column": columns, "text": np.asarray(places)[columns]}
+            )
             file = kept.with_name(f"{kept.name}-{start:07d}.parquet")
-            known = pd.read_parquet(file) if file.is_file() else pairs.head(0).drop(columns="column").assign(score=0.0)
+            known = (
+                pd.read_parquet(file)
+                if file.is_file()
+                else pairs.head(0).drop(columns="column").assign(score=0.0)
+            )
             new = pairs[["query", "text"]].drop_duplicates().merge(known, how="left")
             for one, part in (new := new[new["score"].isna()]).groupby(which[new["query"]]):
-                asked, shown = [queries[row] for row in part["query"]], [once[place] for place in part["text"]]
+                asked, shown = (
+                    [queries[row] for row in part["query"]],
+                    [once[place] for place in part["text"]],
+                )
                 new.loc[part.index, "score"] = scores(models[one], ranker, asked, shown)
             known = pd.concat([known, new], ignore_index=True) if len(new) else known
             kept.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Collections on which the bias of ranked lists is measured: queries, judgements, documents, and recorded runs.
 
-Small ones come whole (Grep-BiasIR, NQ-UTD, NFCorpus, Natural Questions); the MS MARCO passages of the original study
-stream through ir_datasets, with the two public query sets.
+Small ones come whole (Grep-BiasIR, NQ-UTD, NFCorpus, Natural Questions); the MS MARCO passages of
+the original study stream through ir_datasets, with the two public query sets.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SENSITIVE = ("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
 Documents = Callable[[], Iterator[tuple[str, str]]]
 
 
-# --- terms --------------------------------------------------------------------------------------------------------
+# --- terms ----------------------------------------------------------------------------------------
 
 
 def gender_terms_of(which: str = "long") -> pd.DataFrame:
@@ -53,24 +53,28 @@ def gender_pairs() -> GenderPairs:
     """Counterparts of gendered words and names: item cds, our supplement, and the names of the long term list."""
     words = gender_terms.read_pairs(registry.fetch("cds", "data/cda_default_pairs.json"))
     names = gender_terms.read_pairs(registry.fetch("cds", "data/names_pairs_1000_scaled.json"))
-    own = read_columns(project.data("attributes", "gender_pairs.csv"), ["male", "female", "direction"])
+    own = read_columns(
+        project.data("attributes", "gender_pairs.csv"), ["male", "female", "direction"]
+    )
     way = {name: part[["male", "female"]] for name, part in own.groupby("direction")}
     both = pd.concat([words, way["both"]])
     one_way = pd.concat([way["to female"], way["to male"].set_axis(["female", "male"], axis=1)])
-    pairs = GenderPairs.of(*(part.itertuples(index=False, name=None) for part in (both, names, one_way)))
+    pairs = GenderPairs.of(
+        *(part.itertuples(index=False, name=None) for part in (both, names, one_way))
+    )
     return pairs.completed(gender_terms_of().itertuples(index=False, name=None))
 
 
-# --- collections --------------------------------------------------------------------------------------------------
+# --- collections ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class BiasCollection:
     """A collection with its queries.
 
-    ``name``: a key of `COLLECTIONS`. ``queries`` (columns query, text). ``qrels`` (columns topic, document, level).
-    ``documents``: starts a new pass over the documents, as pairs of id and text (title and text, where there is a
-    title). ``about``: what it is, in words.
+    ``name``: a key of `COLLECTIONS`. ``queries`` (columns query, text). ``qrels`` (columns topic,
+    document, level). ``documents``: starts a new pass over the documents, as pairs of id and text
+    (title and text, where there is a title). ``about``: what it is, in words.
     """
 
     name: str
@@ -86,7 +90,9 @@ def _rows(documents: pd.DataFrame, texts: pd.Series) -> Documents:
 
 def _grepbiasir(name: str) -> BiasCollection:
     queries = grepbiasir.read_queries(registry.fetch("grepbiasir", grepbiasir.QUERIES))
-    documents = grepbiasir.read_documents([registry.fetch("grepbiasir", path) for path in grepbiasir.FILES])
+    documents = grepbiasir.read_documents(
+        [registry.fetch("grepbiasir", path) for path in grepbiasir.FILES]
+    )
     qrels = documents.rename(columns={"query": "topic"})[["topic", "document", "level"]]
     texts = documents["title"] + " " + documents["text"]
     return BiasCollection(name, queries[["query", "text"]], qrels, _rows(documents, texts))
@@ -105,13 +111,17 @@ def _nqoracle(name: str) -> BiasCollection:
     found = read_questions(registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz"))
     found["passage"] = found["title"] + " " + found["passage"]
     found["document"] = found.groupby("passage", sort=False)["query"].transform("first")
-    gendered = count_terms(zip(found["query"], found["text"], strict=True), gender_terms_of()["term"], tokens="word")
+    gendered = count_terms(
+        zip(found["query"], found["text"], strict=True), gender_terms_of()["term"], tokens="word"
+    )
     neutral = found[gendered.counts.sum(axis=1) == 0].reset_index(drop=True)
     qrels = neutral[["query", "document"]].set_axis(["topic", "document"], axis=1).assign(level=1)
     passages = found.drop_duplicates("document")
     gold = _rows(passages, passages["passage"])
     others = [_cocktail(other).documents for other in ("nfcorpus", "nq-utd")]
-    return BiasCollection(name, neutral[["query", "text"]], qrels, lambda: chain(gold(), *(rows() for rows in others)))
+    return BiasCollection(
+        name, neutral[["query", "text"]], qrels, lambda: chain(gold(), *(rows() for rows in others))
+    )
 
 
 def _msmarco(name: str) -> BiasCollection:
@@ -128,7 +138,9 @@ def _msmarco(name: str) -> BiasCollection:
         ) from error
     judged = ir_datasets.load("msmarco-passage/dev").qrels_iter()
     rows = [(row.query_id, row.doc_id, row.relevance) for row in judged]
-    qrels = pd.DataFrame(rows, columns=["topic", "document", "level"]).astype({"topic": "str", "document": "str"})
+    qrels = pd.DataFrame(rows, columns=["topic", "document", "level"]).astype(
+        {"topic": "str", "document": "str"}
+    )
     qrels = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
     return BiasCollection(name, queries, qrels, lambda: stream_documents("msmarco-passage"))
 
@@ -170,19 +182,27 @@ def collection(name: str) -> BiasCollection:
 def public_query_sets() -> pd.DataFrame:
     """Number of queries of each kind in the public files of the thesis's query sets: columns ``kind, queries``."""
     labels = gender_terms.read_annotated_queries(registry.fetch(*_ANNOTATED))["label"]
-    kinds = labels.map(gender_terms.QUERY_LABELS).value_counts().rename_axis("kind").reset_index(name="queries")
-    kinds.loc[len(kinds)] = ["bias-sensitive", len(gender_terms.read_sensitive_queries(registry.fetch(*_SENSITIVE)))]
+    kinds = (
+        labels.map(gender_terms.QUERY_LABELS)
+        .value_counts()
+        .rename_axis("kind")
+        .reset_index(name="queries")
+    )
+    kinds.loc[len(kinds)] = [
+        "bias-sensitive",
+        len(gender_terms.read_sensitive_queries(registry.fetch(*_SENSITIVE))),
+    ]
     return kinds
 
 
-# --- runs ---------------------------------------------------------------------------------------------------------
+# --- runs -----------------------------------------------------------------------------------------
 
 
 def read_recorded_runs(path: str | Path) -> pd.DataFrame:
     """Read runs recorded on a collection and on its counterfactual, a table with tabs between its columns.
 
-    Returns columns ``world, run, topic, document, rank, score`` in file order; ``world`` is "original" or
-    "counterfactual".
+    Returns columns ``world, run, topic, document, rank, score`` in file order; ``world`` is
+    "original" or "counterfactual".
     """
     problems = Problems()
     header, *lines = read_text(path).rstrip("\n").split("\n")
@@ -193,14 +213,24 @@ def read_recorded_runs(path: str | Path) -> pd.DataFrame:
     for number, line in enumerate(lines, start=2):
         fields = line.split("\t")
         if len(fields) != len(RUN_COLUMNS) or fields[0] not in WORLDS:
-            wanted = f"{len(RUN_COLUMNS)} columns between tabs, the first one of {', '.join(WORLDS)}"
+            wanted = (
+                f"{len(RUN_COLUMNS)} columns between tabs, the first one of {', '.join(WORLDS)}"
+            )
             problems.add(path, number, None, shown(line), wanted)
             continue
         try:
             rows.append((number, *fields[:4], int(fields[4]), float(fields[5])))
         except ValueError:
-            problems.add(path, number, "rank", shown(" and ".join(fields[4:])), "a whole number and a number")
+            problems.add(
+                path, number, "rank", shown(" and ".join(fields[4:])), "a whole number and a number"
+            )
     table = pd.DataFrame(rows, columns=["line", *RUN_COLUMNS])
-    problems.add_repeats(path, table, ["document", "topic", "run", "world"], "document", "each document once in a list")
+    problems.add_repeats(
+        path,
+        table,
+        ["document", "topic", "run", "world"],
+        "document",
+        "each document once in a list",
+    )
     problems.refuse()
     return table.drop(columns="line").astype(dict.fromkeys(RUN_COLUMNS[:4], "str"))

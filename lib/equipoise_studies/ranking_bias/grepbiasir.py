@@ -4,8 +4,9 @@ One CSV of queries, and one of documents for each of seven categories. Both have
 
 References
 ----------
-Krieg, K., Parada-Cabaleiro, E., Medicus, G., Lesota, O., Schedl, M., Rekabsaz, N. (2023): Grep-BiasIR: A Dataset for
-Investigating Gender Representation Bias in Information Retrieval Results, CHIIR 2023.
+Krieg, K., Parada-Cabaleiro, E., Medicus, G., Lesota, O., Schedl, M., Rekabsaz, N. (2023):
+Grep-BiasIR: A Dataset for Investigating Gender Representation Bias in Information Retrieval
+Results, CHIIR 2023.
 """
 
 from __future__ import annotations
@@ -46,7 +47,13 @@ _NAMES = {
     "content_gender": "wording",
     "exp_stereotype": "stereotype",
 }
-_WORDINGS = {"M": "male", "F": "female", "N": "neutral", "both": "both", "botrh": "both"}  # one upstream misspelling
+_WORDINGS = {
+    "M": "male",
+    "F": "female",
+    "N": "neutral",
+    "both": "both",
+    "botrh": "both",
+}  # one upstream misspelling
 _STEREOTYPES = {"towards female": "female", "towards male": "male", "no annotation agreement": ""}
 
 
@@ -58,7 +65,9 @@ def _read(path: str | Path, columns: Sequence[str]) -> Source:
 
 
 def _report(source: Source, column: str, wrong: ArrayLike, wanted: str) -> None:
-    source.report(np.flatnonzero(wrong), column, lambda row: shown(source.columns[column].iloc[row]), wanted)
+    source.report(
+        np.flatnonzero(wrong), column, lambda row: shown(source.columns[column].iloc[row]), wanted
+    )
 
 
 def _one_of(known: Collection[str]) -> str:
@@ -78,10 +87,11 @@ def read_queries(path: str | Path) -> pd.DataFrame:
 def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
     """Read the documents of one category or more, from the files ``queries-documents_<category>.csv``.
 
-    Returns columns ``document, query, title, text, level, wording, stereotype`` in the order of the files. ``level`` is
-    1 for a document relevant to its query, else 0; ``wording`` is "male", "female", "neutral" or "both" (the misspelt
-    "botrh" included); ``stereotype`` is the gender that annotators expect the query to lean to, or empty where they do
-    not agree. Triples of documents that differ only in their wording follow each other.
+    Returns columns ``document, query, title, text, level, wording, stereotype`` in the order of the
+    files. ``level`` is 1 for a document relevant to its query, else 0; ``wording`` is "male",
+    "female", "neutral" or "both" (the misspelt "botrh" included); ``stereotype`` is the gender that
+    annotators expect the query to lean to, or empty where they do not agree. Triples of documents
+    that differ only in their wording follow each other.
     """
     problems = Problems()
     tables: list[pd.DataFrame] = []
@@ -90,17 +100,29 @@ def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
             source = _read(path, [*_NAMES, "query"])
             table = source.columns
             _report(source, "relevant", ~table["relevant"].isin(["0", "1"]), _one_of("01"))
-            _report(source, "content_gender", ~table["content_gender"].isin(_WORDINGS), _one_of(_WORDINGS))
+            _report(
+                source,
+                "content_gender",
+                ~table["content_gender"].isin(_WORDINGS),
+                _one_of(_WORDINGS),
+            )
             leaning = table["exp_stereotype"].str.lower()
             _report(source, "exp_stereotype", ~leaning.isin(_STEREOTYPES), _one_of(_STEREOTYPES))
             tables.append(table.assign(exp_stereotype=leaning))
             ids = pd.concat(tables)["d_id"]
             repeated = ids.duplicated().to_numpy()[-len(table) :]
-            _report(source, "d_id", repeated, "each document once, and none that stands in another file too")
+            _report(
+                source,
+                "d_id",
+                repeated,
+                "each document once, and none that stands in another file too",
+            )
             source.problems.refuse()
     if not tables and not problems:
         problems.add("the documents", None, None, "no file", "one file for each category")
     problems.refuse()
     whole = pd.concat(tables, ignore_index=True).drop(columns="query")
-    whole = whole.replace({"content_gender": _WORDINGS, "exp_stereotype": _STEREOTYPES}).astype({"relevant": "int64"})
+    whole = whole.replace({"content_gender": _WORDINGS, "exp_stereotype": _STEREOTYPES}).astype(
+        {"relevant": "int64"}
+    )
     return whole.rename(columns=_NAMES)[list(_NAMES.values())]

@@ -27,9 +27,13 @@ def of_collections(sets: Sets) -> list[str]:
 def of_rankers(study: Study) -> list[str]:
     """The rankers of a study, and that none runs here."""
     said = "; ".join(
-        f"{study.called(key)} ({_KINDS[ranker.kind]}; {ranker.about})" for key, ranker in study.rankers.items()
+        f"{study.called(key)} ({_KINDS[ranker.kind]}; {ranker.about})"
+        for key, ranker in study.rankers.items()
     )
-    return [f"There are {len(study.rankers)} rankers: {said}.", "What they returned is recorded; no model runs here."]
+    return [
+        f"There are {len(study.rankers)} rankers: {said}.",
+        "What they returned is recorded; no model runs here.",
+    ]
 
 
 def of_what_reproduces(study: Study) -> list[str]:
@@ -42,7 +46,11 @@ def of_what_reproduces(study: Study) -> list[str]:
     }
     first = "Figure 4.1 is drawn from what it prints."
     last = "The exchanged columns of Table 4.2 follow from the printed cells alone."
-    return [first, f"{what[study.stands_for]}; each claim above says whether it carries over, with its interval.", last]
+    return [
+        first,
+        f"{what[study.stands_for]}; each claim above says whether it carries over, with its interval.",
+        last,
+    ]
 
 
 def of_ties(tied: pd.DataFrame, tied_scores: str, cutoff: int) -> list[str]:
@@ -57,16 +65,23 @@ def of_ties(tied: pd.DataFrame, tied_scores: str, cutoff: int) -> list[str]:
         "expected": "Every measure below is the mean over all orders of the documents that are tied in a list",
         "ranked": "Effectiveness breaks ties by document id, descending, and every other measure takes lists as ranked",
     }
-    return [f"Ranks up to {cutoff} that share their score with another: {found or 'none'}.", f"{rule[tied_scores]}."]
+    return [
+        f"Ranks up to {cutoff} that share their score with another: {found or 'none'}.",
+        f"{rule[tied_scores]}.",
+    ]
 
 
 def of_cutoffs(curves: pd.DataFrame) -> list[str]:
     """How far each measure moves over the cut-offs, mean of the rankers and query sets (Figure 4.2)."""
-    spread = curves.groupby(["measure", "queries", "run"])["value"].agg(lambda values: values.max() - values.min())
+    spread = curves.groupby(["measure", "queries", "run"])["value"].agg(
+        lambda values: values.max() - values.min()
+    )
     by_measure = spread.groupby("measure").mean().sort_values(ascending=False)
     ends = curves["cutoff"].agg(["min", "max"])
     said = "; ".join(f"{name} by {value:.2f}" for name, value in by_measure.items())
-    return [f"Between the cut-offs {ends['min']} and {ends['max']} the measures move, on average: {said}."]
+    return [
+        f"Between the cut-offs {ends['min']} and {ends['max']} the measures move, on average: {said}."
+    ]
 
 
 def of_substitution(account: pd.DataFrame) -> list[str]:
@@ -87,8 +102,12 @@ def of_choices(variants: pd.DataFrame) -> list[str]:
         return ["The rankers have equal scores: there is no order that a choice could change."]
     (label, measure, choice), tau = taus.idxmin(), taus.min()
     if tau > 1 - 1e-9:
-        return ["No choice changes the order of the rankers by either measure, though it changes the scores."]
-    return [f"The order of the rankers changes most with {choice} ({measure} on {label}: tau {tau:.2f})."]
+        return [
+            "No choice changes the order of the rankers by either measure, though it changes the scores."
+        ]
+    return [
+        f"The order of the rankers changes most with {choice} ({measure} on {label}: tau {tau:.2f})."
+    ]
 
 
 def of_moves(ranges: pd.DataFrame) -> list[str]:
@@ -145,9 +164,12 @@ def of_composition(composition: pd.DataFrame, correlations: Mapping[str, Evidenc
 def of_correlations(correlations: Mapping[str, Evidence]) -> list[str]:
     """How strongly the two measures go together, and what is printed."""
     parts = [
-        f"{_with_interval(found, 2)} on {label}, printed {found.printed:.2f}" for label, found in correlations.items()
+        f"{_with_interval(found, 2)} on {label}, printed {found.printed:.2f}"
+        for label, found in correlations.items()
     ]
-    return [f"Over the queries the two measures correlate with r = {'; '.join(parts)} (means over the rankers)."]
+    return [
+        f"Over the queries the two measures correlate with r = {'; '.join(parts)} (means over the rankers)."
+    ]
 
 
 def _with_interval(found: Evidence, digits: int) -> str:

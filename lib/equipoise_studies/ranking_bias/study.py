@@ -26,8 +26,9 @@ NOTEBOOK = "thesis_ch4_ranking_bias"
 class QuerySet:
     """A collection of `data.COLLECTIONS` by its name, or one of the reader's own.
 
-    ``queries``: lines of an id, a tab and a text. ``qrels``: of TREC. ``documents``: a file or folder, as
-    `stream_documents` reads it, or else ``ir_datasets``: a name. ``about``: what it is, in words.
+    ``queries``: lines of an id, a tab and a text. ``qrels``: of TREC. ``documents``: a file or
+    folder, as `stream_documents` reads it, or else ``ir_datasets``: a name. ``about``: what it is,
+    in words.
     """
 
     collection: str
@@ -41,7 +42,9 @@ class QuerySet:
         collection = (self.documents is None) == bool(self.ir_datasets)  # one of the two
         own = [self.queries is not None, self.qrels is not None, collection, bool(self.about)]
         if any(own) and not all(own):
-            raise ValueError("a collection of one's own names queries, qrels, documents or ir_datasets, and its about")
+            raise ValueError(
+                "a collection of one's own names queries, qrels, documents or ir_datasets, and its about"
+            )
         if not any(own) and self.collection not in data.COLLECTIONS:
             raise ValueError(
                 f"no collection {self.collection!r}; there are {', '.join(data.COLLECTIONS)}, or one's own"
@@ -55,7 +58,9 @@ class QuerySet:
         qrels = read_qrels(self.qrels)
         judged = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
         source = self.documents or self.ir_datasets
-        return BiasCollection(self.collection, queries, judged, lambda: stream_documents(source), self.about)
+        return BiasCollection(
+            self.collection, queries, judged, lambda: stream_documents(source), self.about
+        )
 
     def files(self) -> list[Path]:
         """Its own files."""
@@ -67,7 +72,8 @@ class QuerySet:
 class Training:
     """How a cross-encoder is trained, on each half of a query set for the other half; a half has a model of its own.
 
-    ``queries``: the query set. Other query sets are ranked by the model of its first half. ``rate``: of learning.
+    ``queries``: the query set. Other query sets are ranked by the model of its first half.
+    ``rate``: of learning.
     """
 
     queries: str
@@ -81,11 +87,12 @@ class Training:
 class Ranker:
     """A ranker that is run here, by kind, or one whose run files are read.
 
-    ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens after which a text is
-    cut. ``candidates``: BM25's best documents, which a cross-encoder re-ranks. ``training``: of a
-    cross-encoder. ``runs``: TREC run files, with ``{world}`` and ``{queries}`` in their path; ``recipe``: how to make
-    them. ``worlds``: those it ranks, the original one at least. ``name``: what the report calls it, its key by default.
-    ``printed``: its row in Table 4.1.
+    ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens
+    after which a text is cut. ``candidates``: BM25's best documents, which a cross-encoder
+    re-ranks. ``training``: of a cross-encoder. ``runs``: TREC run files, with ``{world}`` and
+    ``{queries}`` in their path; ``recipe``: how to make them. ``worlds``: those it ranks, the
+    original one at least. ``name``: what the report calls it, its key by default. ``printed``: its
+    row in Table 4.1.
     """
 
     kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files"]
@@ -124,8 +131,9 @@ class Ranker:
 class Study(ChapterConfig):
     """A run of chapter 4 (thesis sections 4.4 and 4.5).
 
-    ``baseline``: the ranker that others are tested against. ``depth``: documents of each query that are recorded.
-    ``record``: folder of what was recorded. ``tolerance``: how far a cell may lie from the printed one.
+    ``baseline``: the ranker that others are tested against. ``depth``: documents of each query that
+    are recorded. ``record``: folder of what was recorded. ``tolerance``: how far a cell may lie
+    from the printed one.
     """
 
     chapter: ClassVar[str] = "ranking_bias"
@@ -140,11 +148,17 @@ class Study(ChapterConfig):
         if set(self.query_sets) != {"QS1", "QS2"}:
             raise ValueError("the query sets are QS1 and QS2")
         if self.baseline not in self.rankers:
-            raise ValueError(f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}")
+            raise ValueError(
+                f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}"
+            )
         if len({*map(self.called, self.rankers)}) < len(self.rankers):
             raise ValueError("two rankers have one name")
-        if wrong := {one.training.queries for one in self.rankers.values() if one.training} - set(self.query_sets):
-            raise ValueError(f"a cross-encoder is trained on QS1 or QS2, not on {', '.join(sorted(wrong))}")
+        if wrong := {one.training.queries for one in self.rankers.values() if one.training} - set(
+            self.query_sets
+        ):
+            raise ValueError(
+                f"a cross-encoder is trained on QS1 or QS2, not on {', '.join(sorted(wrong))}"
+            )
 
     def called(self, ranker: str) -> str:
         """What the report calls a ranker."""
@@ -156,7 +170,12 @@ class Study(ChapterConfig):
         if self.stands_for == "thesis":
             rows = printed_table(f"thesis/table-4.{1 if column == 'method' else 2}")[column]
             names = {self.called(key): ranker.printed for key, ranker in self.rankers.items()}
-            short = {name: row for name in names.values() for row in rows if name and name.split()[0] == row}
+            short = {
+                name: row
+                for name in names.values()
+                for row in rows
+                if name and name.split()[0] == row
+            }
             ours[column] = [short.get(names[run], names[run]) or run for run in ours["run"]]
             keys = ["queries", column]
         return {"ours": ours, "keys": keys, "basis": self.basis, "tolerance": self.tolerance}
@@ -169,7 +188,9 @@ class Study(ChapterConfig):
         """A recorded file of a query set, noted as used."""
         path = self.record / f"{self.query_sets[label].collection}_{what}"
         if not path.is_file():
-            raise FileNotFoundError(f"{path.name} is not recorded: equipoise study ranking_bias makes it")
+            raise FileNotFoundError(
+                f"{path.name} is not recorded: equipoise study ranking_bias makes it"
+            )
         if path.is_relative_to(project.root()):
             project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
         return path
@@ -180,10 +201,15 @@ class Study(ChapterConfig):
 
     def runs(self) -> pd.DataFrame:
         """Recorded runs on every query set, which column ``queries`` names, the rankers in the config's order."""
-        frames = {label: data.read_recorded_runs(self.file(label, "runs.tsv.gz")) for label in self.query_sets}
+        frames = {
+            label: data.read_recorded_runs(self.file(label, "runs.tsv.gz"))
+            for label in self.query_sets
+        }
         runs = pd.concat(frames, names=["queries"]).reset_index("queries")
         place = {key: number for number, key in enumerate(self.rankers)}
-        runs = runs[runs["run"].isin(place)].sort_values("run", key=lambda keys: keys.map(place), kind="stable")
+        runs = runs[runs["run"].isin(place)].sort_values(
+            "run", key=lambda keys: keys.map(place), kind="stable"
+        )
         return runs.assign(run=runs["run"].map(self.called)).reset_index(drop=True)
 
 

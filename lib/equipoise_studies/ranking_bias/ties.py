@@ -19,11 +19,17 @@ def tied_ranks(runs: pd.DataFrame, cutoff: int) -> pd.DataFrame:
         first, last = spans_by_rank(part)
         tied = (first < last)[:, :cutoff]
         rows.append((label, run, len(tied), int(tied.any(axis=1).sum()), int(tied.sum())))
-    return pd.DataFrame(rows, columns=["queries", "run", "number of queries", "queries with ties", "tied ranks"])
+    return pd.DataFrame(
+        rows, columns=["queries", "run", "number of queries", "queries with ties", "tied ranks"]
+    )
 
 
 def _ranges(
-    lists: pd.DataFrame, counts: bias.TermCounts, groups: bias.TermGroups, cutoff: int, threshold: float
+    lists: pd.DataFrame,
+    counts: bias.TermCounts,
+    groups: bias.TermGroups,
+    cutoff: int,
+    threshold: float,
 ) -> pd.DataFrame:
     magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
     lengths, omega = np.append(counts.lengths, 0), bias.neutrality(magnitudes, threshold=threshold)
@@ -33,16 +39,27 @@ def _ranges(
 
     def scores(own: Integers, places: Integers) -> pd.DataFrame:
         at = (own[:, np.newaxis], places)
-        fair = bias.nfairr(bias.fairr(omega[listed[at]], [cutoff], present=present[at]), ideal, undefined=0.0)
-        balanced = bias.texfair(magnitudes[listed[at]], lengths[listed[at]], [cutoff], present=present[at])
+        fair = bias.nfairr(
+            bias.fairr(omega[listed[at]], [cutoff], present=present[at]), ideal, undefined=0.0
+        )
+        balanced = bias.texfair(
+            magnitudes[listed[at]], lengths[listed[at]], [cutoff], present=present[at]
+        )
         return pd.DataFrame({"NFaiRR": fair[:, 0], "TExFAIR": balanced[:, 0]})
 
     by_id = np.append(counts.documents.argsort().argsort(), -1)[listed]
-    ways = {"ids ascending": np.lexsort((by_id, first)), "ids descending": np.lexsort((-by_id, first))}
+    ways = {
+        "ids ascending": np.lexsort((by_id, first)),
+        "ids descending": np.lexsort((-by_id, first)),
+    }
     columns = {name: scores(np.arange(len(listed)), places).mean() for name, places in ways.items()}
     own, places = orders_of_ties(first, last, cutoff)
     each = scores(own, places).groupby(own)
-    columns |= {"least": each.min().mean(), "mean": each.mean().mean(), "greatest": each.max().mean()}
+    columns |= {
+        "least": each.min().mean(),
+        "mean": each.mean().mean(),
+        "greatest": each.max().mean(),
+    }
     return pd.DataFrame(columns)
 
 
@@ -55,8 +72,9 @@ def ranges_over_ties(
 ) -> pd.DataFrame:
     """Mean NFaiRR and TExFAIR of each ranker under the orders of its ties, by query set, measure and run.
 
-    Ties broken by document id, ``ids ascending`` and ``ids descending``; and of the scores that each query has over
-    all orders of its ties, the ``least``, the ``mean`` and the ``greatest``. The background is the whole collection.
+    Ties broken by document id, ``ids ascending`` and ``ids descending``; and of the scores that
+    each query has over all orders of its ties, the ``least``, the ``mean`` and the ``greatest``.
+    The background is the whole collection.
     """
     parts = {
         key: _ranges(part, counts[key[0]], groups, cutoff, threshold)

@@ -12,7 +12,9 @@ def paired(original: ArrayLike, turned: ArrayLike) -> tuple[Booleans, Booleans]:
     """Contexts labelled correctly both times, and at least once."""
     before, after = np.asarray(original, dtype=bool), np.asarray(turned, dtype=bool)
     if before.shape != after.shape or not len(before):
-        raise ValueError(f"contexts are wanted, found {len(before)} originals and {len(after)} turned round")
+        raise ValueError(
+            f"contexts are wanted, found {len(before)} originals and {len(after)} turned round"
+        )
     return before & after, before | after
 
 
@@ -21,22 +23,25 @@ def shared_context_jaccard(original: ArrayLike, turned: ArrayLike) -> float:
 
     .. math:: JSI = \frac{|M \cap C|}{|M \cup C|}
 
-    ``original``, ``turned`` (shaped (contexts,)): whether each context is labelled correctly with its own response
-    and with the other. Returns: From 0 to 1; NaN where nothing is labelled correctly.
+    ``original``, ``turned`` (shaped (contexts,)): whether each context is labelled correctly with
+    its own response and with the other. Returns: From 0 to 1; NaN where nothing is labelled
+    correctly.
 
-    thesis section 3.6.2 and Table 3.7. The index counts contexts that have both. An estimator that gives
-    one and the same label throughout has 0.
+    thesis section 3.6.2 and Table 3.7. The index counts contexts that have both. An estimator that
+    gives one and the same label throughout has 0.
     """
     meet, join = paired(original, turned)
     return float(meet.sum() / join.sum()) if join.any() else np.nan
 
 
-def jaccard_bounds(original: int, of_original: int, counterfactual: int, shared: int) -> tuple[float, float]:
+def jaccard_bounds(
+    original: int, of_original: int, counterfactual: int, shared: int
+) -> tuple[float, float]:
     """Lowest and highest Jaccard index that numbers of correct samples allow.
 
-    ``original``: Correct samples of Main. ``of_original``: Samples of Main. ``counterfactual``: Correct samples of
-    the counterfactual. ``shared``: Contexts that have a counterfactual. Returns: Over every way in which correct
-    samples of Main may lie within or outside the shared contexts.
+    ``original``: Correct samples of Main. ``of_original``: Samples of Main. ``counterfactual``:
+    Correct samples of the counterfactual. ``shared``: Contexts that have a counterfactual. Returns:
+    Over every way in which correct samples of Main may lie within or outside the shared contexts.
 
     For thesis Table 3.7, whose sets behind the counts are not printed.
     """

@@ -1,7 +1,8 @@
 """What people say about last responses that were written: asked for in CSV files, read back, settled by a third.
 
-Both responses of a context, its own and the written one, are items of their own, in an order that does not tell which
-is which (thesis section 3.5.4: the counterfactual dialogues are mixed with actual ones).
+Both responses of a context, its own and the written one, are items of their own, in an order that
+does not tell which is which (thesis section 3.5.4: the counterfactual dialogues are mixed with
+actual ones).
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ QUESTION = (
 class Annotations:
     """The round trip for one collection.
 
-    ``responses``: those that were written, columns sample and response. ``readers``: two annotators, or only one.
+    ``responses``: those that were written, columns sample and response. ``readers``: two
+    annotators, or only one.
     """
 
     folder: Path
@@ -54,7 +56,9 @@ class Annotations:
             for written, response in ((False, row.original[-1]), (True, row.systems[-1])):
                 name = f"{self.part.name} {row.sample} {written} {response}"
                 item = hashlib.sha256(name.encode()).hexdigest()[:10]
-                rows.append((item, row.sample, written, row.dissatisfied == written, context, response))
+                rows.append(
+                    (item, row.sample, written, row.dissatisfied == written, context, response)
+                )
         columns = ["item", "sample", "written", "dissatisfied", "context", "response"]
         return pd.DataFrame(rows, columns=columns).sort_values("item", ignore_index=True)
 
@@ -67,13 +71,17 @@ class Annotations:
         if not self.path(who).is_file():
             asked = items[["item", "context", "response"]].map(harmless)
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_files({self.path(who): asked.assign(question=QUESTION, **dict.fromkeys(ASKED, ""))})
+            write_files(
+                {self.path(who): asked.assign(question=QUESTION, **dict.fromkeys(ASKED, ""))}
+            )
 
     def labels(self, who: str) -> pd.DataFrame:
         """What one of the people answered: columns item, satisfied, coherent, without the rows not yet filled in."""
         path = self.path(who)
         if not path.is_file():
-            return pd.DataFrame({"item": pd.Series(dtype="str")} | {name: pd.Series(dtype=bool) for name in ASKED})
+            return pd.DataFrame(
+                {"item": pd.Series(dtype="str")} | {name: pd.Series(dtype=bool) for name in ASKED}
+            )
         source = read_source(project.noted(path))
         source.check_header(["item", *ASKED], ["context", "response", "question"])
         table = source.columns[["item", *ASKED]].astype("str")
@@ -83,7 +91,12 @@ class Annotations:
             bad = np.flatnonzero(~table[name].isin(["yes", "no", ""]))
             source.report(bad, name, told, "yes, no, or nothing yet")
         unknown = ~table["item"].isin(self.items["item"]) | table["item"].duplicated()
-        source.report(np.flatnonzero(unknown), "item", cells(table["item"]), "each item that was asked about, once")
+        source.report(
+            np.flatnonzero(unknown),
+            "item",
+            cells(table["item"]),
+            "each item that was asked about, once",
+        )
         source.problems.refuse()
         filled = table[(table[list(ASKED)] != "").all(axis=1)].reset_index(drop=True)
         return filled.assign(**{name: filled[name] == "yes" for name in ASKED})
@@ -107,7 +120,10 @@ class Annotations:
     def disputed(self) -> pd.DataFrame:
         """Items that the two label differently."""
         table = self.both
-        return table[(table["satisfied"] != table["satisfied_2"]) | (table["coherent"] != table["coherent_2"])]
+        return table[
+            (table["satisfied"] != table["satisfied_2"])
+            | (table["coherent"] != table["coherent_2"])
+        ]
 
     def go_on(self) -> None:
         """Ask whoever is next; raises InputError that says what is to be filled in, until everything is."""

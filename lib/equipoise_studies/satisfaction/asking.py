@@ -74,12 +74,16 @@ class Reader(LocalModel):
         places = (torch.tensor(shared)[:, None] + torch.arange(width)).to(self.device)
         cache = deepcopy(self.cache)
         cache.batch_repeat_interleave(len(prompts))
-        states = self.network.model(asked, attention_mask=mask, position_ids=places, past_key_values=cache)
+        states = self.network.model(
+            asked, attention_mask=mask, position_ids=places, past_key_values=cache
+        )
         last = torch.tensor([len(rest) - 1 for rest in rests], device=self.device)
         chosen = states.last_hidden_state[torch.arange(len(prompts), device=self.device), last]
         best = self.log_probabilities(chosen).topk(min(LIKELIEST, self.head.shape[1]), dim=-1)
         rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        return [dict(zip(map(self.tokens.decode, ids), values, strict=True)) for ids, values in rows]
+        return [
+            dict(zip(map(self.tokens.decode, ids), values, strict=True)) for ids, values in rows
+        ]
 
     def written(self, text: str, most: int) -> str:
         """The likeliest answer to a message, of at most so many tokens."""
@@ -87,8 +91,17 @@ class Reader(LocalModel):
         with self.torch.inference_mode():
             self._go_on(prompt[:-1])
             asked = self.tensor([prompt])
-            how = {"max_new_tokens": most, "do_sample": False, "past_key_values": deepcopy(self.cache)}
-            how |= {"temperature": None, "top_p": None, "top_k": None, "attention_mask": self.torch.ones_like(asked)}
+            how = {
+                "max_new_tokens": most,
+                "do_sample": False,
+                "past_key_values": deepcopy(self.cache),
+            }
+            how |= {
+                "temperature": None,
+                "top_p": None,
+                "top_k": None,
+                "attention_mask": self.torch.ones_like(asked),
+            }
             answer = self.network.generate(asked, **how)[0, len(prompt) :]
         return str(self.tokens.decode(answer, skip_special_tokens=True))
 
@@ -104,11 +117,16 @@ def _told(answer: Answer) -> Told:
 
 
 @contextmanager
-def opened(model: str, endpoint: str, device: Device, models: Path | None) -> Iterator[tuple[Label, Write]]:
+def opened(
+    model: str, endpoint: str, device: Device, models: Path | None
+) -> Iterator[tuple[Label, Write]]:
     """A model to be asked; temperature 0 throughout."""
     if not endpoint:
         local = Reader.load((models or Path()) / model, device=device)
-        yield lambda prompts: [Told("", found) for found in local.first_tokens(prompts)], local.written
+        yield (
+            lambda prompts: [Told("", found) for found in local.first_tokens(prompts)],
+            local.written,
+        )
         return
     served = Endpoint(endpoint, model)
     with chat.connect() as client:

@@ -34,7 +34,9 @@ def few_shot(runs: Iterable[Run], name: str = "") -> list[Run]:
 
 def fine_tuned(runs: Iterable[Run], name: str = "", left_out: Collection[Run] = ()) -> list[Run]:
     """The fine-tuned ones among estimators, of all collections or of one, without those left out."""
-    own = [run for run in runs if run[1] != "constant" and name in ("", run[0]) and run not in left_out]
+    own = [
+        run for run in runs if run[1] != "constant" and name in ("", run[0]) and run not in left_out
+    ]
     return [run for run in own if run not in few_shot(own)]
 
 
@@ -51,17 +53,33 @@ def _printed(ends: Ends) -> float:
 def by_collection(runs: Iterable[Run]) -> str:
     """Estimators in words, the collection once."""
     table = pd.DataFrame(sorted(runs), columns=["collection", "run"])
-    short = table["run"].str.replace(", up-sampling", "").str.replace(", w/o up-sampling", " without up-sampling")
-    return "; ".join(f"{name}: {', '.join(part)}" for name, part in short.groupby(table["collection"]))
+    short = (
+        table["run"]
+        .str.replace(", up-sampling", "")
+        .str.replace(", w/o up-sampling", " without up-sampling")
+    )
+    return "; ".join(
+        f"{name}: {', '.join(part)}" for name, part in short.groupby(table["collection"])
+    )
 
 
 def _shown(said: str, ends: Ends, name: str = "", left_out: Collection[Run] = ()) -> str:
     """What a number is, its interval if every label were right, and which estimators are at chance level."""
     plain, whole = certain(ends.value).evidence(said), ends.evidence(said)
     own = [run for run in left_out if name in ("", run[0])]
-    further = [] if plain == whole else [f"were every label right [{plain.low:.2f}, {plain.high:.2f}]"]
-    further += [f"at chance level and left out: {by_collection(fine_tuned(own))}"] if fine_tuned(own) else []
-    further += [f"at chance level itself: {by_collection(few_shot(own))}"] if few_shot(own) and name else []
+    further = (
+        [] if plain == whole else [f"were every label right [{plain.low:.2f}, {plain.high:.2f}]"]
+    )
+    further += (
+        [f"at chance level and left out: {by_collection(fine_tuned(own))}"]
+        if fine_tuned(own)
+        else []
+    )
+    further += (
+        [f"at chance level itself: {by_collection(few_shot(own))}"]
+        if few_shot(own) and name
+        else []
+    )
     return f"{said} ({'; '.join(further)})" if further else said
 
 
@@ -71,7 +89,7 @@ def at_chance(areas: pd.DataFrame) -> set[Run]:
     return set(main.index[main["low"] <= 0.5])
 
 
-# --- the rated dialogues --------------------------------------------------------------------------------------------
+# --- the rated dialogues --------------------------------------------------------------------------
 
 
 def skewed(held: Mapping[str, Held], rng: np.random.Generator, resamples: int) -> Evidence:
@@ -79,18 +97,27 @@ def skewed(held: Mapping[str, Held], rng: np.random.Generator, resamples: int) -
     rated = pd.concat([part.dialogues.assign(collection=name) for name, part in held.items()])
     rated = rated[rated["speaker"] == "USER"]
     satisfied = pd.Series(label_of(rated["ratings"].tolist()) >= 3, index=rated.index)
-    counts = satisfied.groupby([rated["collection"], rated["dialogue"]]).agg(["sum", "size"]).to_numpy()
+    counts = (
+        satisfied.groupby([rated["collection"], rated["dialogue"]]).agg(["sum", "size"]).to_numpy()
+    )
 
     def share(places: np.ndarray) -> float:
         return float(np.divide(*counts[places].sum(axis=0)))
 
     found = resampled(share, len(counts), rng, resamples=resamples)
-    return Evidence("share of satisfied labels, both collections, dialogues drawn anew", *found, n=len(counts))
+    return Evidence(
+        "share of satisfied labels, both collections, dialogues drawn anew", *found, n=len(counts)
+    )
 
 
 def agrees_with_people() -> Evidence:
     """Table 3.3: a language model agrees less with people than two annotators with each other."""
-    two = printed_table("thesis/table-3.3").set_index("judgement").loc["Satisfaction Label (κ)"].astype(float)
+    two = (
+        printed_table("thesis/table-3.3")
+        .set_index("judgement")
+        .loc["Satisfaction Label (κ)"]
+        .astype(float)
+    )
     gaps, variance, n = [], 0.0, 0
     for name in COLLECTIONS:
         both = load_relabelled(name)[["human", "model"]].eq(0)
@@ -102,20 +129,30 @@ def agrees_with_people() -> Evidence:
     return Evidence(said, float(mean), float(mean - reach), float(mean + reach), n=n)
 
 
-# --- printed numbers ------------------------------------------------------------------------------------------------
+# --- printed numbers ------------------------------------------------------------------------------
 
 
 def confirmed_more(rng: np.random.Generator, resamples: int) -> Evidence:
     """Table 3.4: more of the dissatisfying utterances are confirmed than of the satisfying ones."""
-    main, turned = (printed_table(f"thesis/table-{n}").set_index("label").astype(int) for n in ("3.2", "3.5"))
+    main, turned = (
+        printed_table(f"thesis/table-{n}").set_index("label").astype(int) for n in ("3.2", "3.5")
+    )
     rates = []
     for name in COLLECTIONS:
-        for sign, own, other in ((1, "Satisfaction", "Dissatisfaction"), (-1, "Dissatisfaction", "Satisfaction")):
+        for sign, own, other in (
+            (1, "Satisfaction", "Dissatisfaction"),
+            (-1, "Dissatisfaction", "Satisfaction"),
+        ):
             there, found = main.loc[own, f"{name} Test"], turned.loc[other, f"{name} CF"]
-            rates.append(sign * np.append(found / there, rng.binomial(there, found / there, resamples) / there))
+            rates.append(
+                sign
+                * np.append(found / there, rng.binomial(there, found / there, resamples) / there)
+            )
     gap = pd.DataFrame(np.sum(rates, axis=0) / len(COLLECTIONS))
     said = "share of confirmed dissatisfying utterances less that of satisfying ones, mean of both collections"
-    return certain(gap).evidence(said, n=int(main.loc["Total", [f"{name} Test" for name in COLLECTIONS]].sum()))
+    return certain(gap).evidence(
+        said, n=int(main.loc["Total", [f"{name} Test" for name in COLLECTIONS]].sum())
+    )
 
 
 def written_more(study: Study) -> Evidence:
@@ -137,7 +174,11 @@ def share_of_main() -> Evidence:
     main = {name: sizes[f"{name} Main"] for name in COLLECTIONS}
     shares = {name: 100 * part["Dissatisfaction"] / part["Total"] for name, part in main.items()}
     said = ", ".join(f"{name} {share:.1f}" for name, share in shares.items())
-    return Evidence(f"percentage of dissatisfied samples, the larger of {said}", max(shares.values()), reason=COUNTED)
+    return Evidence(
+        f"percentage of dissatisfied samples, the larger of {said}",
+        max(shares.values()),
+        reason=COUNTED,
+    )
 
 
 def one_pair(behind: pd.DataFrame) -> Evidence:
@@ -152,13 +193,17 @@ def constant_rows(behind: pd.DataFrame) -> Evidence:
     rows = behind[(behind["collection"] == "MultiWOZ") & (behind["model"] == "BERT")]
     rows = rows[rows["setup"] == "w/o up-sampling"]
     called = rows["correct_dissatisfied"] + rows["satisfied"] - rows["correct_satisfied"]
-    return Evidence("samples of Main and CF called dissatisfied", float(called.sum()), reason=COUNTED)
+    return Evidence(
+        "samples of Main and CF called dissatisfied", float(called.sum()), reason=COUNTED
+    )
 
 
 def ahead_on_main(printed: Rates) -> Evidence:
     """Table 3.6: fine-tuned models are ahead on Main."""
     lead = _lead(certain(printed.scores("Main", "F1")))
-    return certain(-lead.value).evidence("mean macro F1 of fine-tuned less few-shot models on Main", printed.n())
+    return certain(-lead.value).evidence(
+        "mean macro F1 of fine-tuned less few-shot models on Main", printed.n()
+    )
 
 
 def ahead_elsewhere(printed: Rates) -> Evidence:
@@ -182,7 +227,10 @@ def dropped_on_cf(printed: Rates) -> Evidence:
 
 def comparable(printed: Rates) -> Evidence:
     """Table 3.6: few-shot models do as well on CF as on Main."""
-    gaps = {score: 100 * (printed.scores("CF", score) - printed.scores("Main", score)) for score in ("R", "Acc")}
+    gaps = {
+        score: 100 * (printed.scores("CF", score) - printed.scores("Main", score))
+        for score in ("R", "Acc")
+    }
     few = gaps["Acc"][few_shot(gaps["Acc"])].iloc[0]
     said = "macro recall on CF less Main in points, mean of the few-shot models "
     said += f"(their accuracy changes by {few.min():+.1f} to {few.max():+.1f})"
@@ -201,7 +249,10 @@ def at_a_tenth(printed: Rates) -> Evidence:
     own, there = printed.of("Main", "dissatisfied"), printed.size("Main", "dissatisfied")
     added = printed.size("Main", "satisfied") / 9 - there
     found = (own * there + printed.of("CF", "dissatisfied") * added) / (there + added)
-    gaps = {n: found[fine_tuned(found, n)].max(axis=1) - found[few_shot(found, n)].max(axis=1) for n in COLLECTIONS}
+    gaps = {
+        n: found[fine_tuned(found, n)].max(axis=1) - found[few_shot(found, n)].max(axis=1)
+        for n in COLLECTIONS
+    }
     said = ", ".join(f"{name} {gap.iloc[0]:+.2f}" for name, gap in gaps.items())
     largest = pd.DataFrame(gaps).max(axis=1).to_frame()
     return certain(largest).evidence(
@@ -219,7 +270,9 @@ def within_bounds(bounds: pd.DataFrame) -> Evidence:
     """Table 3.7: the counts allow every printed index."""
     inside = bounds.groupby(["collection", "model"])["within"].any()
     said = f"of {len(inside)} printed indices those that the counts of some setup allow"
-    return Evidence(said, float(inside.sum()), reason="the sets behind the counts are not printed: bounds only")
+    return Evidence(
+        said, float(inside.sum()), reason="the sets behind the counts are not printed: bounds only"
+    )
 
 
 def best_setups(bounds: pd.DataFrame, printed: Rates, score: str) -> Evidence:
@@ -227,10 +280,14 @@ def best_setups(bounds: pd.DataFrame, printed: Rates, score: str) -> Evidence:
     best = printed.scores("Main", score).iloc[0].reset_index(name="score")
     best[["model", "setup"]] = best["run"].str.split(", ", expand=True)
     tuned = best[best["setup"] != "Few-shot"]
-    chosen = tuned.loc[tuned.groupby(["collection", "model"])["score"].idxmax(), ["collection", "model", "setup"]]
+    chosen = tuned.loc[
+        tuned.groupby(["collection", "model"])["score"].idxmax(), ["collection", "model", "setup"]
+    ]
     inside = chosen.merge(bounds)["within"]
     said = f"of {len(inside)} printed indices those that the counts of the setup best in {score} on Main allow"
-    return Evidence(said, float(inside.sum()), reason="the sets behind the counts are not printed: bounds only")
+    return Evidence(
+        said, float(inside.sum()), reason="the sets behind the counts are not printed: bounds only"
+    )
 
 
 def zephyr_first() -> Evidence:
@@ -245,14 +302,19 @@ def zephyr_first() -> Evidence:
     return Evidence(said, float(min(gaps)), reason="which samples are shared is not printed")
 
 
-# --- the replica ----------------------------------------------------------------------------------------------------
+# --- the replica ----------------------------------------------------------------------------------
 
 
 def fine_tuned_kept(rates: Rates, printed: Rates, left_out: Collection[Run]) -> Evidence:
     """Figure 3.4: what is left of the fine-tuned estimators' accuracy on dissatisfied samples only."""
     ends, theirs = rates.kept(), printed.kept()
     mean = ends.mean(fine_tuned(ends.value, left_out=left_out))
-    said = _shown("share of Main's accuracy left on dissatisfied samples only, mean of fine-tuned", mean, "", left_out)
+    said = _shown(
+        "share of Main's accuracy left on dissatisfied samples only, mean of fine-tuned",
+        mean,
+        "",
+        left_out,
+    )
     return mean.evidence(said, printed=_printed(theirs.mean(fine_tuned(theirs.value))))
 
 
@@ -273,13 +335,18 @@ def more_sensitive(rates: Rates, printed: Rates, left_out: Collection[Run], name
 def up_sampled_more(rates: Rates, name: str) -> Ends:
     """Table 3.6: what up-sampling x20 adds to x10 on turned dissatisfied samples, mean of the fine-tuned ones."""
     found = rates.turned_found()
-    ends = (found.mean([run for run in found.value if run[0] == name and run[1].endswith(x)]) for x in ("x20", "x10"))
+    ends = (
+        found.mean([run for run in found.value if run[0] == name and run[1].endswith(x)])
+        for x in ("x20", "x10")
+    )
     return Ends.less(*ends)
 
 
 def up_sampling_printed(printed: Rates, name: str) -> Evidence:
     """Table 3.6: what up-sampling x20 adds to x10, in the printed numbers."""
-    said = f"share of CF's dissatisfied samples found, x20 less x10, mean of fine-tuned models, {name}"
+    said = (
+        f"share of CF's dissatisfied samples found, x20 less x10, mean of fine-tuned models, {name}"
+    )
     return up_sampled_more(printed, name).evidence(said, printed.n(name))
 
 
@@ -290,19 +357,30 @@ def up_sampling(rates: Rates, printed: Rates, name: str) -> Evidence:
     return gain.evidence(_shown(said, gain), printed=_printed(up_sampled_more(printed, name)))
 
 
-def index_lead(counts: pd.DataFrame, wrong: Mapping[str, float], left_out: Collection[Run], name: str) -> Evidence:
+def index_lead(
+    counts: pd.DataFrame, wrong: Mapping[str, float], left_out: Collection[Run], name: str
+) -> Evidence:
     """Table 3.7: few-shot estimators share more contexts than fine-tuned ones, on the same contexts."""
     lead = _lead(index_ends(counts, wrong), name, left_out)
     contexts = int(counts[name].xs("contexts", axis=1, level="count").iloc[0].min())
-    said = f"Jaccard index on the same {contexts} contexts, few-shot less mean of fine-tuned, {name}"
+    said = (
+        f"Jaccard index on the same {contexts} contexts, few-shot less mean of fine-tuned, {name}"
+    )
     return lead.evidence(_shown(said, lead, name, left_out), printed=printed_lead_of_index(name))
 
 
-def outperform_on_main(rates: Rates, printed: Rates, left_out: Collection[Run], name: str) -> Evidence:
+def outperform_on_main(
+    rates: Rates, printed: Rates, left_out: Collection[Run], name: str
+) -> Evidence:
     """Table 3.6: fine-tuned estimators are ahead on Main."""
     ours, theirs = (certain(-one.scores("Main", "F1")) for one in (rates, printed))
-    lead, said = _lead(ours, name, left_out), f"mean macro F1 on Main, fine-tuned less few-shot, {name}, by dialogues"
-    return lead.evidence(_shown(said, lead, name, left_out), rates.n(name), _printed(_lead(theirs, name)))
+    lead, said = (
+        _lead(ours, name, left_out),
+        f"mean macro F1 on Main, fine-tuned less few-shot, {name}, by dialogues",
+    )
+    return lead.evidence(
+        _shown(said, lead, name, left_out), rates.n(name), _printed(_lead(theirs, name))
+    )
 
 
 def threshold_helps(chosen: Rates) -> Evidence:

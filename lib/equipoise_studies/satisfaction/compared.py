@@ -17,7 +17,9 @@ _SCORES = ["Acc", "P", "R", "F1"]
 def agreement(study: Study, rng: np.random.Generator, resamples: int) -> dict[str, Any]:
     """Table 3.3: of the annotators, or else of people and a language model on whole dialogues."""
     if study.counterfactuals == "written":
-        each = pd.DataFrame({name: study.annotations(study.plain[name]).agreement() for name in COLLECTIONS})
+        each = pd.DataFrame(
+            {name: study.annotations(study.plain[name]).agreement() for name in COLLECTIONS}
+        )
         ours = each.rename_axis("judgement").reset_index()
         known = {"keys": ["judgement"], "basis": study.basis, "tolerance": study.tolerance / 100}
         return {"ours": ours, "data": "the annotators of what was written", **known}
@@ -34,9 +36,18 @@ def success(study: Study) -> dict[str, Any]:
     """Table 3.4: of the study's counterfactuals, or from Tables 3.2 and 3.5."""
     keys = {"keys": ["data partition"]}
     if study.world == "swapped":
-        return keys | {"ours": derived.success_rates(), "basis": "derived", "data": "printed Tables 3.2 and 3.5"}
+        return keys | {
+            "ours": derived.success_rates(),
+            "basis": "derived",
+            "data": "printed Tables 3.2 and 3.5",
+        }
     rates = tables.confirmed_rates(study.held)
-    return keys | {"ours": rates, "basis": study.basis, "data": "confirmed responses", "tolerance": study.tolerance}
+    return keys | {
+        "ours": rates,
+        "basis": study.basis,
+        "data": "confirmed responses",
+        "tolerance": study.tolerance,
+    }
 
 
 def sizes(study: Study) -> dict[str, Any]:
@@ -91,8 +102,12 @@ def shared(study: Study, every: pd.DataFrame, replica: pd.DataFrame) -> dict[str
         }
     main = replica[(replica["world"] == "Main") & (replica["run"] != "constant")]
     best = main.assign(name=main["run"].str.partition(", ")[0])
-    best = best.loc[best.groupby(["collection", "name"])["F1"].idxmax(), ["collection", "name", "run"]]
-    wide = best.merge(every, on=["collection", "run"]).pivot_table(index="name", columns="collection", values="JSI")
+    best = best.loc[
+        best.groupby(["collection", "name"])["F1"].idxmax(), ["collection", "name", "run"]
+    ]
+    wide = best.merge(every, on=["collection", "run"]).pivot_table(
+        index="name", columns="collection", values="JSI"
+    )
     names = {name: one.printed or name for name, one in study.estimators.items()}
     ours = wide.rename(index=names).rename_axis("model").rename_axis(columns=None).reset_index()
     known = {"keys": ["model"], "basis": study.basis, "tolerance": study.tolerance / 100}

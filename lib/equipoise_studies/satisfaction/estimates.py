@@ -1,8 +1,9 @@
 """What claims of chapter 3 rest on: rates, drawn anew, and what the doubt about swapped labels leaves of them.
 
-Of the replica whole dialogues are drawn anew, of the counts behind the printed scores the samples. The labels of some
-swapped responses are wrong, and which is known only of those that were read. So a number of the swapped ones has two
-more values: the lowest and the highest that it can have among those whose label is right.
+Of the replica whole dialogues are drawn anew, of the counts behind the printed scores the samples.
+The labels of some swapped responses are wrong, and which is known only of those that were read. So
+a number of the swapped ones has two more values: the lowest and the highest that it can have among
+those whose label is right.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ from equipoise_studies.satisfaction.readings import wrong_labels
 from equipoise_studies.satisfaction.redrawn import label_rates
 
 _LABELS = ("satisfied", "dissatisfied")
-NONE_LEFT = (
-    "no estimator of a kind is left to compare: those at chance level, few-shot ones by their labels too, are left out"
-)
+NONE_LEFT = "no estimator of a kind is left to compare: those at chance level, few-shot ones by their labels too, are left out"
 
 
 class Ends(NamedTuple):
@@ -66,9 +65,10 @@ def certain(table: pd.DataFrame) -> Ends:
 class Rates:
     """How often estimators are right, by collection, run, world and label, drawn anew.
 
-    ``sizes``: samples by collection, world and label. ``turned``: the world of the turned responses. ``wrong``: share
-    of its dissatisfied samples, by collection, whose label may be wrong. ``units``: how many samples were drawn, or how
-    many dialogues of the estimator that labelled the fewest, by collection.
+    ``sizes``: samples by collection, world and label. ``turned``: the world of the turned
+    responses. ``wrong``: share of its dissatisfied samples, by collection, whose label may be
+    wrong. ``units``: how many samples were drawn, or how many dialogues of the estimator that
+    labelled the fewest, by collection.
     """
 
     table: pd.DataFrame
@@ -110,7 +110,11 @@ class Rates:
         Of a share r found and a share w in doubt: max(0, (r - w) / (1 - w)) to min(1, r / (1 - w)).
         """
         found, wrong = self.of(self.turned, "dissatisfied"), self.doubt()
-        return Ends(found, ((found - wrong) / (1 - wrong)).clip(lower=0), (found / (1 - wrong)).clip(upper=1))
+        return Ends(
+            found,
+            ((found - wrong) / (1 - wrong)).clip(lower=0),
+            (found / (1 - wrong)).clip(upper=1),
+        )
 
     def found(self) -> Ends:
         """Share of all dissatisfied samples, of Main and turned, that is found: the end of Figures 3.4 and 3.5."""
@@ -126,7 +130,10 @@ class Rates:
         sets = [(world, label) for world in worlds for label in _LABELS]
         right, there = self.of(*sets[0]) * 0.0, self.size(*sets[0]) * 0.0
         for world, label in sets:
-            right, there = right + self.of(world, label) * self.size(world, label), there + self.size(world, label)
+            right, there = (
+                right + self.of(world, label) * self.size(world, label),
+                there + self.size(world, label),
+            )
         return right / there
 
     def kept(self) -> Ends:
@@ -145,11 +152,20 @@ def replica_rates(
     """Rates of the recorded predictions, whole dialogues drawn anew.
 
     ``population``: of `equipoise_studies.satisfaction.tables.populations`. ``shares``: of
-    `equipoise_studies.satisfaction.readings.reading_shares`. ``turned``: the world of the turned samples.
+    `equipoise_studies.satisfaction.readings.reading_shares`. ``turned``: the world of the turned
+    samples.
     """
-    rows = population.melt(["collection", "world"], list(_LABELS)).set_index(["collection", "world", "variable"])
+    rows = population.melt(["collection", "world"], list(_LABELS)).set_index(
+        ["collection", "world", "variable"]
+    )
     dialogues = tested.assign(dialogue=tested["sample"].str.partition(":")[0])
-    units = dialogues.groupby(["collection", "run"])["dialogue"].nunique().groupby("collection").min().to_dict()
+    units = (
+        dialogues.groupby(["collection", "run"])["dialogue"]
+        .nunique()
+        .groupby("collection")
+        .min()
+        .to_dict()
+    )
     wrong = wrong_labels(shares, tested[(tested["world"] == turned) & tested["dissatisfied"]])
     return Rates(label_rates(tested, rng, resamples), rows["value"].to_dict(), turned, wrong, units)
 
@@ -172,10 +188,15 @@ def drawn_samples(behind: pd.DataFrame, rng: np.random.Generator, resamples: int
 def index_ends(counts: pd.DataFrame, wrong: Mapping[str, float]) -> Ends:
     """Jaccard index of shared contexts, of which a share in doubt may be those in the index, or those beside it.
 
-    ``counts``: of `equipoise_studies.satisfaction.redrawn.shared`. ``wrong``: share in doubt, by collection.
+    ``counts``: of `equipoise_studies.satisfaction.redrawn.shared`. ``wrong``: share in doubt, by
+    collection.
     """
-    meet, join, contexts = (counts.xs(kind, axis=1, level="count") for kind in ("meet", "join", "contexts"))
-    doubtful = contexts * pd.Series([wrong.get(name, 0.0) for name, _ in contexts.columns], contexts.columns)
+    meet, join, contexts = (
+        counts.xs(kind, axis=1, level="count") for kind in ("meet", "join", "contexts")
+    )
+    doubtful = contexts * pd.Series(
+        [wrong.get(name, 0.0) for name, _ in contexts.columns], contexts.columns
+    )
     off_meet, off_rest = np.minimum(doubtful, meet), np.minimum(doubtful, join - meet)
     low, high = (meet - off_meet) / (join - off_meet), meet / (join - off_rest)
     return Ends(meet / join, low.fillna(0.0), high.fillna(1.0))

@@ -1,7 +1,7 @@
 """What language models are asked, and what is read from their answers: a label, or a last response written anew.
 
-The prompts of the thesis (Figures 3.3 and 3.6) lie in ``data/studies/satisfaction``, word for word as its text prints
-them, with its names in braces for what is filled in.
+The prompts of the thesis (Figures 3.3 and 3.6) lie in ``data/studies/satisfaction``, word for word
+as its text prints them, with its names in braces for what is filled in.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def label_probability(told: Told) -> float:
 
     .. math:: P = \frac{\sum_{t \in D} p_t}{\sum_{t \in D} p_t + \sum_{t \in S} p_t}
 
-    where D and S hold the likeliest tokens that the one label begins with and the other does not, whatever quotation
-    marks stand before it. Where only the token that was written is known, P is 1/2 + p/2 or 1/2 - p/2: on the side of
-    the label written, the farther the likelier it was; and 1 or 0 where not even that is known. Returns: from 0 to 1;
-    0.5 where there is no label.
+    where D and S hold the likeliest tokens that the one label begins with and the other does not,
+    whatever quotation marks stand before it. Where only the token that was written is known, P is
+    1/2 + p/2 or 1/2 - p/2: on the side of the label written, the farther the likelier it was; and 1
+    or 0 where not even that is known. Returns: from 0 to 1; 0.5 where there is no label.
     """
     if told.alone or not told.likely:
         written = label_in(told.text)

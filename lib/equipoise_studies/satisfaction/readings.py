@@ -1,6 +1,7 @@
 """How many swapped responses do what their label says: readings of some, and what they leave of a score.
 
-A language model assistant read them, one reader, who saw the label: no replacement for the thesis's annotators.
+A language model assistant read them, one reader, who saw the label: no replacement for the thesis's
+annotators.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def to_read(held: Collection) -> pd.DataFrame:
 def readings(held: Iterable[Collection]) -> pd.DataFrame:
     """What the reader found: does the user's mind turn as the label says ("yes", "no", "unclear"), and why.
 
-    Readings of others than those that `to_read` draws are refused. There are none of responses that people confirmed.
+    Readings of others than those that `to_read` draws are refused. There are none of responses that
+    people confirmed.
     """
     held = [part for part in held if part.world == "swapped" and part.name in COLLECTIONS]
     if not held:
@@ -43,7 +45,9 @@ def readings(held: Iterable[Collection]) -> pd.DataFrame:
     own = read[read["collection"].isin(drawn["collection"])].reset_index(drop=True)
     told = own["flips"].isin(["yes", "no", "unclear"]).all()
     if not told or own[_COLUMNS[:4]].to_numpy().tolist() != drawn.to_numpy().tolist():
-        raise ValueError("the readings are not of the swapped responses drawn, or not yes, no or unclear: read anew")
+        raise ValueError(
+            "the readings are not of the swapped responses drawn, or not yes, no or unclear: read anew"
+        )
     return own
 
 
@@ -55,8 +59,9 @@ def _wilson(found: int, among: int) -> tuple[float, float]:
 def reading_shares(read: pd.DataFrame) -> pd.DataFrame:
     """Share of the swapped responses read that do not flip, with its 95% Wilson interval.
 
-    A row for each collection and label shown, and for all of them. Returns the columns collection, shown, read, no,
-    unclear, share, low, high, and at_most: the upper end where the unclear ones do not flip either.
+    A row for each collection and label shown, and for all of them. Returns the columns collection,
+    shown, read, no, unclear, share, low, high, and at_most: the upper end where the unclear ones do
+    not flip either.
     """
     rows = []
     names = [*read["collection"].unique(), "all"] if len(read) else []
@@ -80,6 +85,10 @@ def wrong_labels(shares: pd.DataFrame, turned: pd.DataFrame) -> dict[str, float]
     most = shares.set_index(["collection", "shown"])["at_most"].to_dict()
     shown = turned["dissatisfied"].map({True: "dissatisfied", False: "satisfied"})
     each = pd.Series(
-        list(map(most.get, zip(turned["collection"], shown, strict=True))), index=turned.index, dtype=float
+        list(map(most.get, zip(turned["collection"], shown, strict=True))),
+        index=turned.index,
+        dtype=float,
     )
-    return {str(name): float(share) for name, share in each.groupby(turned["collection"]).mean().items()}
+    return {
+        str(name): float(share) for name, share in each.groupby(turned["collection"]).mean().items()
+    }

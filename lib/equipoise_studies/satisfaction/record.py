@@ -1,7 +1,8 @@
 """Record what estimators of user satisfaction say about dialogues, with their own and with other last responses.
 
-``equipoise study satisfaction`` runs the steps of `plan`; models on this machine need the packages of the extra
-``models``. Each step keeps what it has done, and goes on from there. Notebooks read only what it has written.
+``equipoise study satisfaction`` runs the steps of `plan`; models on this machine need the packages
+of the extra ``models``. Each step keeps what it has done, and goes on from there. Notebooks read
+only what it has written.
 """
 
 from __future__ import annotations
@@ -23,18 +24,41 @@ from equipoise.problems import InputError, Problems
 from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_studies.config import Step
-from equipoise_studies.recording import lacking_weights, read_settings, replace_rows, settings_of, state, weights_of
+from equipoise_studies.recording import (
+    lacking_weights,
+    read_settings,
+    replace_rows,
+    settings_of,
+    state,
+    weights_of,
+)
 from equipoise_studies.satisfaction import data
 from equipoise_studies.satisfaction.asking import opened
 from equipoise_studies.satisfaction.data import PREDICTION_COLUMNS, SEED, Collection
 from equipoise_studies.satisfaction.dialogues import dialogue_text
-from equipoise_studies.satisfaction.prompts import EXAMPLES, INPUT, filled, label_probability, read_prompt, response_in
+from equipoise_studies.satisfaction.prompts import (
+    EXAMPLES,
+    INPUT,
+    filled,
+    label_probability,
+    read_prompt,
+    response_in,
+)
 from equipoise_studies.satisfaction.study import NOTEBOOK, Estimator, Study
-from equipoise_studies.satisfaction.systems import fine_tune_encoder, fit_hawkes, state_features, under_sampled
+from equipoise_studies.satisfaction.systems import (
+    fine_tune_encoder,
+    fit_hawkes,
+    state_features,
+    under_sampled,
+)
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
 
-PACKAGES = {"few-shot": ("torch", "transformers"), "encoder": ("torch", "transformers"), "hawkes": ("torch",)}
+PACKAGES = {
+    "few-shot": ("torch", "transformers"),
+    "encoder": ("torch", "transformers"),
+    "hawkes": ("torch",),
+}
 _FREE = ("about", "printed", "dialogues", "up_sampling", "under_sampling", "device")
 """What may change of an estimator between two parts of its record: the rows tell it, or it tells nothing."""
 
@@ -57,7 +81,10 @@ class _Recorder:
             plain = self.study.plain
         except (DataUnreachable, InputError) as error:
             unreachable = (str(error),)
-            return [Step(name, "samples", None, 0, lambda: None, None, unreachable) for name in self.study.estimators]
+            return [
+                Step(name, "samples", None, 0, lambda: None, None, unreachable)
+                for name in self.study.estimators
+            ]
         turning = [part for part in plain.values() if part.level == "turn"]
         steps = [self._writing(part) for part in turning if self.study.writer is not None]
         if self.study.writer is not None and self.study.writer.annotations is not None:
@@ -75,9 +102,15 @@ class _Recorder:
         wanted, writer = self._to_write(part), self.study.writer
         done = wanted["sample"].isin(self._written(part.name)["sample"]).sum()
         unit, run = f"responses ({_words(wanted)} to read)", partial(self._write, part)
-        size, model, endpoint = (writer.size, writer.model, writer.endpoint) if writer else (0, "", "")
-        lacks = _short(size, len(wanted), f"test samples of {part.name}") + self._lacks(model, endpoint)
-        return Step(f"written, {part.name}", unit, max(size, len(wanted)), int(done), run, None, lacks)
+        size, model, endpoint = (
+            (writer.size, writer.model, writer.endpoint) if writer else (0, "", "")
+        )
+        lacks = _short(size, len(wanted), f"test samples of {part.name}") + self._lacks(
+            model, endpoint
+        )
+        return Step(
+            f"written, {part.name}", unit, max(size, len(wanted)), int(done), run, None, lacks
+        )
 
     def _to_write(self, part: Collection) -> pd.DataFrame:
         size = self.study.writer.size if self.study.writer else 0
@@ -86,7 +119,11 @@ class _Recorder:
     def _annotating(self, parts: Sequence[Collection]) -> Step:
         """What people are asked, of all collections at once; it ends the study for today until they have answered."""
         wanted = 2 * sum(len(self._to_write(part)) for part in parts)
-        done = sum(len(self.study.annotations(part).settled) for part in parts if len(self._written(part.name)))
+        done = sum(
+            len(self.study.annotations(part).settled)
+            for part in parts
+            if len(self._written(part.name))
+        )
         return Step("annotations", "items", wanted, done, partial(self._annotate, parts))
 
     def _written(self, name: str) -> pd.DataFrame:
@@ -94,7 +131,11 @@ class _Recorder:
         return self.study.written(name) if there else pd.DataFrame(columns=["sample", "response"])
 
     def _write(self, part: Collection) -> None:
-        writer, path, wanted = self.study.writer, self.study.record / "written.csv", self._to_write(part)
+        writer, path, wanted = (
+            self.study.writer,
+            self.study.record / "written.csv",
+            self._to_write(part),
+        )
         if writer is None:
             return
         prompt = read_prompt(writer.prompt, [INPUT])
@@ -103,14 +144,25 @@ class _Recorder:
             seed=SEED,
             models=self._models(writer.model, writer.endpoint),
             packages=() if writer.endpoint else PACKAGES["few-shot"],
-            writer={"model": writer.model, "endpoint": writer.endpoint, "tokens": writer.tokens, "prompt": prompt},
+            writer={
+                "model": writer.model,
+                "endpoint": writer.endpoint,
+                "tokens": writer.tokens,
+                "prompt": prompt,
+            },
             files=self._files(),
         )
         state(data.settings_path(path), settings)
         with opened(writer.model, writer.endpoint, writer.device, self.models) as (_, write):
-            for row in tqdm(left.itertuples(), total=len(left), desc=f"written, {part.name}", mininterval=10):
-                found = response_in(write(filled(prompt, dialogue_text(row.users, row.systems)), writer.tokens))
-                made = pd.DataFrame({"collection": [part.name], "sample": [row.sample], "response": [found]})
+            for row in tqdm(
+                left.itertuples(), total=len(left), desc=f"written, {part.name}", mininterval=10
+            ):
+                found = response_in(
+                    write(filled(prompt, dialogue_text(row.users, row.systems)), writer.tokens)
+                )
+                made = pd.DataFrame(
+                    {"collection": [part.name], "sample": [row.sample], "response": [found]}
+                )
                 replace_rows(path, made, ["collection", "sample"])
 
     def _annotate(self, parts: Sequence[Collection]) -> None:
@@ -159,7 +211,9 @@ class _Recorder:
             return wanted
         rows = read_columns(path, PREDICTION_COLUMNS)
         done = rows[rows["setup"] == setup].set_index(["collection", "world", "sample"]).index
-        return wanted[~pd.MultiIndex.from_frame(wanted[["collection", "world", "sample"]]).isin(done)]
+        return wanted[
+            ~pd.MultiIndex.from_frame(wanted[["collection", "world", "sample"]]).isin(done)
+        ]
 
     def _asked(self, one: Estimator) -> dict[str, Any]:
         """What an estimator's record states, that decides what it says."""
@@ -180,33 +234,59 @@ class _Recorder:
 
     def _measured(self, name: str, one: Estimator) -> dict[str, float]:
         path = self._settings_path(name)
-        return dict(read_settings(path).get("measured", {})) if path.is_file() and self._stated(name, one) else {}
+        return (
+            dict(read_settings(path).get("measured", {}))
+            if path.is_file() and self._stated(name, one)
+            else {}
+        )
 
     def _files(self) -> dict[str, str]:
         """Files of the config's own, by their sha256."""
         paths = [path for source in self.study.collections.values() for path in source.files()]
-        return {path.name: project.sha256(path) for path in (*paths, self.study.responses) if path is not None}
+        return {
+            path.name: project.sha256(path)
+            for path in (*paths, self.study.responses)
+            if path is not None
+        }
 
     def _models(self, model: str, endpoint: str) -> dict[str, Path]:
-        return {} if endpoint else {f"{model}/{path.name}": path for path in weights_of(self.models, model)}
+        return (
+            {}
+            if endpoint
+            else {f"{model}/{path.name}": path for path in weights_of(self.models, model)}
+        )
 
     def _label(self, name: str, one: Estimator, collection: str, setup: str) -> None:
         packages = () if one.endpoint else PACKAGES[one.kind]
-        part, weights = self.study.held[collection], self._models(one.model, one.endpoint) if one.model else {}
+        part, weights = (
+            self.study.held[collection],
+            self._models(one.model, one.endpoint) if one.model else {},
+        )
         settings = settings_of(seed=SEED, models=weights, packages=packages, **self._asked(one))
         state(self._settings_path(name), settings)
-        missing, begun = self._missing(name, one, self._wanted(one, collection), setup), time.monotonic()
+        missing, begun = (
+            self._missing(name, one, self._wanted(one, collection), setup),
+            time.monotonic(),
+        )
         keep = partial(self._keep, name, setup)
         if one.kind == "few-shot":
             self._prompted(one, part, missing, keep)
         else:
             keep(missing, self._trained(name, one, part, missing, setup))
         pace = round((time.monotonic() - begun) / max(1, len(missing)), 4)
-        state(self._settings_path(name), settings, {f"seconds a sample of {collection}, {setup}": pace})
+        state(
+            self._settings_path(name),
+            settings,
+            {f"seconds a sample of {collection}, {setup}": pace},
+        )
 
     def _keep(self, name: str, setup: str, samples: pd.DataFrame, found: Any) -> None:
-        rows = samples.assign(system=name, setup=setup, dissatisfaction=np.asarray(found, dtype=np.float64))
-        replace_rows(self.study.record / f"{name}.csv", rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1])
+        rows = samples.assign(
+            system=name, setup=setup, dissatisfaction=np.asarray(found, dtype=np.float64)
+        )
+        replace_rows(
+            self.study.record / f"{name}.csv", rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1]
+        )
 
     def _prompted(self, one: Estimator, part: Collection, missing: pd.DataFrame, keep: Any) -> None:
         if one.prompt is None:
@@ -215,32 +295,47 @@ class _Recorder:
         prompt, examples = read_prompt(one.prompt, [INPUT, *EXAMPLES]), example_dialogues(part)
         with opened(one.model, one.endpoint, one.device, self.models) as (label, _):
             groups = missing.groupby(missing["sample"].str.partition(":")[0], sort=False)
-            for _, group in tqdm(groups, desc=f"few-shot, {part.name}", unit="dialogue", mininterval=10):
+            for _, group in tqdm(
+                groups, desc=f"few-shot, {part.name}", unit="dialogue", mininterval=10
+            ):
                 texts = [dialogue_text(row.users, row.systems, shown) for row in group.itertuples()]
                 told = label([filled(prompt, text, examples) for text in texts])
                 keep(group, [label_probability(answer) for answer in told])
 
-    def _trained(self, name: str, one: Estimator, part: Collection, samples: pd.DataFrame, setup: str) -> Any:
+    def _trained(
+        self, name: str, one: Estimator, part: Collection, samples: pd.DataFrame, setup: str
+    ) -> Any:
         train, times, how = part.part("train"), one.setups[setup], one.training
         if how is None:
             raise ValueError(f"{name} is not trained")
         if not times:
-            train, times = train.iloc[under_sampled(train["dissatisfied"], np.random.default_rng(SEED))], 1
+            train, times = (
+                train.iloc[under_sampled(train["dissatisfied"], np.random.default_rng(SEED))],
+                1,
+            )
         rare = int(train["dissatisfied"].sum())
         steps = how.steps or -(-how.epochs * (len(train) + (times - 1) * rare) // how.batch)
         folder = (self.models or Path()) / one.model
         if one.kind == "hawkes":
             features = state_features(folder, how.length) if one.model else None
             found: dict[str, Any] = {"width": how.width, "rate": how.rate, "penalty": how.penalty}
-            fitted = fit_hawkes(train, times=times, features=features, steps=steps, seed=SEED, **found)
+            fitted = fit_hawkes(
+                train, times=times, features=features, steps=steps, seed=SEED, **found
+            )
             return fitted.probability(samples)
         self.work.mkdir(parents=True, exist_ok=True)
         shown = one.exchanges or None
         texts, wanted = (
-            [dialogue_text(row.users, row.systems, shown) for row in some.itertuples()] for some in (train, samples)
+            [dialogue_text(row.users, row.systems, shown) for row in some.itertuples()]
+            for some in (train, samples)
         )
         kept = self.work / f"{name}-{part.name}-{setup.replace(' ', '-').replace('/', '')}.pt"
-        settings: dict[str, Any] = {"batch": how.batch, "length": how.length, "rate": how.rate, "device": one.device}
+        settings: dict[str, Any] = {
+            "batch": how.batch,
+            "length": how.length,
+            "rate": how.rate,
+            "device": one.device,
+        }
         settings |= {"times": times, "steps": steps, "precision": how.precision, "seed": SEED}
         labels = train["dissatisfied"].tolist()
         return fine_tune_encoder(folder, texts, labels, wanted, checkpoint=kept, **settings)

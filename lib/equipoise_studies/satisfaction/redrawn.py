@@ -1,6 +1,7 @@
 """Rates and areas of the replica with what other dialogues would have given: samples of one dialogue stay together.
 
-Every table has a column for each estimator, and a row for each draw; the first row, 0, is the data as it is.
+Every table has a column for each estimator, and a row for each draw; the first row, 0, is the data
+as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def _collections(
     """Each collection with the dialogue of every prediction as a number, and how often each is drawn."""
     for name, part in tested.groupby("collection", sort=True):
         place, dialogues = pd.factorize(part["sample"].str.partition(":")[0], sort=True)
-        drawn = rng.multinomial(len(dialogues), np.full(len(dialogues), 1 / len(dialogues)), size=resamples)
+        drawn = rng.multinomial(
+            len(dialogues), np.full(len(dialogues), 1 / len(dialogues)), size=resamples
+        )
         yield str(name), part.assign(place=place), np.vstack([np.ones(len(dialogues)), drawn])
 
 
@@ -37,9 +40,13 @@ def label_rates(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) 
     for name, table, drawn in _collections(tested, rng, resamples):
         for (run, world, dissatisfied), part in table.groupby(["run", "world", "dissatisfied"]):
             right = (part["predicted"] == part["dissatisfied"]).to_numpy(dtype=np.float64)
-            sums = (_by_dialogue(part["place"], values, drawn) for values in (right, np.ones(len(part))))
+            sums = (
+                _by_dialogue(part["place"], values, drawn) for values in (right, np.ones(len(part)))
+            )
             with np.errstate(invalid="ignore"):
-                rates[name, run, world, "dissatisfied" if dissatisfied else "satisfied"] = np.divide(*sums)
+                rates[name, run, world, "dissatisfied" if dissatisfied else "satisfied"] = (
+                    np.divide(*sums)
+                )
     return pd.DataFrame(rates).rename_axis(columns=[*KEYS, "world", "label"])
 
 
@@ -50,9 +57,16 @@ def areas(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.
         ones = np.eye(drawn.shape[1])
         for (run, world), part in table.groupby(["run", "world"]):
             high, low = (part[part["dissatisfied"] == label] for label in (True, False))
-            gap = np.subtract.outer(high["dissatisfaction"].to_numpy(), low["dissatisfaction"].to_numpy())
-            ordered = ones[high["place"]].T @ ((np.sign(gap) + 1) / 2) @ ones[low["place"]]  # (dialogues, dialogues)
-            pairs = np.prod([_by_dialogue(side["place"], np.ones(len(side)), drawn) for side in (high, low)], axis=0)
+            gap = np.subtract.outer(
+                high["dissatisfaction"].to_numpy(), low["dissatisfaction"].to_numpy()
+            )
+            ordered = (
+                ones[high["place"]].T @ ((np.sign(gap) + 1) / 2) @ ones[low["place"]]
+            )  # (dialogues, dialogues)
+            pairs = np.prod(
+                [_by_dialogue(side["place"], np.ones(len(side)), drawn) for side in (high, low)],
+                axis=0,
+            )
             with np.errstate(invalid="ignore"):
                 found[name, run, world] = np.einsum("bi,ij,bj->b", drawn, ordered, drawn) / pairs
     return pd.DataFrame(found).rename_axis(columns=[*KEYS, "world"])
@@ -64,11 +78,21 @@ def shared(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd
     counts = {}
     for name, table, drawn in _collections(tested, rng, resamples):
         for run, part in table.groupby("run"):
-            pairs = part.pivot_table(index=["sample", "place"], columns="world", values="right").dropna().reset_index()
+            pairs = (
+                part.pivot_table(index=["sample", "place"], columns="world", values="right")
+                .dropna()
+                .reset_index()
+            )
             turned = next(world for world in part["world"].unique() if world != "Main")
             meet, join = paired(pairs["Main"], pairs[turned])
-            for kind, values in {"meet": meet, "join": join, "contexts": np.ones(len(pairs))}.items():
-                counts[name, run, kind] = _by_dialogue(pairs["place"], values.astype(np.float64), drawn)
+            for kind, values in {
+                "meet": meet,
+                "join": join,
+                "contexts": np.ones(len(pairs)),
+            }.items():
+                counts[name, run, kind] = _by_dialogue(
+                    pairs["place"], values.astype(np.float64), drawn
+                )
     return pd.DataFrame(counts).rename_axis(columns=[*KEYS, "count"])
 
 

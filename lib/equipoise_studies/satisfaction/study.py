@@ -28,9 +28,10 @@ _UPSTREAM = Literal["", "MWOZ", "SGD", "ReDial", "CCPE"]
 class Source:
     """Rated dialogues: a file of item uss by its name, or one's own files in the same formats.
 
-    ``dialogues``: a file as `read_dialogues` reads it. ``valid``, ``test``: files of samples as `read_samples` reads
-    them, which tell the parts of the data; without them a tenth of the dialogues each is drawn. ``level``: whether
-    turns or whole dialogues are samples; whole ones have no turned responses. ``about``: what they are, in words.
+    ``dialogues``: a file as `read_dialogues` reads it. ``valid``, ``test``: files of samples as
+    `read_samples` reads them, which tell the parts of the data; without them a tenth of the
+    dialogues each is drawn. ``level``: whether turns or whole dialogues are samples; whole ones
+    have no turned responses. ``about``: what they are, in words.
     """
 
     upstream: _UPSTREAM = ""
@@ -42,17 +43,25 @@ class Source:
 
     def __post_init__(self) -> None:
         if bool(self.upstream) == (self.dialogues is not None):
-            raise ValueError("a collection is one of item uss (upstream), or a file of dialogues of one's own")
+            raise ValueError(
+                "a collection is one of item uss (upstream), or a file of dialogues of one's own"
+            )
         if self.dialogues is not None and not self.about:
             raise ValueError("a collection of one's own says what it is (about)")
-        if (self.valid is None) != (self.test is None) or (self.valid is not None and self.upstream):
+        if (self.valid is None) != (self.test is None) or (
+            self.valid is not None and self.upstream
+        ):
             raise ValueError("valid and test come together, with dialogues of one's own")
 
     def load(self, name: str) -> Collection:
         """The collection, with no other responses yet."""
         if self.dialogues is None:
             return data.read_upstream(name, self.upstream, self.level)
-        parts = {} if self.valid is None or self.test is None else {"valid": self.valid, "test": self.test}
+        parts = (
+            {}
+            if self.valid is None or self.test is None
+            else {"valid": self.valid, "test": self.test}
+        )
         return data.read_collection(name, self.dialogues, parts, level=self.level)
 
     def files(self) -> list[Path]:
@@ -64,10 +73,11 @@ class Source:
 class Writer:
     """A language model that writes last responses of opposite outcome.
 
-    ``model``: a GGUF file or folder of a checkpoint, below the folder of models, or what ``endpoint`` calls it;
-    ``about``: what the report calls it. ``prompt``: a text with ``{Input Dialogue}``. ``size``: test samples of each
-    collection; 0 for all. ``tokens``: most of a response. ``annotations``: folder of what people are asked about them,
-    and answered; ``readers``: two annotators and a third who settles, or one reader; ``who``: what these are.
+    ``model``: a GGUF file or folder of a checkpoint, below the folder of models, or what
+    ``endpoint`` calls it; ``about``: what the report calls it. ``prompt``: a text with ``{Input
+    Dialogue}``. ``size``: test samples of each collection; 0 for all. ``tokens``: most of a
+    response. ``annotations``: folder of what people are asked about them, and answered;
+    ``readers``: two annotators and a third who settles, or one reader; ``who``: what these are.
     """
 
     model: str
@@ -90,9 +100,9 @@ class Writer:
 class Training:
     """How an encoder is fine-tuned, or a Hawkes process fitted.
 
-    ``epochs``: passes over the training samples, up-sampled ones included; or else ``steps``. ``length``: tokens kept,
-    from the end. ``precision``: of an encoder's states. ``width``: dimensions of an exchange. ``penalty``: of the
-    squared weights.
+    ``epochs``: passes over the training samples, up-sampled ones included; or else ``steps``.
+    ``length``: tokens kept, from the end. ``precision``: of an encoder's states. ``width``:
+    dimensions of an exchange. ``penalty``: of the squared weights.
     """
 
     epochs: int = 0
@@ -113,13 +123,14 @@ class Training:
 class Estimator:
     """An estimator of user satisfaction.
 
-    ``model``: a checkpoint below the folder of models: the folder of an encoder, a GGUF file or folder of a language
-    model; or what ``endpoint`` calls it. A Hawkes process has none where its exchanges are bags of words.
-    ``exchanges``: how many it is shown, from the end; 0 for all. ``up_sampling``: how often a dissatisfied sample is
-    trained on.
-    ``under_sampling``: whether it is trained once with as many satisfied samples as dissatisfied ones, too. ``prompt``:
-    a text with ``{Example Dialogue 1}``, ``{Example Dialogue 2}`` and ``{Input Dialogue}``. ``dialogues``: of each
-    collection, drawn by seed, that a few-shot estimator labels; 0 for all. ``printed``: its model in Table 3.6.
+    ``model``: a checkpoint below the folder of models: the folder of an encoder, a GGUF file or
+    folder of a language model; or what ``endpoint`` calls it. A Hawkes process has none where its
+    exchanges are bags of words. ``exchanges``: how many it is shown, from the end; 0 for all.
+    ``up_sampling``: how often a dissatisfied sample is trained on. ``under_sampling``: whether it
+    is trained once with as many satisfied samples as dissatisfied ones, too. ``prompt``: a text
+    with ``{Example Dialogue 1}``, ``{Example Dialogue 2}`` and ``{Input Dialogue}``. ``dialogues``:
+    of each collection, drawn by seed, that a few-shot estimator labels; 0 for all. ``printed``: its
+    model in Table 3.6.
     """
 
     kind: Literal["few-shot", "encoder", "hawkes"]
@@ -138,14 +149,20 @@ class Estimator:
     def __post_init__(self) -> None:
         few_shot = self.kind == "few-shot"
         if few_shot != (self.prompt is not None) or few_shot == (self.training is not None):
-            raise ValueError("a few-shot estimator has a prompt and no training, others the other way round")
+            raise ValueError(
+                "a few-shot estimator has a prompt and no training, others the other way round"
+            )
         if not self.model and self.kind != "hawkes":
             raise ValueError(f"{self.kind} has a model")
         if not few_shot and (self.endpoint or self.dialogues):
             raise ValueError("an endpoint, and a number of dialogues, are for few-shot estimators")
         if self.kind == "hawkes" and self.device != "cpu":
             raise ValueError("a Hawkes process is fitted on the processor")
-        if not self.up_sampling or min(self.up_sampling) < 1 or (few_shot and self.up_sampling != (1,)):
+        if (
+            not self.up_sampling
+            or min(self.up_sampling) < 1
+            or (few_shot and self.up_sampling != (1,))
+        ):
             raise ValueError("up-sampling is by 1 or more, of estimators that are trained")
 
     @property
@@ -153,7 +170,10 @@ class Estimator:
         """Its setups in Table 3.6's words, with how often a dissatisfied sample stands; 0 for under-sampling."""
         if self.kind == "few-shot":
             return {"Few-shot": 1}
-        named = {"w/o up-sampling" if times == 1 else f"up-sampling x{times}": times for times in self.up_sampling}
+        named = {
+            "w/o up-sampling" if times == 1 else f"up-sampling x{times}": times
+            for times in self.up_sampling
+        }
         return named | ({"under-sampling": 0} if self.under_sampling else {})
 
 
@@ -161,9 +181,10 @@ class Estimator:
 class Study(ChapterConfig):
     """A run of chapter 3 (thesis sections 3.5 and 3.6).
 
-    ``counterfactuals``: the other last responses: swapped between dialogues; written by ``writer`` and confirmed by
-    people; or those of ``responses``, a CSV file with the columns collection, sample, response, of which every one
-    counts. ``record``: folder of what was recorded. ``tolerance``: how far a cell may lie from the printed one.
+    ``counterfactuals``: the other last responses: swapped between dialogues; written by ``writer``
+    and confirmed by people; or those of ``responses``, a CSV file with the columns collection,
+    sample, response, of which every one counts. ``record``: folder of what was recorded.
+    ``tolerance``: how far a cell may lie from the printed one.
     """
 
     chapter: ClassVar[str] = "satisfaction"
@@ -177,19 +198,27 @@ class Study(ChapterConfig):
 
     def __post_init__(self) -> None:
         if lacking := set(data.COLLECTIONS) - set(self.collections):
-            raise ValueError(f"the collections of the thesis are wanted, found no {' and no '.join(sorted(lacking))}")
+            raise ValueError(
+                f"the collections of the thesis are wanted, found no {' and no '.join(sorted(lacking))}"
+            )
         if any(self.collections[name].level != "turn" for name in data.COLLECTIONS):
             raise ValueError(f"the samples of {' and '.join(data.COLLECTIONS)} are turns")
         if (self.counterfactuals == "file") != (self.responses is not None):
             raise ValueError("counterfactuals of a file, and no others, name their responses")
         people = self.writer is not None and self.writer.annotations is not None
         if self.counterfactuals == "written" and not people:
-            raise ValueError("counterfactuals that are written name their writer, and the folder of its annotations")
+            raise ValueError(
+                "counterfactuals that are written name their writer, and the folder of its annotations"
+            )
         if not any({10, 20} <= set(one.up_sampling) for one in self.estimators.values()):
-            raise ValueError("a trained estimator is up-sampled by 10 and by 20, which the thesis compares")
+            raise ValueError(
+                "a trained estimator is up-sampled by 10 and by 20, which the thesis compares"
+            )
         kinds = {estimator.kind == "few-shot" for estimator in self.estimators.values()}
         if kinds != {True, False}:
-            raise ValueError("the estimators are few-shot ones and trained ones, one of each at least")
+            raise ValueError(
+                "the estimators are few-shot ones and trained ones, one of each at least"
+            )
 
     @property
     def world(self) -> str:
@@ -205,7 +234,9 @@ class Study(ChapterConfig):
     @property
     def label_prompt(self) -> str:
         """The prompt of the first few-shot estimator."""
-        return read_prompt(next(one.prompt for one in self.estimators.values() if one.prompt is not None), [INPUT])
+        return read_prompt(
+            next(one.prompt for one in self.estimators.values() if one.prompt is not None), [INPUT]
+        )
 
     @property
     def writing_prompt(self) -> str:
@@ -221,7 +252,10 @@ class Study(ChapterConfig):
     @cached_property
     def held(self) -> dict[str, Collection]:
         """Every collection, the turn-level ones with other last responses."""
-        return {name: part if part.level == "dialogue" else self._turned(part) for name, part in self.plain.items()}
+        return {
+            name: part if part.level == "dialogue" else self._turned(part)
+            for name, part in self.plain.items()
+        }
 
     def _turned(self, part: Collection) -> Collection:
         if self.counterfactuals == "swapped":
@@ -231,7 +265,9 @@ class Study(ChapterConfig):
             own = given[given["collection"] == part.name]
             unknown = set(own["sample"]) - set(part.part("test")["sample"])
             if unknown or own["sample"].duplicated().any() or own.empty:
-                told = f"{len(unknown)} of {len(own)} responses are of no test sample, or of one twice"
+                told = (
+                    f"{len(unknown)} of {len(own)} responses are of no test sample, or of one twice"
+                )
                 raise ValueError(f"{self.responses.name}, {part.name}: {told}")
             return data.with_responses(part, own)
         return data.with_responses(part, self.annotations(part).confirmed())
@@ -245,7 +281,9 @@ class Study(ChapterConfig):
         """What people are asked, and answered, about what was written for a collection."""
         if self.writer is None or self.writer.annotations is None:
             raise ValueError("no folder of annotations is named")
-        return Annotations(self.writer.annotations, part, self.written(part.name), self.writer.readers)
+        return Annotations(
+            self.writer.annotations, part, self.written(part.name), self.writer.readers
+        )
 
     def file(self, name: str) -> Path:
         """A recorded file, noted as used."""
@@ -258,9 +296,9 @@ class Study(ChapterConfig):
             self.file(f"settings/{name}.json")
         table = data.predictions(self.held.values(), paths)
         wanted = {(name, setup) for name, one in self.estimators.items() for setup in one.setups}
-        return table[[key in wanted for key in zip(table["system"], table["setup"], strict=True)]].reset_index(
-            drop=True
-        )
+        return table[
+            [key in wanted for key in zip(table["system"], table["setup"], strict=True)]
+        ].reset_index(drop=True)
 
     def compared(self, scores: pd.DataFrame) -> dict[str, Any]:
         """What `Report.table` takes for Table 3.6, of scores by collection, test data, model and setup."""

@@ -1,7 +1,8 @@
 """Estimators of user satisfaction: constant, few-shot, fine-tuned, and with the dynamics of a Hawkes process.
 
-Each gives samples of `equipoise_studies.satisfaction.dialogues.turn_samples` the probability that the user is
-dissatisfied. Only training and prompting need packages of the extra ``models``; intensities are plain.
+Each gives samples of `equipoise_studies.satisfaction.dialogues.turn_samples` the probability that
+the user is dissatisfied. Only training and prompting need packages of the extra ``models``;
+intensities are plain.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
     return np.full(len(samples), float(training["dissatisfied"].mean() > 0.5))
 
 
-# --- fine-tuned encoder -----------------------------------------------------------------------------------------------
+# --- fine-tuned encoder ---------------------------------------------------------------------------
 
 
 def up_sampled(dissatisfied: ArrayLike, times: int, rng: np.random.Generator) -> Integers:
@@ -74,14 +75,15 @@ def fine_tune_encoder(
 ) -> Floats:
     """Fine-tune an encoder with a classification head, on one thread of the processor or on ``device``, and apply it.
 
-    ``folder``: of the base model. ``texts``: Training texts; of a long one the end counts. ``dissatisfied``: Their
-    labels. ``wanted``: Texts to label. ``times``: Up-sampling of dissatisfied samples. ``steps``, ``batch``: Steps
-    of AdamW and samples in each. ``length``: Tokens kept, from the end. ``rate``, ``checkpoint``: see
-    `equipoise_studies.training.descend`. ``precision``: of the states. ``seed``: of the head and of the
-    order of the samples. Returns: Shaped (wanted,): probability of dissatisfaction.
+    ``folder``: of the base model. ``texts``: Training texts; of a long one the end counts.
+    ``dissatisfied``: Their labels. ``wanted``: Texts to label. ``times``: Up-sampling of
+    dissatisfied samples. ``steps``, ``batch``: Steps of AdamW and samples in each. ``length``:
+    Tokens kept, from the end. ``rate``, ``checkpoint``: see `equipoise_studies.training.descend`.
+    ``precision``: of the states. ``seed``: of the head and of the order of the samples. Returns:
+    Shaped (wanted,): probability of dissatisfaction.
 
-    thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy. Without dropout, as small
-    models underfit as they are. Repeats on one machine.
+    thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy.
+    Without dropout, as small models underfit as they are. Repeats on one machine.
     """
     model = load_model(folder)
     torch = models_package("torch")
@@ -95,7 +97,9 @@ def fine_tune_encoder(
     labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64), device=device)
 
     def logits(part: Sequence[str]) -> Any:
-        coded = tokenizer(list(part), padding=True, truncation=True, max_length=length, return_tensors="pt").to(device)
+        coded = tokenizer(
+            list(part), padding=True, truncation=True, max_length=length, return_tensors="pt"
+        ).to(device)
         with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
             states = network(**coded).last_hidden_state
         return head(states[:, 0].float())
@@ -103,31 +107,42 @@ def fine_tune_encoder(
     def loss_of(rows: Integers) -> Any:
         return torch.nn.functional.cross_entropy(logits([texts[row] for row in rows]), labels[rows])
 
-    descend([network, head], list(order), loss_of, f"fine-tuning x{times}", rate=rate, checkpoint=checkpoint)
+    descend(
+        [network, head],
+        list(order),
+        loss_of,
+        f"fine-tuning x{times}",
+        rate=rate,
+        checkpoint=checkpoint,
+    )
     found = np.empty(len(wanted))
     by_length = np.argsort([len(text) for text in wanted], kind="stable")
     with torch.inference_mode():
         for begin in tqdm(range(0, len(wanted), 64), desc=f"labelling x{times}", mininterval=10):
             part = by_length[begin : begin + 64]
-            found[part] = torch.softmax(logits([wanted[row] for row in part]), dim=1)[:, 1].cpu().numpy()
+            found[part] = (
+                torch.softmax(logits([wanted[row] for row in part]), dim=1)[:, 1].cpu().numpy()
+            )
     return found
 
 
-# --- Hawkes process ---------------------------------------------------------------------------------------------------
+# --- Hawkes process -------------------------------------------------------------------------------
 
 
 def hawkes_intensity(base: ArrayLike, jumps: ArrayLike, decay: ArrayLike) -> Floats:
     r"""Intensity of a Hawkes process in discrete time, with an exponential kernel.
 
-    .. math:: \lambda_k(t) = \ln\left(1 + \exp\left(\mu_k(t) + \sum_{j < t} \alpha_k(j) e^{-\delta_k (t - j)}\right)
+    .. math:: \lambda_k(t) = \ln\left(1 + \exp\left(\mu_k(t) + \sum_{j < t} \alpha_k(j) e^{-\delta_k
+    (t - j)}\right)
         \right)
 
-    ``base`` (shaped (dialogues, turns, kinds)): mu: what the turn itself gives. ``jumps`` (shaped (dialogues,
-    turns, kinds)): alpha: what a turn adds to all later ones; 0 for turns that are not there. ``decay`` (shaped
-    (kinds,)): delta, per turn; from 0. Returns: Shaped (dialogues, turns, kinds), above 0.
+    ``base`` (shaped (dialogues, turns, kinds)): mu: what the turn itself gives. ``jumps`` (shaped
+    (dialogues, turns, kinds)): alpha: what a turn adds to all later ones; 0 for turns that are not
+    there. ``decay`` (shaped (kinds,)): delta, per turn; from 0. Returns: Shaped (dialogues, turns,
+    kinds), above 0.
 
-    Hawkes (1971); Ye et al. (2023) for the satisfaction of users over turns. With one jump a turn, the sum follows from
-    that of the turn before: S(t) = exp(-delta) (S(t - 1) + alpha(t - 1)).
+    Hawkes (1971); Ye et al. (2023) for the satisfaction of users over turns. With one jump a turn,
+    the sum follows from that of the turn before: S(t) = exp(-delta) (S(t - 1) + alpha(t - 1)).
     """
     start, added, rate = (np.asarray(values, dtype=np.float64) for values in (base, jumps, decay))
     if start.ndim != 3 or start.shape != added.shape or rate.shape != start.shape[2:]:
@@ -145,9 +160,9 @@ def hawkes_intensity(base: ArrayLike, jumps: ArrayLike, decay: ArrayLike) -> Flo
 class Hawkes:
     """A fitted estimator with the dynamics of a Hawkes process over the exchanges of a dialogue.
 
-    ``features``: Turns texts of exchanges into vectors (a scikit-learn pipeline). ``base``, ``jump`` (shaped (width
-    + 1, 2)): Weights of what an exchange gives and of what it adds to later ones; the last row is the intercept.
-    The kinds are satisfied and dissatisfied.
+    ``features``: Turns texts of exchanges into vectors (a scikit-learn pipeline). ``base``,
+    ``jump`` (shaped (width + 1, 2)): Weights of what an exchange gives and of what it adds to later
+    ones; the last row is the intercept. The kinds are satisfied and dissatisfied.
     """
 
     features: Any
@@ -186,7 +201,9 @@ def state_features(folder: Path, length: int) -> Any:
     def states(texts: Sequence[str]) -> Floats:
         new = [text for text in dict.fromkeys(texts) if text not in known]
         for rows, found, _ in token_states(model, new, length=length, progress=folder.name):
-            known.update(zip([new[row] for row in rows], found[:, 0].astype(np.float64), strict=True))
+            known.update(
+                zip([new[row] for row in rows], found[:, 0].astype(np.float64), strict=True)
+            )
         return np.stack([known[text] for text in texts])
 
     return make_pipeline(FunctionTransformer(states), StandardScaler())
@@ -205,14 +222,16 @@ def fit_hawkes(
 ) -> Hawkes:
     """Fit the estimator to training samples, on one thread.
 
-    ``times``: Up-sampling of dissatisfied samples, as a weight. ``features``: turns texts of exchanges into vectors
-    (a scikit-learn transformer, such as `state_features`); by default latent semantic analysis of TF-IDF weights of
-    words and pairs of words, with ``width`` dimensions. ``steps``, ``rate``: Full-batch steps of Adam
-    and their size. ``penalty``: of the squared weights.
+    ``times``: Up-sampling of dissatisfied samples, as a weight. ``features``: turns texts of
+    exchanges into vectors (a scikit-learn transformer, such as `state_features`); by default latent
+    semantic analysis of TF-IDF weights of words and pairs of words, with ``width`` dimensions.
+    ``steps``, ``rate``: Full-batch steps of Adam and their size. ``penalty``: of the squared
+    weights.
 
-    In the spirit of Ye et al. (2023), ASAP, which fine-tunes BERT to encode exchanges and has no kernel of a given
-    form; here exchanges are bags of words, or states of an encoder that is not fine-tuned, jumps are positive and decay
-    exponentially, and the two kinds do not excite each other.
+    In the spirit of Ye et al. (2023), ASAP, which fine-tunes BERT to encode exchanges and has no
+    kernel of a given form; here exchanges are bags of words, or states of an encoder that is not
+    fine-tuned, jumps are positive and decay exponentially, and the two kinds do not excite each
+    other.
     """
     torch = models_package("torch")
     torch.set_num_threads(1)
@@ -228,7 +247,9 @@ def fit_hawkes(
     shape = (vectors.shape[2], 2)
     base, jump, slow = (torch.zeros(size, requires_grad=True) for size in (shape, shape, 2))
     jump.data[-1] = -2.0  # small jumps at first
-    back = torch.arange(vectors.shape[1] - 1, -1, -1.0).unsqueeze(1)  # turns between an exchange and the last
+    back = torch.arange(vectors.shape[1] - 1, -1, -1.0).unsqueeze(
+        1
+    )  # turns between an exchange and the last
     optimiser = torch.optim.Adam([base, jump, slow], lr=rate)
     softplus = torch.nn.functional.softplus
     for _ in tqdm(range(steps), desc=f"Hawkes x{times}", mininterval=10):
@@ -236,7 +257,10 @@ def fit_hawkes(
         excited = (jumps[:, :-1] * torch.exp(-softplus(slow) * back[:-1])).sum(dim=1)
         intensity = softplus(held[:, -1] @ base + excited)
         share = intensity / intensity.sum(dim=1, keepdim=True)
-        loss = -(weight * share.gather(1, truth.unsqueeze(1)).squeeze(1).clamp_min(1e-9).log()).sum() / weight.sum()
+        loss = (
+            -(weight * share.gather(1, truth.unsqueeze(1)).squeeze(1).clamp_min(1e-9).log()).sum()
+            / weight.sum()
+        )
         loss = loss + penalty * (base[:-1].square().sum() + jump[:-1].square().sum())
         optimiser.zero_grad()
         loss.backward()

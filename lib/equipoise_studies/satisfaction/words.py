@@ -23,13 +23,17 @@ def _percent(ends: Ends) -> str:
 
 def _read(shares: pd.DataFrame, form: str, name: str, shown: str) -> str:
     """A sentence of a row of the table of readings."""
-    return form.format(**shares[(shares["collection"] == name) & (shares["shown"] == shown)].to_dict("records")[0])
+    return form.format(
+        **shares[(shares["collection"] == name) & (shares["shown"] == shown)].to_dict("records")[0]
+    )
 
 
 def of_readings(shares: pd.DataFrame) -> list[str]:
     """How many of the swapped responses read do not do what their label says."""
     if shares.empty:
-        return ["Every counterfactual was confirmed by people: no label of theirs is taken to be in doubt."]
+        return [
+            "Every counterfactual was confirmed by people: no label of theirs is taken to be in doubt."
+        ]
     whole = (
         "Of {read} swapped responses read, {no} do not turn the user's mind ({share:.0%}, 95% interval {low:.0%} to "
         "{high:.0%}), and {unclear} are unclear."
@@ -39,14 +43,18 @@ def of_readings(shares: pd.DataFrame) -> list[str]:
         "{at_most:.0%} of such labels may be wrong."
     )
     names = [name for name in shares["collection"].unique() if name != "all"]
-    return [_read(shares, whole, "all", "all"), *(_read(shares, each, name, "dissatisfied") for name in names)]
+    return [
+        _read(shares, whole, "all", "all"),
+        *(_read(shares, each, name, "dissatisfied") for name in names),
+    ]
 
 
 def of_sources(study: Study) -> str:
     """What the two collections of the thesis are."""
     named = [(name, study.collections[name]) for name in COLLECTIONS]
     return " and ".join(
-        f"{name} ({one.about or f'item uss, {one.upstream}; parts of item asap'})" for name, one in named
+        f"{name} ({one.about or f'item uss, {one.upstream}; parts of item asap'})"
+        for name, one in named
     )
 
 
@@ -66,15 +74,23 @@ def of_written(study: Study) -> list[str]:
     if study.writer is None or study.writer.annotations is None:
         return ["The study has no last responses written."]
     table = written_labels(study)
-    readers = {1: "one reader", 2: "two annotators, and a third where they differ"}[study.writer.readers]
+    readers = {1: "one reader", 2: "two annotators, and a third where they differ"}[
+        study.writer.readers
+    ]
     way = "an endpoint" if study.writer.endpoint else "its chat template"
     writer = study.writer.about or study.writer.model
     return [
         f"Given the prompt of Figure 3.6 through {way}, {writer} wrote {table['written'].sum():,} responses; of "
         f"{table['labelled'].sum():,} read by {readers} ({study.writer.who}), {table['turned'].sum():,} do what was "
         f"asked and {table['coherent'].sum():,} fit the dialogue.",
-        *(_agreed(study, name) for name in COLLECTIONS if study.writer.readers == 2 and table["labelled"].all()),
-        "They make up the test set CF." if study.counterfactuals == "written" else "They are in no test set.",
+        *(
+            _agreed(study, name)
+            for name in COLLECTIONS
+            if study.writer.readers == 2 and table["labelled"].all()
+        ),
+        "They make up the test set CF."
+        if study.counterfactuals == "written"
+        else "They are in no test set.",
     ]
 
 
@@ -107,7 +123,9 @@ def of_constant(counted: pd.DataFrame) -> str:
 def of_labels_by_chance(tested: pd.DataFrame, left_out: Collection[Run]) -> str:
     """Which few-shot estimators are left out for their labels, and how often they say dissatisfied."""
     said = tested[tested["world"] == "Main"].groupby(["collection", "run"])["predicted"].mean()
-    told = "; ".join(f"{run} on {name} ({said[name, run]:.1%} of Main)" for name, run in sorted(left_out))
+    told = "; ".join(
+        f"{run} on {name} ({said[name, run]:.1%} of Main)" for name, run in sorted(left_out)
+    )
     return (
         "Few-shot estimators that are not shown to say dissatisfied more often of dissatisfied samples than of others, "
         f"and are left out, with how often they say so: {told or 'none'}."
@@ -116,11 +134,18 @@ def of_labels_by_chance(tested: pd.DataFrame, left_out: Collection[Run]) -> str:
 
 def of_ends(curves: pd.DataFrame) -> str:
     """Mean accuracy of kinds of estimators at both ends of the curves; at both thresholds where there are two."""
-    own = curves[curves["measure"] == "Acc"].sort_values("ratio").groupby(["collection", "run"])["value"]
+    own = (
+        curves[curves["measure"] == "Acc"]
+        .sort_values("ratio")
+        .groupby(["collection", "run"])["value"]
+    )
     ends = pd.DataFrame({"first": own.first(), "last": own.last()})
     kinds = {"fine-tuned": fine_tuned(ends.index), "few-shot": few_shot(ends.index)}
     if any("(chosen)" in run for _, run in ends.index):
-        kinds = {f"at the {cut} threshold": [run for run in ends.index if cut in run[1]] for cut in ("usual", "chosen")}
+        kinds = {
+            f"at the {cut} threshold": [run for run in ends.index if cut in run[1]]
+            for cut in ("usual", "chosen")
+        }
     told = [
         f"{kind} {ends.loc[runs, 'first'].mean():.2f} and {ends.loc[runs, 'last'].mean():.2f}"
         for kind, runs in kinds.items()
@@ -137,13 +162,19 @@ def of_undecided(recorded: pd.DataFrame) -> str:
     return f"{none:,} answers of few-shot estimators held no label, and count as dissatisfied at the threshold of 0.5."
 
 
-def answer(printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collection[Run]) -> list[str]:
+def answer(
+    printed: Rates, rates: Rates, shares: pd.DataFrame, left_out: Collection[Run]
+) -> list[str]:
     """What the chapter's question comes to, in the printed numbers and in the replica."""
     theirs, ours = printed.kept(), rates.kept()
     wide = theirs.value.columns
     keep = [_percent(theirs.mean(runs)) for runs in (fine_tuned(wide), few_shot(wide))]
     tuned = _percent(ours.mean(fine_tuned(ours.value, left_out=left_out)))
-    each = [f"{_percent(ours.mean([run]))} on {run[0]}" for run in few_shot(ours.value) if run not in left_out]
+    each = [
+        f"{_percent(ours.mean([run]))} on {run[0]}"
+        for run in few_shot(ours.value)
+        if run not in left_out
+    ]
     few = (
         f"keeps {' and '.join(each)}"
         if each

@@ -1,7 +1,8 @@
 """Transformer models from a folder on this machine: batches of texts in, token states out.
 
-Only local folders with safetensors weights are read: nothing is fetched, and no pickle is opened. torch and
-transformers are imported when a model is loaded; without them an error says how to install them.
+Only local folders with safetensors weights are read: nothing is fetched, and no pickle is opened.
+torch and transformers are imported when a model is loaded; without them an error says how to
+install them.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 class Model:
     """A model in evaluation mode, with its tokeniser.
 
-    ``network``: of the transformers library; it returns hidden states (head "encoder") or logits over the vocabulary
-    ("masked-lm"). ``sha256``: of the weights file, in hexadecimal digits.
+    ``network``: of the transformers library; it returns hidden states (head "encoder") or logits
+    over the vocabulary ("masked-lm"). ``sha256``: of the weights file, in hexadecimal digits.
     """
 
     folder: Path
@@ -42,22 +43,31 @@ class Model:
     @functools.cached_property
     def tokenizer(self) -> Any:
         """The tokeniser of the transformers library, with the folder's own settings."""
-        return models_package("transformers").AutoTokenizer.from_pretrained(str(self.folder), **_LOCAL)
+        return models_package("transformers").AutoTokenizer.from_pretrained(
+            str(self.folder), **_LOCAL
+        )
 
 
-def load_model(folder: str | Path, head: Head = "encoder", precision: Precision = "float32") -> Model:
+def load_model(
+    folder: str | Path, head: Head = "encoder", precision: Precision = "float32"
+) -> Model:
     """Load a model from a local folder with ``config.json``, ``model.safetensors`` and a tokeniser.
 
-    In ``precision`` bfloat16 a processor with matrix instructions is several times as fast; scores agree to two digits.
-    Where a masked-language-model head is wanted and the folder holds none (as sentence encoders do not), PyTorch draws
-    it at random and ties its decoder to the word embeddings.
+    In ``precision`` bfloat16 a processor with matrix instructions is several times as fast; scores
+    agree to two digits. Where a masked-language-model head is wanted and the folder holds none (as
+    sentence encoders do not), PyTorch draws it at random and ties its decoder to the word
+    embeddings.
     """
     folder = Path(folder)
-    if missing := [name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()]:
+    if missing := [
+        name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()
+    ]:
         raise FileNotFoundError(f"no {' and no '.join(missing)} in the model folder {folder.name}")
     torch, transformers = models_package("torch"), models_package("transformers")
     kind = transformers.AutoModelForMaskedLM if head == "masked-lm" else transformers.AutoModel
-    network = kind.from_pretrained(str(folder), use_safetensors=True, dtype=getattr(torch, precision), **_LOCAL).eval()
+    network = kind.from_pretrained(
+        str(folder), use_safetensors=True, dtype=getattr(torch, precision), **_LOCAL
+    ).eval()
     with (folder / "model.safetensors").open("rb") as file:
         return Model(folder, network, head, hashlib.file_digest(file, "sha256").hexdigest())
 
@@ -67,19 +77,26 @@ def token_states(
 ) -> Iterator[tuple[NDArray[np.int64], Floats32, NDArray[np.bool_]]]:
     """Run texts through a model, similar lengths together.
 
-    ``length``: tokens after which a text is cut. ``batch``: texts in one step. ``progress``: label of a progress bar on
-    the standard error; none where empty. Yields positions of the texts, shaped (batch,); the network's output, shaped
-    (batch, tokens, width); and which tokens are of the text, special tokens included, shaped (batch, tokens).
+    ``length``: tokens after which a text is cut. ``batch``: texts in one step. ``progress``: label
+    of a progress bar on the standard error; none where empty. Yields positions of the texts, shaped
+    (batch,); the network's output, shaped (batch, tokens, width); and which tokens are of the text,
+    special tokens included, shaped (batch, tokens).
 
-    With one order of threads and in single precision, scores repeat on one machine, and agree to about six digits
-    between machines.
+    With one order of threads and in single precision, scores repeat on one machine, and agree to
+    about six digits between machines.
     """
     torch = models_package("torch")
     order = np.argsort([len(text) for text in texts], kind="stable")[::-1]
-    for start in tqdm(range(0, len(texts), batch), desc=progress, unit="batch", disable=not progress):
+    for start in tqdm(
+        range(0, len(texts), batch), desc=progress, unit="batch", disable=not progress
+    ):
         rows = order[start : start + batch].astype(np.int64)
         coded = model.tokenizer(
-            [texts[row] for row in rows], padding=True, truncation=True, max_length=length, return_tensors="pt"
+            [texts[row] for row in rows],
+            padding=True,
+            truncation=True,
+            max_length=length,
+            return_tensors="pt",
         )
         with torch.inference_mode():
             output = model.network(**coded)

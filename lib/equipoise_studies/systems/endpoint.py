@@ -1,7 +1,8 @@
 """Put requests to a chat endpoint that speaks the OpenAI format, patiently.
 
-A request that fails in a way that may pass (no connection, a time-out, a torn or senseless answer, HTTP 408, 409, 425,
-429 or 5xx) is repeated after a pause that doubles each time, or that the server asked for.
+A request that fails in a way that may pass (no connection, a time-out, a torn or senseless answer,
+HTTP 408, 409, 425, 429 or 5xx) is repeated after a pause that doubles each time, or that the server
+asked for.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _LARGEST_ANSWER = 4 * 2**20  # bytes of a server's answer beyond which it is tak
 _LONGEST_WORD = 200  # characters of what else a server says, such as its name, that are kept
 _MOST_TOKENS = 10**7
 _PASSING = frozenset({408, 409, 425, 429})  # statuses below 500 that a later try may not meet again
-_URL = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[!-~]*)?", re.IGNORECASE | re.ASCII)
+_URL = re.compile(
+    r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[!-~]*)?", re.IGNORECASE | re.ASCII
+)
 
 
 class EndpointError(RuntimeError):
@@ -42,15 +45,17 @@ class EndpointError(RuntimeError):
 def refuse_secrets(url: str) -> None:
     """Raise ValueError unless this is a plain http(s) url: what stands in another could be a secret."""
     if not _URL.fullmatch(url) or "?" in url or "#" in url:
-        raise ValueError("the endpoint must be a plain http(s) url without user, password, query or fragment")
+        raise ValueError(
+            "the endpoint must be a plain http(s) url without user, password, query or fragment"
+        )
 
 
 @dataclass(frozen=True)
 class Sampling:
     """How the system samples its answers.
 
-    ``seed`` is that of the first answer; every topic, trial and turn has its own, counted on from it. ``system`` is the
-    system prompt, empty for none.
+    ``seed`` is that of the first answer; every topic, trial and turn has its own, counted on from
+    it. ``system`` is the system prompt, empty for none.
     """
 
     temperature: options.Temperature = 0.7
@@ -64,10 +69,11 @@ class Sampling:
 class Endpoint:
     """A chat endpoint, ``/chat/completions`` below its url, and how patiently it is asked.
 
-    A password or a query in the url is refused: it would be recorded. The key comes from an environment variable (which
-    must hold one, unless it is the usual one), is sent as bearer token and never written. An answer must be complete
-    ``timeout`` seconds after it was asked for, whatever the server sends meanwhile. ``pause`` is waited before every
-    request but the first, ``wait`` before the second of the ``tries`` for one answer, doubled for each further one, and
+    A password or a query in the url is refused: it would be recorded. The key comes from an
+    environment variable (which must hold one, unless it is the usual one), is sent as bearer token
+    and never written. An answer must be complete ``timeout`` seconds after it was asked for,
+    whatever the server sends meanwhile. ``pause`` is waited before every request but the first,
+    ``wait`` before the second of the ``tries`` for one answer, doubled for each further one, and
     never more than ``longest_wait``.
     """
 
@@ -91,10 +97,16 @@ class Endpoint:
             if parts.port == 0:
                 raise ValueError
         except (ValueError, httpx.InvalidURL):
-            raise ValueError("the endpoint's host is no host, or its port is not from 1 to 65535") from None
+            raise ValueError(
+                "the endpoint's host is no host, or its port is not from 1 to 65535"
+            ) from None
         if tells(self.key, f"{self.url}\n{self.model}"):
             raise ValueError("the endpoint's url or model has the key in it, and would be recorded")
-        if self.tries < 1 or not 0 < self.timeout <= 86_400 or min(self.pause, self.wait, self.longest_wait) < 0:
+        if (
+            self.tries < 1
+            or not 0 < self.timeout <= 86_400
+            or min(self.pause, self.wait, self.longest_wait) < 0
+        ):
             raise ValueError("tries must be at least 1, timeout positive, and no pause negative")
 
     @property
@@ -107,9 +119,10 @@ class Endpoint:
 class Answer:
     """One answer of a chat endpoint, with what is needed to tell how it came about.
 
-    ``finish`` says why it ended ("stop", or "length" where it reached the most tokens), ``answered_by`` and
-    ``fingerprint`` what the server says of the model and of itself, ``tokens`` how many the prompt and the answer had.
-    ``written`` are the tokens of the answer with their natural log-probabilities, where they were asked for and given.
+    ``finish`` says why it ended ("stop", or "length" where it reached the most tokens),
+    ``answered_by`` and ``fingerprint`` what the server says of the model and of itself, ``tokens``
+    how many the prompt and the answer had. ``written`` are the tokens of the answer with their
+    natural log-probabilities, where they were asked for and given.
     """
 
     text: str
@@ -125,7 +138,9 @@ def connect() -> Any:
     import httpx
 
     try:
-        return httpx.Client(follow_redirects=False, limits=httpx.Limits(max_keepalive_connections=0))
+        return httpx.Client(
+            follow_redirects=False, limits=httpx.Limits(max_keepalive_connections=0)
+        )
     except (ImportError, ValueError, OSError):
         raise ValueError(
             "the environment names a proxy or certificates (HTTPS_PROXY, ...) that are of no use"
@@ -190,7 +205,12 @@ def _written(choice: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
         if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
             return ()
         value = entry.get("logprob")
-        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value <= 0
+        good = (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and math.isfinite(value)
+            and value <= 0
+        )
         pairs.append((_whole(entry["token"]), float(value or 0) if good else None))
     return tuple(pairs)
 
@@ -204,7 +224,9 @@ def read_answer(body: bytes) -> Answer:
     except (ValueError, RecursionError):
         raise EndpointError("the answer is not JSON, or only a part of it", passing=True) from None
     except (KeyError, IndexError, TypeError):
-        raise EndpointError("the answer lacks choices[0].message.content or finish_reason", passing=True) from None
+        raise EndpointError(
+            "the answer lacks choices[0].message.content or finish_reason", passing=True
+        ) from None
     if not isinstance(text, str) or not isinstance(finish, str):
         raise EndpointError("the answer's content or finish_reason is not text", passing=True)
     counted = data["usage"] if isinstance(data.get("usage"), dict) else {}
@@ -212,7 +234,9 @@ def read_answer(body: bytes) -> Answer:
     return Answer(
         text=_whole(text),
         finish=_whole(finish)[:_LONGEST_WORD],
-        answered_by=PurePosixPath(_whole(data.get("model"))).name[:_LONGEST_WORD],  # local servers give a path
+        answered_by=PurePosixPath(_whole(data.get("model"))).name[
+            :_LONGEST_WORD
+        ],  # local servers give a path
         fingerprint=_whole(data.get("system_fingerprint"))[:_LONGEST_WORD],
         tokens={name: n for name, n in counts.items() if type(n) is int and 0 <= n < _MOST_TOKENS},
         written=_written(choice),
@@ -243,16 +267,22 @@ def _ask(client: Any, endpoint: Endpoint, request: Mapping[str, Any]) -> Answer:
                 for chunk in response.iter_raw():
                     body += chunk
                     if len(body) > _LARGEST_ANSWER:
-                        raise EndpointError(f"the answer is longer than {_LARGEST_ANSWER} bytes", passing=True)
+                        raise EndpointError(
+                            f"the answer is longer than {_LARGEST_ANSWER} bytes", passing=True
+                        )
         except httpx.RequestError as error:
             if deadline.over or isinstance(error, httpx.TimeoutException):
                 raise late from None
-            raise EndpointError(f"the connection failed ({type(error).__name__})", passing=True) from None
+            raise EndpointError(
+                f"the connection failed ({type(error).__name__})", passing=True
+            ) from None
     if deadline.over:
         raise late
     if response.status_code != 200:
         passing = response.status_code in _PASSING or response.status_code >= 500
-        said = " ".join(kept_out(key, body[: 20 * _LONGEST_WORD].decode("utf-8", "replace")).split())[:_LONGEST_WORD]
+        said = " ".join(
+            kept_out(key, body[: 20 * _LONGEST_WORD].decode("utf-8", "replace")).split()
+        )[:_LONGEST_WORD]
         said = "".join(letter if letter.isprintable() else "\ufffd" for letter in said)
         message = f"HTTP {response.status_code}{': ' if said else ''}{said}"
         raise EndpointError(message, passing=passing, wait=_pause_asked(response.headers))
@@ -274,7 +304,11 @@ def ask_patiently(
 
     A message is a mapping of ``role`` and ``content``, the system prompt one of them.
     """
-    request = asdict(sampling) | {"model": endpoint.model, "messages": list(messages), "stream": False}
+    request = asdict(sampling) | {
+        "model": endpoint.model,
+        "messages": list(messages),
+        "stream": False,
+    }
     del request["system"]
     request |= {"logprobs": True} if logprobs else {}
     mishaps: list[str] = []
@@ -285,7 +319,11 @@ def ask_patiently(
             mishaps.append(str(error))
             if not error.passing:
                 raise
-            wait = max(min(endpoint.wait * 2.0 ** (len(mishaps) - 1), endpoint.longest_wait), error.wait)
+            wait = max(
+                min(endpoint.wait * 2.0 ** (len(mishaps) - 1), endpoint.longest_wait), error.wait
+            )
             if len(mishaps) >= endpoint.tries or wait > endpoint.longest_wait:
-                raise EndpointError(f"no answer after {len(mishaps)} tries: {'; '.join(mishaps)}") from None
+                raise EndpointError(
+                    f"no answer after {len(mishaps)} tries: {'; '.join(mishaps)}"
+                ) from None
             sleep(wait)

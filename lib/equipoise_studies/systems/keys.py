@@ -1,8 +1,9 @@
 """The key of an endpoint: read from the environment, and kept out of everything that a server sends back.
 
-A server may echo a key as it was sent, or in a form from which it can be had: URL-encoded, in base64 or hexadecimal
-digits, escaped as in JSON or HTML, in other case, with other characters strewn in, or a part of it only. So texts are
-compared by their letters and digits alone, with every escape undone, and a part that is long enough tells.
+A server may echo a key as it was sent, or in a form from which it can be had: URL-encoded, in
+base64 or hexadecimal digits, escaped as in JSON or HTML, in other case, with other characters
+strewn in, or a part of it only. So texts are compared by their letters and digits alone, with every
+escape undone, and a part that is long enough tells.
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|[0abefnrtv])")
 def read_key(variable: str, *, needed: bool) -> str:
     """The key in an environment variable, or an empty one where there is none and none is ``needed``.
 
-    No message repeats the name of a variable that is not there: it may be the key, given in its place by mistake.
+    No message repeats the name of a variable that is not there: it may be the key, given in its
+    place by mistake.
     """
-    value = os.environ.get(variable, "").strip() if re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) else ""
+    value = (
+        os.environ.get(variable, "").strip()
+        if re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII)
+        else ""
+    )
     if not value:
         if needed:
-            raise ValueError("the key variable must name an environment variable that holds the key; it names none")
+            raise ValueError(
+                "the key variable must name an environment variable that holds the key; it names none"
+            )
         return ""
     if not re.fullmatch(r"[!-~]+", value):
         raise ValueError(f"the key in {variable} has blanks or characters that no header can carry")
@@ -62,7 +70,9 @@ def tells(key: str, text: str) -> bool:
         plain = _plain(text)
         if any(part in plain for part in _parts(key)):
             return True
-        undone = _ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or "20", 16)), html.unescape(unquote(text)))
+        undone = _ESCAPE.sub(
+            lambda found: chr(int(found[1] or found[2] or "20", 16)), html.unescape(unquote(text))
+        )
         if undone == text:
             break
         text = undone

@@ -28,7 +28,10 @@ class LocalModel:
     """A causal language model that transformers runs, and its tokens."""
 
     def __init__(self, whole: Any, tokens: Any, device: Device = "cpu") -> None:
-        self.torch, self.empty_cache = models_package("torch"), models_package("transformers").DynamicCache
+        self.torch, self.empty_cache = (
+            models_package("torch"),
+            models_package("transformers").DynamicCache,
+        )
         self.network, self.tokens, self.device = whole.to(device).eval(), tokens, device
         self.head = self.network.lm_head.weight.detach().float().T
 
@@ -42,7 +45,10 @@ class LocalModel:
         if weights.is_file():
             for name in ("accelerate", "gguf"):  # transformers asks for them
                 models_package(name)
-            folder, how = weights.parent, {"quantization_config": transformers.GgufConfig(dequantize=True)}
+            folder, how = (
+                weights.parent,
+                {"quantization_config": transformers.GgufConfig(dequantize=True)},
+            )
             kept["gguf_file"] = weights.name
         tokens = transformers.AutoTokenizer.from_pretrained(folder, **kept)
         load = transformers.AutoModelForCausalLM.from_pretrained

@@ -1,15 +1,16 @@
 """Lexical ranking of a collection: BM25, query likelihood with two kinds of smoothing, and RM3 feedback.
 
-A `Collection` holds the term counts of its documents as a sparse matrix. Queries are rows of a sparse matrix over the
-same terms, with any non-negative weights, so that concatenated, weighted and expanded queries are all the same thing
-and many are scored at once by one sparse product. Text becomes terms through a tokeniser that the caller can exchange;
-scikit-learn counts, Snowball's Porter stemmer stems.
+A `Collection` holds the term counts of its documents as a sparse matrix. Queries are rows of a
+sparse matrix over the same terms, with any non-negative weights, so that concatenated, weighted and
+expanded queries are all the same thing and many are scored at once by one sparse product. Text
+becomes terms through a tokeniser that the caller can exchange; scikit-learn counts, Snowball's
+Porter stemmer stems.
 
 References
 ----------
-permutations, section 4.1 (parameters). Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and
-Beyond. Zhai and Lafferty (2001) for both kinds of smoothing. Lavrenko and Croft (2001), Abdul-Jaleel et al. (2004)
-for RM3.
+permutations, section 4.1 (parameters). Robertson and Zaragoza (2009), The Probabilistic Relevance
+Framework: BM25 and Beyond. Zhai and Lafferty (2001) for both kinds of smoothing. Lavrenko and Croft
+(2001), Abdul-Jaleel et al. (2004) for RM3.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit int
 def english_terms(text: str) -> list[str]:
     """Terms of an English text: lower-cased runs of letters and digits, no stop words, Porter-stemmed.
 
-    Stop words (here scikit-learn's list) and Porter's stemmer are also what Terrier, the engine of the permutations
-    study, applies by default; its list is another.
+    Stop words (here scikit-learn's list) and Porter's stemmer are also what Terrier, the engine of
+    the permutations study, applies by default; its list is another.
 
     >>> english_terms("The sharks' teeth")
     ['shark', 'teeth']
@@ -55,7 +56,9 @@ class Collection:
     vectorizer: Any
 
     @classmethod
-    def from_texts(cls, texts: dict[str, str], tokenise: Callable[[str], Sequence[str]] = english_terms) -> Collection:
+    def from_texts(
+        cls, texts: dict[str, str], tokenise: Callable[[str], Sequence[str]] = english_terms
+    ) -> Collection:
         """Count the terms of documents, given as text by id; rows are sorted by id.
 
         Documents without a term stay in the collection; nothing retrieves them.
@@ -86,11 +89,13 @@ def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float =
     .. math::
         s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}{tf_{td} + k_1 (1 - b + b\, |d| / \overline{|d|})}
 
-    ``queries`` (shaped (queries, terms)): non-negative term weights; the score is linear in them. ``k1``: saturation of
-    the term frequency, at least 0. ``b``: normalisation by document length, 0 to 1. The idf is
-    log(1 + (N - n + 0.5) / (n + 0.5)), never negative. Returns ndarray, shaped (queries, documents).
+    ``queries`` (shaped (queries, terms)): non-negative term weights; the score is linear in them.
+    ``k1``: saturation of the term frequency, at least 0. ``b``: normalisation by document length, 0
+    to 1. The idf is log(1 + (N - n + 0.5) / (n + 0.5)), never negative. Returns ndarray, shaped
+    (queries, documents).
 
-    permutations, section 4.1 (k1 = 1.2, b = 0.75); thesis chapter 2. The factor k1 + 1 does not change a ranking.
+    permutations, section 4.1 (k1 = 1.2, b = 0.75); thesis chapter 2. The factor k1 + 1 does not
+    change a ranking.
     """
     if k1 < 0 or not 0 <= b <= 1:
         raise ValueError(f"k1 is at least 0 and b between 0 and 1, found k1={k1} and b={b}")
@@ -98,7 +103,11 @@ def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float =
     holders = np.bincount(counts.col, minlength=counts.shape[1])
     rarity = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norm = k1 * (1 - b + b * lengths / lengths.mean())
-    return _product(queries, counts, rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row]))
+    return _product(
+        queries,
+        counts,
+        rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row]),
+    )
 
 
 def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 2500.0) -> Floats:
@@ -107,9 +116,9 @@ def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 250
     .. math::
         s(q, d) = \sum_t q_t \log\frac{tf_{td} + \mu\, p(t|C)}{|d| + \mu} - \sum_t q_t \log p(t|C)
 
-    p(t|C) is the share of t among all terms of the collection. ``queries`` (shaped (queries, terms)): non-negative term
-    weights. ``mu``: mass of the smoothing, in terms; above 0. Returns ndarray, shaped (queries, documents), in nats;
-    larger is better, negative values are usual.
+    p(t|C) is the share of t among all terms of the collection. ``queries`` (shaped (queries,
+    terms)): non-negative term weights. ``mu``: mass of the smoothing, in terms; above 0. Returns
+    ndarray, shaped (queries, documents), in nats; larger is better, negative values are usual.
 
     permutations, section 4.1 (mu = 2500); Zhai and Lafferty (2001).
     """
@@ -122,18 +131,20 @@ def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 250
     return scores + np.outer(mass, np.log(mu / (collection.lengths + mu)))
 
 
-def jelinek_mercer(collection: Collection, queries: Sparse, *, smoothing: float = 0.1, added: float = 1.0) -> Floats:
+def jelinek_mercer(
+    collection: Collection, queries: Sparse, *, smoothing: float = 0.1, added: float = 1.0
+) -> Floats:
     r"""Log-likelihood of queries under Jelinek-Mercer smoothing, less what does not depend on the document.
 
     .. math::
         s(q, d) = \sum_t q_t \ln \Bigl( 1 + \frac{(1 - \lambda) \, tf_{td} / |d|}{\lambda \, p(t | C)} \Bigr), \quad
         p(t | C) = \frac{cf_t + a}{|C| + a}
 
-    cf counts a term in all documents, \|C\| is the number of all their terms. ``queries`` (shaped (queries, terms)):
-    non-negative term weights. ``smoothing``: lambda, the weight of the collection, strictly between 0 and 1; 0.1 is
-    Elasticsearch's default, which the thesis does not say to have changed. ``added``: a, added to the collection
-    frequencies: 1 in Lucene, 0 in the textbook. Returns ndarray, shaped (queries, documents), in nats; 0 where no term
-    is shared.
+    cf counts a term in all documents, \|C\| is the number of all their terms. ``queries`` (shaped
+    (queries, terms)): non-negative term weights. ``smoothing``: lambda, the weight of the
+    collection, strictly between 0 and 1; 0.1 is Elasticsearch's default, which the thesis does not
+    say to have changed. ``added``: a, added to the collection frequencies: 1 in Lucene, 0 in the
+    textbook. Returns ndarray, shaped (queries, documents), in nats; 0 where no term is shared.
 
     thesis section 2.2.1; Zhai and Lafferty (2001).
     """
@@ -144,14 +155,21 @@ def jelinek_mercer(collection: Collection, queries: Sparse, *, smoothing: float 
     counts = collection.counts.tocoo()
     frequencies = np.asarray(collection.counts.sum(axis=0), dtype=np.float64)
     share = (frequencies + added) / (frequencies.sum() + added)
-    gain = (1 - smoothing) * counts.data / collection.lengths[counts.row] / (smoothing * share[counts.col])
+    gain = (
+        (1 - smoothing)
+        * counts.data
+        / collection.lengths[counts.row]
+        / (smoothing * share[counts.col])
+    )
     return _product(queries, counts, np.log1p(gain))
 
 
 def _product(queries: Sparse, counts: Any, values: Floats) -> Floats:
     """Scores of queries over documents whose terms have the values in the place of the counts."""
     if queries.ndim != 2 or queries.shape[1] != counts.shape[1]:
-        raise ValueError(f"queries over {counts.shape[1]} terms are wanted, found shape {queries.shape}")
+        raise ValueError(
+            f"queries over {counts.shape[1]} terms are wanted, found shape {queries.shape}"
+        )
     weights = sparse.csr_array((values, (counts.row, counts.col)), shape=counts.shape)
     return np.asarray((sparse.csr_array(queries) @ weights.T).toarray())
 
@@ -159,11 +177,11 @@ def _product(queries: Sparse, counts: Any, values: Floats) -> Floats:
 def top(scores: Floats, k: int) -> NDArray[np.intp]:
     """Best k documents of every query; equal scores in the order of the columns (the document ids, ascending).
 
-    ``scores`` (shaped (queries, documents)): larger is better. Returns column numbers, best first, shaped
-    (queries, min(k, documents)).
+    ``scores`` (shaped (queries, documents)): larger is better. Returns column numbers, best first,
+    shaped (queries, min(k, documents)).
 
-    Scores that differ by rounding only (relative 1e-12) count as equal, so that the order in which a sum was computed
-    cannot change a ranking.
+    Scores that differ by rounding only (relative 1e-12) count as equal, so that the order in which
+    a sum was computed cannot change a ranking.
 
     >>> top(np.array([[0.1, 0.5, 0.5]]), 2)
     array([[1, 2]])
@@ -173,7 +191,9 @@ def top(scores: Floats, k: int) -> NDArray[np.intp]:
     size = scores.shape[1]
     if k >= size or size > _MOST_COLUMNS:
         return np.argsort(-_steps(scores), axis=1, kind="stable")[:, :k]
-    keys = -_steps(scores).astype(np.int64) * size + np.arange(size)  # all different: ties are broken by column
+    keys = -_steps(scores).astype(np.int64) * size + np.arange(
+        size
+    )  # all different: ties are broken by column
     best = np.argpartition(keys, k - 1, axis=1)[:, :k]
     order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
     return np.take_along_axis(best, order, axis=1)
@@ -193,23 +213,30 @@ def unit_mass(queries: Sparse) -> Sparse:
     return sparse.csr_array(sparse.diags_array(1 / np.where(mass > 0, mass, 1.0)) @ queries)
 
 
-def relevance_model(collection: Collection, scores: Floats, *, documents: int = 10, terms: int = 10) -> Sparse:
+def relevance_model(
+    collection: Collection, scores: Floats, *, documents: int = 10, terms: int = 10
+) -> Sparse:
     r"""Relevance models: the most probable terms of the highest ranked documents.
 
     .. math:: p(t|R) \propto \sum_{d \in top} \frac{s(q, d)}{\sum_{d'} s(q, d')} \frac{tf_{td}}{|d|}
 
-    ``scores`` (shaped (queries, documents)): of a first stage, BM25 in the paper; documents with a score of 0 or less
-    are not feedback. ``documents``, ``terms``: how many of the highest ranked documents, and of their terms; equal
-    probabilities in alphabetical order. Returns term weights, shaped (queries, terms of the collection), that sum to
-    one; empty where no document scores above 0.
+    ``scores`` (shaped (queries, documents)): of a first stage, BM25 in the paper; documents with a
+    score of 0 or less are not feedback. ``documents``, ``terms``: how many of the highest ranked
+    documents, and of their terms; equal probabilities in alphabetical order. Returns term weights,
+    shaped (queries, terms of the collection), that sum to one; empty where no document scores above
+    0.
 
-    permutations, section 4.1 (10 terms of 10 documents); Lavrenko and Croft (2001), RM1, with documents weighted by
-    their share of the first-stage score.
+    permutations, section 4.1 (10 terms of 10 documents); Lavrenko and Croft (2001), RM1, with
+    documents weighted by their share of the first-stage score.
     """
     if documents < 1 or terms < 1:
-        raise ValueError(f"at least one feedback document and term are wanted, found {documents} and {terms}")
+        raise ValueError(
+            f"at least one feedback document and term are wanted, found {documents} and {terms}"
+        )
     if scores.ndim != 2 or scores.shape[1] != len(collection.documents):
-        raise ValueError(f"scores of {len(collection.documents)} documents are wanted, found shape {scores.shape}")
+        raise ValueError(
+            f"scores of {len(collection.documents)} documents are wanted, found shape {scores.shape}"
+        )
     best = top(scores, documents)
     weight = np.maximum(np.take_along_axis(scores, best, axis=1), 0.0)
     rows = np.repeat(np.arange(len(scores)), best.shape[1])
@@ -221,7 +248,9 @@ def relevance_model(collection: Collection, scores: Floats, *, documents: int = 
     order = np.lexsort((model.indices, -np.round(model.data, 12), owner))
     place = np.arange(len(order)) - model.indptr[owner]
     kept = np.sort(order[place < terms])
-    cut = sparse.csr_array((model.data[kept], (owner[kept], model.indices[kept])), shape=model.shape)
+    cut = sparse.csr_array(
+        (model.data[kept], (owner[kept], model.indices[kept])), shape=model.shape
+    )
     return unit_mass(cut)
 
 
@@ -238,14 +267,16 @@ def rm3(
 
     .. math:: q' = \lambda\, q / |q| + (1 - \lambda)\, p(\cdot | R)
 
-    ``queries`` (shaped (queries, terms)): non-negative term weights. ``original_weight``: lambda, 0 to 1. The paper
-    does not give it; 0.6 is the default of the engine that it used. ``**settings``: of the first-stage `bm25`. Returns
-    expanded queries of the same shape, to be scored by any ranking function; one that retrieves nothing keeps its
-    weights.
+    ``queries`` (shaped (queries, terms)): non-negative term weights. ``original_weight``: lambda, 0
+    to 1. The paper does not give it; 0.6 is the default of the engine that it used. ``**settings``:
+    of the first-stage `bm25`. Returns expanded queries of the same shape, to be scored by any
+    ranking function; one that retrieves nothing keeps its weights.
 
     permutations, section 4.1; Abdul-Jaleel et al. (2004).
     """
     if not 0 <= original_weight <= 1:
         raise ValueError(f"original_weight is between 0 and 1, found {original_weight}")
-    model = relevance_model(collection, bm25(collection, queries, **settings), documents=documents, terms=terms)
+    model = relevance_model(
+        collection, bm25(collection, queries, **settings), documents=documents, terms=terms
+    )
     return sparse.csr_array(original_weight * unit_mass(queries) + (1 - original_weight) * model)

@@ -1,7 +1,8 @@
 """Rankers of a small collection: BM25, dense and learned sparse.
 
 Each scores every query against every document exactly, without an index: the collections here are
-of hundreds to thousands of documents. Scores come as an array shaped (queries, documents); `best` makes a run of them.
+of hundreds to thousands of documents. Scores come as an array shaped (queries, documents); `best`
+makes a run of them.
 """
 
 from __future__ import annotations
@@ -24,16 +25,21 @@ Represent = Callable[[Floats32, NDArray[np.bool_]], Iterable[Any]]
 """From the network's output of a batch and its mask to what each text is represented by."""
 
 
-def best(scores: ArrayLike, queries: Texts, documents: Texts, run: str, *, depth: int = 20) -> pd.DataFrame:
+def best(
+    scores: ArrayLike, queries: Texts, documents: Texts, run: str, *, depth: int = 20
+) -> pd.DataFrame:
     """The best documents of every query, as a run.
 
-    ``scores`` (shaped (queries, documents)): higher is better; ``-inf`` leaves a document out. ``depth``: documents
-    kept for each query, and behind them those tied with the last, so that a tie is kept whole. Returns columns
-    ``run, topic, document, rank, score``, ties in the order of the document ids.
+    ``scores`` (shaped (queries, documents)): higher is better; ``-inf`` leaves a document out.
+    ``depth``: documents kept for each query, and behind them those tied with the last, so that a
+    tie is kept whole. Returns columns ``run, topic, document, rank, score``, ties in the order of
+    the document ids.
     """
     table = np.asarray(scores, dtype=np.float64)
     if table.shape != (len(queries), len(documents)):
-        raise ValueError(f"scores are shaped {table.shape}, wanted {(len(queries), len(documents))}")
+        raise ValueError(
+            f"scores are shaped {table.shape}, wanted {(len(queries), len(documents))}"
+        )
     ids = np.asarray(documents, dtype=object)
     by_id = np.argsort(ids.astype(str), kind="stable")
     order = by_id[np.argsort(-table[:, by_id], axis=1, kind="stable")]
@@ -46,15 +52,22 @@ def best(scores: ArrayLike, queries: Texts, documents: Texts, run: str, *, depth
 
 
 def bm25_scores(
-    queries: Texts, documents: Texts, tokenise: Tokenisation = lucene_terms, *, k1: float = 0.9, b: float = 0.4
+    queries: Texts,
+    documents: Texts,
+    tokenise: Tokenisation = lucene_terms,
+    *,
+    k1: float = 0.9,
+    b: float = 0.4,
 ) -> Floats:
     """BM25 of texts, shaped (queries, documents), without the constant factor k1 + 1.
 
-    thesis section 4.4: BM25 by Pyserini, whose English terms, k1 and b are the defaults. The runs of
-    ``data/outputs/ranking_bias`` were recorded with bm25s, in single precision: the same rankings, and scores that
-    differ in the sixth digit at most.
+    thesis section 4.4: BM25 by Pyserini, whose English terms, k1 and b are the defaults. The runs
+    of ``data/outputs/ranking_bias`` were recorded with bm25s, in single precision: the same
+    rankings, and scores that differ in the sixth digit at most.
     """
-    named = {f"{row:09d}": text for row, text in enumerate(documents)}  # ids in the order of the rows
+    named = {
+        f"{row:09d}": text for row, text in enumerate(documents)
+    }  # ids in the order of the rows
     collection = Collection.from_texts(named, tokenise)
     return bm25(collection, collection.queries(queries), k1=k1, b=b) / (k1 + 1)
 
@@ -75,7 +88,8 @@ def _own(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
 def token_vectors(model: Model, texts: Texts, **options: Any) -> list[Floats32]:
     """States of the tokens of each text, shaped (tokens, width), which several scores can share.
 
-    ``model``: an encoder. ``**options``: of `token_states`, whose default length is all-MiniLM's own limit.
+    ``model``: an encoder. ``**options``: of `token_states`, whose default length is all-MiniLM's
+    own limit.
     """
     return _represented(model, texts, _own, **options)
 
@@ -85,7 +99,8 @@ def dense_scores(queries: Sequence[Floats32], documents: Sequence[Floats32]) -> 
 
     .. math:: s(q, d) = \cos\left(\overline{h(q)}, \overline{h(d)}\right)
 
-    ``queries``, ``documents``: of `token_vectors`. Returns ndarray, shaped (queries, documents), between -1 and 1.
+    ``queries``, ``documents``: of `token_vectors`. Returns ndarray, shaped (queries, documents),
+    between -1 and 1.
 
     Reimers and Gurevych (2019), Sentence-BERT: the dense retrieval of thesis section 4.4.
     """
@@ -106,10 +121,11 @@ def splade_scores(queries: Texts, documents: Texts, model: Model, **options: Any
     .. math:: w_t(x) = \max_{i \in x} \ln\left(1 + \mathrm{ReLU}(\mathrm{logit}_{i,t})\right), \quad
         s(q, d) = \sum_t w_t(q) w_t(d)
 
-    ``model``: with a masked-language-model head. ``**options``: of `token_states`, with batches of 16 where not given.
-    Returns ndarray, shaped (queries, documents), from 0.
+    ``model``: with a masked-language-model head. ``**options``: of `token_states`, with batches of
+    16 where not given. Returns ndarray, shaped (queries, documents), from 0.
 
-    Formal et al. (2021), SPLADE v2; thesis section 4.4 has uniCOIL and DeepImpact as learned sparse retrieval.
+    Formal et al. (2021), SPLADE v2; thesis section 4.4 has uniCOIL and DeepImpact as learned sparse
+    retrieval.
     """
     options = {"batch": 16, **options}
     parts = (_represented(model, texts, _strongest, **options) for texts in (queries, documents))

@@ -1,7 +1,7 @@
 """Tokenisations that a lexical ranker can be given: from text to the list of its terms.
 
-Every tokenisation is a callable ``text -> list of str``. Three are those of a search engine's analysers, two are
-WordPiece vocabularies: a general one (BERT's) and one of the domain.
+Every tokenisation is a callable ``text -> list of str``. Three are those of a search engine's
+analysers, two are WordPiece vocabularies: a general one (BERT's) and one of the domain.
 
 References
 ----------
@@ -53,7 +53,8 @@ def standard_words(text: str) -> list[str]:
 def porter(words: Iterable[str]) -> list[str]:
     """Porter stems of lower-case words.
 
-    Elasticsearch's Porter stemmer; thesis section 2.3.2. The algorithm of 1980, as the Snowball project keeps it.
+    Elasticsearch's Porter stemmer; thesis section 2.3.2. The algorithm of 1980, as the Snowball
+    project keeps it.
     """
     return list(_STEMMER.stemWords(list(words)))
 
@@ -108,10 +109,11 @@ def wordpiece(path: Path) -> Tokenisation:
 def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisation:
     """A WordPiece tokenisation whose vocabulary is learned from texts of the domain, lower-cased here.
 
-    ``size``: largest vocabulary; the default is that of SciBERT, whose own vocabulary this replaces.
+    ``size``: largest vocabulary; the default is that of SciBERT, whose own vocabulary this
+    replaces.
 
-    thesis section 2.3.2, "SciBERT-Token": SciBERT learned its vocabulary from 1.14 million papers; this one is learned
-    from the collection at hand, with pieces that occur at least twice.
+    thesis section 2.3.2, "SciBERT-Token": SciBERT learned its vocabulary from 1.14 million papers;
+    this one is learned from the collection at hand, with pieces that occur at least twice.
     """
     if size < 1:
         raise ValueError(f"a vocabulary needs a positive size, found {size}")
@@ -126,7 +128,8 @@ def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisatio
 
     learner = fresh(library.models.WordPiece(unk_token=UNKNOWN))
     letters = sorted(set(learner.normalizer.normalize_str(" ".join(texts))) - {" "})
-    # the trainer breaks ties by id, and gives ids in the order of a hash table: single letters given first fix it
+    # the trainer breaks ties by id, and gives ids in the order of a hash table: single letters
+    # given first fix it
     first = [UNKNOWN, *letters, *("##" + letter for letter in letters)]
     trainer = library.trainers.WordPieceTrainer(
         vocab_size=max(size, len(first)), min_frequency=2, special_tokens=first, show_progress=False

@@ -1,10 +1,11 @@
 """How well an answer cites the documents it was given, and how that changes with what is said about their authors.
 
-An answer to a question is written from k numbered documents, of which some are relevant, and cites them by numbers in
-square brackets. `score_answers` gives precision and recall of its citations. The same question is answered in several
-modes (`equipoise.answer_modes`): `cas` measures how far naming the authors moves the scores, `cab` in whose favour, and
-`bias_table` gives both for a whole table of answers, with intervals and tests. `attribution_confidence` compares the
-probabilities with which relevant and non-relevant documents are cited. `score_attribution` has it all in one table, and
+An answer to a question is written from k numbered documents, of which some are relevant, and cites
+them by numbers in square brackets. `score_answers` gives precision and recall of its citations. The
+same question is answered in several modes (`equipoise.answer_modes`): `cas` measures how far naming
+the authors moves the scores, `cab` in whose favour, and `bias_table` gives both for a whole table
+of answers, with intervals and tests. `attribution_confidence` compares the probabilities with which
+relevant and non-relevant documents are cited. `score_attribution` has it all in one table, and
 `verdicts` says what it shows in sentences.
 
 All scores lie between 0 and 1; the thesis prints them times 100.
@@ -22,5 +23,13 @@ from equipoise.measures.attribution.quality import score_answers
 from equipoise.measures.attribution.scores import score_attribution
 from equipoise.measures.attribution.verdicts import bias_rows, verdicts
 
-__all__ = ["attribution_confidence", "bias_rows", "bias_table", "cab", "cas", "citation_rows", "citations"]
+__all__ = [
+    "attribution_confidence",
+    "bias_rows",
+    "bias_table",
+    "cab",
+    "cas",
+    "citation_rows",
+    "citations",
+]
 __all__ += ["exact_match", "score_answers", "score_attribution", "verdicts"]

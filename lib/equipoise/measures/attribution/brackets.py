@@ -13,7 +13,10 @@ LONGEST_RANGE = 100
 
 _NUMBERS = r"[0-9]++(?:\s*+[-–—]\s*+[0-9]++)?+"
 _CITATION = re.compile(rf"\s*+{_NUMBERS}(?:\s*+[,;]\s*+{_NUMBERS})*+\s*+")
-_BRACKET, _RANGE = re.compile(r"\[([^\[\]]*+)(\]?)"), re.compile(r"([0-9]++)(?:\s*+[-–—]\s*+([0-9]++))?+")
+_BRACKET, _RANGE = (
+    re.compile(r"\[([^\[\]]*+)(\]?)"),
+    re.compile(r"([0-9]++)(?:\s*+[-–—]\s*+([0-9]++))?+"),
+)
 _DIGIT, _DIGIT_FIRST = re.compile(r"\d"), re.compile(r"\s*+\d")
 _CITED, _OTHER_BRACKET = re.compile(rf"\[{_CITATION.pattern}\]"), re.compile(r"[［【]\s*+\d")
 
@@ -22,9 +25,9 @@ _CITED, _OTHER_BRACKET = re.compile(rf"\[{_CITATION.pattern}\]"), re.compile(r"[
 class Citations:
     """The citations of an answer.
 
-    ``cited``: distinct numbers in range, in the order of first mention. ``out_of_range``: distinct numbers of
-    documents that were not there, likewise. ``repeated``: mentions of a number beyond its first, in range or not.
-    ``malformed``: brackets that look like a citation but are none.
+    ``cited``: distinct numbers in range, in the order of first mention. ``out_of_range``: distinct
+    numbers of documents that were not there, likewise. ``repeated``: mentions of a number beyond
+    its first, in range or not. ``malformed``: brackets that look like a citation but are none.
     """
 
     cited: tuple[int, ...]
@@ -40,7 +43,8 @@ def _number(digits: str) -> int:
 def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[int, int, int]]]:
     """What each bracket cites: its numbers, each with where its digits, or those of its range, begin and end.
 
-    ``documents``: as in `citations`. Nothing within a list: a bracket that looks like a citation, and is none.
+    ``documents``: as in `citations`. Nothing within a list: a bracket that looks like a citation,
+    and is none.
     """
     if documents is not None and documents < 1:
         raise ValueError(f"at least one document is wanted, found {documents}")
@@ -51,7 +55,11 @@ def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[i
             yield [(_number(content), *bracket.span(1))]
             continue
         found: list[tuple[int, int, int]] = []
-        for part in _RANGE.finditer(answer, *bracket.span(1)) if closing and _CITATION.fullmatch(content) else ():
+        for part in (
+            _RANGE.finditer(answer, *bracket.span(1))
+            if closing and _CITATION.fullmatch(content)
+            else ()
+        ):
             first, last = _number(part[1]), _number(part[2] or part[1])
             if part[2] and not 1 <= first <= last <= min(limit, first + LONGEST_RANGE - 1):
                 found = []
@@ -64,19 +72,20 @@ def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[i
 def citations(answer: str, documents: int | None = None) -> Citations:
     """The distinct bracketed numbers of an answer, in range and out of range.
 
-    A citation is a number in square brackets, or several with commas or semicolons between, or a range: ``[1]``,
-    ``[1, 2]``, ``[1; 2]``, ``[1-3]``. A range is read as all its numbers where it ascends, lies within the documents
-    and has at most `LONGEST_RANGE` of them; a longer or falling one, and one beyond the documents such as
-    ``[2015-2019]``, is malformed. Malformed, and citing nothing, are also other brackets with a digit
-    (``[Document 5]``, ``[5a]``, ``[-1]``, ``[5`` without its end, digits that are not 0 to 9) and numbers in the
-    brackets of other scripts (【5】). Brackets without any digit are prose, and so are numbers in parentheses, which
-    mostly are years.
+    A citation is a number in square brackets, or several with commas or semicolons between, or a
+    range: ``[1]``, ``[1, 2]``, ``[1; 2]``, ``[1-3]``. A range is read as all its numbers where it
+    ascends, lies within the documents and has at most `LONGEST_RANGE` of them; a longer or falling
+    one, and one beyond the documents such as ``[2015-2019]``, is malformed. Malformed, and citing
+    nothing, are also other brackets with a digit (``[Document 5]``, ``[5a]``, ``[-1]``, ``[5``
+    without its end, digits that are not 0 to 9) and numbers in the brackets of other scripts (【5】).
+    Brackets without any digit are prose, and so are numbers in parentheses, which mostly are years.
 
-    ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every number from 1 is.
-    It takes time that is linear in the length of the answer.
+    ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every
+    number from 1 is. It takes time that is linear in the length of the answer.
 
-    thesis, Figure 5.2: the prompt asks to cite "using [1] [2] [3] etc."; section 5.3.3 counts cited documents, so
-    that a repeated number is one. What else counts as a citation the thesis does not say.
+    thesis, Figure 5.2: the prompt asks to cite "using [1] [2] [3] etc."; section 5.3.3 counts cited
+    documents, so that a repeated number is one. What else counts as a citation the thesis does not
+    say.
 
     >>> citations("In Wales [2], or so they say [3, 2] [9] [Document 1].", 5)
     Citations(cited=(2, 3), out_of_range=(9,), repeated=1, malformed=1)

@@ -1,11 +1,13 @@
 """Citations as systems write them, put into the square brackets that the measures read.
 
-Styles beside the thesis's own: ``(1)``, ``¹`` or ``<sup>1</sup>``, ``[^1]``, ``【1†source】``, ``[doc 1]``,
-``<cite>1</cite>``, or a regular expression. A number may be a list, or a range, as in brackets. What looks like a mark
-and is none stays text: a year in parentheses (no more than three digits cite), ``10³``, ``km²``, the footnote itself
-(``[^1]: ...``), ``【4:0†file】``, which numbers no document. Neighbouring superscripts are one number: ¹² is 12.
+Styles beside the thesis's own: ``(1)``, ``¹`` or ``<sup>1</sup>``, ``[^1]``, ``【1†source】``, ``[doc
+1]``, ``<cite>1</cite>``, or a regular expression. A number may be a list, or a range, as in
+brackets. What looks like a mark and is none stays text: a year in parentheses (no more than three
+digits cite), ``10³``, ``km²``, the footnote itself (``[^1]: ...``), ``【4:0†file】``, which numbers
+no document. Neighbouring superscripts are one number: ¹² is 12.
 
-The patterns are matched in a time linear in the text: ours by possessive repetition, a user's by RE2.
+The patterns are matched in a time linear in the text: ours by possessive repetition, a user's by
+RE2.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from equipoise.problems import Note, listed, need_columns
 
 _N = r"[0-9]{1,3}+(?:\s*+[-–—]\s*+[0-9]{1,3}+)?+"
 _LIST = rf"(\s*+{_N}(?:\s*+(?:[,;、，；&]|and\b)\s*+{_N})*+\s*+)"
-_WORD = r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|cit(?:e|ation)|context|result|snippet|text)s?"
+_WORD = (
+    r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|cit(?:e|ation)|context|result|snippet|text)s?"
+)
 _NAMED = rf"(?:{_WORD}[\s._:-]*+|\#){_N}"
 _UP = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _NO_POWER = r"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{3}))(?<!\b[A-Za-z])(?<!\b(?:km|cm|mm|dm|ft|mi|in|yd|mc))"
@@ -71,8 +75,8 @@ def _bracketed(text: str, marks: re.Pattern[str]) -> str:
 def in_brackets(texts: Sequence[str], style: str) -> list[str]:
     r"""The texts with the citations of a style in square brackets; other brackets become parentheses.
 
-    ``style``: one of `STYLES`, or a regular expression (RE2) whose first group, or else the whole, holds the numbers; a
-    match without any number is a malformed citation.
+    ``style``: one of `STYLES`, or a regular expression (RE2) whose first group, or else the whole,
+    holds the numbers; a match without any number is a malformed citation.
 
     >>> in_brackets(["In Wales (1, 3), in (2015) [sic]."], "paren"), in_brackets(["See #3."], r"#(\d+)")
     (['In Wales [1, 3], in (2015) (sic).'], ['See [3].'])
@@ -82,12 +86,16 @@ def in_brackets(texts: Sequence[str], style: str) -> list[str]:
     if style in STYLES:
         return [_bracketed(text, STYLES[style]) for text in texts]
     if style.replace("-", "").isalpha():
-        raise ValueError(f"citations is {style!r}; wanted auto, {', '.join(STYLES)}, or a regular expression")
+        raise ValueError(
+            f"citations is {style!r}; wanted auto, {', '.join(STYLES)}, or a regular expression"
+        )
     clean = pa.array([text.translate({2: None, 3: None}) for text in texts], pa.large_string())
     try:
         marked = _replaced(clean, style)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"citations is no regular expression of RE2 that matches a mark: {error}"[:300]) from None
+        raise ValueError(
+            f"citations is no regular expression of RE2 that matches a mark: {error}"[:300]
+        ) from None
     return [_bracketed(text, _MARKED) for text in marked]
 
 
@@ -117,13 +125,18 @@ class Counts:
 def style_counts(answers: pd.DataFrame, style: str) -> Counts:
     """In how many answers each style is read, or the one that is named, as in `in_brackets`."""
     need_columns(answers, ("question", "answer"))
-    shown = answers["documents"].tolist() if "documents" in answers.columns else [None] * len(answers)
+    shown = (
+        answers["documents"].tolist() if "documents" in answers.columns else [None] * len(answers)
+    )
     counts = Counts(len(answers))
     for name in STYLES if style == "auto" else [style]:
         written = in_brackets(answers["answer"].tolist(), name)
         found = [citations(text, number) for text, number in zip(written, shown, strict=True)]
         read = np.array([bool(one.cited or one.out_of_range) for one in found], dtype=bool)
-        counts.citing[name], counts.readable[name] = sum(bool(one.cited) for one in found), int(read.sum())
+        counts.citing[name], counts.readable[name] = (
+            sum(bool(one.cited) for one in found),
+            int(read.sum()),
+        )
         counts.unread[name] = [*dict.fromkeys(answers.loc[~read, "question"].astype(str))][:4]
     return counts
 
@@ -131,21 +144,30 @@ def style_counts(answers: pd.DataFrame, style: str) -> Counts:
 def style_of(parts: Sequence[Counts], style: str) -> str:
     """The style that answers are to be read in, from the counts of each part of them; says so, and of how many.
 
-    ``auto`` is the style that is read in most answers; what else can be a power or an enumeration counts half.
-    Answers of which not one has a citation that can be read are refused.
+    ``auto`` is the style that is read in most answers; what else can be a power or an enumeration
+    counts half. Answers of which not one has a citation that can be read are refused.
     """
-    whole, citing = sum(one.whole for one in parts), sum((one.citing for one in parts), Counter[str]())
+    whole, citing = (
+        sum(one.whole for one in parts),
+        sum((one.citing for one in parts), Counter[str]()),
+    )
     names = list(parts[0].unread)
     chosen = max(names, key=lambda name: citing[name] if name in _MISTAKABLE else 2 * citing[name])
     if not (read := sum(one.readable[chosen] for one in parts)):
         found = f"none of the {whole} answers has a citation that can be read as {style}"
-        raise ValueError(f"{found}; wanted one of the styles {', '.join(STYLES)}, or a regular expression")
+        raise ValueError(
+            f"{found}; wanted one of the styles {', '.join(STYLES)}, or a regular expression"
+        )
     if style != "auto" and read == whole:
         return chosen
     others = [f"{name} in {citing[name]}" for name in names if citing[name] and name != chosen]
     unread = dict.fromkeys(question for one in parts for question in one.unread[chosen])
     said = f"citations are read as {chosen} in {read} of {whole} answers"
     said += f" (there are also {', '.join(others)})" if others else ""
-    said += f"; {whole - read} have none, such as those to {listed([*unread][:3])}" if whole > read else ""
+    said += (
+        f"; {whole - read} have none, such as those to {listed([*unread][:3])}"
+        if whole > read
+        else ""
+    )
     warnings.warn(said, Note, stacklevel=3)
     return chosen

@@ -25,9 +25,19 @@ def normalised_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
-@declared("Exact match", range="0 or 1", ideal="1", direction="higher is better", sources=(*CHAPTER_5, "rajpurkar2016"))
+@declared(
+    "Exact match",
+    range="0 or 1",
+    ideal="1",
+    direction="higher is better",
+    sources=(*CHAPTER_5, "rajpurkar2016"),
+)
 def exact_match(
-    answer: str, gold: Sequence[str], *, match: Match = "substring", citation_marks: CitationMarks = "removed"
+    answer: str,
+    gold: Sequence[str],
+    *,
+    match: Match = "substring",
+    citation_marks: CitationMarks = "removed",
 ) -> bool:
     r"""Whether an answer holds one of the gold answers.
 
@@ -37,9 +47,9 @@ def exact_match(
     ----------
     answer : str
     gold : sequence of str
-        Gold answers, any of which will do. One that the normalisation leaves nothing of matches nothing. Found as
-        "substring", one may begin and end within a word, as "art" in "party"; with citation marks "kept", the gold
-        answer "5" is found in "[5]".
+        Gold answers, any of which will do. One that the normalisation leaves nothing of matches
+        nothing. Found as "substring", one may begin and end within a word, as "art" in "party";
+        with citation marks "kept", the gold answer "5" is found in "[5]".
 
     Returns
     -------
@@ -52,8 +62,9 @@ def exact_match(
 
     Notes
     -----
-    thesis, section 5.3.3, Answer Correctness, with texts normalised as in SQuAD. Of citations within the answer the
-    thesis says nothing; the evaluation it follows (Gao et al. 2023, ALCE) takes them out.
+    thesis, section 5.3.3, Answer Correctness, with texts normalised as in SQuAD. Of citations
+    within the answer the thesis says nothing; the evaluation it follows (Gao et al. 2023, ALCE)
+    takes them out.
 
     Examples
     --------
@@ -65,5 +76,9 @@ def exact_match(
     if isinstance(gold, str) or not len(gold):
         raise ValueError("a list of gold answers is wanted, at least one")
     edge = " " if match == "words" else ""
-    held = edge + normalised_answer(without_citations(answer) if citation_marks == "removed" else answer) + edge
+    held = (
+        edge
+        + normalised_answer(without_citations(answer) if citation_marks == "removed" else answer)
+        + edge
+    )
     return any(edge + wanted + edge in held for wanted in map(normalised_answer, gold) if wanted)

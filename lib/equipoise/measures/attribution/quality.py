@@ -53,17 +53,30 @@ def shown_and_relevant(answers: pd.DataFrame) -> tuple[Integers, Integers, Integ
     shown = np.full(len(answers), np.inf)
     if "documents" in answers.columns:
         shown = answers["documents"].to_numpy(dtype=np.float64, na_value=np.nan)
-        _refuse(~((shown >= 1) & (shown == np.floor(shown))), answers, "documents: whole numbers from 1 are")
+        _refuse(
+            ~((shown >= 1) & (shown == np.floor(shown))),
+            answers,
+            "documents: whole numbers from 1 are",
+        )
     documents = np.minimum(shown, LARGEST_NUMBER - 1).astype(np.int64)
     rows, numbers = end_to_end(answers["relevant"], "relevant")
-    keys, sizes = document_keys(rows, numbers), np.bincount(rows, minlength=len(answers)).astype(np.int64)
+    keys, sizes = (
+        document_keys(rows, numbers),
+        np.bincount(rows, minlength=len(answers)).astype(np.int64),
+    )
     unsound = (numbers < 1) | (numbers > documents[rows]) | pd.Series(keys).duplicated().to_numpy()
     wrong = (sizes == 0) | (np.bincount(rows, unsound, minlength=len(answers)) > 0)
-    _refuse(wrong, answers, "relevant: at least one document, each once, numbered from 1 to the number of documents is")
+    _refuse(
+        wrong,
+        answers,
+        "relevant: at least one document, each once, numbered from 1 to the number of documents is",
+    )
     return documents, keys, sizes
 
 
-@declared("Precision and recall of attribution", range="0 to 1", ideal="1", direction="higher is better")
+@declared(
+    "Precision and recall of attribution", range="0 to 1", ideal="1", direction="higher is better"
+)
 def score_answers(
     answers: pd.DataFrame,
     *,
@@ -75,32 +88,35 @@ def score_answers(
 
     .. math:: P = \frac{|C \cap R|}{|C|}, \quad R = \frac{|C \cap R|}{|R|}
 
-    with C the distinct cited documents and R the relevant ones. Precision is 0 where nothing is cited. A number that
-    names no document is not in C; column ``out_of_range`` counts these apart.
+    with C the distinct cited documents and R the relevant ones. Precision is 0 where nothing is
+    cited. A number that names no document is not in C; column ``out_of_range`` counts these apart.
 
     Parameters
     ----------
     answers : DataFrame
-        One row for each answer. Columns ``question``; ``answer``, its text; ``relevant``, the numbers of the relevant
-        documents, from 1. Optional: ``documents``, how many were shown; without it no number from 1 is out of range.
-        ``gold``, gold answers; the list may be empty, or None. Other columns are kept.
+        One row for each answer. Columns ``question``; ``answer``, its text; ``relevant``, the
+        numbers of the relevant documents, from 1. Optional: ``documents``, how many were shown;
+        without it no number from 1 is out of range. ``gold``, gold answers; the list may be empty,
+        or None. Other columns are kept.
 
     Returns
     -------
     DataFrame
-        The rows in their order, with ``precision, recall`` (0 to 1), ``cited`` and ``cited_relevant`` (distinct
-        documents), ``out_of_range, repeated, malformed`` (see `Citations`), ``uncited`` (no bracketed number at all),
-        ``exact_match`` (0 or 1, NaN without gold answers).
+        The rows in their order, with ``precision, recall`` (0 to 1), ``cited`` and
+        ``cited_relevant`` (distinct documents), ``out_of_range, repeated, malformed`` (see
+        `Citations`), ``uncited`` (no bracketed number at all), ``exact_match`` (0 or 1, NaN without
+        gold answers).
 
     Raises
     ------
     ValueError
-        If a column is missing or would be overwritten, an answer is no text, or an answer has no relevant document or
-        one that is not there.
+        If a column is missing or would be overwritten, an answer is no text, or an answer has no
+        relevant document or one that is not there.
 
     Notes
     -----
-    thesis, section 5.3.3. As scikit-learn's precision and recall over the documents, 0 where neither is defined.
+    thesis, section 5.3.3. As scikit-learn's precision and recall over the documents, 0 where
+    neither is defined.
 
     Examples
     --------
@@ -115,17 +131,25 @@ def score_answers(
     if taken := [name for name in (*MEANS, *TOTALS) if name in answers.columns]:
         raise ValueError(f"columns {', '.join(taken)} would be overwritten; rename or drop them")
     texts = answers["answer"].tolist()
-    _refuse(np.array([not isinstance(text, str) for text in texts], dtype=bool), answers, "answer: a text is")
+    _refuse(
+        np.array([not isinstance(text, str) for text in texts], dtype=bool),
+        answers,
+        "answer: a text is",
+    )
     documents, relevant, sizes = shown_and_relevant(answers)
     found = [citations(text, shown) for text, shown in zip(texts, documents.tolist(), strict=True)]
     counts = [(len(one.cited), len(one.out_of_range), one.repeated, one.malformed) for one in found]
     cited, beyond, repeated, malformed = np.array(counts, dtype=np.int64).reshape(-1, 4).T
     rows, numbers = end_to_end((one.cited for one in found), "cited")
-    hits = np.bincount(rows[np.isin(document_keys(rows, numbers), relevant)], minlength=len(answers))
+    hits = np.bincount(
+        rows[np.isin(document_keys(rows, numbers), relevant)], minlength=len(answers)
+    )
     counted = cited + beyond if out_of_range == "wrong" else cited
     gold = answers["gold"] if "gold" in answers.columns else [None] * len(answers)
     matched = [
-        np.nan if absent(wanted) else exact_match(text, wanted, match=match, citation_marks=citation_marks)
+        np.nan
+        if absent(wanted)
+        else exact_match(text, wanted, match=match, citation_marks=citation_marks)
         for text, wanted in zip(texts, gold, strict=True)
     ]
     return answers.assign(

@@ -11,7 +11,12 @@ from equipoise import options as opt
 from equipoise.answer_modes import in_order
 from equipoise.coverage import Seen, first, judge
 from equipoise.declare import checked
-from equipoise.measures.attribution.bias import AUTHORS_OF, bias_table, each_answer_once, named_modes
+from equipoise.measures.attribution.bias import (
+    AUTHORS_OF,
+    bias_table,
+    each_answer_once,
+    named_modes,
+)
 from equipoise.measures.attribution.citation_styles import in_brackets, style_counts, style_of
 from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
 from equipoise.measures.attribution.quality import MEANS, TOTALS, score_answers
@@ -47,17 +52,19 @@ def score_attribution(
         CAS = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|, \quad
         CAB = \frac{\omega}{|Q|} \sum_{q \in Q} (M^q_{Informed} - M^q_{CF-informed})
 
-    ``by``: further columns to group by, such as the model. ``run``: name of the answers. Returns ``run``, an empty
-    ``topic`` (every row is a mean or a total over questions), by, ``relevant_author, nonrelevant_author, mode, against,
-    measure, value, low, high, t, p_t, p_permutation, count, left_out``. The measures of a mode: precision, recall,
-    exact_match, cited, cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
-    repeated, malformed (totals), each with the number of answers behind it as ``count``; AC-relevant and
-    AC-nonrelevant, with intervals over the citations, which are counted, and as ``left_out`` those without a
-    probability; AC-difference between
-    them, with Welch's test. Of a mode against another: CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the
-    questions counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. A mean of absolute
-    differences is above 0 as soon as one answer changes: CAS has no test. NaN where a column does not apply. InputError
-    where no answer of a group cites a document shown, or no question is answered in two modes that are compared.
+    ``by``: further columns to group by, such as the model. ``run``: name of the answers. Returns
+    ``run``, an empty ``topic`` (every row is a mean or a total over questions), by,
+    ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t,
+    p_permutation, count, left_out``. The measures of a mode: precision, recall, exact_match, cited,
+    cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
+    repeated, malformed (totals), each with the number of answers behind it as ``count``;
+    AC-relevant and AC-nonrelevant, with intervals over the citations, which are counted, and as
+    ``left_out`` those without a probability; AC-difference between them, with Welch's test. Of a
+    mode against another: CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the questions
+    counted and left out; for CAS ``mode`` is the informed one and ``against`` Vanilla. A mean of
+    absolute differences is above 0 as soon as one answer changes: CAS has no test. NaN where a
+    column does not apply. InputError where no answer of a group cites a document shown, or no
+    question is answered in two modes that are compared.
 
     thesis, section 5.3.3.
 
@@ -74,13 +81,19 @@ def score_attribution(
     rows = {"out_of_range": out_of_range, "match": match, "citation_marks": citation_marks}
     draws: Any = {"favoured": favoured, "level": level, "resamples": resamples, "seed": seed}
     chosen = style_of([style_counts(answers, citation_style)], citation_style)
-    return attribution_rows([scored_answers(answers, by, chosen, **rows)], by, run=run, least_seen=least_seen, **draws)
+    return attribution_rows(
+        [scored_answers(answers, by, chosen, **rows)], by, run=run, least_seen=least_seen, **draws
+    )
 
 
-def scored_answers(answers: pd.DataFrame, by: Sequence[str], style: str, **options: Any) -> list[pd.DataFrame]:
+def scored_answers(
+    answers: pd.DataFrame, by: Sequence[str], style: str, **options: Any
+) -> list[pd.DataFrame]:
     """What `attribution_rows` takes of answers, in which their texts are not: each one's scores, and each citation."""
     _check(answers, by)
-    answers = answers.assign(answer=in_brackets(answers["answer"].tolist(), style), mode=named_modes(answers))
+    answers = answers.assign(
+        answer=in_brackets(answers["answer"].tolist(), style), mode=named_modes(answers)
+    )
     keys, scored = [*by, *AUTHORS_OF, "mode"], score_answers(answers, **options)
     tables = [each_answer_once(scored, by, (*MEANS, *TOTALS))]
     if "citations" in answers.columns and answers["citations"].notna().any():
@@ -89,9 +102,14 @@ def scored_answers(answers: pd.DataFrame, by: Sequence[str], style: str, **optio
 
 
 def _check(answers: pd.DataFrame, by: Sequence[str]) -> None:
-    taken = sorted({*by} & {"run", "topic", *_MODES, *_FOUND, "question", "answer", "relevant", "citations", "gold"})
+    taken = sorted(
+        {*by}
+        & {"run", "topic", *_MODES, *_FOUND, "question", "answer", "relevant", "citations", "gold"}
+    )
     if taken:
-        raise ValueError(f"by lists further columns to group by, of other names than {', '.join(taken)}")
+        raise ValueError(
+            f"by lists further columns to group by, of other names than {', '.join(taken)}"
+        )
     need_columns(answers, [*by, "question", "answer", *AUTHORS_OF, "mode"])
 
 
@@ -114,9 +132,15 @@ def attribution_rows(
     tables, keys = [_quality_rows(scored, by, **draws)], [*by, *AUTHORS_OF, "mode"]
     tables += [_confidence_rows(each, keys, **draws) for each in cited]
     bias[_TESTS] = bias[_TESTS].mask(bias["quantity"] == "CAS")
-    tables.append(bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"]))
-    whole = pd.concat([table for table in tables if len(table)], ignore_index=True).assign(run=run, topic="")
-    whole = whole.reindex(columns=["run", "topic", *by, *_MODES, *_FOUND]).astype({"against": "object"})
+    tables.append(
+        bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"])
+    )
+    whole = pd.concat([table for table in tables if len(table)], ignore_index=True).assign(
+        run=run, topic=""
+    )
+    whole = whole.reindex(columns=["run", "topic", *by, *_MODES, *_FOUND]).astype(
+        {"against": "object"}
+    )
     whole = whole.fillna({"against": ""})
     return whole.astype({"against": "str", "left_out": "int64", "count": "int64"})
 
@@ -147,21 +171,30 @@ def _both_seen(bias: pd.DataFrame) -> list[Seen]:
     once = bias.drop_duplicates(["mode", "against", *AUTHORS_OF, "questions", "left_out"])
     rows = once[["mode", "against", "questions", "left_out"]].itertuples(index=False, name=None)
     needed = "an answer in both modes"
-    return [Seen(f"{one} against {other}", "questions", needed, n, n + left) for one, other, n, left in rows]
+    return [
+        Seen(f"{one} against {other}", "questions", needed, n, n + left)
+        for one, other, n, left in rows
+    ]
 
 
 def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Means and totals of every group and mode (thesis, Tables 5.1, 5.4 and 5.11 to 5.15).
 
     Returns, sorted by group, modes in the order of `MODES`, then mixed ones: by, ``relevant_author,
-    nonrelevant_author, mode, answers``, means over answers, ``with_gold`` (the answers that exact match is a mean of),
-    totals.
+    nonrelevant_author, mode, answers``, means over answers, ``with_gold`` (the answers that exact
+    match is a mean of), totals.
     """
     table = each_answer_once(scored, by, (*MEANS, *TOTALS))
     table["mode"] = pd.Categorical(table["mode"], in_order(table["mode"].unique()), ordered=True)
     groups = table.groupby([*by, *AUTHORS_OF, "mode"], sort=True, observed=True)
-    counts = {"answers": groups.size(), **groups[list(MEANS)].mean(), "with_gold": groups["exact_match"].count()}
-    return pd.DataFrame(counts).join(groups[list(TOTALS)].sum()).reset_index().astype({"mode": "str"})
+    counts = {
+        "answers": groups.size(),
+        **groups[list(MEANS)].mean(),
+        "with_gold": groups["exact_match"].count(),
+    }
+    return (
+        pd.DataFrame(counts).join(groups[list(TOTALS)].sum()).reset_index().astype({"mode": "str"})
+    )
 
 
 def _quality_rows(scored: pd.DataFrame, by: Sequence[str], **draws: Any) -> pd.DataFrame:
@@ -169,16 +202,27 @@ def _quality_rows(scored: pd.DataFrame, by: Sequence[str], **draws: Any) -> pd.D
     wide = quality_table(scored, by)
     keys = [*by, *AUTHORS_OF, "mode"]
     each = {
-        (*key, name): own[name].dropna() for key, own in scored.sort_values("question").groupby(keys) for name in MEANS
+        (*key, name): own[name].dropna()
+        for key, own in scored.sort_values("question").groupby(keys)
+        for name in MEANS
     }
     behind = [*by, *AUTHORS_OF, "mode", "answers", "with_gold"]
-    long = wide.melt(behind, [*MEANS, *TOTALS], "measure", ignore_index=False).sort_index(kind="stable")
+    long = wide.melt(behind, [*MEANS, *TOTALS], "measure", ignore_index=False).sort_index(
+        kind="stable"
+    )
     count = long["with_gold"].where(long["measure"] == "exact_match", long["answers"])
-    return _with_ends(long.assign(count=count, left_out=long["answers"] - count), each, keys, **draws)
+    return _with_ends(
+        long.assign(count=count, left_out=long["answers"] - count), each, keys, **draws
+    )
 
 
 def _with_ends(
-    rows: pd.DataFrame, each: Mapping[tuple[Any, ...], pd.Series], keys: list[str], *, seed: int, **draws: Any
+    rows: pd.DataFrame,
+    each: Mapping[tuple[Any, ...], pd.Series],
+    keys: list[str],
+    *,
+    seed: int,
+    **draws: Any,
 ) -> pd.DataFrame:
     """The rows with low and high: the bootstrap interval of the mean of what is behind each, by keys and measure."""
     names = [*keys, "measure"]
@@ -200,5 +244,7 @@ def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.D
     difference = sides["relevant"]["value"] - sides["nonrelevant"]["value"]
     both = sides["relevant"] + sides["nonrelevant"]
     sides["difference"] = both.assign(value=difference, t=confidence["t"], p_t=confidence["p"])
-    rows = [confidence[keys].join(part).assign(measure=f"AC-{side}") for side, part in sides.items()]
+    rows = [
+        confidence[keys].join(part).assign(measure=f"AC-{side}") for side, part in sides.items()
+    ]
     return _with_ends(pd.concat(rows).sort_index(kind="stable"), each, keys, **draws)

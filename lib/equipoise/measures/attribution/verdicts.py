@@ -17,10 +17,15 @@ def bias_rows(scores: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """The rows of CAB in a table of `score_attribution`, with a column ``what``: measure and, where several, group."""
     rows = scores[scores["measure"].str.startswith("CAB-")].reset_index(drop=True)
     several = [name for name in (*by, *AUTHORS_OF) if len(set(rows[name])) > 1]
-    told = {name: f"{name.removesuffix('_author')} " if name in AUTHORS_OF else "" for name in several}
-    groups = [", ".join(f"{told[name]}{row[name]}" for name in several) for row in rows.to_dict("records")]
+    told = {
+        name: f"{name.removesuffix('_author')} " if name in AUTHORS_OF else "" for name in several
+    }
+    groups = [
+        ", ".join(f"{told[name]}{row[name]}" for name in several) for row in rows.to_dict("records")
+    ]
     what = [
-        f"{measure} ({group})" if group else measure for measure, group in zip(rows["measure"], groups, strict=True)
+        f"{measure} ({group})" if group else measure
+        for measure, group in zip(rows["measure"], groups, strict=True)
     ]
     return rows.assign(what=what)
 
@@ -36,8 +41,8 @@ def verdicts(
 ) -> list[str]:
     """A sentence for each CAB of a table of `score_attribution`: decided by its interval, or how many questions would.
 
-    ``favoured`` and ``level`` are those that the table was made with; ``difference``: the bias that a study of that
-    many questions would tell from none four times in five.
+    ``favoured`` and ``level`` are those that the table was made with; ``difference``: the bias that
+    a study of that many questions would tell from none four times in five.
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
     >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60}
@@ -45,7 +50,9 @@ def verdicts(
     CAB-precision +3.8 points for Human [-5.0, 13.0], n = 60: undecided;
     398 questions would decide 5 points four times in five
     """
-    return [_verdict(row, favoured, difference, level) for row in bias_rows(scores, by).itertuples()]
+    return [
+        _verdict(row, favoured, difference, level) for row in bias_rows(scores, by).itertuples()
+    ]
 
 
 def _verdict(row: Any, favoured: str, difference: float, level: float) -> str:

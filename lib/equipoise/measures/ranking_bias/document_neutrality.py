@@ -22,7 +22,11 @@ _neutral = partial(declared, direction="higher is better", sources=("rekabsaz202
 
 @_neutral("Neutrality", range="0 to 1 for two groups with equal targets", ideal="1")
 def neutrality(
-    magnitudes: ArrayLike, target: Shares | None = None, *, threshold: Threshold = 1.0, decimals: Places | None = None
+    magnitudes: ArrayLike,
+    target: Shares | None = None,
+    *,
+    threshold: Threshold = 1.0,
+    decimals: Places | None = None,
 ) -> Floats:
     r"""Neutrality (unbiasedness) of documents.
 
@@ -38,8 +42,8 @@ def neutrality(
     Returns
     -------
     ndarray, shaped (...)
-        1 for a neutral or balanced document. Two groups with equal targets keep it within [0, 1]; otherwise it can fall
-        to :math:`1 - 2 (1 - \min J)`, below zero, as in the public program.
+        1 for a neutral or balanced document. Two groups with equal targets keep it within [0, 1];
+        otherwise it can fall to :math:`1 - 2 (1 - \min J)`, below zero, as in the public program.
 
     Raises
     ------
@@ -73,12 +77,16 @@ def neutrality(
         values[first : first + _BLOCK] = np.where(total <= threshold, 1.0, 1.0 - sums)
     if decimals is None:
         return scored
-    values, place = np.unique(scored, return_inverse=True)  # few: written and read as the program does, not scaled
+    values, place = np.unique(
+        scored, return_inverse=True
+    )  # few: written and read as the program does, not scaled
     return np.char.mod(f"%.{decimals}f", values).astype(np.float64)[place].reshape(scored.shape)
 
 
 @_neutral("FaiRR", range="from 0, no bound", ideal="IFaiRR")
-def fairr(neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0) -> Floats:
+def fairr(
+    neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0
+) -> Floats:
     r"""Fairness of the retrieved results: neutrality discounted by rank.
 
     .. math:: FaiRR(q, k) = \sum_{r=1}^{\min(k, n)} \frac{\omega(d_q^r)}{\log_b(r + 1)}
@@ -88,7 +96,8 @@ def fairr(neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | Non
     neutralities : array_like, shaped (..., ranks)
         :math:`\omega` of the ranked documents.
     present : array_like of bool, shaped (..., ranks), optional
-        Which ranks hold a document; all where not given. A list shorter than k stops at its own length n.
+        Which ranks hold a document; all where not given. A list shorter than k stops at its own
+        length n.
 
     Returns
     -------
@@ -121,9 +130,9 @@ def ideal_fairr(
     .. math:: IFaiRR(q, k, S) = \sum_{r=1}^{\min(k, |S|)} \frac{\omega_{(r)}}{\log_b(r + 1)},
         \quad \omega_{(1)} \ge \omega_{(2)} \ge \dots
 
-    ``neutralities`` (shaped (..., background)): :math:`\omega` of the documents of the background set S, in any order.
-    ``present``: as in `fairr`. The paper writes IFaiRR without k; its program cuts at min(k, \|S\|), as here: a
-    cut-off beyond the background gives the uncut ideal.
+    ``neutralities`` (shaped (..., background)): :math:`\omega` of the documents of the background
+    set S, in any order. ``present``: as in `fairr`. The paper writes IFaiRR without k; its program
+    cuts at min(k, \|S\|), as here: a cut-off beyond the background gives the uncut ideal.
     """
     omega = np.asarray(neutralities, dtype=np.float64)
     held = omega if present is None else np.where(present, omega, -np.inf)
@@ -146,13 +155,14 @@ def nfairr(scores: ArrayLike, ideal: ArrayLike, *, undefined: Undefined = np.nan
     scores : array_like, shaped (..., cutoffs)
         From `fairr`.
     ideal : array_like, shaped (..., cutoffs) or (cutoffs,)
-        From `ideal_fairr`, with the same base; they broadcast, so that one background may serve all queries. Zero where
-        no order of the background set holds any neutrality: 0 / 0 says nothing.
+        From `ideal_fairr`, with the same base; they broadcast, so that one background may serve all
+        queries. Zero where no order of the background set holds any neutrality: 0 / 0 says nothing.
 
     Returns
     -------
     ndarray, shaped (..., cutoffs)
-        Within [0, 1] where the background set holds the ranked documents and neutrality is not negative.
+        Within [0, 1] where the background set holds the ranked documents and neutrality is not
+        negative.
 
     Raises
     ------

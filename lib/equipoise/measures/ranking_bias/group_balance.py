@@ -12,7 +12,13 @@ from equipoise import options
 from equipoise.arrays import Floats, ratio, starts
 from equipoise.declare import checked
 from equipoise.divergences import DIVERGENCES
-from equipoise.measures.ranked_lists import attention_weights, reached, sums_at, term_exposure, wanted_shares
+from equipoise.measures.ranked_lists import (
+    attention_weights,
+    reached,
+    sums_at,
+    term_exposure,
+    wanted_shares,
+)
 from equipoise.measures.ranking_bias.document_neutrality import declared
 from equipoise.measures.tied_scores import orders_of_ties
 from equipoise.options import Cutoffs, Proportional, Shares, Short, Undefined
@@ -26,19 +32,27 @@ def _l1(achieved: Floats, wanted: Floats) -> Floats:
     return np.abs(achieved - wanted).sum(axis=-1)
 
 
-SIZES: dict[str, Callable[[Floats], Floats]] = {"log": np.log1p, "count": np.asarray, "boolean": np.sign}
-_DISTANCES: dict[str, Distance] = {"l1": _l1} | {name: entry.function for name, entry in DIVERGENCES.items()}
+SIZES: dict[str, Callable[[Floats], Floats]] = {
+    "log": np.log1p,
+    "count": np.asarray,
+    "boolean": np.sign,
+}
+_DISTANCES: dict[str, Distance] = {"l1": _l1} | {
+    name: entry.function for name, entry in DIVERGENCES.items()
+}
 
 
 @checked
-def share_alignment(magnitudes: ArrayLike, *, unrepresentative: options.Unaligned = "equal") -> Floats:
+def share_alignment(
+    magnitudes: ArrayLike, *, unrepresentative: options.Unaligned = "equal"
+) -> Floats:
     r"""Alignment of a document to each group by its share of the representative terms (thesis Eq. 4.14).
 
     .. math:: a_d^G = M^G(d) / \sum_X M^X(d)
 
-    ``magnitudes`` (shaped (..., groups)): occurrences of each group's terms. Returns ndarray, shaped (..., groups),
-    which sums to 1, or to 0 for a document that belongs to no group. It forgets how often the terms occur, which is the
-    paper's argument against it.
+    ``magnitudes`` (shaped (..., groups)): occurrences of each group's terms. Returns ndarray,
+    shaped (..., groups), which sums to 1, or to 0 for a document that belongs to no group. It
+    forgets how often the terms occur, which is the paper's argument against it.
     """
     counts = np.asarray(magnitudes, dtype=np.float64)
     empty = 1 / counts.shape[-1] if unrepresentative == "equal" else 0.0
@@ -46,7 +60,11 @@ def share_alignment(magnitudes: ArrayLike, *, unrepresentative: options.Unaligne
 
 
 @declared(
-    "AWRF", range="from 0; to 2 with L1", ideal="0", direction="lower is better", sources=("sapiezynski2019", "thesis")
+    "AWRF",
+    range="from 0; to 2 with L1",
+    ideal="0",
+    direction="lower is better",
+    sources=("sapiezynski2019", "thesis"),
 )
 def awrf(
     alignment: ArrayLike,
@@ -66,10 +84,12 @@ def awrf(
     Parameters
     ----------
     alignment : array_like, shaped (..., ranks, groups)
-        Association of each ranked document with each group, within [0, 1]; any, such as `share_alignment`.
+        Association of each ranked document with each group, within [0, 1]; any, such as
+        `share_alignment`.
     distance : str or callable, default "l1"
-        "l1", the sum of absolute differences (that of TED); a name in `equipoise.divergences.DIVERGENCES`; or a
-        function of the achieved and the target distribution, shaped (..., groups), that returns shape (...).
+        "l1", the sum of absolute differences (that of TED); a name in
+        `equipoise.divergences.DIVERGENCES`; or a function of the achieved and the target
+        distribution, shaped (..., groups), that returns shape (...).
     present : array_like of bool, shaped (..., ranks), optional
         Which ranks hold a document; all where not given.
 
@@ -99,17 +119,24 @@ def awrf(
     seen = attention_weights(aligned.shape[-2], attention, persistence=persistence) * held
     exposure = sums_at(aligned * seen[..., np.newaxis], at, axis=-2)
     total = exposure.sum(axis=-1)
-    apart = between(ratio(exposure, total[..., np.newaxis], 0.0), wanted_shares(target, aligned.shape[-1]))
+    apart = between(
+        ratio(exposure, total[..., np.newaxis], 0.0), wanted_shares(target, aligned.shape[-1])
+    )
     return np.where(total > 0, apart, undefined)
 
 
 @declared("RBDF", range="0 to 1", ideal="none", direction="neither", sources=_CHAPTER_4)
 def rbdf(
-    representative: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, short: Short = "length"
+    representative: ArrayLike,
+    cutoffs: Cutoffs,
+    *,
+    present: ArrayLike | None = None,
+    short: Short = "length",
 ) -> Floats:
     r"""Rank-biased discounting factor: the attention that goes to representative documents.
 
-    .. math:: RBDF(q, k) = \frac{\sum_{r=1}^{k} 1[d_q^r \in S_R] / \log(r + 1)}{\sum_{r=1}^{k} 1 / \log(r + 1)}
+    .. math:: RBDF(q, k) = \frac{\sum_{r=1}^{k} 1[d_q^r \in S_R] / \log(r + 1)}{\sum_{r=1}^{k} 1 /
+    \log(r + 1)}
 
     Parameters
     ----------
@@ -148,30 +175,53 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
 
     .. math:: \max(TED) = 2 (1 - \min_G \hat p_G)
 
-    ``target``: as in `ted`; equal shares of ``groups`` groups where not given, so that it is 1 for two. thesis Eq. 4.13
-    states it for two groups with equal targets only.
+    ``target``: as in `ted`; equal shares of ``groups`` groups where not given, so that it is 1 for
+    two. thesis Eq. 4.13 states it for two groups with equal targets only.
     """
     return float(2 * (1 - wanted_shares(target, groups if target is None else len(target)).min()))
 
 
 def divergences(
-    magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any, short: Short, unrepresentative: float = 0.0
+    magnitudes: Any,
+    lengths: Any,
+    cutoffs: Any,
+    target: Any,
+    present: Any,
+    short: Short,
+    unrepresentative: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """`ted` without RBDF and with it, from one exposure."""
     reach = int(np.max(cutoffs, initial=1))
-    if np.shape(lengths) == np.shape(magnitudes)[:-1] and np.shape(present) in ((), np.shape(lengths)):
-        magnitudes, lengths = np.asarray(magnitudes)[..., :reach, :], np.asarray(lengths)[..., :reach]
+    if np.shape(lengths) == np.shape(magnitudes)[:-1] and np.shape(present) in (
+        (),
+        np.shape(lengths),
+    ):
+        magnitudes, lengths = (
+            np.asarray(magnitudes)[..., :reach, :],
+            np.asarray(lengths)[..., :reach],
+        )
         present = None if present is None else np.asarray(present)[..., :reach]
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
     total = exposure.sum(axis=-1)
-    apart = _l1(ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1]))
+    apart = _l1(
+        ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1])
+    )
     shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
     discounted = apart * rbdf(shown, cutoffs, present=present, short=short)
-    return np.where(total == 0, unrepresentative, apart), np.where(total == 0, unrepresentative, discounted)
+    return np.where(total == 0, unrepresentative, apart), np.where(
+        total == 0, unrepresentative, discounted
+    )
 
 
 def expected_divergences(
-    magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any, short: Short, first: Any, last: Any
+    magnitudes: Any,
+    lengths: Any,
+    cutoffs: Any,
+    target: Any,
+    present: Any,
+    short: Short,
+    first: Any,
+    last: Any,
 ) -> list[Floats]:
     """`divergences` as means over the orders that ties leave open; ``first``, ``last``: of `tied_spans`."""
     means: list[list[Floats]] = [[], []]
@@ -180,9 +230,13 @@ def expected_divergences(
         shown = (own[:, np.newaxis], places)
         begin = starts(own)
         for mean, values in zip(
-            means, divergences(magnitudes[shown], lengths[shown], [k], target, present[shown], short), strict=True
+            means,
+            divergences(magnitudes[shown], lengths[shown], [k], target, present[shown], short),
+            strict=True,
         ):
-            mean.append(np.add.reduceat(values, begin) / np.diff(begin, append=len(own))[:, np.newaxis])
+            mean.append(
+                np.add.reduceat(values, begin) / np.diff(begin, append=len(own))[:, np.newaxis]
+            )
     return [np.concatenate(mean, axis=1) for mean in means]
 
 
@@ -219,8 +273,8 @@ def ted(
     Returns
     -------
     ndarray, shaped (..., cutoffs)
-        Between 0 and `max_ted` of the target. A list without any representative term, where Eq. 4.9 is 0 / 0, shows
-        no bias unless another value is chosen.
+        Between 0 and `max_ted` of the target. A list without any representative term, where Eq. 4.9
+        is 0 / 0, shows no bias unless another value is chosen.
 
     Raises
     ------
@@ -229,8 +283,8 @@ def ted(
 
     Notes
     -----
-    thesis Eqs. 4.10 and 4.12; :math:`p(G | q, k)` (Eq. 4.9) is the share of the group's terms in the exposure of all
-    representative terms.
+    thesis Eqs. 4.10 and 4.12; :math:`p(G | q, k)` (Eq. 4.9) is the share of the group's terms in
+    the exposure of all representative terms.
 
     Examples
     --------
@@ -240,10 +294,18 @@ def ted(
     >>> ted(magnitudes, lengths, [1, 3], proportional=False).round(4)
     array([1. , 0.6])
     """
-    return divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)[int(proportional)]
+    return divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)[
+        int(proportional)
+    ]
 
 
-@declared("TExFAIR", range="0 to max(TED)", ideal="max(TED)", direction="higher is better", sources=_CHAPTER_4)
+@declared(
+    "TExFAIR",
+    range="0 to max(TED)",
+    ideal="max(TED)",
+    direction="higher is better",
+    sources=_CHAPTER_4,
+)
 def texfair(
     magnitudes: ArrayLike,
     lengths: ArrayLike,
@@ -271,8 +333,8 @@ def texfair(
     Returns
     -------
     ndarray, shaped (..., cutoffs)
-        Between 0 and `max_ted` of the target, which is 1 for two groups with equal targets. The paper means it with
-        RBDF unless it says otherwise.
+        Between 0 and `max_ted` of the target, which is 1 for two groups with equal targets. The
+        paper means it with RBDF unless it says otherwise.
 
     Raises
     ------
@@ -311,16 +373,16 @@ def arb(
     Parameters
     ----------
     magnitudes : array_like, shaped (..., ranks, groups)
-        Occurrences of each group's terms in each ranked document. The public program subtracts female from male: with
-        the groups in order of their names (f, m) that is the default.
+        Occurrences of each group's terms in each ranked document. The public program subtracts
+        female from male: with the groups in order of their names (f, m) that is the default.
     present : array_like of bool, shaped (..., ranks), optional
         Which ranks hold a document; they are the first ones. All where not given.
 
     Returns
     -------
     ndarray, shaped (..., cutoffs)
-        Signed and without bound, in the unit of the magnitude; undefined for an empty list. A list shorter than k is
-        averaged over its own ranks, as in the public program.
+        Signed and without bound, in the unit of the magnitude; undefined for an empty list. A list
+        shorter than k is averaged over its own ranks, as in the public program.
 
     Raises
     ------

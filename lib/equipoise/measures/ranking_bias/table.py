@@ -13,25 +13,52 @@ from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, ratio
 from equipoise.coverage import Seen, Unseen, first, judge, of_runs
 from equipoise.declare import checked
-from equipoise.measures.ranked_lists import by_rank, spans_by_rank, sums_at, term_exposure, with_means
-from equipoise.measures.ranking_bias.document_neutrality import fairr, ideal_fairr, neutrality, nfairr
-from equipoise.measures.ranking_bias.group_balance import SIZES, arb, divergences, expected_divergences, fairness
+from equipoise.measures.ranked_lists import (
+    by_rank,
+    spans_by_rank,
+    sums_at,
+    term_exposure,
+    with_means,
+)
+from equipoise.measures.ranking_bias.document_neutrality import (
+    fairr,
+    ideal_fairr,
+    neutrality,
+    nfairr,
+)
+from equipoise.measures.ranking_bias.group_balance import (
+    SIZES,
+    arb,
+    divergences,
+    expected_divergences,
+    fairness,
+)
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups, count_terms
 from equipoise.measures.tied_scores import mean_of_ties
 from equipoise.problems import listed, refuse_twice
 from equipoise.tidy import tidy_runs
 
 
-def _lists(runs: pd.DataFrame, counts: TermCounts, depth: float) -> tuple[pd.DataFrame, Integers, Booleans]:
+def _lists(
+    runs: pd.DataFrame, counts: TermCounts, depth: float
+) -> tuple[pd.DataFrame, Integers, Booleans]:
     """Run and topic of each list; its documents as rows of the collection, padded with -1; and which are no padding."""
     table = by_rank(runs, counts.documents, depth)
-    return table.index.to_frame(index=False), table.fillna(-1).to_numpy(dtype=np.int64), table.notna().to_numpy()
+    return (
+        table.index.to_frame(index=False),
+        table.fillna(-1).to_numpy(dtype=np.int64),
+        table.notna().to_numpy(),
+    )
 
 
-def _texts_seen(runs: pd.DataFrame, counts: TermCounts, of: pd.Series, held: Booleans, present: Booleans) -> list[Seen]:
+def _texts_seen(
+    runs: pd.DataFrame, counts: TermCounts, of: pd.Series, held: Booleans, present: Booleans
+) -> list[Seen]:
     """For each run, of how many ranked documents the collection has a text."""
     code, names = pd.factorize(of)
-    some, every = (np.bincount(code, which.sum(axis=1)).astype(np.int64) for which in (held, present))
+    some, every = (
+        np.bincount(code, which.sum(axis=1)).astype(np.int64) for which in (held, present)
+    )
     absent = runs[~runs["document"].isin(counts.documents)] if (some < every).any() else runs[:0]
 
     def lacking(run: int) -> pd.Series:
@@ -50,7 +77,15 @@ def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
     )
     terms = np.array(groups.terms)
     needed = f"an occurrence in {len(counts.documents):,} texts ({', '.join(each)})"
-    return Seen("the terms", "terms", needed, int(found.sum()), len(terms), first(terms[~found]), asked=False)
+    return Seen(
+        "the terms",
+        "terms",
+        needed,
+        int(found.sum()),
+        len(terms),
+        first(terms[~found]),
+        asked=False,
+    )
 
 
 _ENOUGH_TEXTS = 5
@@ -61,17 +96,29 @@ def _tell_absent(counts: TermCounts, groups: TermGroups) -> None:
     if len(counts.documents) < _ENOUGH_TEXTS:
         return
     occurs = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)[list(groups.terms)].to_numpy()
-    if absent := [name for name, own in zip(groups.groups, groups.membership.T, strict=True) if not occurs[own].any()]:
+    if absent := [
+        name
+        for name, own in zip(groups.groups, groups.membership.T, strict=True)
+        if not occurs[own].any()
+    ]:
         found = f"no term of {listed(absent)} in any of {len(counts.documents):,} texts"
-        warnings.warn(f"{found}: whatever they hold counts for the other groups", Unseen, stacklevel=3)
+        warnings.warn(
+            f"{found}: whatever they hold counts for the other groups", Unseen, stacklevel=3
+        )
 
 
-def _shares(keys: pd.DataFrame, held: Booleans, present: Booleans, cutoffs: Sequence[int], scores: int) -> Floats:
+def _shares(
+    keys: pd.DataFrame, held: Booleans, present: Booleans, cutoffs: Sequence[int], scores: int
+) -> Floats:
     """Share of the first k documents with a text, of each list, then of each run, in the order of the table."""
-    some, every = (sums_at(which.astype(np.float64), np.asarray(cutoffs)) for which in (held, present))
+    some, every = (
+        sums_at(which.astype(np.float64), np.asarray(cutoffs)) for which in (held, present)
+    )
     own = pd.DataFrame(np.concatenate([some, every], axis=1)).groupby(keys["run"]).sum().to_numpy()
     whole = np.concatenate([np.concatenate([some, every], axis=1), own])
-    return np.tile(ratio(whole[:, : len(cutoffs)], whole[:, len(cutoffs) :], np.nan), scores).T.ravel()
+    return np.tile(
+        ratio(whole[:, : len(cutoffs)], whole[:, len(cutoffs) :], np.nan), scores
+    ).T.ravel()
 
 
 @checked
@@ -99,16 +146,17 @@ def score_ranking_bias(
 ) -> pd.DataFrame:
     """Every measure of this package for every run, topic and cut-off (thesis Eqs. 4.1 to 4.13).
 
-    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best, or whatever
-    `equipoise.tidy_runs` takes; ``counts`` may be texts by id, ``groups`` the group of each term. ``score`` where
-    means over the orders of ties are wanted: exact for FaiRR and ARB, which are sums over ranks; of TED in all orders,
-    up to 20,000 of a list, else in 1,000 drawn. ``target``: by the names of the groups, or in their order.
-    ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero.
-    Returns columns ``run, topic, attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
-    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``, ``ARB@k``, and with ``by_group``
-    ``TermExposure(group=f)@k``. An empty topic is
-    the mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the first k documents
-    with a text. Raises InputError where no ranked document of a run has one, or no term occurs in any text.
+    ``runs``: columns ``run, topic, document, rank``, a row for each ranked document, rank 1 best,
+    or whatever `equipoise.tidy_runs` takes; ``counts`` may be texts by id, ``groups`` the group of
+    each term. ``score`` where means over the orders of ties are wanted: exact for FaiRR and ARB,
+    which are sums over ranks; of TED in all orders, up to 20,000 of a list, else in 1,000 drawn.
+    ``target``: by the names of the groups, or in their order. ``background``: may also be a table
+    with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero. Returns columns
+    ``run, topic, attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
+    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``, ``ARB@k``, and
+    with ``by_group`` ``TermExposure(group=f)@k``. An empty topic is the mean over the topics; one
+    undefined topic makes it undefined. ``seen``: the share of the first k documents with a text.
+    Raises InputError where no ranked document of a run has one, or no term occurs in any text.
 
     Examples
     --------
@@ -133,7 +181,9 @@ def score_ranking_bias(
     refuse_twice(runs, ["run", "topic", "document"], "the runs list a document")
     if isinstance(target, Mapping):
         if set(target) != set(groups.groups):
-            raise ValueError(f"the target names {', '.join(target)}; the groups are {', '.join(groups.groups)}")
+            raise ValueError(
+                f"the target names {', '.join(target)}; the groups are {', '.join(groups.groups)}"
+            )
         target = [target[group] for group in groups.groups]
     # the last row stands for padding and for documents that are not in the collection
     magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
@@ -152,7 +202,9 @@ def score_ranking_bias(
     if isinstance(background, pd.DataFrame):
         absent = sorted(set(keys["topic"]) - set(background["topic"]))
         if absent:
-            raise ValueError(f"the background lacks {len(absent)} topics of the runs, such as {', '.join(absent[:3])}")
+            raise ValueError(
+                f"the background lacks {len(absent)} topics of the runs, such as {', '.join(absent[:3])}"
+            )
         pool = background[["topic", "document"]].drop_duplicates().assign(run="", rank=0)
         pool_keys, pool_rows, pool_present = _lists(pool, counts, np.inf)
         ideal = ideal_fairr(omega[pool_rows], cutoffs, present=pool_present, base=base)
@@ -169,7 +221,9 @@ def score_ranking_bias(
     if tied:
         spans = spans_by_rank(runs)
         neutral, leaning = mean_of_ties(neutral, *spans), mean_of_ties(leaning, *spans)
-        plain, discounted = expected_divergences(shown, lengths[rows], cutoffs, target, present, short, *spans)
+        plain, discounted = expected_divergences(
+            shown, lengths[rows], cutoffs, target, present, short, *spans
+        )
     else:
         plain, discounted = divergences(shown, lengths[rows], cutoffs, target, present, short)
     fair = fairr(neutral, cutoffs, present=present, base=base)
@@ -180,13 +234,30 @@ def score_ranking_bias(
         "TED(proportional=False)": plain,
         "TExFAIR": fairness(discounted, target, len(groups.groups)),
         "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
-        "ARB": arb(leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present),
+        "ARB": arb(
+            leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present
+        ),
     }
     if by_group:
-        shared = mean_of_ties(shown / np.maximum(lengths[rows], 1)[..., np.newaxis], *spans) if tied else shown
-        exposure = term_exposure(shared, np.ones(rows.shape) if tied else lengths[rows], cutoffs, present=present)
-        scores |= {f"TermExposure(group={name})": exposure[..., at] for at, name in enumerate(groups.groups)}
+        shared = (
+            mean_of_ties(shown / np.maximum(lengths[rows], 1)[..., np.newaxis], *spans)
+            if tied
+            else shown
+        )
+        exposure = term_exposure(
+            shared, np.ones(rows.shape) if tied else lengths[rows], cutoffs, present=present
+        )
+        scores |= {
+            f"TermExposure(group={name})": exposure[..., at]
+            for at, name in enumerate(groups.groups)
+        }
     names = [f"{name}@{k}" for name in scores for k in cutoffs]
-    wide = pd.concat([keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1)
-    table = with_means(wide, names).assign(attribute=attribute).melt([*keys, "attribute"], names, "measure", "value")
+    wide = pd.concat(
+        [keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1
+    )
+    table = (
+        with_means(wide, names)
+        .assign(attribute=attribute)
+        .melt([*keys, "attribute"], names, "measure", "value")
+    )
     return table.assign(seen=_shares(keys, held, present, cutoffs, len(scores)))

@@ -43,9 +43,9 @@ _AS_BLANK = {
 class TermGroups:
     """Which representative term stands for which group.
 
-    ``groups``: in the order of every axis *groups* and of the target. ``terms``: lower-cased, each once.
-    ``membership`` (shaped (terms, groups)): True where the term represents the group: the sets V_G of Eq. 4.9. A term
-    in two groups counts for both, as in the public NFaiRR program.
+    ``groups``: in the order of every axis *groups* and of the target. ``terms``: lower-cased, each
+    once. ``membership`` (shaped (terms, groups)): True where the term represents the group: the
+    sets V_G of Eq. 4.9. A term in two groups counts for both, as in the public NFaiRR program.
     """
 
     groups: tuple[str, ...]
@@ -53,7 +53,9 @@ class TermGroups:
     membership: Booleans
 
     @classmethod
-    def from_pairs(cls, pairs: Iterable[tuple[str, str]], groups: Sequence[str] | None = None) -> TermGroups:
+    def from_pairs(
+        cls, pairs: Iterable[tuple[str, str]], groups: Sequence[str] | None = None
+    ) -> TermGroups:
         """Gather (term, group) pairs, each once; terms are lower-cased, as in the public NFaiRR program.
 
         ``groups``: their order; by name where not given.
@@ -67,13 +69,19 @@ class TermGroups:
         found = sorted({group for _, group in lowered})
         order = tuple(found if groups is None else groups)
         if len(order) < 2:
-            raise ValueError(f"bias is between two groups or more, found {len(order)}: {', '.join(order)}")
+            raise ValueError(
+                f"bias is between two groups or more, found {len(order)}: {', '.join(order)}"
+            )
         if unknown := [group for group in found if group not in order]:
             raise ValueError(f"terms of groups that are not asked for: {', '.join(unknown)}")
         if bare := [group for group in order if group not in found]:
             raise ValueError(f"no representative term for {', '.join(bare)}")
         terms = tuple(sorted({term for term, _ in lowered}))
-        return cls(order, terms, np.array([[(term, group) in lowered for group in order] for term in terms]))
+        return cls(
+            order,
+            terms,
+            np.array([[(term, group) in lowered for group in order] for term in terms]),
+        )
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -85,9 +93,9 @@ class TermGroups:
 class TermCounts:
     r"""How often each term occurs in each document of a collection.
 
-    ``documents``: ids, strings, each once; the rows. ``terms``: the terms that were counted; the columns. ``counts``
-    (shaped (documents, terms)): occurrences, tf(t, d). ``lengths`` (shaped (documents,)): all terms of the document,
-    \|d\|, representative or not.
+    ``documents``: ids, strings, each once; the rows. ``terms``: the terms that were counted; the
+    columns. ``counts`` (shaped (documents, terms)): occurrences, tf(t, d). ``lengths`` (shaped
+    (documents,)): all terms of the document, \|d\|, representative or not.
     """
 
     documents: pd.Index
@@ -98,11 +106,16 @@ class TermCounts:
     def magnitudes(self, groups: TermGroups) -> Floats:
         r"""Magnitude of each group in each document, :math:`M^G(d) = \sum_{t \in V_G} tf(t, d)` (thesis section 4.2).
 
-        ``groups``: any groups over the terms that were counted. Returns ndarray, shaped (documents, groups).
+        ``groups``: any groups over the terms that were counted. Returns ndarray, shaped (documents,
+        groups).
         """
         if absent := sorted(set(groups.terms) - set(self.terms)):
-            raise ValueError(f"{len(absent)} terms of the groups were not counted, such as {', '.join(absent[:3])}")
-        member = pd.DataFrame(groups.membership, index=groups.terms).reindex(self.terms, fill_value=False)
+            raise ValueError(
+                f"{len(absent)} terms of the groups were not counted, such as {', '.join(absent[:3])}"
+            )
+        member = pd.DataFrame(groups.membership, index=groups.terms).reindex(
+            self.terms, fill_value=False
+        )
         return self.counts @ member.to_numpy(dtype=np.float64)
 
 
@@ -134,7 +147,9 @@ class _Vocabulary:
         mixed >>= np.uint64(48)
         return mixed
 
-    def find(self, held: NDArray[np.uint8], begin: Integers, size: Integers) -> tuple[Integers, Integers]:
+    def find(
+        self, held: NDArray[np.uint8], begin: Integers, size: Integers
+    ) -> tuple[Integers, Integers]:
         """Places and terms of the words (of bytes, as of `text_bytes`) that are terms."""
         whole = np.flatnonzero(self.likely[self._kinds(held, begin, size)])
         begin, size = begin[whole], size[whole]
@@ -204,9 +219,9 @@ def count_terms(
 ) -> TermCounts:
     """Count the given terms in a stream of documents, in memory bounded by one batch of texts and the counts.
 
-    ``documents``: id and text, or tables of them with the columns document and text; read once, a batch or a table at a
-    time, so that it may be a generator over a collection of any size. ``terms``: compared lower-cased, as in the public
-    NFaiRR program. ``batch``: texts held at once.
+    ``documents``: id and text, or tables of them with the columns document and text; read once, a
+    batch or a table at a time, so that it may be a generator over a collection of any size.
+    ``terms``: compared lower-cased, as in the public NFaiRR program. ``batch``: texts held at once.
 
     Examples
     --------
@@ -223,21 +238,34 @@ def count_terms(
     for documents_of, texts in _tables(documents, batch):
         ids.append(documents_of)
         whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-        found = [_count(whole.slice(first, _BLOCK), vocabulary, tokens) for first in range(0, len(whole), _BLOCK)]
-        row = np.concatenate([rows + place * _BLOCK for place, (rows, _, _) in enumerate(found)] or [lengths[0]])
+        found = [
+            _count(whole.slice(first, _BLOCK), vocabulary, tokens)
+            for first in range(0, len(whole), _BLOCK)
+        ]
+        row = np.concatenate(
+            [rows + place * _BLOCK for place, (rows, _, _) in enumerate(found)] or [lengths[0]]
+        )
         term = np.concatenate([own for _, own, _ in found] or [lengths[0]])
         entries = (np.ones(len(row), dtype=np.int32), (row, term))
         parts.append(sparse.csr_array(sparse.coo_array(entries, shape=(len(whole), len(names)))))
         lengths.extend(size for _, _, size in found)
     counts = sparse.vstack(parts, format="csr")
-    return _once(TermCounts(pd.Index(pd.concat(ids), name="document"), names, counts, np.concatenate(lengths)))
+    return _once(
+        TermCounts(
+            pd.Index(pd.concat(ids), name="document"), names, counts, np.concatenate(lengths)
+        )
+    )
 
 
 def joined(counts: Sequence[TermCounts]) -> TermCounts:
     """Counts of the same terms in several parts of a collection, one after the other."""
     documents = pd.Index(pd.concat([pd.Series(part.documents) for part in counts]), name="document")
     matrix = sparse.vstack([part.counts for part in counts], format="csr")
-    return _once(TermCounts(documents, counts[0].terms, matrix, np.concatenate([part.lengths for part in counts])))
+    return _once(
+        TermCounts(
+            documents, counts[0].terms, matrix, np.concatenate([part.lengths for part in counts])
+        )
+    )
 
 
 def _once(counts: TermCounts) -> TermCounts:
