@@ -8,7 +8,8 @@ noted, so that a report can say which data made it and a build can tell when the
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -72,6 +73,19 @@ def noted(path: Path) -> Path:
 def used_files() -> dict[str, str]:
     """Every file noted so far, by name, with its sha256."""
     return dict(sorted(_used.items()))
+
+
+@contextmanager
+def used_meanwhile() -> Iterator[dict[str, str]]:
+    """The files noted while the context is open, by name, with their sha256; complete at its end."""
+    before = dict(_used)
+    _used.clear()
+    meanwhile: dict[str, str] = {}
+    try:
+        yield meanwhile
+    finally:
+        meanwhile |= used_files()
+        _used.update(before)
 
 
 def sha256(path: Path) -> str:
