@@ -214,7 +214,6 @@ def test_top_level_holds_no_clutter() -> None:
         "constraints.txt",
         "LICENSE",
         "CITATION.cff",
-        "ro-crate-metadata.json",
     }
     top = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert {name for name in top if not name.startswith(".")} <= allowed

@@ -184,4 +184,25 @@ def lab(arguments: tuple[str, ...]) -> None:
     os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell
 
 
-COMMANDS = (build, list_notebooks, check, site, measures, lab)
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write.  [ro-crate-metadata.json at the top of the clone]",
+)
+def crate(output: Path | None) -> None:
+    """Describe the reports for machines, in the words of RO-Crate: to be done at a release."""
+    from equipoise_compendium import crate as metadata
+    from equipoise_compendium import project
+    from equipoise_compendium.provenance import read_manifest
+    from equipoise_compendium.site import pages
+
+    manifests = [read_manifest(folder) for folder in pages.report_folders()]
+    text = metadata.text([manifest for manifest in manifests if manifest])
+    target = output or project.root() / metadata.NAME
+    target.write_text(text, encoding="utf-8")
+    click.echo(str(target))
+
+
+COMMANDS = (build, list_notebooks, check, site, measures, lab, crate)

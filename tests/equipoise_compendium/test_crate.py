@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from click.testing import CliRunner
 
+from equipoise_cli import main
 from equipoise_compendium import crate, project, registry
-from equipoise_compendium.site import pages
 
 ROOT = project.root()
 
@@ -90,13 +91,14 @@ def test_no_date_that_no_release_has(graph: dict[str, dict[str, Any]]) -> None:
     assert ("datePublished" in text) == (released is not None)
 
 
-def test_it_is_made_when_the_site_is_and_checked(
+def test_there_is_none_without_a_citation_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert crate.text([])
     monkeypatch.setattr(project, "root", lambda: tmp_path)
     assert crate.text([]) == ""
-    monkeypatch.undo()
-    monkeypatch.setattr(pages, "_differing", lambda _: [])
-    monkeypatch.setattr(crate, "text", lambda _: "other")
-    assert pages.check() == ["out of date: ro-crate-metadata.json: run equipoise build"]
+
+
+def test_the_command_writes_it_where_it_is_told(tmp_path: Path) -> None:
+    target = tmp_path / "crate.json"
+    assert CliRunner().invoke(main, ["crate", "-o", str(target)]).exit_code == 0
+    assert target.read_text(encoding="utf-8") == crate.text(manifests())
