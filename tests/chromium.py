@@ -1,170 +1,74 @@
-"""A headless Chromium that tests drive by the DevTools protocol, through a pipe: one process for every page."""
+"""Pages in a headless Chromium of this machine, which Playwright drives, without network."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import select
 import shutil
-import signal
-import time
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-PROGRAM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser as Chromium
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+PROGRAM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 FLAGS = [
-    "--headless",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
-    "--no-first-run",
-    "--remote-debugging-pipe",
-]
-FLAGS += [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--disable-extensions",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
 ]
-NO_HOSTS = "--host-resolver-rules=MAP * ~NOTFOUND"
-PATIENCE = 60.0
-"""Seconds to wait for an answer or an event."""
-
-
-class Browser:
-    """One browser; each of its pages has cookies, cache and storage of its own."""
-
-    def __init__(self, program: str, profile: Path) -> None:
-        read, self._out = os.pipe()
-        self._in, write = os.pipe()
-        # the browser reads from its file 3 and writes to its file 4; ours stand out of the way of
-        # both
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (read, write)]
-        actions = [
-            (os.POSIX_SPAWN_DUP2, end, number) for end, number in zip(ends, (3, 4), strict=True)
-        ]
-        quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
-        command = [program, *FLAGS, NO_HOSTS, f"--user-data-dir={profile}", "about:blank"]
-        self._process = os.posix_spawn(
-            program, command, os.environ, file_actions=[*actions, *quiet]
-        )
-        for end in (read, write, *ends):
-            os.close(end)
-        self._count, self._rest = 0, b""
-        self.events: list[dict[str, Any]] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        os.close(self._out)
-        os.close(self._in)
-        os.kill(self._process, signal.SIGTERM)
-        os.waitpid(self._process, 0)
-
-    def _message(self) -> dict[str, Any]:
-        """Return the next message of the browser."""
-        until = time.monotonic() + PATIENCE
-        while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._in], [], [], max(0.0, until - time.monotonic()))
-            part = os.read(self._in, 1 << 20) if ready else b""
-            if not part:
-                raise TimeoutError(
-                    f"the browser has said nothing for {PATIENCE:.0f} s, or has gone"
-                )
-            self._rest += part
-        message, _, self._rest = self._rest.partition(b"\0")
-        return dict(json.loads(message))
-
-    def call(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol; events that come before its answer are kept."""
-        self._count += 1
-        asked = {"id": self._count, "method": method, "params": parameters} | (
-            {"sessionId": session} if session else {}
-        )
-        text = json.dumps(asked).encode() + b"\0"
-        while text:
-            text = text[os.write(self._out, text) :]
-        while (answer := self._message()).get("id") != self._count:
-            self.events.append(answer)
-        if "error" in answer:
-            raise RuntimeError(f"{method}: {answer['error']['message']}")
-        return dict(answer["result"])
-
-    def await_event(self, method: str, session: str, after: int) -> None:
-        """Wait for an event behind the first ``after`` that were kept."""
-        while not any(
-            e["method"] == method and e.get("sessionId") == session for e in self.events[after:]
-        ):
-            self.events.append(self._message())
-
-    def open(self, url: str, width: int = 1200, height: int = 900) -> Page:
-        """Open a page, loaded whole."""
-        return Page(self, url, width, height)
 
 
 class Page:
-    """A page in a browser."""
+    """A page with cookies, cache and storage of its own, loaded whole.
 
-    def __init__(self, browser: Browser, url: str, width: int, height: int) -> None:
-        self._browser = browser
-        self._context = browser.call("Target.createBrowserContext")["browserContextId"]
-        target = browser.call(
-            "Target.createTarget", url="about:blank", browserContextId=self._context
-        )["targetId"]
-        self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-        self.look("light")
-        self.resize(width, height)
-        start = len(browser.events)
-        self.call("Page.navigate", url=url)
-        self.loaded(start)
+    It is the page of a reader who likes it light, and without motion.
+    """
 
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol on this page."""
-        return self._browser.call(method, self._session, **parameters)
-
-    def loaded(self, after: int) -> None:
-        """Wait until a page is there that was asked for behind the first ``after`` events."""
-        self._browser.await_event("Page.loadEventFired", self._session, after)
+    def __init__(self, chromium: Chromium, url: str, width: int, height: int) -> None:
+        self._context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="light",
+            reduced_motion="reduce",
+        )
+        self._page = self._context.new_page()
+        self._session = self._context.new_cdp_session(self._page)
+        self._messages: list[str] = []
+        self._addresses: list[str] = []
+        self._page.on("console", lambda message: self._messages.append(message.text))
+        self._page.on("pageerror", lambda error: self._messages.append(str(error)))
+        self._page.on("request", lambda request: self._addresses.append(request.url))
+        self._page.on("websocket", lambda socket: self._addresses.append(socket.url))
+        self._page.goto(url)
 
     def close(self) -> None:
         """Forget the page and all that it left."""
-        self._browser.call("Target.disposeBrowserContext", browserContextId=self._context)
+        self._context.close()
 
     def resize(self, width: int, height: int = 900) -> None:
-        """Give the window another size, in pixels; a phone's is narrower than any real window's."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.call("Emulation.setDeviceMetricsOverride", **size)
+        """Give the window another size, in pixels; a phone's is narrower than a real window's."""
+        self._page.set_viewport_size({"width": width, "height": height})
 
-    def look(self, theme: str) -> None:
-        """Be the page of a reader who likes it light, or dark, and without motion."""
-        wanted = {"prefers-reduced-motion": "reduce", "prefers-color-scheme": theme}
-        self.call(
-            "Emulation.setEmulatedMedia",
-            features=[{"name": name, "value": wanted[name]} for name in wanted],
-        )
+    def look(self, *, dark: bool) -> None:
+        """Be the page of a reader who likes it light, or dark."""
+        self._page.emulate_media(color_scheme="dark" if dark else "light")
 
     def write(self, text: str) -> None:
         """Type a text where the focus is."""
-        self.call("Input.insertText", text=text)
+        self._page.keyboard.insert_text(text)
 
     def run(self, script: str) -> Any:
-        """Value of an expression in the page; of a promise, what it comes to."""
-        answer = self.call(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        """Value of an expression in the page; of a promise, what it comes to.
+
+        By the DevTools protocol itself, which the page's policy of contents does not bind.
+        """
+        answer = self._session.send(
+            "Runtime.evaluate",
+            {"expression": script, "returnByValue": True, "awaitPromise": True},
         )
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
@@ -172,46 +76,47 @@ class Page:
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press and release Tab, Enter or an arrow."""
-        code = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}[key]
-        known = {
-            "key": key,
-            "code": key,
-            "windowsVirtualKeyCode": code,
-            "modifiers": 8 if shift else 0,
-        }
-        self.call(
-            "Input.dispatchKeyEvent", type="keyDown", text="\r" if key == "Enter" else "", **known
-        )
-        self.call("Input.dispatchKeyEvent", type="keyUp", **known)
+        self._page.keyboard.press(f"Shift+{key}" if shift else key)
 
     def follow(self, key: str) -> None:
         """Press a key that leads to another page, and wait for that page."""
-        start = len(self._browser.events)
-        self.press(key)
-        self.loaded(start)
+        with self._page.expect_navigation():
+            self.press(key)
 
     @property
     def dom(self) -> str:
         """The document as it is now."""
-        return str(self.run("document.documentElement.outerHTML"))
-
-    def _events(self, method: str) -> list[dict[str, Any]]:
-        every = [
-            e
-            for e in self._browser.events
-            if e["method"] == method and e.get("sessionId") == self._session
-        ]
-        return [dict(event["params"]) for event in every]
+        return self._page.content()
 
     @property
     def said(self) -> str:
-        """Everything in the console: messages of scripts, errors, what the browser complains of."""
-        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
-        return "\n".join(json.dumps(event) for kind in kinds for event in self._events(kind))
+        """Everything in the console: messages of scripts, errors, complaints of the browser."""
+        return "\n".join(self._messages)
 
     @property
     def asked(self) -> list[str]:
         """Addresses on the network that the page has asked for."""
-        urls = [event["request"]["url"] for event in self._events("Network.requestWillBeSent")]
-        urls += [event["url"] for event in self._events("Network.webSocketCreated")]
-        return [url for url in urls if url.startswith(("http:", "https:", "ws:", "wss:"))]
+        schemes = ("http:", "https:", "ws:", "wss:")
+        return [address for address in self._addresses if address.startswith(schemes)]
+
+
+class Browser:
+    """One browser for many pages."""
+
+    def __init__(self, chromium: Chromium) -> None:
+        self._chromium = chromium
+
+    def open(self, url: str, width: int = 1200, height: int = 900) -> Page:
+        """Open a page, loaded whole."""
+        return Page(self._chromium, url, width, height)
+
+
+@contextmanager
+def running(program: str) -> Iterator[Browser]:
+    """A headless Chromium while the context is open."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield Browser(chromium)
+        chromium.close()

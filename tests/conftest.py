@@ -10,7 +10,7 @@ from hypothesis import settings
 
 import small_repository
 from chat_server import Behaviour, Server
-from chromium import PROGRAM, Browser
+from chromium import PROGRAM, Browser, running
 from equipoise_compendium import project
 
 mpl.use("Agg")
@@ -72,9 +72,9 @@ def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser() -> Iterator[Browser]:
     """One headless Chromium for every page, without network."""
     if PROGRAM is None:
         pytest.skip("no Chromium on this machine: the pages are not opened in a browser")
-    with Browser(PROGRAM, tmp_path_factory.mktemp("profile")) as running:
-        yield running
+    with running(PROGRAM) as chromium:
+        yield chromium

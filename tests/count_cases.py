@@ -26,7 +26,7 @@ def counted() -> pd.DataFrame:
         "--collect-only",
         "-qq",
         "-o",
-        "python_files=test_*.py kill_*.py",
+        "python_files=test_*.py hard_*.py",
         "-p",
         "no:cacheprovider",
     ]

@@ -1,6 +1,6 @@
-"""Kill -9 of builds with papermill and kernels at random moments, and before every step that changes a file; slow.
+"""Kill -9 of builds with papermill and kernels at random moments, and before every step.
 
-Run by ``tox -e kills``; a short form is in ``tests/equipoise/test_interrupted_builds.py``.
+A step is whatever changes a file. `hard_builds` kills behind every rename.
 """
 
 import os
@@ -20,7 +20,7 @@ import pytest
 from killed_builds import told, units
 from small_repository import TABLE, make, put
 
-MOMENTS = 40
+MOMENTS = 10
 States = dict[str, dict[str, str]]
 
 

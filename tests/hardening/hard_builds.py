@@ -15,7 +15,6 @@ from equipoise_compendium import build, staging
 from killed_builds import told
 from small_repository import digest, script
 
-COUNT = Path(__file__).parents[1] / "count_cases.py"
 RENAMES = [
     *("reports/one", "reports/.equipoise/made/one", "reports/two", "reports/.equipoise/made/two"),
     *(
@@ -173,10 +172,3 @@ def test_a_run_that_is_stopped_fails_its_own_notebook(
         "failed",
         "it was stopped: Kernel died",
     )
-
-
-def test_the_page_reliability_counts_what_is_tried() -> None:
-    ran = subprocess.run(
-        [sys.executable, str(COUNT), "--check"], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, f"run python tests/{COUNT.name}\n{ran.stderr[-500:]}"

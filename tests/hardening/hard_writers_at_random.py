@@ -1,6 +1,6 @@
-"""Kill -9 of a score and of a harvest at random moments, and before every step that changes a file; slow.
+"""Kill -9 of a score and of a harvest at random moments, and before every step.
 
-Run by ``tox -e kills``; a short form is in ``tests/equipoise/test_killed_writers.py``.
+A step is whatever changes a file. `hard_writers` kills behind every rename.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from chat_server import Server, says
 from killed_writers import Writer, first_harvest, harvest, score, score_folder
 
-MOMENTS = 20
+MOMENTS = 6
 
 
 def begin(name: str, factory: pytest.TempPathFactory) -> Iterator[Writer]:
