@@ -46,9 +46,10 @@ from equipoise_compendium.staging import move, scratch_prefix, staging
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one notebook in a build: run, up to date, not run as its data cannot be reached, or broken.
+    """What became of one notebook in a build.
 
-    ``message`` says why it was kept or failed, or where its report went, if not to ``reports/``.
+    It was run, was up to date, was kept as its data cannot be reached, or failed. ``message`` says
+    why it was kept or failed, or where its report went, if not to ``reports/``.
     """
 
     notebook: str
@@ -60,30 +61,28 @@ class Outcome:
 
 
 def execute(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
-    """Run a notebook into a folder, in a process of its own; return the kind of failure, if any, and its message."""
+    """Run a notebook into a folder, in a process of its own; return kind and words of a failure."""
     Path(folder).mkdir(exist_ok=True)
-    # read before the run loads any of it: whatever is edited from here on makes the report out of
-    # date
-    notebook, texts = Notebook.read(Path(source)), provenance.library()
-    words = [
-        f"{name} = {value!r} ({notebook.defaults}: {known.default!r})"
-        for name, value in parameters.items()
-        for known in [notebook.parameters[name]]
-    ]
-    os.environ[VARIANT_VARIABLE] = ", ".join(words)
-    failure = _papermill(source, parameters, folder)
-    if not failure[0]:
+    # Read before the run loads any of it: what is edited from here on makes the report out of date.
+    notebook = Notebook.read(Path(source))
+    texts = provenance.library()
+    settings = []
+    for name, value in parameters.items():
+        default = notebook.parameters[name].default
+        settings.append(f"{name} = {value!r} ({notebook.defaults}: {default!r})")
+    os.environ[VARIANT_VARIABLE] = ", ".join(settings)
+    kind, message = _papermill(source, parameters, folder)
+    if not kind:
         complete_manifest(notebook, parameters, Path(folder), texts)
-    return failure
+    return kind, message
 
 
 def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple[str, str]:
     import papermill
     from traitlets.config import Config
 
-    logging.getLogger("papermill").setLevel(
-        logging.ERROR
-    )  # it takes parameters of type Literal for unknown ones
+    # It takes parameters of type Literal for unknown ones, and warns of them.
+    logging.getLogger("papermill").setLevel(logging.ERROR)
     os.environ[REPORT_FOLDER_VARIABLE] = folder
     os.environ.update(
         {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
@@ -117,17 +116,18 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
 
 
 def _end_with_parent() -> None:
-    """End this worker, and with it its kernel, as soon as the build is gone, however it was killed."""
+    """End this worker, and with it its kernel, as soon as the build is gone, even if killed."""
 
     def wait() -> None:
-        if parent := multiprocessing.parent_process():
+        parent = multiprocessing.parent_process()
+        if parent is not None:
             parent.join()
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _said(error: BaseException) -> str:
+def _in_words(error: BaseException) -> str:
     """What stopped a run, in words."""
     if isinstance(error, OSError):
         return f"{error.filename or 'reports'}: {error.strerror or error}"
@@ -141,24 +141,25 @@ def _run(
     jobs: int | None,
     executor: Executor | None,
 ) -> dict[str, tuple[str, str]]:
-    """Run notebooks, some at a time, each into a folder of its name; return what `execute` says of each."""
+    """Run notebooks, each into a folder of its name; return what `execute` says of each."""
     if not notebooks:
         return {}
     workers = min(jobs or os.cpu_count() or 1, len(notebooks))
     context = multiprocessing.get_context("spawn")
     pool = executor or ProcessPoolExecutor(workers, context, initializer=_end_with_parent)
+    # The largest first, so that no processor waits at the end for one that began late.
+    largest_first = sorted(notebooks, key=lambda notebook: -len(notebook.content.cells))
     results = {}
     try:
-        runs = {
-            pool.submit(
-                execute, str(book.path), parameters[book.name], str(folder / book.name)
-            ): book.name
-            for book in notebooks
-        }
+        runs = {}
+        for book in largest_first:
+            target = str(folder / book.name)
+            run = pool.submit(execute, str(book.path), parameters[book.name], target)
+            runs[run] = book.name
         with tqdm(as_completed(runs), desc="notebooks", total=len(runs), unit="notebook") as bar:
             for run in bar:
                 error = run.exception()  # a kernel that was killed, a full disk
-                results[runs[run]] = ("failed", _said(error)) if error else run.result()
+                results[runs[run]] = ("failed", _in_words(error)) if error else run.result()
                 bar.set_postfix_str(runs[run])
     finally:
         if executor is None:
@@ -171,14 +172,12 @@ def _run(
 
 def _target(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
     """Folder of a report: the committed one, or another by the profile and the parameters given."""
-    words = "_".join(
-        [
-            *([profile] if profile != "full" else []),
-            *(f"{key}={value}" for key, value in given.items()),
-        ]
-    )
-    if not words:
+    parts = [f"{key}={value}" for key, value in given.items()]
+    if profile != "full":
+        parts.insert(0, profile)
+    if not parts:
         return project.root() / "reports" / name
+    words = "_".join(parts)
     slug = re.sub(r"[^A-Za-z0-9=._-]+", "-", words)
     if slug != words or len(slug) > 80:
         slug = f"{slug[:60]}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
@@ -186,17 +185,24 @@ def _target(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
 
 
 def _unexplained(folder: Path) -> str:
-    """What a finished report holds that differs from the paper without a reason, in words; else empty."""
-    lines = [
-        f"{record['artefact']}, {line}"
-        for record in (read_manifest(folder) or {})["artefacts"]
-        for line in difference_lines(d for d in record["differences"] if not d["reason"])
-    ]
-    return "\n".join(
-        ["cells that differ without a reason in data/published/<paper>/explanations.csv:", *lines]
-        if lines
-        else []
-    )
+    """What a finished report holds that differs from the paper without a reason; else empty."""
+    manifest = read_manifest(folder) or {"artefacts": []}
+    lines = []
+    for record in manifest["artefacts"]:
+        without_reason = [each for each in record["differences"] if not each["reason"]]
+        for line in difference_lines(without_reason):
+            lines.append(f"{record['artefact']}, {line}")
+    if not lines:
+        return ""
+    title = "cells that differ without a reason in data/published/<paper>/explanations.csv:"
+    return "\n".join([title, *lines])
+
+
+def _put_in_place(staged: Path, target: Path) -> None:
+    """Move a finished report to where it belongs, if it is not the same as what is there."""
+    same_files = output_digests(staged) == output_digests(target)
+    if not same_files or read_manifest(staged) != read_manifest(target):
+        move(staged, target)
 
 
 def build(
@@ -221,74 +227,83 @@ def build(
     say.
     """
     faults: dict[str, str] = {}
-    chosen, reports = find_notebooks(names, faults), project.root() / "reports"
-    parameters = {name: notebook.values(given or {}, profile) for name, notebook in chosen.items()}
-    targets = {
-        name: _target(name, notebook.values(given or {}), profile)
-        for name, notebook in chosen.items()
-    }
-    places = {
-        name: "" if target.parent == reports else str(target.relative_to(project.root()))
-        for name, target in targets.items()
-    }
-    outcomes = {name: Outcome(name, "fresh", place) for name, place in places.items()}
-    outcomes |= {name: Outcome(name, "failed", fault) for name, fault in faults.items()}
+    chosen = find_notebooks(names, faults)
+    reports = project.root() / "reports"
+    outcomes = {}
+    targets, parameters = {}, {}
+    for name, notebook in chosen.items():
+        parameters[name] = notebook.values(given or {}, profile)
+        targets[name] = _target(name, notebook.values(given or {}), profile)
+        outcomes[name] = Outcome(name, "fresh", _variant_place(targets[name]))
+    for name, fault in faults.items():
+        outcomes[name] = Outcome(name, "failed", fault)
     with staging() as folder:
-        waiting = [
-            book
-            for name, book in chosen.items()
-            if force or staleness(book, targets[name], parameters[name])
-        ]
-        for name, (kind, message) in _run(waiting, parameters, folder, jobs, executor).items():
-            staged, target, committed = (
-                folder / name,
-                targets[name],
-                targets[name].parent == reports,
-            )
-            wrong = _unexplained(staged) if committed and not kind else message
+        waiting = []
+        for name, notebook in chosen.items():
+            if force or staleness(notebook, targets[name], parameters[name]):
+                waiting.append(notebook)
+        results = _run(waiting, parameters, folder, jobs, executor)
+        for name, (kind, message) in results.items():
+            staged, target = folder / name, targets[name]
             if kind == "unreachable" and target.is_dir() and not strict:
                 outcomes[name] = Outcome(name, "kept", message)
-            elif kind or wrong:
-                outcomes[name] = Outcome(name, "failed", wrong)
-            else:
-                outcomes[name] = Outcome(name, "built", places[name])
-                if output_digests(staged) != output_digests(target) or read_manifest(
-                    staged
-                ) != read_manifest(target):
-                    move(staged, target)
-        summed_up = any(target.parent == reports for target in targets.values())
-        damaged = damaged_manifests() if summed_up else []
-        for name in damaged:
-            told = f"reports/{name}/{MANIFEST} is damaged, and so the ledger stands as it was"
-            more = outcomes[name].message if name in outcomes else ""
-            outcomes[name] = Outcome(name, "failed", "; ".join(filter(None, [told, more])))
-        if summed_up and not damaged:
-            for file in _summaries(_ledger(mark_kept), folder / "summaries"):
-                file.replace(reports / file.name)
+                continue
+            if not kind and target.parent == reports:
+                message = _unexplained(staged)
+            if kind or message:
+                outcomes[name] = Outcome(name, "failed", message)
+                continue
+            _put_in_place(staged, target)
+            outcomes[name] = Outcome(name, "built", _variant_place(target))
+
+        if any(target.parent == reports for target in targets.values()):
+            damaged = damaged_manifests()
+            for name in damaged:
+                outcomes[name] = _damaged_outcome(name, outcomes.get(name))
+            if not damaged:
+                for file in _summaries(_ledger(mark_kept), folder / "summaries"):
+                    file.replace(reports / file.name)
     return list(outcomes.values())
 
 
+def _variant_place(target: Path) -> str:
+    """Where a variant goes, from the top of the repository; empty for a committed report."""
+    root = project.root()
+    return "" if target.parent == root / "reports" else str(target.relative_to(root))
+
+
+def _damaged_outcome(name: str, outcome: Outcome | None) -> Outcome:
+    """That a manifest on disk cannot be read, with what else became of its notebook."""
+    words = f"reports/{name}/{MANIFEST} is damaged, and so the ledger stands as it was"
+    if outcome is not None and outcome.message:
+        words += f"; {outcome.message}"
+    return Outcome(name, "failed", words)
+
+
 def _ledger(mark_kept: bool = False) -> Ledger:
-    """Ledger of the reports on disk; on demand an out-of-date one whose data cannot be reached has the status kept."""
-    reports, faults = project.root() / "reports", dict[str, str]()
+    """Ledger of the reports on disk.
+
+    On demand, a report that is out of date and whose data cannot be reached has the status kept.
+    """
+    reports = project.root() / "reports"
+    faults: dict[str, str] = {}
     notebooks = find_notebooks(faults=faults)
-    manifests = {
-        name: found
-        for name in sorted({*notebooks, *faults})
-        if (found := read_manifest(reports / name))
-    }
-    stale = [
-        name
-        for name in manifests
-        if mark_kept and name in notebooks and staleness(notebooks[name], reports / name)
-    ]
-    return Ledger.of(
-        manifests.values(), [name for name in stale if missing_data(manifests[name]["inputs"])]
-    )
+    manifests = {}
+    for name in sorted({*notebooks, *faults}):
+        manifest = read_manifest(reports / name)
+        if manifest:
+            manifests[name] = manifest
+    kept = []
+    if mark_kept:
+        for name, manifest in manifests.items():
+            if name in notebooks and staleness(notebooks[name], reports / name):
+                if missing_data(manifest["inputs"]):
+                    kept.append(name)
+    return Ledger.of(manifests.values(), kept)
 
 
 def _summaries(ledger: Ledger, folder: Path) -> list[Path]:
-    """Write what sums all reports up, the ledger, the claims and the findings, into a new folder."""
+    """Write what sums all reports up, ledger, claims and findings, into a new folder."""
     folder.mkdir()
     ledger.write(folder)
     template = project.root() / "data" / "findings.md"
@@ -304,47 +319,50 @@ def _summaries(ledger: Ledger, folder: Path) -> list[Path]:
 
 
 def check() -> list[str]:
-    """Recompute the ledger and compare the reports with what would make them; empty where all is well.
+    """Compare ledger and reports with what would make them; empty where all is well.
 
     Each line is a fault: a report that is out of date or altered, a status that fell since the last
     commit, a ledger that does not say what the reports say.
     """
     unread: dict[str, str] = {}
-    notebooks, reports = find_notebooks(faults=unread), project.root() / "reports"
-    reasons = {name: staleness(notebook, reports / name) for name, notebook in notebooks.items()}
+    notebooks = find_notebooks(faults=unread)
+    reports = project.root() / "reports"
     faults = list(unread.values())
-    faults += [
-        f"reports/{name} is out of date: {reason}" for name, reason in reasons.items() if reason
-    ]
+    for name, notebook in notebooks.items():
+        reason = staleness(notebook, reports / name)
+        if reason:
+            faults.append(f"reports/{name} is out of date: {reason}")
     folders = {path.parent.name for path in reports.glob(f"*/{MANIFEST}")}
-    faults += [
-        f"reports/{name} has no notebook" for name in sorted(folders - {*notebooks, *unread})
-    ]
-    if damaged := damaged_manifests():
+    for name in sorted(folders - {*notebooks, *unread}):
+        faults.append(f"reports/{name} has no notebook")
+    damaged = damaged_manifests()
+    if damaged:
         return [*faults, f"the ledger cannot be checked: damaged manifests in {', '.join(damaged)}"]
-    ledger, marked = _ledger(), _ledger(mark_kept=True)
+
+    ledger = _ledger()
     differing = _differing(ledger)
-    if differing and not _differing(marked):
-        ledger, differing = marked, []
-    faults += [
-        f"reports/{file} is not what the reports say: run equipoise build" for file in differing
-    ]
+    if differing:
+        # A build may have marked what is kept.
+        marked = _ledger(mark_kept=True)
+        if not _differing(marked):
+            ledger, differing = marked, []
+    for file in differing:
+        faults.append(f"reports/{file} is not what the reports say: run equipoise build")
     committed = _committed_ledger()
-    return faults if committed is None else faults + ledger.falls_from(committed)
+    if committed is not None:
+        faults += ledger.falls_from(committed)
+    return faults
 
 
 def _differing(ledger: Ledger) -> list[str]:
     """Files on disk that do not sum up what the ledger says."""
+    differing = []
     with tempfile.TemporaryDirectory() as folder:
-        written = {
-            file.name: file.read_bytes() for file in _summaries(ledger, Path(folder, "summaries"))
-        }
-    there = {
-        name: path for name in written if (path := project.root() / "reports" / name).is_file()
-    }
-    return sorted(
-        name for name in written if name not in there or there[name].read_bytes() != written[name]
-    )
+        for file in _summaries(ledger, Path(folder, "summaries")):
+            on_disk = project.root() / "reports" / file.name
+            if not on_disk.is_file() or on_disk.read_bytes() != file.read_bytes():
+                differing.append(file.name)
+    return sorted(differing)
 
 
 def _committed_ledger() -> Ledger | None:
@@ -353,7 +371,8 @@ def _committed_ledger() -> Ledger | None:
     if git is None:
         return None
     command = [git, "-C", str(project.root()), "show", "HEAD:reports/ledger.csv"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words only
+    # Fixed words only.
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return Ledger.read(shown.stdout) if shown.returncode == 0 else None
 
 
@@ -366,7 +385,8 @@ def listing() -> pd.DataFrame:
     faults: dict[str, str] = {}
     for name, notebook in find_notebooks(faults=faults).items():
         manifest = read_manifest(project.root() / "reports" / name) or {"artefacts": []}
-        made = [record["artefact"] for record in manifest["artefacts"]]
-        rows.append((name, notebook.title, list(notebook.parameters.values()), made))
-    rows += [(name, fault, [], []) for name, fault in faults.items()]
+        artefacts = [record["artefact"] for record in manifest["artefacts"]]
+        rows.append((name, notebook.title, list(notebook.parameters.values()), artefacts))
+    for name, fault in faults.items():
+        rows.append((name, fault, [], []))
     return pd.DataFrame(rows, columns=["notebook", "title", "parameters", "artefacts"])

@@ -1,4 +1,4 @@
-"""Claims: what a paper says, or we add, the number it rests on with its interval, and the verdict that follows.
+"""Claims: what a paper says, or we add, the number it rests on, and the verdict that follows.
 
 The words stand in ``data/published/<paper>/claims.csv``, with what would contradict them; a
 notebook brings the number.
@@ -33,29 +33,37 @@ VERDICTS = {
 STATED = ["claim", "artefact", "kind", "statement", "quote", "place", "contradicted_if"]
 """Columns of a file of claims; ``claim`` is a name, such as ``2.2-stems``."""
 COLUMNS = [
-    *(
-        "paper",
-        "artefact",
-        "claim",
-        "kind",
-        "quote",
-        "place",
-        "verdict",
-        "estimate",
-        "low",
-        "high",
-        "contradicted_if",
-    ),
-    *("n", "n_needed", "data", "notebook", "printed", "evidence", "reason", "name"),
+    "paper",
+    "artefact",
+    "claim",
+    "kind",
+    "quote",
+    "place",
+    "verdict",
+    "estimate",
+    "low",
+    "high",
+    "contradicted_if",
+    "n",
+    "n_needed",
+    "data",
+    "notebook",
+    "printed",
+    "evidence",
+    "reason",
+    "name",
 ]
-_WIDER = 2.576 / 1.96  # from 95 to 99 %, where errors are normal
+"""Columns of ``reports/claims.csv``."""
+_NUMBERS = {"estimate", "low", "high", "printed", "n", "n_needed"}
+_FROM_95_TO_99 = 2.576 / 1.96
+"""How much wider an interval of 99 % is than one of 95 %, where errors are normal."""
 _SIGNS = {"<": "below", "<=": "at or below", ">": "above", ">=": "at or above"}
 _NUMBER = r"([+-]?\d+(?:\.\d+)?)"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The number that a claim rests on: an estimate and the ends of its 95 % interval, from ``n`` units.
+    """The number that a claim rests on: an estimate and its 95 % interval, from ``n`` units.
 
     ``said`` says what the number is, with its unit; ``printed`` is what the paper prints of it.
     ``reason`` says why there is no interval (nothing was sampled) or, without an estimate too, why
@@ -76,7 +84,9 @@ class Evidence:
         numbers = [self.estimate, self.low, self.high, self.printed]
         if any(number is not None and math.isnan(number) for number in numbers):
             raise ValueError(f"{self.said}: NaN is no evidence")
-        if (self.low is None) != (self.high is None) or (self.low is None) == (not self.reason):
+        no_interval = self.low is None and self.high is None
+        half_interval = (self.low is None) != (self.high is None)
+        if half_interval or no_interval != bool(self.reason):
             raise ValueError(f"{self.said}: give an interval, or else the reason why there is none")
         if self.low is None or self.high is None:
             return
@@ -88,7 +98,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Allowed:
-    """The values of an estimate that do not contradict a claim: from ``low`` to ``high``, ends included or ``open``."""
+    """The values that do not contradict a claim: ``low`` to ``high``, without both if ``open``."""
 
     low: float
     high: float
@@ -97,18 +107,30 @@ class Allowed:
     @classmethod
     def parse(cls, contradicted_if: str) -> Allowed:
         """From what contradicts: ``< 1``, ``<= 1``, ``> 1``, ``>= 1`` or ``outside [-1, 1]``."""
-        if found := re.fullmatch(rf"(<|>)(=?) {_NUMBER}", contradicted_if):
-            edge = float(found[3])
-            ends = (edge, math.inf) if found[1] == "<" else (-math.inf, edge)
-            return cls(*ends, open=bool(found[2]))
-        if found := re.fullmatch(rf"outside \[{_NUMBER}, {_NUMBER}\]", contradicted_if):
-            return cls(float(found[1]), float(found[2]))
+        bound = re.fullmatch(rf"(<|>)(=?) {_NUMBER}", contradicted_if)
+        if bound:
+            edge = float(bound[3])
+            if bound[1] == "<":
+                return cls(edge, math.inf, open=bool(bound[2]))
+            return cls(-math.inf, edge, open=bool(bound[2]))
+        span = re.fullmatch(rf"outside \[{_NUMBER}, {_NUMBER}\]", contradicted_if)
+        if span:
+            return cls(float(span[1]), float(span[2]))
         raise ValueError(
-            f"{contradicted_if!r} says not what contradicts: write < 1, <= 1, > 1, >= 1 or outside [-1, 1]"
+            f"{contradicted_if!r} says not what contradicts: "
+            "write < 1, <= 1, > 1, >= 1 or outside [-1, 1]"
         )
 
     def __contains__(self, value: float) -> bool:
-        return self.low < value < self.high if self.open else self.low <= value <= self.high
+        if self.open:
+            return self.low < value < self.high
+        return self.low <= value <= self.high
+
+    def excludes(self, low: float, high: float) -> bool:
+        """Whether every value from ``low`` to ``high`` contradicts the claim."""
+        if high < self.low or low > self.high:
+            return True
+        return self.open and (high == self.low or low == self.high)
 
 
 def verdict(evidence: Evidence, contradicted_if: str) -> str:
@@ -123,25 +145,24 @@ def verdict(evidence: Evidence, contradicted_if: str) -> str:
     allowed = Allowed.parse(contradicted_if)
     if low in allowed and high in allowed:
         return "holds"
-    low, high = (evidence.estimate + _WIDER * (end - evidence.estimate) for end in (low, high))
-    apart = (
-        high < allowed.low
-        or low > allowed.high
-        or (allowed.open and (high == allowed.low or low == allowed.high))
-    )
-    printed = evidence.printed is not None and low <= evidence.printed <= high
-    return "contradicted" if apart and not printed else "undecided"
+    wide_low = evidence.estimate + _FROM_95_TO_99 * (low - evidence.estimate)
+    wide_high = evidence.estimate + _FROM_95_TO_99 * (high - evidence.estimate)
+    printed_within = evidence.printed is not None and wide_low <= evidence.printed <= wide_high
+    if allowed.excludes(wide_low, wide_high) and not printed_within:
+        return "contradicted"
+    return "undecided"
 
 
 def _ends(evidence: Evidence) -> tuple[float, float]:
-    estimate = evidence.estimate
-    ends = (estimate if end is None else end for end in (evidence.low, evidence.high))
-    low, high = (float("nan") if end is None else float(end) for end in ends)
-    return low, high
+    """Ends of the interval; where nothing was sampled, the estimate itself."""
+    if evidence.low is not None and evidence.high is not None:
+        return float(evidence.low), float(evidence.high)
+    estimate = math.nan if evidence.estimate is None else float(evidence.estimate)
+    return estimate, estimate
 
 
 def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -> int | None:
-    """Units that would decide the printed effect (where none is printed, the one found) four times in five.
+    """Units that would decide the printed effect four times in five; without one, the effect found.
 
     The interval is taken to shrink with the root of the units; None where the effect lies on the
     edge itself, or where there is no interval.
@@ -158,74 +179,82 @@ def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -
 
 
 def stated(paper: str) -> pd.DataFrame:
-    """Claims of a paper by name, as `STATED`; an unknown kind, a claim named twice or without its quote is refused."""
+    """Claims of a paper by name, as `STATED`.
+
+    An unknown kind, a claim named twice or a finding without its quote is refused.
+    """
     table = read_columns(project.data("published", paper, "claims.csv"), STATED)
     for row in table.itertuples():
+        claim = f"claim {row.claim} of {paper}"
         if row.kind not in KINDS:
-            raise ValueError(
-                f"claim {row.claim} of {paper} is of kind {row.kind!r}; there are {', '.join(KINDS)}"
-            )
+            raise ValueError(f"{claim} is of kind {row.kind!r}; there are {', '.join(KINDS)}")
         if row.kind == "finding" and not (row.quote and row.place):
-            raise ValueError(
-                f"claim {row.claim} of {paper} is a finding: it needs the paper's words and their place"
-            )
+            raise ValueError(f"{claim} is a finding: it needs the paper's words and their place")
         Allowed.parse(str(row.contradicted_if))
-    if (repeated := table["claim"].duplicated()).any():
+    repeated = table["claim"].duplicated()
+    if repeated.any():
         raise ValueError(f"{paper}: claim {table.loc[repeated, 'claim'].iloc[0]} stands twice")
     return table.set_index("claim")
 
 
 def judged(paper: str, name: str, evidence: Evidence) -> dict[str, Any]:
     """A claim of a paper with its evidence and verdict, as a manifest keeps it."""
-    known = stated(paper)
-    if name not in known.index:
+    claims = stated(paper)
+    if name not in claims.index:
         raise ValueError(
-            f"no claim {name!r} in data/published/{paper}/claims.csv; there are {', '.join(known.index)}"
+            f"no claim {name!r} in data/published/{paper}/claims.csv; "
+            f"there are {', '.join(claims.index)}"
         )
-    words = known.loc[name].to_dict()
-    said = verdict(evidence, words["contradicted_if"])
-    needed = units_needed(evidence, words["contradicted_if"]) if said == "undecided" else None
-    return {"name": name, **words, **asdict(evidence), "verdict": said, "n_needed": needed}
+    words = claims.loc[name].to_dict()
+    judgement = verdict(evidence, words["contradicted_if"])
+    needed = None
+    if judgement == "undecided":
+        needed = units_needed(evidence, words["contradicted_if"])
+    return {
+        "name": name,
+        **words,
+        **asdict(evidence),
+        "verdict": judgement,
+        "n_needed": needed,
+    }
 
 
 def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
     """Every claim that reports judge, one row each, columns `COLUMNS`."""
-    rows = [
-        claim
-        | {
-            "paper": paper,
-            "artefact": artefact,
-            "claim": claim["statement"],
-            "evidence": claim["said"],
-        }
-        | {
-            "data": _data(claim["kind"], claim["data"] or record["data"]),
-            "notebook": manifest["notebook"],
-        }
-        for manifest in manifests
-        for record in manifest["artefacts"]
-        for paper, _, artefact in [record["artefact"].partition("/")]
-        for claim in record["claims"]
-    ]
+    rows = []
+    for manifest in manifests:
+        for record in manifest["artefacts"]:
+            paper, _, artefact = record["artefact"].partition("/")
+            for claim in record["claims"]:
+                row = dict(claim)
+                row["paper"] = paper
+                row["artefact"] = artefact
+                row["claim"] = claim["statement"]
+                row["evidence"] = claim["said"]
+                row["data"] = _data(claim["kind"], claim["data"] or record["data"])
+                row["notebook"] = manifest["notebook"]
+                rows.append(row)
     table = pd.DataFrame(rows, columns=COLUMNS)
-    return table.astype({"n": "Int64", "n_needed": "Int64"}).sort_values(
-        ["paper", "artefact"], kind="stable"
-    )
+    table = table.astype({"n": "Int64", "n_needed": "Int64"})
+    return table.sort_values(["paper", "artefact"], kind="stable")
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The rows of a ``claims.csv``, numbers as numbers, None where there is none, with the numbers in words too."""
-    numbers = {"estimate", "low", "high", "printed", "n", "n_needed"}
-    texts = dict.fromkeys(set(COLUMNS) - numbers, str)
-    table = pd.read_csv(
-        path, dtype=texts, keep_default_na=False, na_values=dict.fromkeys(numbers, "")
-    )
+    """The rows of a ``claims.csv``, numbers as numbers or None, with the numbers in words too."""
+    texts = dict.fromkeys(set(COLUMNS) - _NUMBERS, str)
+    empty_numbers = dict.fromkeys(_NUMBERS, "")
+    table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty_numbers)
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    return [row | {"numbers": as_words(row | {"said": row["evidence"]})} for row in rows]
+    for row in rows:
+        row["numbers"] = as_words(row | {"said": row["evidence"]})
+    return rows
 
 
 def _data(kind: str, data: str) -> str:
-    return "printed numbers" if kind == "consistency" else data or "the paper's own data"
+    """What a claim was judged on, in words."""
+    if kind == "consistency":
+        return "printed numbers"
+    return data or "the paper's own data"
 
 
 def as_words(claim: Mapping[str, Any]) -> str:
@@ -233,12 +262,16 @@ def as_words(claim: Mapping[str, Any]) -> str:
     if claim["estimate"] is None:
         return f"{claim['said']}: {claim['reason']}"
     words = f"{claim['said']}: {claim['estimate']:.4g}"
-    words += f" [{claim['low']:.4g}, {claim['high']:.4g}]" if claim["low"] is not None else ""
-    words += f", n = {claim['n']:,.0f}" if claim["n"] is not None else ""
-    words += f"; printed {claim['printed']:.4g}" if claim["printed"] is not None else ""
+    if claim["low"] is not None:
+        words += f" [{claim['low']:.4g}, {claim['high']:.4g}]"
+    if claim["n"] is not None:
+        words += f", n = {claim['n']:,.0f}"
+    if claim["printed"] is not None:
+        words += f"; printed {claim['printed']:.4g}"
     sign, _, edge = claim["contradicted_if"].partition(" ")
     words += f"; contradicted {_SIGNS.get(sign, sign)} {edge}"
-    words += f"; no interval: {claim['reason']}" if claim["reason"] else ""
+    if claim["reason"]:
+        words += f"; no interval: {claim['reason']}"
     if claim["n_needed"]:
         effect = "the effect found" if claim["printed"] is None else "the printed effect"
         words += f"; with n = {claim['n_needed']:,.0f} {effect} would be decided four times in five"

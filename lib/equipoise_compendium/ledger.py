@@ -1,4 +1,4 @@
-"""The ledger: one row per table and figure of the four papers, and its status, which code decides."""
+"""The ledger: one row per table and figure of the papers, and its status, which code decides."""
 
 from __future__ import annotations
 
@@ -48,15 +48,12 @@ def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str,
     """What the ledger says of an artefact that a notebook reports."""
     findings = [claim for claim in record["claims"] if claim["kind"] == "finding"]
     verdicts = Counter(claim["verdict"] for claim in findings)
-    counts = Counter(difference["reason"] for difference in record["differences"])
-    reasons = [
-        f"{count} cell{'s' if count > 1 else ''}: {reason}" for reason, count in counts.items()
-    ]
-    against = [
-        f"contradicted: {claim['statement']}"
-        for claim in findings
-        if claim["verdict"] == "contradicted"
-    ]
+    remarks = [record["note"]]
+    for reason, count in Counter(each["reason"] for each in record["differences"]).items():
+        remarks.append(f"{count} cell{'s' if count > 1 else ''}: {reason}")
+    for claim in findings:
+        if claim["verdict"] == "contradicted":
+            remarks.append(f"contradicted: {claim['statement']}")
     return {
         "status": "kept" if kept else record["status"],
         "notebook": notebook,
@@ -65,25 +62,27 @@ def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str,
         "differing": str(len(record["differences"])) if record["cells"] else "",
         "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
         "findings": str(len(findings) or ""),
-        **{column: str(verdicts[said] or "") for column, said in JUDGED.items()},
-        "remarks": "; ".join(filter(None, [record["note"], *reasons, *against])),
+        **{column: str(verdicts[name] or "") for column, name in JUDGED.items()},
+        "remarks": "; ".join(filter(None, remarks)),
         "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
     }
 
 
 def verdicts(row: Mapping[str, str]) -> str:
     """The verdicts on the findings of an artefact, counted in words."""
-    return ", ".join(counted(row[column], said) for column, said in JUDGED.items() if row[column])
+    return ", ".join(counted(row[column], name) for column, name in JUDGED.items() if row[column])
 
 
-def counted(count: object, said: str) -> str:
+def counted(count: object, verdict: str) -> str:
     """How many findings hold, are contradicted and so on."""
-    return f"{count} {'hold' if said == 'holds' and str(count) != '1' else said}"
+    if verdict == "holds" and str(count) != "1":
+        return f"{count} hold"
+    return f"{count} {verdict}"
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """One row per table and figure of the four papers, every column as text; and every claim judged."""
+    """One row per table and figure of the four papers, all of it text; and every claim judged."""
 
     table: pd.DataFrame
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -95,25 +94,27 @@ class Ledger:
         The artefacts of the notebooks ``kept``, whose reports are out of date and whose data cannot
         be reached, have that status.
         """
-        entries, held = dict[str, dict[str, str]](), list(manifests)
-        for manifest in held:
+        manifests = list(manifests)
+        entries: dict[str, dict[str, str]] = {}
+        for manifest in manifests:
             notebook = str(manifest["notebook"])
             for record in manifest["artefacts"]:
                 name = record["artefact"]
                 if name in entries:
-                    raise ValueError(
-                        f"{name} is reported by both {entries[name]['notebook']} and {notebook}"
-                    )
+                    first = entries[name]["notebook"]
+                    raise ValueError(f"{name} is reported by both {first} and {notebook}")
                 entries[name] = _entry(notebook, record, kept=notebook in kept)
         rows = []
-        for name, row in artefacts().iterrows():
-            absent = {
-                "status": "absent",
-                "note": row["absent_because"] or "not regenerated",
-            } | _NOTHING
-            own = {column: row[column] for column in ("paper", "artefact", "title")}
-            rows.append(own | (entries.get(str(name)) or _entry("", absent, kept=False)))
-        return cls(pd.DataFrame(rows, dtype="str"), table_of(held))
+        for name, artefact in artefacts().iterrows():
+            row = {column: artefact[column] for column in ("paper", "artefact", "title")}
+            if str(name) in entries:
+                row |= entries[str(name)]
+            else:
+                reason = artefact["absent_because"] or "not regenerated"
+                absent = _NOTHING | {"status": "absent", "note": reason}
+                row |= _entry("", absent, kept=False)
+            rows.append(row)
+        return cls(pd.DataFrame(rows, dtype="str"), table_of(manifests))
 
     @classmethod
     def read(cls, text: str) -> Ledger:
@@ -127,40 +128,25 @@ class Ledger:
         (folder / "ledger.md").write_text(self.markdown(), encoding="utf-8")
 
     def markdown(self) -> str:
-        """The ledger as a Markdown page: a count by status, then a table per paper with links to the files."""
+        """The ledger as a Markdown page: counts, then a table a paper with links to the files."""
         counts = self.table["status"].value_counts()
-        total = ", ".join(
-            f"{counts[status]} {status}" for status in STATUS_MEANINGS if status in counts
-        )
-        sums = {said: pd.to_numeric(self.table[column]).sum() for column, said in JUDGED.items()}
-        found = ", ".join(counted(f"{total:.0f}", said) for said, total in sums.items())
-        lines = [f"# Ledger\n\n{len(self.table)} tables and figures of four papers: {total}.\n\n"]
-        lines += [
-            f"Findings of the papers: {found}; each is on its own line of [claims.csv](claims.csv).\n\n"
+        statuses = [f"{counts[name]} {name}" for name in STATUS_MEANINGS if name in counts]
+        findings = []
+        for column, name in JUDGED.items():
+            total = pd.to_numeric(self.table[column]).sum()
+            findings.append(counted(f"{total:.0f}", name))
+        lines = [
+            "# Ledger\n\n",
+            f"{len(self.table)} tables and figures of four papers: {', '.join(statuses)}.\n\n",
+            f"Findings of the papers: {', '.join(findings)}; ",
+            "each is on its own line of [claims.csv](claims.csv).\n\n",
         ]
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
-        for paper, part in self.table.groupby("paper", sort=False):
-            lines.append(
-                f"\n## {paper}\n\n| Artefact | Title | Status | Cells | Differing | Findings | Remarks |\n"
-            )
+        for paper, rows in self.table.groupby("paper", sort=False):
+            lines.append(f"\n## {paper}\n\n")
+            lines.append("| Artefact | Title | Status | Cells | Differing | Findings | Remarks |\n")
             lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
-            for row in part.to_dict("records"):
-                label = markdown_cell(row["artefact"].replace("-", " "))
-                files = sorted(
-                    row["files"].split(), key=lambda file: not file.endswith((".md", ".svg"))
-                )
-                remarks = row["remarks"] + (f" (data: {row['data']})" if row["data"] else "")
-                cells = [
-                    row["title"],
-                    row["status"],
-                    row["cells"],
-                    row["differing"],
-                    verdicts(row),
-                    remarks,
-                ]
-                lines.append(
-                    f"| {f'[{label}]({files[0]})' if files else label} {markdown_row(cells)}"
-                )
+            lines += [_markdown_line(row) for row in rows.to_dict("records")]
         return "".join(lines)
 
     def _statuses(self) -> dict[str, str]:
@@ -170,8 +156,22 @@ class Ledger:
     def falls_from(self, earlier: Ledger) -> list[str]:
         """A line for each artefact whose status is lower than in an earlier ledger."""
         now = self._statuses()
-        return [
-            f"{name} fell from {status} to {now.get(name, 'absent')}"
-            for name, status in earlier._statuses().items()
-            if STATUSES.index(now.get(name, "absent")) < STATUSES.index(status)
-        ]
+        falls = []
+        for name, status in earlier._statuses().items():
+            status_now = now.get(name, "absent")
+            if STATUSES.index(status_now) < STATUSES.index(status):
+                falls.append(f"{name} fell from {status} to {status_now}")
+        return falls
+
+
+def _markdown_line(row: Mapping[str, str]) -> str:
+    """A row of the ledger in Markdown; its label leads to the table or drawing itself."""
+    label = markdown_cell(row["artefact"].replace("-", " "))
+    to_look_at = [file for file in row["files"].split() if file.endswith((".md", ".svg"))]
+    if to_look_at:
+        label = f"[{label}]({to_look_at[0]})"
+    remarks = row["remarks"]
+    if row["data"]:
+        remarks += f" (data: {row['data']})"
+    counts = [row["cells"], row["differing"], verdicts(row)]
+    return f"| {label} {markdown_row([row['title'], row['status'], *counts, remarks])}"

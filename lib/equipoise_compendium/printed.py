@@ -16,6 +16,8 @@ from equipoise_compendium import project
 from equipoise_compendium.writing import CSV_DIGITS
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
+EMPTY_CELLS = ("", "-", "–", "—")
+"""What papers print where there is no value."""
 _PRINTED_NUMBER = re.compile(
     r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)"
 )
@@ -36,14 +38,14 @@ def artefacts() -> pd.DataFrame:
 
 
 def printed_table(artefact: str) -> pd.DataFrame:
-    """A table as the paper prints it, every cell as text; ``artefact`` is such as ``gfrc/table-1``."""
+    """A table as the paper prints it, every cell as text; ``artefact`` as in ``gfrc/table-1``."""
     path = project.data("published", *f"{artefact}.csv".split("/"))
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed cell: its number, half a unit of its last place and its decimals; text has no number."""
+    """A printed cell: its number, half a unit of its last place, its decimals; text has none."""
 
     number: float | None = None
     half_unit: float = 0.0
@@ -60,11 +62,13 @@ class Printed:
             return cls()
         digits = match["number"].replace(",", "")
         decimals = len(digits.partition(".")[2])
-        # a whole number is taken at its word: 1 beside 0.6 is no rounding of 0.6
-        return cls(float(digits), 0.5 * 10.0**-decimals if decimals else 0.0, decimals)
+        if decimals == 0:
+            # A whole number is taken at its word: 1 beside 0.6 is no rounding of 0.6.
+            return cls(float(digits), 0.0, decimals)
+        return cls(float(digits), 0.5 * 10.0**-decimals, decimals)
 
     def agrees(self, ours: object, text: str, tolerance: float = 0.0) -> bool:
-        """Whether a value of ours is this number at its precision and within a tolerance, or else this text."""
+        """Whether a value of ours is this number, at its precision and tolerance, or this text."""
         if self.number is None:
             return isinstance(ours, str) and ours.strip() == text.strip()
         value = as_number(ours)
@@ -84,9 +88,10 @@ def raw(value: object) -> str:
     number = as_number(value)
     if number is not None:
         return CSV_DIGITS % (number + 0.0)
-    return (
-        "" if value is None or value is pd.NA or isinstance(value, float) else str(value)
-    )  # such a float is NaN
+    # A float that is no number is NaN.
+    if value is None or value is pd.NA or isinstance(value, float):
+        return ""
+    return str(value)
 
 
 # --- comparison -----------------------------------------------------------------------------------
@@ -126,13 +131,40 @@ class Comparison:
 
 
 def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """A table indexed by the values of its key columns, joined by spaces, or by numbers where there are no keys."""
-    rows = table[list(keys)].itertuples(index=False)
-    return table.set_axis(
-        pd.Index(
-            [" ".join(map(raw, row)) if keys else str(number) for number, row in enumerate(rows)]
-        )
-    )
+    """A table indexed by the values of its key columns, joined by spaces, or by row numbers."""
+    if not keys:
+        return table.set_axis(pd.Index([str(number) for number in range(len(table))]))
+    labels = []
+    for row in table[list(keys)].itertuples(index=False):
+        labels.append(" ".join(map(raw, row)))
+    return table.set_axis(pd.Index(labels))
+
+
+def _chosen(
+    against: str,
+    keys: Sequence[str],
+    columns: Sequence[str] | None,
+    where: Mapping[str, str],
+) -> pd.DataFrame:
+    """The rows and columns of a printed table that are compared."""
+    printed = printed_table(against)
+    for column, text in where.items():
+        printed = printed[printed[column] == text]
+    if printed.empty:
+        raise ValueError(f"{against} prints no row where {dict(where)}")
+    if columns is not None:
+        printed = printed[[*keys, *columns]]
+    return printed
+
+
+def _reasons(against: str) -> dict[tuple[str, str], str]:
+    """The reasons that the paper's ``explanations.csv`` gives, by row and column of a table."""
+    paper = against.partition("/")[0]
+    path = project.data("published", paper, "explanations.csv")
+    table = read_columns(path, ["artefact", "row", "column", "reason"])
+    of_table = table[table["artefact"] == against]
+    reasons: dict[tuple[str, str], str] = of_table.set_index(["row", "column"])["reason"].to_dict()
+    return reasons
 
 
 def compare(
@@ -155,13 +187,7 @@ def compare(
     be computed or are what ours was computed from. ``tolerance`` is added to the precision of a
     printed number; one for each column, or the same for all.
     """
-    printed = printed_table(against)
-    for column, text in (where or {}).items():
-        printed = printed[printed[column] == text]
-    if printed.empty:
-        raise ValueError(f"{against} prints no row where {where}")
-    if columns is not None:
-        printed = printed[[*keys, *columns]]
+    printed = _chosen(against, keys, columns, where or {})
     need_columns(ours, printed.columns)
     printed, ours = _labelled(printed, keys), _labelled(ours, keys)
     if not (printed.index.is_unique and ours.index.is_unique):
@@ -170,24 +196,22 @@ def compare(
     if len(absent):
         raise ValueError(f"{against}: our table has no row {'; '.join(absent)}")
     ours = ours.loc[printed.index, printed.columns]
-    paper = against.partition("/")[0]
-    known = read_columns(
-        project.data("published", paper, "explanations.csv"),
-        ["artefact", "row", "column", "reason"],
-    )
-    reasons = known[known["artefact"] == against].set_index(["row", "column"])["reason"].to_dict()
-    cells, largest, differences = 0, None, []
+
+    reasons = _reasons(against)
+    compared_cells = 0
+    largest: float | None = None
+    differences = []
     for column in printed.columns.drop(list(keys)):
         allowed = tolerance.get(column, 0.0) if isinstance(tolerance, Mapping) else tolerance
         for label, text, value in zip(printed.index, printed[column], ours[column], strict=True):
-            if text.strip() in ("", "-", "–", "—"):
+            if text.strip() in EMPTY_CELLS:
                 continue
-            cells += 1
-            parsed, number = Printed.parse(text), as_number(value)
+            compared_cells += 1
+            parsed = Printed.parse(text)
+            number = as_number(value)
             if parsed.number is not None and number is not None:
                 largest = max(largest or 0.0, abs(number - parsed.number))
             if not parsed.agrees(value, text, allowed):
-                differences.append(
-                    Difference(label, column, text, raw(value), reasons.get((label, column), ""))
-                )
-    return Comparison(against, ours, printed, cells, tuple(differences), largest)
+                reason = reasons.get((label, column), "")
+                differences.append(Difference(label, column, text, raw(value), reason))
+    return Comparison(against, ours, printed, compared_cells, tuple(differences), largest)

@@ -1,4 +1,4 @@
-"""The report of a notebook: tables and figures saved, held against the printed ones, and summed up in a manifest.
+"""The report of a notebook: tables and figures saved, and held against the printed ones.
 
 A notebook opens one `Report`, gives it each table and figure under the artefact's name
 (``gfrc/table-1``) or a name of its own, and ends with `Report.finish`. What the paper prints lies
@@ -57,7 +57,8 @@ Basis = Literal["recomputed", "derived", "replica"]
 def _slug(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?", name):
         raise ValueError(
-            f"{name!r} is no name for a table or figure: letters, digits, '.', '_', '-', at most one '/'"
+            f"{name!r} is no name for a table or figure: "
+            "letters, digits, '.', '_', '-', at most one '/'"
         )
     return name.replace("/", "-")
 
@@ -73,11 +74,11 @@ class Report:
 
     def __init__(self, notebook: str, *, compared: bool = False) -> None:
         self.notebook = notebook
-        given = os.environ.get(REPORT_FOLDER_VARIABLE)
-        self.folder = Path(
-            given or project.root() / "reports" / "variants" / "by-hand" / _slug(notebook)
-        )
-        if not given:
+        build_folder = os.environ.get(REPORT_FOLDER_VARIABLE)
+        if build_folder:
+            self.folder = Path(build_folder)
+        else:
+            self.folder = project.root() / "reports" / "variants" / "by-hand" / _slug(notebook)
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._variant = "" if compared else os.environ.get(VARIANT_VARIABLE, "")
@@ -102,7 +103,7 @@ class Report:
         digits: int = 4,
         tolerance: float | Mapping[str, float] = 0.0,
     ) -> Shown:
-        """Save a table, and hold it against the printed one where it is a paper's; both are shown side by side.
+        """Save a table, show it, and hold it against the printed one where it is a paper's.
 
         ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of
         ``ours`` is saved as CSV; shown are the rows and columns that the paper prints. ``keys`` are
@@ -116,17 +117,14 @@ class Report:
         """
         if against is None and name in self._known.index and basis != "replica":
             against = name
-        comparison = (
-            None
-            if against is None or self._variant
-            else compare(ours, against, keys, columns, where, tolerance)
-        )
+        title = self._title(name, caption)
+        comparison = None
         if self._variant:
-            shown = show_variant(
-                self._title(name, caption), ours, self._published(name), self._variant, digits
-            )
+            shown = show_variant(title, ours, self._published(name), self._variant, digits)
         else:
-            shown = show_table(self._title(name, caption), ours, comparison, digits)
+            if against is not None:
+                comparison = compare(ours, against, keys, columns, where, tolerance)
+            shown = show_table(title, ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
         write_csv(ours, self.folder / files[0], for_spreadsheets=True)
@@ -172,9 +170,8 @@ class Report:
         (self.folder / "figures").mkdir(exist_ok=True)
         alt = plain(alt or caption)
         for file in files:
-            (self.folder / file).write_bytes(
-                plots.rendered(figure, file.rpartition(".")[2], alt, slug)
-            )
+            kind = file.rpartition(".")[2]
+            (self.folder / file).write_bytes(plots.rendered(figure, kind, alt, slug))
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
@@ -207,9 +204,10 @@ class Report:
         return shown
 
     def claim(self, name: str, evidence: Evidence) -> Shown:
-        """Judge a claim of ``data/published/<paper>/claims.csv``, such as ``thesis/2.2-stems``, by the evidence.
+        """Judge a claim of ``data/published/<paper>/claims.csv`` by the evidence.
 
-        The artefact that it rests on has been reported. A variant judges nothing.
+        ``name`` is such as ``thesis/2.2-stems``. The artefact that it rests on has been reported. A
+        variant judges nothing.
         """
         paper, _, claim = name.partition("/")
         record = judged(paper, claim, evidence)
@@ -229,18 +227,22 @@ class Report:
         return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
 
     def answer(self, *sentences: str) -> None:
-        """Answer the notebook's question where it begins: called there with nothing, and with sentences at its end."""
+        """Answer the notebook's question where it begins.
+
+        It is called there with nothing, and at the end with the sentences.
+        """
         from IPython.display import DisplayHandle
 
         self._answer = list(sentences)
-        handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]  # IPython has no types
+        # IPython has no types.
+        handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:
             handle.update(show_answer(sentences))
         else:
             handle.display(show_answer(["It is computed below."]))
 
     def finish(self) -> Shown:
-        """Close the report: write its manifest, and sum up what agrees, what differs and why, and the versions."""
+        """Close the report: write its manifest, and sum up what agrees and what differs."""
         versions = loaded_versions()
         manifest = {
             "notebook": self.notebook,
@@ -251,28 +253,17 @@ class Report:
             "versions": versions,
         }
         write_manifest(self.folder, manifest)
+
         rows, notes = [], []
         for name, record in self._records.items():
-            found = [claim["verdict"] for claim in record["claims"] if claim["kind"] == "finding"]
-            findings = ", ".join(
-                counted(found.count(said), said) for said in VERDICTS if said in found
-            )
+            label = self._label(name)
             status = "variant" if self._variant else record["status"]
-            rows.append(
-                [
-                    self._label(name),
-                    status,
-                    record["cells"] or "",
-                    len(record["differences"]) or "",
-                    findings,
-                ]
-            )
-            notes += [
-                f"{self._label(name)}, {line}" for line in difference_lines(record["differences"])
-            ]
-        used = ", ".join(
-            f"{name} {versions[name]}" for name in versions if name in direct_requirements()
-        )
+            differing = len(record["differences"]) or ""
+            findings = _counted_findings(record["claims"])
+            rows.append([label, status, record["cells"] or "", differing, findings])
+            notes += [f"{label}, {line}" for line in difference_lines(record["differences"])]
+        direct = direct_requirements()
+        used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct)
         return show_summary(rows, notes, used)
 
     def _published(self, name: str) -> pd.DataFrame | None:
@@ -304,13 +295,15 @@ class Report:
             return
         if basis == "replica" and not data:
             raise ValueError(f"{name}: a replica says which data it was made from")
-        differences = (
-            [asdict(difference) for difference in comparison.differences] if comparison else []
-        )
-        compared = "explained" if differences else "exact"
+        differences = []
+        if comparison is not None:
+            differences = [asdict(difference) for difference in comparison.differences]
+        status: str = basis
+        if basis == "recomputed":
+            status = "explained" if differences else "exact"
         self._records[name] = {
             "artefact": name,
-            "status": compared if basis == "recomputed" else basis,
+            "status": status,
             "basis": basis,
             "data": data,
             "note": note,
@@ -320,3 +313,9 @@ class Report:
             "differences": differences,
             "claims": [],
         }
+
+
+def _counted_findings(claims: Sequence[Mapping[str, Any]]) -> str:
+    """How many findings have each verdict, in words."""
+    verdicts = [claim["verdict"] for claim in claims if claim["kind"] == "finding"]
+    return ", ".join(counted(verdicts.count(name), name) for name in VERDICTS if name in verdicts)

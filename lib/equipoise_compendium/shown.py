@@ -1,4 +1,4 @@
-"""What a notebook shows: tables and sentences as HTML, Markdown and plain text, all text from data escaped."""
+"""What a notebook shows: tables and sentences as HTML, Markdown and plain text, all escaped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def markdown_row(cells: Iterable[object]) -> str:
 
 def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; every cell is escaped."""
-    return f"{markdown_row(header)}| {' | '.join(['---'] * len(header))} |\n{''.join(map(markdown_row, rows))}"
+    rule = f"| {' | '.join(['---'] * len(header))} |\n"
+    return markdown_row(header) + rule + "".join(map(markdown_row, rows))
 
 
 def markdown_list(notes: Iterable[str]) -> str:
@@ -55,25 +56,20 @@ class Cell:
 
     def as_html(self) -> str:
         """Its HTML, all of it escaped."""
-        text, mark, printed = (html.escape(part) for part in (self.text, self.mark, self.printed))
-        text += f"<sup>{mark}</sup>" if mark else ""
-        text = f"<mark>≠ {text}</mark><br><small>printed {printed}</small>" if printed else text
-        return f'<td class="number">{text}</td>' if self.number else f"<td>{text}</td>"
+        content = html.escape(self.text)
+        if self.mark:
+            content += f"<sup>{html.escape(self.mark)}</sup>"
+        if self.printed:
+            printed = html.escape(self.printed)
+            content = f"<mark>≠ {content}</mark><br><small>printed {printed}</small>"
+        if self.number:
+            return f'<td class="number">{content}</td>'
+        return f"<td>{content}</td>"
 
     def as_text(self) -> str:
         """Its words."""
-        return " ".join(
-            filter(None, [self.text, self.mark, self.printed and f"(printed {self.printed})"])
-        )
-
-
-def html_table(title: str, header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """An HTML table under a caption, if it has one; every cell is escaped."""
-    head = "".join(f"<th>{html.escape(_words(name))}</th>" for name in header)
-    cells = [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in rows]
-    body = "".join(f"<tr>{''.join(cell.as_html() for cell in row)}</tr>" for row in cells)
-    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        printed = f"(printed {self.printed})" if self.printed else ""
+        return " ".join(filter(None, [self.text, self.mark, printed]))
 
 
 def _words(name: object) -> str:
@@ -81,14 +77,35 @@ def _words(name: object) -> str:
     return str(name).replace("_", " ")
 
 
+def html_table(title: str, header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """An HTML table under a caption, if it has one; every cell is escaped."""
+    head = "".join(f"<th>{html.escape(_words(name))}</th>" for name in header)
+    body = ""
+    for row in rows:
+        body += "<tr>"
+        for value in row:
+            cell = value if isinstance(value, Cell) else Cell(str(value))
+            body += cell.as_html()
+        body += "</tr>"
+    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def html_list(notes: Sequence[str]) -> str:
     """An HTML list, empty where there is nothing to list; every entry is escaped."""
-    return f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>" if notes else ""
+    if not notes:
+        return ""
+    return f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>"
+
+
+def _boxed(caption: str, content: str) -> str:
+    """What stands in the box of a table, under its caption in bold type."""
+    return f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p>{content}</div>'
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Something a notebook shows: its content by MIME type, and what is said of one, such as alternative text."""
+    """Something a notebook shows: its content by MIME type, and words about one of them."""
 
     formats: Mapping[str, str]
     said: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -102,23 +119,23 @@ class Shown:
     @classmethod
     def text(cls, words: str, markdown: str, page: str) -> Shown:
         """Something in words, in the three formats for words; nothing hidden in them is obeyed."""
-        return cls(
-            {"text/plain": plain(words), "text/markdown": plain(markdown), "text/html": plain(page)}
-        )
+        formats = {"text/plain": words, "text/markdown": markdown, "text/html": page}
+        return cls({kind: plain(text) for kind, text in formats.items()})
 
 
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
-    """Decimals to show a column at: the printed precision, else ``digits``; None for what is no float."""
-    if not pd.api.types.is_float_dtype(ours) and not any(
-        isinstance(value, float) for value in ours
-    ):
+    """Decimals to show a column at: the printed precision, else ``digits``; None without floats."""
+    has_floats = any(isinstance(value, float) for value in ours)
+    if not pd.api.types.is_float_dtype(ours) and not has_floats:
         return None
-    if any(PRINTED_FRACTION.fullmatch(text.strip()) for text in printed):
-        return digits
-    return max(
-        (parsed.decimals for parsed in map(Printed.parse, printed) if parsed.decimals is not None),
-        default=digits,
-    )
+    decimals = []
+    for text in printed:
+        if PRINTED_FRACTION.fullmatch(text.strip()):
+            return digits
+        parsed = Printed.parse(text)
+        if parsed.decimals is not None:
+            decimals.append(parsed.decimals)
+    return max(decimals, default=digits)
 
 
 def _whole(column: pd.Series) -> bool:
@@ -129,30 +146,46 @@ def _whole(column: pd.Series) -> bool:
     return bool((known % 1 == 0).all() and (known.abs() > 1).any())
 
 
-def _cell(value: object, decimals: int | None, chance: bool) -> str:
+def _cell(value: object, decimals: int | None, is_p_value: bool) -> str:
+    """The text of a value: yes and no, counts as they are, other numbers at some decimals."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     number = as_number(value)
     if number is None or decimals is None or isinstance(value, (int, np.integer)):
         return raw(value)
     text = f"{number + 0.0:.{decimals}f}"
-    if chance and decimals and not text.strip("0."):
+    if is_p_value and decimals and not text.strip("0."):
         return f"< .{1:0{decimals}}"  # no p is nothing
-    return text if text.strip("-0.") else text.lstrip("-")  # no negative zero
+    if not text.strip("-0."):
+        return text.lstrip("-")  # no negative zero
+    return text
 
 
 def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
     """Cells that differ: those of one reason in one line, each without a reason in its own."""
-    groups: dict[tuple[str, int], list[str]] = {}
-    for number, d in enumerate(differences):
-        cell = (
-            f"{d['row']}, {d['column']}: printed {d['printed']}, computed {d['ours'] or 'nothing'}"
-        )
-        groups.setdefault((d["reason"], 0 if d["reason"] else number), []).append(cell)
-    return [
-        f"{f'{len(cells)} cells: ' if len(cells) > 1 else ''}{'; '.join(cells)} ({reason or 'no reason is known'})"
-        for (reason, _), cells in groups.items()
-    ]
+    cells_by_reason: dict[tuple[str, int], list[str]] = {}
+    for number, difference in enumerate(differences):
+        computed = difference["ours"] or "nothing"
+        cell = f"{difference['row']}, {difference['column']}: "
+        cell += f"printed {difference['printed']}, computed {computed}"
+        reason = difference["reason"]
+        line = (reason, 0) if reason else ("", number)
+        cells_by_reason.setdefault(line, []).append(cell)
+    lines = []
+    for (reason, _), cells in cells_by_reason.items():
+        count = f"{len(cells)} cells: " if len(cells) > 1 else ""
+        lines.append(f"{count}{'; '.join(cells)} ({reason or 'no reason is known'})")
+    return lines
+
+
+def _mark_columns(table: pd.DataFrame) -> dict[str, str]:
+    """The columns of marks of a table, by the name of the column that each marks."""
+    marks = {}
+    for column in table.columns:
+        marked = str(column).removesuffix(MARKS)
+        if str(column).endswith(MARKS) and marked in table:
+            marks[marked] = column
+    return marks
 
 
 def _cells(
@@ -161,110 +194,114 @@ def _cells(
     digits: int,
     differing: Mapping[tuple[int, int], str],
 ) -> tuple[list[str], list[list[Cell]]]:
-    """Header and cells of a table; a column of marks stands raised behind the column that they belong to."""
-    marks = {
-        str(name).removesuffix(MARKS): name for name in table.columns if str(name).endswith(MARKS)
-    }
-    marks = {name: column for name, column in marks.items() if name in table}
-    columns, parts = [name for name in table.columns if name not in marks.values()], []
-    for name in columns:
-        column, place = table[name], table.columns.get_loc(name)
-        decimals = (
-            None
-            if name not in printed and _whole(column)
-            else _decimals(printed.get(name, ()), column, digits)
+    """Header and cells of a table; a mark stands raised behind the number that it belongs to."""
+    mark_columns = _mark_columns(table)
+    names = [name for name in table.columns if name not in mark_columns.values()]
+    columns = []
+    for name in names:
+        values = table[name]
+        place = table.columns.get_loc(name)
+        decimals = None
+        if name in printed or not _whole(values):
+            decimals = _decimals(printed.get(name, ()), values, digits)
+        is_number = values.dtype != bool and (
+            pd.api.types.is_numeric_dtype(values) or decimals is not None
         )
-        behind = table[marks[name]] if name in marks else [""] * len(table)
-        number = column.dtype != bool and (
-            pd.api.types.is_numeric_dtype(column) or decimals is not None
-        )
-        chance = name not in printed and str(name).split(" ")[0] == "p"
-        found = zip(
-            [_cell(value, decimals, chance) for value in column], map(raw, behind), strict=True
-        )
-        parts.append(
-            [
-                Cell(*texts, differing.get((row, place), ""), number=number)
-                for row, texts in enumerate(found)
-            ]
-        )
-    return [_words(name) for name in columns], [list(row) for row in zip(*parts, strict=True)]
+        is_p_value = name not in printed and str(name).split(" ")[0] == "p"
+        marks = table[mark_columns[name]] if name in mark_columns else [""] * len(table)
+        cells = []
+        for row, (value, mark) in enumerate(zip(values, marks, strict=True)):
+            text = _cell(value, decimals, is_p_value)
+            instead = differing.get((row, place), "")
+            cells.append(Cell(text, raw(mark), instead, number=is_number))
+        columns.append(cells)
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return [_words(name) for name in names], rows
 
 
 def show_table(
     caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int
 ) -> Shown:
-    """A table; where it is compared with a printed one, a cell that differs is marked, the printed one beneath it."""
-    table, printed = (ours, {}) if comparison is None else (comparison.ours, comparison.printed)
-    title, verdict, notes, differing = markdown_cell(caption), "", list[str](), {}
+    """A table; beside a printed one, each cell that differs is marked, what is printed beneath."""
+    table, title = ours, markdown_cell(caption)
+    printed: Mapping[str, Iterable[str]] = {}
+    differing: dict[tuple[int, int], str] = {}
+    verdict, notes = "", list[str]()
     if comparison is not None:
-        differing = {
-            (table.index.get_loc(d.row), table.columns.get_loc(d.column)): d.printed
-            for d in comparison.differences
-        }
+        table, printed = comparison.ours, comparison.printed
+        for difference in comparison.differences:
+            row = table.index.get_loc(difference.row)
+            column = table.columns.get_loc(difference.column)
+            differing[row, column] = difference.printed
         equal = comparison.cells - len(differing)
         verdict = f"{equal} of {comparison.cells} printed cells agree at the printed precision."
-        title, notes = f"{title}. {verdict}", difference_lines(map(asdict, comparison.differences))
-    columns, cells = _cells(table, printed, digits, differing)
+        title = f"{title}. {verdict}"
+        notes = difference_lines(map(asdict, comparison.differences))
+    columns, rows = _cells(table, printed, digits, differing)
+
     page = (
         f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b> {verdict}</p>'
-        f'<div style="overflow-x: auto">{html_table("", columns, cells)}</div>{html_list(notes)}</div>'
+        f'<div style="overflow-x: auto">{html_table("", columns, rows)}</div>'
+        f"{html_list(notes)}</div>"
     )
-    texts = [[cell.as_text() for cell in row] for row in cells]
-    markdown = f"{title}\n\n{markdown_table(columns, texts)}" + (
-        "\n" + markdown_list(notes) if notes else ""
-    )
-    return Shown.text("\n".join([f"{caption}. {verdict}".strip(), *notes]), markdown, page)
+    markdown = f"{title}\n\n{markdown_table(columns, _texts(rows))}"
+    if notes:
+        markdown += "\n" + markdown_list(notes)
+    words = "\n".join([f"{caption}. {verdict}".strip(), *notes])
+    return Shown.text(words, markdown, page)
+
+
+def _texts(rows: Iterable[Iterable[Cell]]) -> list[list[str]]:
+    """The words of the cells of a table."""
+    return [[cell.as_text() for cell in row] for row in rows]
 
 
 def show_variant(
     caption: str, ours: pd.DataFrame, default: pd.DataFrame | None, variant: str, digits: int
 ) -> Shown:
-    """A table made with other parameters than the paper's, beside the one made with the paper's, where there is one."""
-    tables = {variant: ours} | ({} if default is None else {"as published": default})
+    """A table made with other parameters than the paper's, beside the one made with the paper's."""
+    tables = {variant: ours}
+    if default is not None:
+        tables["as published"] = default
     page, markdown = "", f"{markdown_cell(caption)}\n"
     for title, table in tables.items():
-        columns, cells = _cells(table, {}, digits, {})
-        page += html_table(title, columns, cells)
-        texts = [[cell.as_text() for cell in row] for row in cells]
-        markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(columns, texts)}"
-    page = (
-        f'<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto">{page}</div>'
-    )
-    page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p>{page}</div>'
+        columns, rows = _cells(table, {}, digits, {})
+        page += html_table(title, columns, rows)
+        markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(columns, _texts(rows))}"
+    side_by_side = "display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto"
+    page = _boxed(caption, f'<div style="{side_by_side}">{page}</div>')
     return Shown.text(f"{caption}, {variant}", markdown, page)
 
 
 def show_words(caption: str, said: Iterable[tuple[str, str]]) -> Shown:
     """What is said and by whom, in lines as they stand; nothing in it is markup."""
-    rows = [(who, plain(text).split("\n")) for who, text in said]
-    cells = "".join(
-        f"<tr><td><b>{html.escape(who)}</b></td><td>{'<br>'.join(map(html.escape, lines))}</td></tr>"
-        for who, lines in rows
-    )
-    page = f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b></p><table><tbody>{cells}</tbody></table></div>'
-    told = [
-        f"{markdown_cell(who)}: {markdown_cell(line)}"
-        for who, lines in rows
-        for line in lines
-        if line.strip()
-    ]
-    return Shown.text(
-        f"{caption}.", f"{markdown_cell(caption)}\n\n" + "\n\n".join(told) + "\n", page
-    )
+    rows, paragraphs = "", []
+    for speaker, text in said:
+        lines = plain(text).split("\n")
+        shown_lines = "<br>".join(map(html.escape, lines))
+        rows += f"<tr><td><b>{html.escape(speaker)}</b></td><td>{shown_lines}</td></tr>"
+        for line in lines:
+            if line.strip():
+                paragraphs.append(f"{markdown_cell(speaker)}: {markdown_cell(line)}")
+    page = _boxed(caption, f"<table><tbody>{rows}</tbody></table>")
+    markdown = f"{markdown_cell(caption)}\n\n" + "\n\n".join(paragraphs) + "\n"
+    return Shown.text(f"{caption}.", markdown, page)
 
 
 def show_claim(claim: Mapping[str, Any]) -> Shown:
     """A claim with its verdict, the paper's words and their place, and the numbers that decide."""
     words, numbers = claim["statement"], as_words(claim)
     label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
-    quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
+    quote = claim["place"]
+    if claim["quote"]:
+        quote = f"“{claim['quote']}” ({claim['place']})"
     lines = [
         f"<b>{label}:</b> {html.escape(words)}",
         html.escape(quote),
         f"<i>{html.escape(numbers)}</i>",
     ]
-    page = f'<p class="claim {claim["verdict"].replace(" ", "-")}">{"<br>".join(filter(None, lines))}</p>'
+    style = claim["verdict"].replace(" ", "-")
+    page = f'<p class="claim {style}">{"<br>".join(filter(None, lines))}</p>'
     quoted = f"\n\n> {markdown_cell(quote)}" if quote else ""
     markdown = f"**{label}:** {markdown_cell(words)}{quoted}\n\n*{markdown_cell(numbers)}*"
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)
@@ -272,9 +309,8 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
 
 def folded(title: str, shown: Sequence[Shown]) -> Shown:
     """Tables behind a title that opens."""
-    page, markdown = (
-        "".join(one.formats[kind] for one in shown) for kind in ("text/html", "text/markdown")
-    )
+    page = "".join(table.formats["text/html"] for table in shown)
+    markdown = "".join(table.formats["text/markdown"] for table in shown)
     page = f"<details><summary>{html.escape(title)}</summary>{page}</details>"
     return Shown.text(title, f"{markdown_cell(title)}\n\n{markdown}", page)
 
@@ -287,13 +323,11 @@ def show_answer(sentences: Sequence[str]) -> Shown:
 
 
 def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: str) -> Shown:
-    """What a notebook has regenerated: a row for each artefact, the differences, and the versions used."""
+    """What a notebook has regenerated: a row an artefact, the differences, and the versions."""
     header = ["Artefact", "Status", "Printed cells", "Differing", "Findings"]
     table = html_table("What this notebook regenerates", header, rows) if rows else ""
-    page = f'<div class="equipoise-table">{table}{html_list(notes)}<p>Made with {html.escape(used)}.</p></div>'
-    tables = f"{markdown_table(header, rows)}\n" if rows else ""
-    return Shown.text(
-        f"Made with {used}",
-        f"{tables}{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n",
-        page,
-    )
+    made_with = f"<p>Made with {html.escape(used)}.</p>"
+    page = f'<div class="equipoise-table">{table}{html_list(notes)}{made_with}</div>'
+    markdown = f"{markdown_table(header, rows)}\n" if rows else ""
+    markdown += f"{markdown_list(notes)}\nMade with {markdown_cell(used)}.\n"
+    return Shown.text(f"Made with {used}", markdown, page)
