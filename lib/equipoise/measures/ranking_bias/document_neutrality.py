@@ -9,7 +9,12 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, ratio
 from equipoise.declare import measure
-from equipoise.measures.ranked_lists import attention_weights, reached, sums_at, wanted_shares
+from equipoise.measures.ranked_lists import (
+    attention_weights,
+    sums_at,
+    target_shares,
+    within_cutoffs,
+)
 from equipoise.options import Base, Cutoffs, Places, Shares, Threshold, Undefined
 
 declared = partial(measure, family="Ranked lists: bias in their terms")
@@ -64,7 +69,7 @@ def neutrality(
     counts = np.asarray(magnitudes, dtype=np.float64)
     if counts.min(initial=0.0) < 0:
         raise ValueError("a magnitude counts occurrences, found one below zero")
-    wanted = wanted_shares(target, counts.shape[-1])[:, np.newaxis]
+    wanted = target_shares(target, counts.shape[-1])[:, np.newaxis]
     scored = np.empty(counts.shape[:-1])
     rows, values = counts.reshape(-1, counts.shape[-1]), scored.reshape(-1)
     for first in range(0, len(rows), _BLOCK):
@@ -118,7 +123,7 @@ def fairr(
     >>> fairr([1, 0, 1], [1, 3])
     array([1. , 1.5])
     """
-    omega, at, held = reached(neutralities, cutoffs, present)
+    omega, at, held = within_cutoffs(neutralities, cutoffs, present)
     return sums_at(omega * attention_weights(omega.shape[-1], base=base) * held, at)
 
 
@@ -136,7 +141,7 @@ def ideal_fairr(
     """
     omega = np.asarray(neutralities, dtype=np.float64)
     held = omega if present is None else np.where(present, omega, -np.inf)
-    depth = reached(omega, cutoffs, present)[0].shape[-1]
+    depth = within_cutoffs(omega, cutoffs, present)[0].shape[-1]
     if depth < omega.shape[-1]:
         held = np.partition(held, -depth, axis=-1)[..., -depth:]
     best = np.sort(held, axis=-1)[..., ::-1]

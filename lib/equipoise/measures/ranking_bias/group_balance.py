@@ -14,10 +14,10 @@ from equipoise.declare import checked
 from equipoise.divergences import DIVERGENCES
 from equipoise.measures.ranked_lists import (
     attention_weights,
-    reached,
     sums_at,
+    target_shares,
     term_exposure,
-    wanted_shares,
+    within_cutoffs,
 )
 from equipoise.measures.ranking_bias.document_neutrality import declared
 from equipoise.measures.tied_scores import orders_of_ties
@@ -115,12 +115,12 @@ def awrf(
     between = distance if callable(distance) else _DISTANCES.get(distance)
     if between is None:
         raise ValueError(f"no distance named {distance!r}; there are {', '.join(_DISTANCES)}")
-    aligned, at, held = reached(alignment, cutoffs, present, axis=-2)
+    aligned, at, held = within_cutoffs(alignment, cutoffs, present, axis=-2)
     seen = attention_weights(aligned.shape[-2], attention, persistence=persistence) * held
     exposure = sums_at(aligned * seen[..., np.newaxis], at, axis=-2)
     total = exposure.sum(axis=-1)
     apart = between(
-        ratio(exposure, total[..., np.newaxis], 0.0), wanted_shares(target, aligned.shape[-1])
+        ratio(exposure, total[..., np.newaxis], 0.0), target_shares(target, aligned.shape[-1])
     )
     return np.where(total > 0, apart, undefined)
 
@@ -164,7 +164,7 @@ def rbdf(
     >>> rbdf([False, True, True], [1, 3]).round(4)
     array([0.    , 0.5307])
     """
-    shown, at, held = reached(representative, cutoffs, present)
+    shown, at, held = within_cutoffs(representative, cutoffs, present)
     weights = attention_weights(shown.shape[-1])
     whole = sums_at(weights * held if short == "length" else attention_weights(at.max()), at)
     return ratio(sums_at(weights * (shown.astype(np.bool_) & held), at), whole, 0.0)
@@ -178,7 +178,7 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
     ``target``: as in `ted`; equal shares of ``groups`` groups where not given, so that it is 1 for
     two. thesis Eq. 4.13 states it for two groups with equal targets only.
     """
-    return float(2 * (1 - wanted_shares(target, groups if target is None else len(target)).min()))
+    return float(2 * (1 - target_shares(target, groups if target is None else len(target)).min()))
 
 
 def divergences(
@@ -204,7 +204,7 @@ def divergences(
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
     total = exposure.sum(axis=-1)
     apart = _l1(
-        ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1])
+        ratio(exposure, total[..., np.newaxis], np.nan), target_shares(target, exposure.shape[-1])
     )
     shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
     discounted = apart * rbdf(shown, cutoffs, present=present, short=short)
@@ -398,7 +398,9 @@ def arb(
     >>> arb([[0, 1], [1, 0]], [1, 2], magnitude="count")
     array([1. , 0.5])
     """
-    counts, at, held = reached(np.asarray(magnitudes, dtype=np.float64), cutoffs, present, axis=-2)
+    counts, at, held = within_cutoffs(
+        np.asarray(magnitudes, dtype=np.float64), cutoffs, present, axis=-2
+    )
     size = SIZES[magnitude]
     if towards == against or max(towards, against) >= counts.shape[-1]:
         raise ValueError(
