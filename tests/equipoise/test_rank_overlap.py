@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable
-from itertools import permutations, product
 from typing import Any, cast
 
 import numpy as np

@@ -62,14 +62,20 @@ _MARKED = re.compile("\x02([^\x02\x03]*+)\x03")
 
 def _bracketed(text: str, marks: re.Pattern[str]) -> str:
     """The text with its marks in square brackets, and nothing else."""
-    parts, end = list[str](), 0
+    parts: list[str] = []
+    end = 0
     for mark in marks.finditer(text):
-        if not (content := next(filter(None, mark.groups()), "")):
+        contents = [content for content in mark.groups() if content]
+        if not contents:
             continue  # what only looks like a mark
-        found = _NUMBER.findall(unicodedata.normalize("NFKC", content).replace("−", "-"))
-        parts += [text[end : mark.start()].translate(_PLAIN), f"[{', '.join(found) or '?0'}]"]
+        # Superscripts and full-width digits become plain ones.
+        plain = unicodedata.normalize("NFKC", contents[0]).replace("−", "-")
+        numbers = ", ".join(_NUMBER.findall(plain))
+        parts.append(text[end : mark.start()].translate(_PLAIN))
+        parts.append(f"[{numbers or '?0'}]")
         end = mark.end()
-    return "".join((*parts, text[end:].translate(_PLAIN)))
+    parts.append(text[end:].translate(_PLAIN))
+    return "".join(parts)
 
 
 def in_brackets(texts: Sequence[str], style: str) -> list[str]:
@@ -113,9 +119,9 @@ def _replaced(texts: pa.Array, pattern: str) -> list[str]:
 
 @dataclass
 class Counts:
-    """Of how many answers a style can be read: those that cite a document shown, and all that are read."""
+    """Of how many answers a style can be read: those that cite a document shown, and all."""
 
-    whole: int = 0
+    answers: int = 0
     citing: Counter[str] = field(default_factory=Counter)
     readable: Counter[str] = field(default_factory=Counter)
     unread: dict[str, list[str]] = field(default_factory=dict)
@@ -125,19 +131,21 @@ class Counts:
 def style_counts(answers: pd.DataFrame, style: str) -> Counts:
     """In how many answers each style is read, or the one that is named, as in `in_brackets`."""
     need_columns(answers, ("question", "answer"))
-    shown = (
-        answers["documents"].tolist() if "documents" in answers.columns else [None] * len(answers)
-    )
+    texts = answers["answer"].tolist()
+    shown = [None] * len(answers)
+    if "documents" in answers.columns:
+        shown = answers["documents"].tolist()
     counts = Counts(len(answers))
     for name in STYLES if style == "auto" else [style]:
-        written = in_brackets(answers["answer"].tolist(), name)
-        found = [citations(text, number) for text, number in zip(written, shown, strict=True)]
-        read = np.array([bool(one.cited or one.out_of_range) for one in found], dtype=bool)
-        counts.citing[name], counts.readable[name] = (
-            sum(bool(one.cited) for one in found),
-            int(read.sum()),
-        )
-        counts.unread[name] = [*dict.fromkeys(answers.loc[~read, "question"].astype(str))][:4]
+        cites, is_read = [], []
+        for text, documents in zip(in_brackets(texts, name), shown, strict=True):
+            read = citations(text, documents)
+            cites.append(bool(read.cited))
+            is_read.append(bool(read.cited or read.out_of_range))
+        counts.citing[name] = sum(cites)
+        counts.readable[name] = sum(is_read)
+        unread = answers.loc[~np.array(is_read, dtype=bool), "question"].astype(str)
+        counts.unread[name] = list(dict.fromkeys(unread))[:4]
     return counts
 
 
@@ -147,27 +155,25 @@ def style_of(parts: Sequence[Counts], style: str) -> str:
     ``auto`` is the style that is read in most answers; what else can be a power or an enumeration
     counts half. Answers of which not one has a citation that can be read are refused.
     """
-    whole, citing = (
-        sum(one.whole for one in parts),
-        sum((one.citing for one in parts), Counter[str]()),
-    )
-    names = list(parts[0].unread)
-    chosen = max(names, key=lambda name: citing[name] if name in _MISTAKABLE else 2 * citing[name])
-    if not (read := sum(one.readable[chosen] for one in parts)):
-        found = f"none of the {whole} answers has a citation that can be read as {style}"
+    n_answers = sum(part.answers for part in parts)
+    citing = sum((part.citing for part in parts), Counter[str]())
+    styles = list(parts[0].unread)
+    chosen = max(styles, key=lambda name: citing[name] * (1 if name in _MISTAKABLE else 2))
+    n_read = sum(part.readable[chosen] for part in parts)
+    if not n_read:
         raise ValueError(
-            f"{found}; wanted one of the styles {', '.join(STYLES)}, or a regular expression"
+            f"none of the {n_answers} answers has a citation that can be read as {style};"
+            f" wanted one of the styles {', '.join(STYLES)}, or a regular expression"
         )
-    if style != "auto" and read == whole:
+    if style != "auto" and n_read == n_answers:
         return chosen
-    others = [f"{name} in {citing[name]}" for name in names if citing[name] and name != chosen]
-    unread = dict.fromkeys(question for one in parts for question in one.unread[chosen])
-    said = f"citations are read as {chosen} in {read} of {whole} answers"
-    said += f" (there are also {', '.join(others)})" if others else ""
-    said += (
-        f"; {whole - read} have none, such as those to {listed([*unread][:3])}"
-        if whole > read
-        else ""
-    )
-    warnings.warn(said, Note, stacklevel=3)
+    note = f"citations are read as {chosen} in {n_read} of {n_answers} answers"
+    further = [f"{name} in {citing[name]}" for name in styles if citing[name] and name != chosen]
+    if further:
+        note += f" (there are also {', '.join(further)})"
+    if n_answers > n_read:
+        unread = dict.fromkeys(question for part in parts for question in part.unread[chosen])
+        examples = listed(list(unread)[:3])
+        note += f"; {n_answers - n_read} have none, such as those to {examples}"
+    warnings.warn(note, Note, stacklevel=3)
     return chosen
