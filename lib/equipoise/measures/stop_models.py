@@ -72,10 +72,11 @@ class Places:
         return np.repeat(values, np.diff(self.first, append=len(self.rows)))
 
     def to_next(self, values: Floats, last: Floats | float) -> Floats:
-        """From the value of each place to that of the next of its conversation; from the last one to ``last``."""
-        after, final = np.roll(values, -1), np.append(self.first, len(values))[1:] - 1
-        after[final] = np.broadcast_to(last, values.shape)[final]
-        return after - values
+        """From the value of each place to that of the next of its conversation; from the last to ``last``."""
+        following = np.roll(values, -1)
+        last_places = np.append(self.first, len(values))[1:] - 1
+        following[last_places] = np.broadcast_to(last, values.shape)[last_places]
+        return following - values
 
 
 Model = Callable[[Places], Floats]
@@ -84,22 +85,28 @@ Model = Callable[[Places], Floats]
 
 def _by_gain(at: Places) -> Floats:
     leave = np.where(at.read, at.gain, 0.0)
+    # The product of those who stay is a sum of logarithms.
     with np.errstate(divide="ignore"):
         stay = np.exp(cumulative_sums(np.log1p(-leave), at.first))
-    before = np.append(1.0, stay[:-1])[: len(stay)]
-    before[at.first] = 1.0
-    return leave * before
+    arrive = np.append(1.0, stay[:-1])[: len(stay)]
+    arrive[at.first] = 1.0
+    return leave * arrive
 
 
 def _by_turn(at: Places) -> Floats:
-    held = at.of_each(at.nuggets.turns_held[at.nuggets.conversation[at.rows[at.first]]])
-    turn = np.where(at.read, at.nuggets.turn[at.rows], held + 1)
-    return at.to_next(turn.astype(np.float64), held + 1.0) / held
+    conversations = at.nuggets.conversation[at.rows[at.first]]
+    n_turns = at.of_each(at.nuggets.turns_held[conversations])
+    # A nugget beyond the patience stands behind the last turn: nobody leaves there.
+    turn = np.where(at.read, at.nuggets.turn[at.rows], n_turns + 1)
+    return at.to_next(turn.astype(np.float64), n_turns + 1.0) / n_turns
 
 
 def _by_nugget(at: Places) -> Floats:
     read = at.read.astype(np.float64)
-    return ratio(read, at.of_each(np.add.reduceat(read, at.first)) if len(read) else read, 0.0)
+    if not len(read):
+        return read
+    n_read = at.of_each(np.add.reduceat(read, at.first))
+    return ratio(read, n_read, 0.0)
 
 
 def _anywhere(at: Places) -> Floats:
@@ -136,8 +143,11 @@ def leaving(at: Places, model: str | Model) -> Floats:
         raise ValueError(
             f"a stop model gives {len(at.rows)} non-negative shares here, one for each nugget"
         )
-    if len(shares) and (total := np.add.reduceat(shares, at.first)).max() > 1 + 1e-9:
+    if not len(shares):
+        return shares
+    largest = np.add.reduceat(shares, at.first).max()
+    if largest > 1 + 1e-9:
         raise ValueError(
-            f"a stop model whose shares sum to {total.max():.6g} in a conversation; at most 1"
+            f"a stop model whose shares sum to {largest:.6g} in a conversation; at most 1"
         )
     return shares

@@ -44,6 +44,7 @@ AUTHORS_OF = ("relevant_author", "nonrelevant_author")
 
 
 _COLUMNS = ["measure", "quantity", "mode", "against", "questions", "left_out", "changed"]
+_COLUMNS += ["value", "low", "high", "t", "p_t", "p_permutation"]
 
 
 _OF_ANSWERS = ["answer", "relevant", "citations", "gold", "documents", "shown"]
