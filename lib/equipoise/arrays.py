@@ -1,4 +1,4 @@
-"""Array types, and sums along segments: consecutive rows that belong together, as the nuggets of a conversation.
+"""Array types, and sums along segments: consecutive rows that belong together.
 
 A table of many conversations is one long array; these functions work on all of its segments at
 once. What they return for a segment depends on that segment's rows alone, to the last bit: scoring
@@ -68,7 +68,7 @@ def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
 
 
 def normalised(numbers: ArrayLike, groups: int, name: str = "target") -> Floats:
-    """Non-negative numbers, one for each group, divided by their sum: the rule of targets and weights."""
+    """Non-negative numbers, one for each group, divided by their sum: for targets and weights."""
     shares = np.array(numbers, dtype=np.float64)
     if shares.shape != (groups,):
         raise ValueError(f"{shares.size} numbers in a {name} for {groups} groups")

@@ -1,4 +1,4 @@
-"""How well two annotators agree: alpha and kappa, and what their differences do to the scores of conversations.
+"""How well two annotators agree, and what their differences do to the scores of conversations.
 
 Nuggets of the same conversation that share a word are matched, each with one at most, those that
 share the largest part first. On the matched ones levels and groups are compared; what one annotator
@@ -40,7 +40,7 @@ _ROWS = 2_000_000
 
 
 def _distances(values: Floats, counts: Floats, kind: str) -> Floats:
-    """Distances between distributions over ordered categories, whose shares of all labels are ``counts``."""
+    """Distances between distributions over ordered categories; ``counts``: labels of each."""
     if kind == "nominal":
         return np.abs(values[:, None] - values[None]).sum(axis=-1) / 2
     places = np.cumsum(counts) - counts / 2
@@ -51,7 +51,7 @@ def _distances(values: Floats, counts: Floats, kind: str) -> Floats:
 
 
 def _alpha(labels: Integers, values: Floats, kind: str) -> float:
-    """Alpha of codes shaped (annotators, units), -1 for none, of rows of ``values``, shaped (codes, categories)."""
+    """Alpha of codes, shaped (annotators, units), of rows of ``values``; -1 for none."""
     paired = labels[:, (labels >= 0).sum(axis=0) >= 2]
     is_code = paired[..., None] == np.arange(len(values))
     n_labels = is_code.sum(axis=0).astype(np.float64)  # (units, codes)
@@ -68,10 +68,11 @@ def _alpha(labels: Integers, values: Floats, kind: str) -> float:
 
 @_declared("Krippendorff's alpha", range="up to 1", sources=("krippendorff2011",))
 def krippendorff_alpha(labels: ArrayLike, kind: Literal["nominal", "ordinal"] = "nominal") -> float:
-    r"""Krippendorff's alpha of labels, or of distributions over categories, that some annotators may have left out.
+    r"""Krippendorff's alpha of labels, or of distributions over categories; some may be left out.
 
     .. math::
-        \alpha = 1 - (n - 1) \frac{\sum_{c,k} o_{ck} \delta_{ck}}{\sum_{c,k} n_c n_k \delta_{ck}}, \qquad
+        \alpha = 1 - (n - 1)
+        \frac{\sum_{c,k} o_{ck} \delta_{ck}}{\sum_{c,k} n_c n_k \delta_{ck}}, \qquad
         \delta_{ck} = [c \ne k] \text{ or } \Bigl(\sum_{g=c}^{k} n_g - \frac{n_c + n_k}{2}\Bigr)^2
 
     Parameters
@@ -101,7 +102,8 @@ def krippendorff_alpha(labels: ArrayLike, kind: Literal["nominal", "ordinal"] = 
 
     Examples
     --------
-    >>> round(krippendorff_alpha([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]), 3)
+    >>> first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    >>> round(krippendorff_alpha([first, second]), 3)
     0.095
     """
     values_of_units = np.asarray(labels, dtype=np.float64)
@@ -313,7 +315,7 @@ def annotator_agreement(
     draws: options.Draws = 999,
     seed: options.Seed = 0,
 ) -> pd.DataFrame:
-    """How well two annotators agree, and the interval that their differences put on every score, in one tidy table.
+    """How well two annotators agree, and the interval that their differences put on every score.
 
     Returns ``run, topic, attribute, measure, value, low, high, first, second, units``. Rows without
     a run: how many nuggets are ``matched``, found by the ``only first`` or ``only second``

@@ -1,4 +1,4 @@
-"""Nuggets of two annotators of the same conversations: which of them match, and mixtures of both."""
+"""Nuggets of two annotators of the same conversations: which match, and mixtures of both."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Side:
 
 
 def _overlapping(first: Side, second: Side) -> pd.DataFrame:
-    """Places of nuggets of both sides that share a word, those that share the largest part first."""
+    """Places of nuggets of both sides that share a word, the largest shared part first."""
     # Nuggets of one annotator do not overlap, so those that meet a nugget lie next to each other.
     begin = np.searchsorted(second.end, first.start, side="left")
     end = np.searchsorted(second.start, first.end, side="right")

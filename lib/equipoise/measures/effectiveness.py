@@ -1,4 +1,4 @@
-"""Effectiveness of rankings, by ir_measures: one table whatever makes a ranking, a run, a task or a weight."""
+"""Effectiveness of rankings by ir_measures, whatever makes a ranking: a run, a task, a weight."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def effectiveness(
     measures: Mapping[str, str] = MappingProxyType({"AP": "AP", "nDCG": "nDCG"}),
     tied_scores: TiedScores = "ranked",
 ) -> pd.DataFrame:
-    """Effectiveness of every ranking, as columns ``query, measure, value`` behind those of `by`, sorted by measure.
+    """Effectiveness of every ranking: `by`, then ``query, measure, value``, sorted by measure.
 
     ``run``: ``query, document, score`` and the columns of `by`. ``judgements``: ``query, document,
     grade``, and those columns of `by` that judgements depend on (such as ``task``). ``by``: columns
@@ -47,7 +47,8 @@ def effectiveness(
 
     Examples
     --------
-    >>> run = pd.DataFrame({"run": "a", "query": "1", "document": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> documents = {"document": ["d1", "d2"], "score": [2.0, 1.0]}
+    >>> run = pd.DataFrame({"run": "a", "query": "1", **documents})
     >>> judgements = pd.DataFrame({"query": ["1"], "document": ["d2"], "grade": [1]})
     >>> effectiveness(run, judgements, measures={"MRR": "RR"})
       run query measure  value

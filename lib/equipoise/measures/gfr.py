@@ -46,10 +46,10 @@ from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
 
 Decay = Callable[[Floats], Floats]
-"""From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
+"""From gains shaped (..., ranks) to the share of users that leaves at each rank, shaped alike."""
 
 Utility = Callable[[Floats], Floats]
-"""From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts to that shape."""
+"""From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts."""
 
 _FAMILY = "Ranked lists: group fairness and relevance"
 _measure = partial(
@@ -78,13 +78,13 @@ def stopping(gains: ArrayLike, max_gain: float) -> Floats:
 
 
 def reciprocal_rank(gains: ArrayLike) -> Floats:
-    """The utility of ERR (Chapelle et al., 2009), shaped (ranks,): reading as far as rank k leaves 1/k."""
+    """The utility of ERR (Chapelle et al., 2009), shaped (ranks,): 1/k for those who read k."""
     return np.reciprocal(np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
 @checked
 def rank_biased_utility(gains: ArrayLike, phi: options.Phi = 0.99) -> Floats:
-    """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): at rank k a share phi^k is left.
+    """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): phi^k at rank k.
 
     Sakai, Kim and Kang (2023).
     """
@@ -138,7 +138,8 @@ def gfr_components(
     r"""The expected utility and expected DistrSim of each attribute set.
 
     .. math::
-        \Bigl( \sum_k Decay(L, k) Utility(L, k), \; \sum_k Decay(L, k) DistrSim^1(L, k), \; \ldots \Bigr)
+        \Bigl( \sum_k Decay(L, k) Utility(L, k), \;
+        \sum_k Decay(L, k) DistrSim^1(L, k), \; \ldots \Bigr)
 
     Parameters
     ----------
@@ -261,7 +262,8 @@ def _check_divergences(
 class _Experiences:
     """What the users have who leave at each rank, by attribute set and measure.
 
-    ``by_measure`` has utilities, without an attribute set, and ``DistrSim-JSD`` and the like; each is
+    ``by_measure`` has utilities, without an attribute set, and ``DistrSim-JSD`` and the like; each
+    is
     shaped (runs, topics, ranks), NaN for topics that the attribute set leaves out. ``coverage``
     says by attribute set of how many documents there is a membership, and with an empty name, of
     how many there is a judgement.
@@ -374,7 +376,7 @@ def gfr_table(
     decimals: options.Decimals | None = None,
     least_seen: options.LeastSeen = 0.5,
 ) -> pd.DataFrame:
-    """The expected utility, expected DistrSim of each attribute set, and their combinations, per topic and in the mean.
+    """Expected utility and DistrSim of each attribute set, and their combinations, by topic.
 
     An attribute set applies to the topics that its memberships name. Every combination takes one
     divergence for the nominal and one for the ordinal attribute sets: ``GFR-iRBU+JSD+RNOD`` is the
@@ -423,7 +425,8 @@ def gfr_table(
 
     Examples
     --------
-    >>> run = pd.DataFrame({"run": "r", "topic": "t", "document": ["a", "b"], "rank": [1, 2], "score": [2.0, 1.0]})
+    >>> ranked = {"document": ["a", "b"], "rank": [1, 2], "score": [2.0, 1.0]}
+    >>> run = pd.DataFrame({"run": "r", "topic": "t", **ranked})
     >>> qrels = pd.DataFrame({"topic": "t", "document": ["a"], "level": [2]})
     >>> pages = pd.DataFrame({"topic": "t", "document": ["a"], "small": [0.0], "large": [1.0]})
     >>> size = AttributeSet("SIZE", "ordinal", ("small", "large"), [1, 1])

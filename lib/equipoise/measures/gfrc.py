@@ -188,7 +188,7 @@ def _turn_fairness(
     ordinal: Ordinal,
     nominal: Nominal,
 ) -> tuple[Floats, Floats]:
-    """Mean membership D(S) of every turn with relevant nuggets, shaped (turns, groups), and DistrSim.
+    """Mean membership D(S) of turns with relevant nuggets, shaped (turns, groups), and DistrSim.
 
     The mean is over the nuggets of the turn, or of all turns so far where distributions are
     cumulative.
@@ -386,7 +386,7 @@ def nugget_scores(
 def steps(
     scores: pd.DataFrame, fairness: pd.DataFrame, attributes: Mapping[str, AttributeSet]
 ) -> pd.DataFrame:
-    """R nugget by nugget, then GF of each attribute set turn by turn, below each other as in gfrc2's Table 4.
+    """R nugget by nugget, then GF of each attribute set turn by turn, as in gfrc2's Table 4.
 
     ``scores`` and ``fairness`` are the tables of `nugget_scores` and `turns`. To the columns of the
     former come section (``R`` or ``GF SET``), row (which nugget of its conversation, or which

@@ -1,4 +1,4 @@
-"""GFRC2: group fairness and relevance of conversations as the expected experience of a population of users.
+"""GFRC2: group fairness and relevance of conversations as the experience of a user population.
 
 Every relevant nugget is a place where a cluster of users leaves the conversation. What they have
 read so far has a utility (graded nugget precision, GNP) and a group fairness (DistrSim of the
@@ -132,7 +132,7 @@ def gfrc2(
     max_level: MaxLevel = 2,
     by_group: options.ByGroup = False,
 ) -> pd.DataFrame:
-    r"""EGNP, EGF and GFRC2 of every conversation: the expected utility, group fairness and experience.
+    r"""EGNP, EGF and GFRC2 of every conversation: expected utility, group fairness, experience.
 
     .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a
     relevant nugget ends}
@@ -246,7 +246,7 @@ def user_clusters(
 
 
 def factors(clusters: pd.DataFrame) -> pd.DataFrame:
-    r"""The two factors of an expected utility or EGF: how many leave at a nugget, and what they have.
+    r"""The two factors of an expected utility or EGF: how many leave, and what they have.
 
     .. math:: E[V] = \Bigl(\sum_{uc} Prob(uc)\Bigr) \cdot \frac{\sum_{uc} Prob(uc) V(uc)}{\sum_{uc}
     Prob(uc)}

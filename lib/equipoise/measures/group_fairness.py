@@ -18,13 +18,13 @@ UTILITY = "utility"
 
 
 def similarity(achieved: Floats, attribute: AttributeSet, ordinal: str, nominal: str) -> Floats:
-    """DistrSim against the target of an attribute set, by the divergence for its kind (gfrc section 3.1)."""
+    """DistrSim against the target of an attribute set, by the divergence for its kind."""
     divergence = ordinal if attribute.kind == "ordinal" else nominal
     return distribution_similarity(achieved, attribute.target, divergence)
 
 
 def column_names(attribute: AttributeSet) -> list[str]:
-    """Columns of an attribute set in tables of turns or clusters: share of each group, then DistrSim."""
+    """Columns of an attribute set: the achieved share of each group, then DistrSim."""
     names = [f"D {attribute.name} {group}" for group in attribute.groups]
     return [*names, f"DistrSim {attribute.name}"]
 
@@ -44,7 +44,7 @@ def group_shares(
     count: int,
     empty: Any = 0.0,
 ) -> dict[tuple[str, str], Floats]:
-    """Weighted mean of what each group achieves in each conversation; NaN where nothing has a weight.
+    """Weighted mean of what each group achieves in a conversation; NaN where nothing has weight.
 
     ``achieved``: shaped (places, groups). ``weight``, ``conversation``: of each place, shaped
     (places,). ``count``: how many conversations. ``empty``: the weight of what has every group
@@ -60,7 +60,7 @@ def group_shares(
 
 
 def each_weight(weights: Mapping[str, float] | None, names: Sequence[str]) -> list[float]:
-    """Weights in the order of ``names``, from checked numbers, one for each; None weighs all alike."""
+    """Weights in the order of ``names``, one for each; None weighs all alike."""
     by_name = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
     if set(by_name) != set(names):
         raise ValueError(

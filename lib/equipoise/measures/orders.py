@@ -84,7 +84,8 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"run": list("aabb"), "topic": "1", "permutation": [0, 1, 0, 1], "value": [5, 1, 3, 1]})
+    >>> values = {"permutation": [0, 1, 0, 1], "value": [5, 1, 3, 1]}
+    >>> scores = pd.DataFrame({"run": list("aabb"), "topic": "1", **values})
     >>> preference(scores)
       topic  a  b  wins  ties  permutations
     0     1  a  b   0.5   0.5             2
@@ -121,7 +122,7 @@ def ranking_stability(
     repeats: Repeats = 1000,
     reference: pd.Series | None = None,
 ) -> pd.DataFrame:
-    r"""How well a ranking of systems from few permutations agrees with the ranking from all of them.
+    r"""How well a ranking of systems from few permutations agrees with that from all of them.
 
     In each repeat, `size` permutations of every conversation are drawn without replacement (all of
     them where there are fewer); systems are ranked by their mean and compared, pair by pair, with

@@ -68,7 +68,7 @@ def _checked_lists(items: ArrayLike, depth: int, name: str) -> Integers:
 
 
 def _with_small_numbers(first: Integers, second: Integers) -> tuple[Integers, Integers]:
-    """The lists, their items numbered anew where there are far fewer items than the numbers reach."""
+    """The lists, their items numbered anew where the numbers reach far beyond the items."""
     largest = max(first.max(initial=0), second.max(initial=0))
     if largest < first.size + second.size:
         return first, second
@@ -79,7 +79,7 @@ def _with_small_numbers(first: Integers, second: Integers) -> tuple[Integers, In
 
 
 def _ranks_of_items(lists: Integers, rank_of_item: Integers) -> None:
-    """Write the rank of each item into a table shaped (pairs, items + 1), its last column for no item."""
+    """Write the rank of each item into a table (pairs, items + 1), the last column for none."""
     depth = lists.shape[1]
     row, rank = np.arange(len(lists))[:, np.newaxis], np.arange(depth)
     rank_of_item[row, lists] = rank
@@ -288,7 +288,7 @@ def crbo(
     attribute: AttributeName = "",
     least_seen: LeastSeen = 0.5,
 ) -> pd.DataFrame:
-    r"""Counterfactually estimated rank-biased overlap: what a system returns on a collection and on its counterfactual.
+    r"""Counterfactually estimated rank-biased overlap of a collection and its counterfactual.
 
     .. math:: CRBO(q) = RBO\bigl(L_q(\text{collection}),\, L_q(\text{counterfactual}),\, p\bigr)
 
@@ -319,7 +319,8 @@ def crbo(
 
     Examples
     --------
-    >>> before = pd.DataFrame({"run": "bm25", "topic": "1", "document": ["d1", "d2"], "rank": [1, 2]})
+    >>> ranked = {"document": ["d1", "d2"], "rank": [1, 2]}
+    >>> before = pd.DataFrame({"run": "bm25", "topic": "1", **ranked})
     >>> after = before.assign(rank=[2, 1])
     >>> crbo(before, after)["value"].round(4).tolist()
     [0.9, 0.9]

@@ -1,4 +1,4 @@
-"""Ranked lists side by side in arrays: gains, group memberships and term exposure, and the attention of ranks."""
+"""Ranked lists side by side in arrays: gains, memberships, term exposure, attention of ranks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from equipoise.problems import Note, need_columns, refuse_twice
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of how many ranked documents there is what a measure needs: by run and topic, and of each run."""
+    """Of how many ranked documents there is what a measure needs: by run and topic, and by run."""
 
     covered: Integers  # (runs, topics)
     ranked: Integers  # (runs, topics)
@@ -48,7 +48,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class RankedLists:
-    """Runs over topics, cut at one rank; ranks and topics that a run does not have hold gains of 0."""
+    """Runs over topics, cut at one rank; ranks and topics that a run lacks have gains of 0."""
 
     runs: list[str]
     topics: pd.Index[Any]
@@ -309,7 +309,7 @@ def lay_out(
 
 
 def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf) -> pd.DataFrame:
-    """Place of each ranked document in ``documents``, one row for each run and topic, in their order.
+    """Place of each ranked document in ``documents``, a row for each run and topic, in order.
 
     One column for each rank up to ``depth``, best first; -1 where a document is not there, NaN
     where a list has ended.
@@ -318,7 +318,7 @@ def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf)
 
 
 def spans_by_rank(runs: pd.DataFrame) -> tuple[Integers, Integers]:
-    """First and last rank of each rank's tie (`tied_spans`), in the rows and columns of `by_rank`."""
+    """First and last rank of each rank's tie (`tied_spans`), laid out as by `by_rank`."""
     need_columns(runs, ["score"])
     return tied_spans(_laid_by_rank(runs, runs["score"].to_numpy()))
 
@@ -331,7 +331,7 @@ def _laid_by_rank(runs: pd.DataFrame, values: NDArray[Any], depth: float = np.in
 
 
 def with_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Scores by run and topic, and below them their means, without a topic; NaN if any topic's is."""
+    """Scores by run and topic, and below them means, without a topic; NaN if any topic's is."""
     undefined = table[columns].isna().groupby(table["run"]).any()
     means = table.groupby("run")[columns].mean().mask(undefined).reset_index()
     return pd.concat([table, means.assign(topic="")], ignore_index=True)
@@ -371,7 +371,7 @@ def target_shares(target: ArrayLike | None, groups: int) -> Floats:
 def within_cutoffs(
     values: ArrayLike, cutoffs: ArrayLike, present: ArrayLike | None, axis: int = -1
 ) -> tuple[NDArray[Any], Integers, Booleans]:
-    """The values of the ranks up to the largest cut-off, the cut-offs, and which ranks hold a document.
+    """Values of the ranks up to the largest cut-off, the cut-offs, and which ranks are filled.
 
     ``axis``: that of the ranks, the last one or the one before it.
     """
@@ -411,7 +411,7 @@ def term_exposure(
     present: ArrayLike | None = None,
     base: Base = 2.0,
 ) -> Floats:
-    r"""Exposure of terms (or, summed over a group's terms, of groups) in a ranked list (thesis Eqs. 4.7 and 4.8).
+    r"""Exposure of terms, or of groups, in a ranked list (thesis Eqs. 4.7 and 4.8).
 
     .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_b(r + 1)}
 

@@ -1,4 +1,4 @@
-r"""Where the users of a conversation leave, and the utility of what they have read: what GFRC2 leaves open.
+r"""Where users leave a conversation, and the utility of what they have read: open in GFRC2.
 
 A stop model takes the `Places` of many conversations at once and returns the share of the users
 that leaves at each; the shares of a conversation sum to 1 at most, and the rest leaves without any
@@ -68,11 +68,11 @@ class Places:
         return gain_values(self.nuggets.level[self.rows], self.gains, self.max_level)
 
     def of_each(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The value of its conversation for each place; ``values`` are in the order of ``first``."""
+        """The value of its conversation for each place; ``values`` in the order of ``first``."""
         return np.repeat(values, np.diff(self.first, append=len(self.rows)))
 
     def to_next(self, values: Floats, last: Floats | float) -> Floats:
-        """From the value of each place to that of the next of its conversation; from the last to ``last``."""
+        """From the value of each place to that of the next in its conversation, or ``last``."""
         following = np.roll(values, -1)
         last_places = np.append(self.first, len(values))[1:] - 1
         following[last_places] = np.broadcast_to(last, values.shape)[last_places]
@@ -135,7 +135,7 @@ UTILITIES: Mapping[str, Model] = MappingProxyType(
 
 
 def leaving(at: Places, model: str | Model) -> Floats:
-    """Share of the users of its conversation that leaves at each place; what a function gives is checked."""
+    """Share of the users of its conversation that leaves at each place; functions are checked."""
     if isinstance(model, str):
         return STOP_MODELS[model](at)
     shares = np.asarray(model(at), dtype=np.float64)

@@ -30,7 +30,7 @@ def tied_spans(scores: ArrayLike, name: str = "a list") -> tuple[Integers, Integ
 
 
 def mean_of_ties(values: ArrayLike, first: Integers, last: Integers) -> Floats:
-    """The values (shaped (lists, ranks, ...)), each the mean of its tie; those without a tie as they are.
+    """The values (shaped (lists, ranks, ...)), each the mean of its tie.
 
     A sum over ranks, each with a weight of its own, then is the mean of the sums over all orders of
     the ties.

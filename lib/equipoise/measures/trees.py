@@ -38,7 +38,7 @@ _ITS = "that of the measure"
 def reach(
     parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike
 ) -> tuple[Floats, Integers, Integers]:
-    """How each node is reached: with what probability, after how many words, in which round (from 1).
+    """With what probability, after how many words, in which round (from 1) nodes are reached.
 
     All shaped (nodes,). ``parents`` are places of nodes, -1 for a root; ``probabilities`` are those
     of taking the node given its parent; ``words`` are of the node's turns. One pass per round, over
@@ -132,8 +132,10 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
 
     Examples
     --------
-    >>> rounds = [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]]
-    >>> table = pd.DataFrame(rounds, columns=["run", "topic", "node", "parent", "probability", "words"])
+    >>> branches = [["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]]
+    >>> rounds = [["r", "t", "1", "", 1, 20], *branches]
+    >>> columns = ["run", "topic", "node", "parent", "probability", "words"]
+    >>> table = pd.DataFrame(rounds, columns=columns)
     >>> conversation_trees(table).paths
       run topic      path  probability
     0   r     t    t/more         0.75
@@ -276,7 +278,7 @@ def tree_scores(
     score: Callable[[NuggetTable, Mapping[str, AttributeSet]], pd.DataFrame],
     intents: Mapping[str, float],
 ) -> pd.DataFrame:
-    """Scores of every path of every tree, for the users of each intent and for all (gfrc2, footnote 8).
+    """Scores of every path of every tree, by intent of the users and for all.
 
     ``tree`` and ``nuggets`` are as in `conversation_trees` and `path_nuggets`, with a further
     column intent: a row that names one is there for those who come with it alone, another for all.
@@ -313,7 +315,8 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
     r"""Expectation of scores over the paths of each tree.
 
     .. math::
-        E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad P(l) = \prod_{v \text{ on the way to } l} P(v \mid
+        E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad
+        P(l) = \prod_{v \text{ on the way to } l} P(v \mid
         parent(v))
 
     Parameters
@@ -341,7 +344,11 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
     Examples
     --------
     >>> table = pd.DataFrame(
-    ...     [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]],
+    ...     [
+    ...         ["r", "t", "1", "", 1, 20],
+    ...         ["r", "t", "more", "1", 0.75, 30],
+    ...         ["r", "t", "adhere", "1", 0.25, 40],
+    ...     ],
     ...     columns=["run", "topic", "node", "parent", "probability", "words"],
     ... )
     >>> scores = pd.DataFrame({"run": "r", "topic": ["t/more", "t/adhere"], "value": [1.0, 0.2]})

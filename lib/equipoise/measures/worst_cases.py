@@ -65,7 +65,8 @@ def worst_cases(
     r"""Mean, worst value and conditional value at risk of each score over its cases.
 
     .. math::
-        CVaR_\alpha = \frac{1}{\alpha} \int_0^\alpha q(u)\, du, \quad q \text{ the quantiles of the score, worst first}
+        CVaR_\alpha = \frac{1}{\alpha} \int_0^\alpha q(u)\, du, \quad
+        q \text{ the quantiles of the score, worst first}
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ def worst_cases(
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"run": ["a-1", "a-2", "a-3", "a-4"], "measure": "R", "value": [0.4, 0.1, 0.3, 0.2]})
+    >>> runs = ["a-1", "a-2", "a-3", "a-4"]
+    >>> scores = pd.DataFrame({"run": runs, "measure": "R", "value": [0.4, 0.1, 0.3, 0.2]})
     >>> worst_cases(scores, worst=0.5)
       run measure       case  cases  value
     0   a       R       mean      4   0.25

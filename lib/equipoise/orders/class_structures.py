@@ -1,4 +1,4 @@
-"""The paper's valid orders: utterances are self-explanatory (SE), depend on the first topic (FT) or a prior one (PT).
+"""The paper's valid orders: of utterances that are self-explanatory (SE), or depend on a topic.
 
 Everything but the extremes of a score is known in closed form.
 
@@ -87,11 +87,11 @@ class ClassStructure(Structure):
 
     @property
     def count(self) -> int:
-        """The number of valid orders: (blocks behind the first)! times the product of (followers)!."""
+        """The number of valid orders: (blocks behind the first)! times each (followers)!."""
         return math.prod(math.factorial(len(group)) for group in self.exchangeable)
 
     def may_follow(self, masks: Masks) -> Booleans:
-        """Followers of a block whose head has been uttered; if none are left, the heads of others."""
+        """Followers of a block whose head has been uttered; if none are left, other heads."""
         uttered = members(masks, self.size)
         followers: Booleans = uttered[:, self.head] & ~uttered & ~self.is_head
         is_first = np.arange(self.size) == 0
@@ -118,7 +118,7 @@ class ClassStructure(Structure):
         return np.lexsort((key_in_block, key_of_block[:, self.block]))
 
     def adjacency(self) -> Floats:
-        """Probability that one utterance directly precedes another in a valid order, in closed form.
+        """Probability that one utterance directly precedes another, in closed form.
 
         In a block with f followers each of its other utterances directly precedes a follower with
         probability 1 / f; with b blocks behind the first, the end of any other block (the opening
@@ -142,7 +142,7 @@ class ClassStructure(Structure):
         return (np.arange(self.size) == 0).astype(np.float64)
 
     def positions(self) -> Floats:
-        """Probability of each utterance at each position in a uniformly drawn valid order, in closed form.
+        """Probability of each utterance at each position, in closed form.
 
         The head of a block stands behind a uniformly drawn set of other blocks: a knapsack
         recursion counts the sets by their number of blocks and of utterances. Row u, column i: u

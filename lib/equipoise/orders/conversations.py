@@ -1,4 +1,4 @@
-"""Scripted conversations with their valid orders, and orders drawn from them (permutations, sections 3.1 and 4.3)."""
+"""Scripted conversations with their valid orders, and orders drawn from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Conversation:
 
     def __post_init__(self) -> None:
         if not len(self.queries) == len(self.texts) == self.structure.size:
-            found = f"{len(self.queries)} ids, {len(self.texts)} texts, a structure of {self.structure.size} utterances"
+            found = (
+                f"{len(self.queries)} ids, {len(self.texts)} texts,"
+                f" a structure of {self.structure.size} utterances"
+            )
             raise ValueError(f"topic {self.topic}: {found}")
 
 
@@ -70,7 +73,7 @@ def conversations(
 def with_dependencies(
     scripted: Sequence[Conversation], dependencies: pd.DataFrame
 ) -> list[Conversation]:
-    """The conversations with graphs for structures: an utterance may stand anywhere behind its needs.
+    """The conversations with graphs: an utterance may stand anywhere behind what it needs.
 
     ``dependencies`` (columns query, depends_on, as ids): a line for each dependency. The first
     utterance stays first. Where several utterances would have to be together in the paper's

@@ -1,4 +1,4 @@
-"""What permuting conversations does to scores: Tables 2 and 3 and Figure 1, sampled beside exact values.
+"""What permuting conversations does to scores, sampled beside exact values.
 
 Scores are tables with the columns run, topic, permutation, value; see `equipoise.measures.orders`.
 """
@@ -15,7 +15,7 @@ from equipoise.measures.orders import SCRIPT, score_matrix
 
 
 def performance(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean score of every system in the original order and over permutations, with the extremes of cherry-picking.
+    """Mean score of every system in the original order and over permutations, with extremes.
 
     Returns columns run, original, minimum, mean, maximum: means over conversations of the order of
     the script, and of the lowest, the mean and the highest value over the permutations of each
@@ -57,7 +57,8 @@ def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
 
     .. math::
         D_{ab} = \frac{1}{C} \sum_c \max_\pi (y_{c\pi a} - y_{c\pi b}), \qquad
-        D_{aa} = \frac{1}{C} \sum_c \max_\pi \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
+        D_{aa} = \frac{1}{C} \sum_c \max_\pi
+        \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
 
     Returns columns model and one per system: row a, column b: the largest mean lead of a over b; on
     the diagonal, of a over the mean of the others. Without negative entries, every system can be
@@ -86,7 +87,7 @@ def conversation_spread(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _standard_errors(table: pd.DataFrame, n_drawn: pd.Series, keys: Sequence[str]) -> pd.Series:
-    r"""Of means over conversations, of each of which some different orders are drawn of all that there are.
+    r"""Of means over conversations, of each of which some different orders are drawn.
 
     .. math:: SE = \frac{1}{C} \sqrt{\sum_c \frac{\sigma_c^2}{m_c} \cdot \frac{N_c - m_c}{N_c - 1}}
     """

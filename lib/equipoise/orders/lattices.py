@@ -39,7 +39,7 @@ def members(masks: Masks, size: int) -> Booleans:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Every set of utterances that can have been uttered, sorted by size, and the steps between them.
+    """Every set of utterances that can have been uttered, by size, and the steps between them.
 
     ``levels`` holds the bounds of each size; ``after[s, u]`` is the number of the set s with u
     added, -1 where u may not follow; ``ways_from`` counts the completions of s.

@@ -1,4 +1,4 @@
-"""Valid orders of the utterances of a scripted conversation: count, enumerate, rank and sample them.
+"""Valid orders of the utterances of a conversation: count, enumerate, rank and sample them.
 
 A conversation has n utterances, numbered 0 to n - 1 in the order of its script. A `Structure` says
 which orders keep every utterance answerable: the paper's classes (`class_structures`), or any graph
@@ -46,7 +46,7 @@ def _draw_below(bound: int, size: int, rng: np.random.Generator) -> Counts:
 
 @dataclass(frozen=True)
 class OrderScores:
-    """What the score of a conversation can be, over all its valid orders, and orders that attain the extremes."""
+    """What a conversation can score over all its valid orders, and orders of the extremes."""
 
     mean: float
     sd: float
@@ -71,7 +71,7 @@ class Structure(ABC):
 
     @abstractmethod
     def may_follow(self, masks: Masks) -> Booleans:
-        """Which utterances may come next, once those of each set have been uttered, shaped (sets, n)."""
+        """Which utterances may come next behind each set of uttered ones, shaped (sets, n)."""
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -93,13 +93,13 @@ class Structure(ABC):
 
     @property
     def _onward(self) -> Counts:
-        """Completions of each set of the lattice with each utterance added, 0 where it may not follow."""
+        """Completions of each set with each utterance added, 0 where it may not follow."""
         # The 0 at the end is where -1 leads.
         onward: Counts = np.append(self.lattice.ways_from, 0)[self.lattice.after]
         return onward
 
     def adjacency(self) -> Floats:
-        r"""Probability that one utterance directly precedes another in a uniformly drawn valid order, shaped (n, n).
+        r"""Probability that one utterance directly precedes another, shaped (n, n).
 
         .. math:: P(vu) = \sum_S \frac{e(S)\, f(S \cup \{v, u\})}{f(\emptyset)}
 
@@ -119,7 +119,7 @@ class Structure(ABC):
         return (counts / self.count).astype(np.float64)
 
     def positions(self) -> Floats:
-        r"""Probability of each utterance at each position in a uniformly drawn valid order, shaped (n, n).
+        r"""Probability of each utterance at each position, shaped (n, n).
 
         .. math:: P(u \text{ at } i) = \sum_{S : |S| = i} \frac{e(S)\, f(S \cup
         \{u\})}{f(\emptyset)}
@@ -142,7 +142,7 @@ class Structure(ABC):
         return np.int64 if self.count <= LARGEST_INT64 else object
 
     def _ways_below(self, masks: Masks) -> Counts:
-        """How many completions of each set go on with an utterance below u, shaped (sets, n + 1)."""
+        """How many completions of each set go on below u, shaped (sets, n + 1)."""
         follows = self.may_follow(masks)
         ways: Counts = np.zeros((len(masks), self.size + 1), dtype=self._dtype)
         sets_with_u = masks[:, None] | bits(self.size)
@@ -150,7 +150,7 @@ class Structure(ABC):
         return np.cumsum(ways, axis=1)
 
     def _walk(self, orders: Orders) -> Iterator[tuple[Masks, Orders, Orders]]:
-        """By position: the different sets uttered before it, which of them each order has, what follows."""
+        """By position: the sets uttered before it, which of them each order has, what follows."""
         masks = np.zeros(len(orders), dtype=np.uint64)
         for utterance in orders.T:
             distinct_sets, set_of_order = np.unique(masks, return_inverse=True)
@@ -158,7 +158,7 @@ class Structure(ABC):
             masks |= bits(self.size)[utterance]
 
     def is_valid(self, orders: ArrayLike) -> Booleans:
-        """Whether each order, shaped (orders, n), respects the structure (permutations, section 3.1)."""
+        """Whether each order, shaped (orders, n), respects the structure."""
         stacked = np.asarray(orders)
         if stacked.ndim != 2 or stacked.shape[1] != self.size or stacked.dtype.kind not in "iu":
             raise ValueError(
@@ -172,7 +172,7 @@ class Structure(ABC):
         return valid
 
     def rank(self, orders: ArrayLike) -> Counts:
-        """Place of each valid order, shaped (orders, n), among all of them in lexicographic order; from 0.
+        """Place of each valid order, shaped (orders, n), in lexicographic order; from 0.
 
         The rank is the sum, over positions, of the completions of every smaller utterance allowed
         there. int64, or Python integers where `count` does not fit.
@@ -221,7 +221,7 @@ class Structure(ABC):
         distinct: bool = False,
         exclude: ArrayLike | None = None,
     ) -> Orders:
-        """Draw valid orders uniformly; nothing is rejected, so the cost does not depend on how few are valid.
+        """Draw valid orders uniformly; nothing is rejected, however few are valid.
 
         ``distinct``: False draws independently; True draws a uniform set of different orders, in
         random order, as the paper does (section 4.3). ``exclude``: valid orders that may not be
@@ -245,11 +245,23 @@ class Structure(ABC):
             ranks[ranks >= excluded_rank] += 1
         return self.unrank(ranks)
 
+    def _distinct_ranks(self, bound: int, size: int, rng: np.random.Generator) -> Counts:
+        """Different integers from 0 to bound - 1, in random order."""
+        if self._dtype is np.int64:
+            ranks: Counts = rng.choice(bound, size=size, replace=False).astype(np.int64)
+            return ranks
+        drawn: dict[int, None] = {}
+        # Among so many a repetition is a wonder, and is drawn again.
+        while len(drawn) < size:
+            further = _draw_below(bound, size - len(drawn), rng)
+            drawn.update(dict.fromkeys(further.tolist()))
+        return np.array(list(drawn), dtype=object)
+
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:
         return self.unrank(_draw_below(self.count, size, rng))
 
     def mean_score(self, scores: ArrayLike, first: ArrayLike | None = None) -> float:
-        r"""Exact mean, over all valid orders, of a score that depends on the directly preceding utterance only.
+        r"""Exact mean, over all valid orders, of a score of directly preceding utterances.
 
         .. math:: \sum_u P(u\text{ first})\, f_u + \sum_{v, u} P(v\text{ directly precedes }u)\,
         s_{vu}
@@ -279,7 +291,7 @@ class Structure(ABC):
         return mean
 
     def score_range(self, scores: ArrayLike, first: ArrayLike | None = None) -> OrderScores:
-        """Exact mean, standard deviation, minimum and maximum over all valid orders of a score of adjacent pairs.
+        """Exact mean, deviation, minimum and maximum over all valid orders of a score of pairs.
 
         Dynamic programming over (set uttered so far, last utterance): the cost grows with the
         number of such sets, not with the number of orders. Takes what `mean_score` takes. Beyond
@@ -300,7 +312,7 @@ class Structure(ABC):
 
 
 class GraphStructure(Structure):
-    """The linear extensions of a graph: each utterance comes behind all that it depends on, though not directly.
+    """The linear extensions of a graph: each utterance comes behind all that it depends on.
 
     ``edges``: pairs (v, u): v must come before u. ``fixed_first``: True keeps utterance 0 in the
     first place, as the paper does. ``limit``: the largest number of utterance sets that dynamic

@@ -1,4 +1,4 @@
-"""Analysis of variance of conversations and their orders: the models MD0 to MD3, Tukey's test, tiers.
+"""Analysis of variance of conversations and their orders: MD0 to MD3, Tukey's test, tiers.
 
 Tables 4 and 5 of the study (Faggioli et al., section 3.2), with the interaction that it leaves to
 future work and the two models that its public program has besides; see also Rutherford (2011),
@@ -30,7 +30,7 @@ OVER_CONVERSATIONS: Mapping[str, str] = {"model": INTERACTION}
 
 
 class _Term(NamedTuple):
-    """A factor, and all that is fitted once it is: the cells of some columns, and further ones beside these."""
+    """A factor, and all that is fitted once it is: cells of columns, and others beside these."""
 
     source: str
     cells: tuple[str, ...]
@@ -95,7 +95,8 @@ def anova_from_sums(
 
     .. math::
         MS = SS / DF, \quad F = MS / MS_{error}, \quad p = P(F_{DF, DF_{error}} \ge F), \quad
-        \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}, \quad \eta^2 = \frac{SS}{SS_{total}}, \quad
+        \hat\omega^2 = \frac{DF (F - 1)}{DF (F - 1) + N}, \quad
+        \eta^2 = \frac{SS}{SS_{total}}, \quad
         f^2 = \frac{SS}{SS_{error}}
 
     ``sums``: columns ``source, SS, DF``; the row "Error" is the residual, "Total" the sum of all.
@@ -149,7 +150,7 @@ def _indicators(codes: NDArray[np.intp], n_cells: int) -> sparse.csr_array:
 
 
 def _explained(scores: pd.DataFrame, deviations: Floats, term: _Term) -> tuple[float, int]:
-    r"""Sum of squares and dimensions of the least squares fit of all cells of a term, and what stands beside them.
+    r"""Sum of squares and dimensions of the fit of a term's cells, and what stands beside them.
 
     .. math:: \sum_c \frac{(\sum_{c} y)^2}{n_c} + r^\top N^{-} r, \quad N = X^\top (I - P_{cells})
     X, \quad
@@ -192,12 +193,13 @@ def anova(
     alpha: float = 0.05,
     against: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    r"""Analysis of variance of system scores, models MD0 to MD3, each with the interaction of topic and model or not.
+    r"""Analysis of variance of system scores by one of the models MD0 to MD3.
 
     .. math::
         y_{ik} &= \mu + \tau_i + \alpha_k + \varepsilon_{ik} & (MD0) \
         y_{i(j)k} &= \mu + \tau_i + \nu_{j(i)} + \alpha_k + \varepsilon_{ijk} & (MD1) \
-        y_{i(jl)k} &= \mu + \tau_i + \beta_{l(i)} + \nu_{j(i)} + \alpha_k + (\nu\alpha)_{j(i)k} + \varepsilon & (MD2)
+        y_{i(jl)k} &= \mu + \tau_i + \beta_{l(i)} + \nu_{j(i)} + \alpha_k
+        + (\nu\alpha)_{j(i)k} + \varepsilon & (MD2)
 
     MD2 and MD3 are the authors' program's: one observation for each utterance l, an effect of the
     utterance, nested in its topic. MD3 has topic x permutation in the place of permutation(topic) x
@@ -245,7 +247,7 @@ def anova(
 
 
 def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
-    r"""Tukey's honestly significant differences between systems, with the residual of a fitted analysis of variance.
+    r"""Tukey's honestly significant differences between systems, after an analysis of variance.
 
     .. math::
         q_{ab} = \frac{|\bar y_a - \bar y_b|}{\sqrt{\tfrac12 MS_{error} (1/n_a + 1/n_b)}}, \quad
@@ -283,7 +285,7 @@ def tukey_hsd(scores: pd.DataFrame, table: pd.DataFrame, *, alpha: float = 0.05)
 
 
 def tiers(scores: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Systems in tiers, from the best mean downwards: columns run, mean, tier (from 1); equal means sorted by name.
+    """Systems in tiers, from the best mean downwards: columns run, mean, tier (from 1).
 
     A tier holds the best system not yet placed and every system not yet placed that does not differ
     from it significantly. Tiers do not overlap; two members of a tier can differ from each other.

@@ -1,4 +1,4 @@
-"""Sensitivity and bias of attribution: how far naming the authors moves a score (CAS), and in whose favour (CAB)."""
+"""How far naming the authors moves a score (CAS), and in whose favour (CAB)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
 
 @declared("CAS", range="0 to 1", ideal="0", direction="lower is better")
 def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
-    r"""Counterfactually-estimated attribution sensitivity: how far naming the authors moves a score.
+    r"""Counterfactually-estimated attribution sensitivity: how far naming authors moves a score.
 
     .. math:: CAS(Q) = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|
 
@@ -109,11 +109,12 @@ def cab(
     *,
     authors: Authors = AUTHORS,
 ) -> Floats:
-    r"""Counterfactually-estimated attribution bias: which author's documents are cited better for their label.
+    r"""Counterfactually-estimated attribution bias: whose label makes documents be cited better.
 
     .. math::
         CAB(Q) = \frac{\omega}{|Q|} \sum_{q \in Q} (M^q_{Informed} - M^q_{CF-informed}), \quad
-        \omega = \begin{cases} 1, & L_f(R) = \text{Human}, L_f(N) = \text{LLM} \\ -1, & \text{otherwise} \end{cases}
+        \omega = \begin{cases} 1, & L_f(R) = \text{Human}, L_f(N) = \text{LLM} \\
+        -1, & \text{otherwise} \end{cases}
 
     For documents of one author the two terms are the mixed modes Informed/CF-informed and
     CF-informed/Informed.
@@ -176,7 +177,7 @@ def paired_test(gaps: Floats) -> tuple[float, float]:
 
 
 def common_scores(first: Scores, second: Scores) -> tuple[Floats, Floats, int]:
-    """Scores of the questions that have one in both modes, and the number of the other questions."""
+    """Scores of questions that have one in both modes, and the number of the other questions."""
     questions_of_first, scores_of_first = first
     questions_of_second, scores_of_second = second
     common, at_first, at_second = np.intersect1d(

@@ -1,4 +1,4 @@
-"""Citations in an answer: numbers in square brackets, what they refer to, and what only looks like one."""
+"""Citations in an answer: numbers in square brackets, and what only looks like them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _number(digits: str) -> int:
 
 
 def _mentions_in(answer: str, begin: int, end: int, largest: int) -> list[tuple[int, int, int]]:
-    """Numbers of a bracket's content, each with its place; none where one of its ranges is no range."""
+    """Numbers of a bracket's content, each with its place; none where a range is no range."""
     numbers: list[tuple[int, int, int]] = []
     for part in _RANGE.finditer(answer, begin, end):
         first = last = _number(part[1])
@@ -56,7 +56,7 @@ def _mentions_in(answer: str, begin: int, end: int, largest: int) -> list[tuple[
 
 
 def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[int, int, int]]]:
-    """What each bracket cites: its numbers, each with where its digits, or those of its range, begin and end.
+    """What each bracket cites: its numbers, each with where its digits or range begin and end.
 
     ``documents``: as in `citations`. Nothing within a list: a bracket that looks like a citation,
     and is none.
@@ -89,7 +89,8 @@ def citations(answer: str, documents: int | None = None) -> Citations:
     ascends, lies within the documents and has at most `LONGEST_RANGE` of them; a longer or falling
     one, and one beyond the documents such as ``[2015-2019]``, is malformed. Malformed, and citing
     nothing, are also other brackets with a digit (``[Document 5]``, ``[5a]``, ``[-1]``, ``[5``
-    without its end, digits that are not 0 to 9) and numbers in the brackets of other scripts (【5】).
+    without its end, digits that are not 0 to 9) and numbers in the brackets of other scripts
+    (【5】).
     Brackets without any digit are prose, and so are numbers in parentheses, which mostly are years.
 
     ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every

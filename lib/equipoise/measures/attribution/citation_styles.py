@@ -1,6 +1,7 @@
 """Citations as systems write them, put into the square brackets that the measures read.
 
-Styles beside the thesis's own: ``(1)``, ``¹`` or ``<sup>1</sup>``, ``[^1]``, ``【1†source】``, ``[doc
+Styles beside the thesis's own: ``(1)``, ``¹`` or ``<sup>1</sup>``, ``[^1]``, ``【1†source】``,
+``[doc
 1]``, ``<cite>1</cite>``, or a regular expression. A number may be a list, or a range, as in
 brackets. What looks like a mark and is none stays text: a year in parentheses (no more than three
 digits cite), ``10³``, ``km²``, the footnote itself (``[^1]: ...``), ``【4:0†file】``, which numbers
@@ -34,7 +35,8 @@ _WORD = (
 )
 _NAMED = rf"(?:{_WORD}[\s._:-]*+|\#){_N}"
 _UP = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_NO_POWER = r"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{3}))(?<!\b[A-Za-z])(?<!\b(?:km|cm|mm|dm|ft|mi|in|yd|mc))"
+_UNIT = r"(?:km|cm|mm|dm|ft|mi|in|yd|mc)"
+_NO_POWER = rf"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{{3}}))(?<!\b[A-Za-z])(?<!\b{_UNIT})"
 _TAG = r"(?:cite|citation|ref|reference|source|doc|document)"
 STYLES = {
     "bracket": re.compile(r"(?!)"),  # as it is
@@ -79,12 +81,15 @@ def _bracketed(text: str, marks: re.Pattern[str]) -> str:
 
 
 def in_brackets(texts: Sequence[str], style: str) -> list[str]:
-    r"""The texts with the citations of a style in square brackets; other brackets become parentheses.
+    r"""The texts with the citations of a style in square brackets; others become parentheses.
 
     ``style``: one of `STYLES`, or a regular expression (RE2) whose first group, or else the whole,
     holds the numbers; a match without any number is a malformed citation.
 
-    >>> in_brackets(["In Wales (1, 3), in (2015) [sic]."], "paren"), in_brackets(["See #3."], r"#(\d+)")
+    >>> in_brackets(["In Wales (1, 3), in (2015) [sic]."], "paren")
+    ['In Wales [1, 3], in (2015) (sic).']
+    >>> in_brackets(["See #3."], r"#(\d+)")
+    ['See [3].']
     (['In Wales [1, 3], in (2015) (sic).'], ['See [3].'])
     """
     if style == "bracket":
@@ -150,7 +155,7 @@ def style_counts(answers: pd.DataFrame, style: str) -> Counts:
 
 
 def style_of(parts: Sequence[Counts], style: str) -> str:
-    """The style that answers are to be read in, from the counts of each part of them; says so, and of how many.
+    """The style that answers are to be read in, from the counts of each part of them; says so.
 
     ``auto`` is the style that is read in most answers; what else can be a power or an enumeration
     counts half. Answers of which not one has a citation that can be read are refused.

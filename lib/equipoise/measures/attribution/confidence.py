@@ -1,4 +1,4 @@
-"""Attribution confidence: how probable a model's citations of relevant and of other documents were to it."""
+"""Attribution confidence: how probable citations of relevant and of other documents were."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _summaries(values: Floats, groups: Integers, n_groups: int, is_relevant: Boo
 
 @declared("AC", range="0 to 1", ideal="none", direction="neither")
 def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    r"""Attribution confidence: mean probability of the citations of relevant and of non-relevant documents.
+    r"""Attribution confidence: mean probability of citations of relevant and other documents.
 
     .. math:: AC(S) = \frac{\sum_{q \in Q} \sum_{c_i \in C_q} p(c_i | q, D_q) [c_i \in S]}
         {\sum_{q \in Q} \sum_{c_i \in C_q} [c_i \in S]}
@@ -108,8 +108,10 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
 
     Examples
     --------
-    >>> cited = pd.DataFrame({"relevant": [1, 1, 0, 0, 0], "probability": [1, 0.5, 0.5, 0.25, np.nan]})
-    >>> attribution_confidence(cited)[["relevant_ac", "nonrelevant_ac", "nonrelevant_missing", "p"]].round(3)
+    >>> probability = [1, 0.5, 0.5, 0.25, np.nan]
+    >>> cited = pd.DataFrame({"relevant": [1, 1, 0, 0, 0], "probability": probability})
+    >>> columns = ["relevant_ac", "nonrelevant_ac", "nonrelevant_missing", "p"]
+    >>> attribution_confidence(cited)[columns].round(3)
        relevant_ac  nonrelevant_ac  nonrelevant_missing     p
     0         0.75           0.375                    1  0.35
     """

@@ -18,7 +18,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised_answer(text: str) -> str:
-    """A text as SQuAD compares answers: lower case, no ASCII punctuation or articles, single spaces.
+    """A text as SQuAD compares answers: lower case, no ASCII punctuation, articles, or long blanks.
 
     Rajpurkar et al. (2016).
     """

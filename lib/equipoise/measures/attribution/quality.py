@@ -85,7 +85,7 @@ def score_answers(
     match: Match = "substring",
     citation_marks: CitationMarks = "removed",
 ) -> pd.DataFrame:
-    r"""Precision and recall of the citations of each answer, what is wrong with them, and exact match.
+    r"""Precision and recall of the citations of each answer, what is wrong with them, exact match.
 
     .. math:: P = \frac{|C \cap R|}{|C|}, \quad R = \frac{|C \cap R|}{|R|}
 
@@ -121,7 +121,8 @@ def score_answers(
 
     Examples
     --------
-    >>> answers = pd.DataFrame({"question": ["a", "b"], "answer": ["Wales [1][3].", "Wales."], "documents": 5})
+    >>> texts = ["Wales [1][3].", "Wales."]
+    >>> answers = pd.DataFrame({"question": ["a", "b"], "answer": texts, "documents": 5})
     >>> scored = score_answers(answers.assign(relevant=[(3,), (2,)], gold=[("Wales",), ()]))
     >>> scored[["precision", "recall", "cited", "uncited", "exact_match"]]
        precision  recall  cited  uncited  exact_match

@@ -46,7 +46,7 @@ def score_attribution(
     seed: opt.Seed = 0,
     least_seen: opt.LeastSeen = 0.5,
 ) -> pd.DataFrame:
-    r"""Everything about a table of answers: quality of each mode, CAS, CAB and attribution confidence, one row each.
+    r"""Quality of each mode, CAS, CAB and attribution confidence of answers, one row each.
 
     .. math::
         CAS = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|, \quad
@@ -68,10 +68,13 @@ def score_attribution(
 
     thesis, section 5.3.3.
 
-    >>> modes = {"question": [*"aabb"], "mode": ["Vanilla", "Informed"] * 2, "answer": ["[1]", "[2]"] * 2}
-    >>> answers = pd.DataFrame(modes).assign(relevant=[(1,)] * 4, relevant_author="Human", nonrelevant_author="LLM")
+    >>> modes = ["Vanilla", "Informed"] * 2
+    >>> answers = {"question": [*"aabb"], "mode": modes, "answer": ["[1]", "[2]"] * 2}
+    >>> answers = pd.DataFrame(answers).assign(relevant=[(1,)] * 4)
+    >>> answers = answers.assign(relevant_author="Human", nonrelevant_author="LLM")
     >>> scores = score_attribution(answers, citation_style="bracket").set_index(["mode", "measure"])
-    >>> scores.loc[[("Vanilla", "recall"), ("Informed", "CAS-recall")], ["against", "value", "count"]]
+    >>> rows = [("Vanilla", "recall"), ("Informed", "CAS-recall")]
+    >>> scores.loc[rows, ["against", "value", "count"]]
                          against  value  count
     mode     measure
     Vanilla  recall                 1.0      2
@@ -97,7 +100,7 @@ def score_attribution(
 def scored_answers(
     answers: pd.DataFrame, by: Sequence[str], style: str, **options: Any
 ) -> list[pd.DataFrame]:
-    """What `attribution_rows` takes of answers, without their texts: scores, and citations if any."""
+    """What `attribution_rows` takes of answers, without texts: scores, and citations if any."""
     _check(answers, by)
     keys = [*by, *AUTHORS_OF, "mode"]
     texts = in_brackets(answers["answer"].tolist(), style)
@@ -131,7 +134,7 @@ def attribution_rows(
     seed: opt.Seed,
     least_seen: opt.LeastSeen,
 ) -> pd.DataFrame:
-    """The table of `score_attribution` from those of `scored_answers`, one for each part of the answers."""
+    """The table of `score_attribution` from those of `scored_answers`, one for each part."""
     scored = pd.concat([part[0] for part in parts], ignore_index=True)
     keys = [*by, *AUTHORS_OF, "mode"]
     draws: Any = {"level": level, "resamples": resamples, "seed": seed}
@@ -237,7 +240,7 @@ def _intervals(
 
 
 def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.DataFrame:
-    """One row for each side of each group, with an interval over citations, and one for the difference."""
+    """A row for each side of each group, with an interval over citations, and the difference."""
     confidence = attribution_confidence(cited, keys)
     sides = {}
     for side in ("relevant", "nonrelevant"):

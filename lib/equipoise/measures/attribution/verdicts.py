@@ -1,4 +1,4 @@
-"""What scores say of attribution bias, in sentences: the verdict of each interval, or what would decide it."""
+"""What scores say of attribution bias, in sentences: a verdict, or what would decide it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from equipoise.statistics import units_to_decide
 
 
 def bias_rows(scores: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """The rows of CAB in a table of `score_attribution`; ``what`` names measure and, if several, group."""
+    """The rows of CAB of `score_attribution`; ``what`` names measure and, if several, group."""
     rows = scores[scores["measure"].str.startswith("CAB-")].reset_index(drop=True)
     varying = [name for name in (*by, *AUTHORS_OF) if len(set(rows[name])) > 1]
     labels = []
@@ -37,7 +37,7 @@ def verdicts(
     difference: Difference = 0.05,
     level: Level = 0.95,
 ) -> list[str]:
-    """A sentence for each CAB of a table of `score_attribution`: decided by its interval, or how many questions would.
+    """A sentence for each CAB of `score_attribution`: decided by its interval, or what would.
 
     ``favoured`` and ``level`` are those that the table was made with; ``difference``: the bias that
     a study of that many questions would tell from none four times in five.

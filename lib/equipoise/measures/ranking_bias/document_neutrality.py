@@ -132,7 +132,7 @@ def fairr(
 def ideal_fairr(
     neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0
 ) -> Floats:
-    r"""Best FaiRR that any order of the background documents can reach (thesis Eq. 4.3, after Rekabsaz et al.).
+    r"""Best FaiRR that any order of the background documents can reach (thesis Eq. 4.3).
 
     .. math:: IFaiRR(q, k, S) = \sum_{r=1}^{\min(k, |S|)} \frac{\omega_{(r)}}{\log_b(r + 1)},
         \quad \omega_{(1)} \ge \omega_{(2)} \ge \dots

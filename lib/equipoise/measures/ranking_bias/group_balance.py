@@ -1,4 +1,4 @@
-"""Balance of the groups in a ranked list: AWRF of its documents, TED and TExFAIR of its terms, and their rank bias."""
+"""Balance of the groups in a ranked list: AWRF of documents, TED and TExFAIR of terms, ARB."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DISTANCES: dict[str, Distance] = {"l1": _l1} | {
 def share_alignment(
     magnitudes: ArrayLike, *, unrepresentative: options.Unaligned = "equal"
 ) -> Floats:
-    r"""Alignment of a document to each group by its share of the representative terms (thesis Eq. 4.14).
+    r"""Alignment of a document to each group by its share of the terms (thesis Eq. 4.14).
 
     .. math:: a_d^G = M^G(d) / \sum_X M^X(d)
 
@@ -77,7 +77,7 @@ def awrf(
     present: ArrayLike | None = None,
     undefined: Undefined = np.nan,
 ) -> Floats:
-    r"""Attention-weighted rank fairness: distance between the groups' exposure and its target. Lower is fairer.
+    r"""Attention-weighted rank fairness: distance of the groups' exposure from its target.
 
     .. math:: E = \sum_{r=1}^{k} v_r a_{d^r}, \quad AWRF = \Delta(E / \|E\|_1, \hat E)
 

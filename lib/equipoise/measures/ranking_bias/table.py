@@ -226,7 +226,8 @@ def score_ranking_bias(
     >>> counts = count_terms([("d1", "he saw him"), ("d2", "rain")], ["he", "him", "she"])
     >>> groups = TermGroups.from_pairs([("he", "m"), ("him", "m"), ("she", "f")])
     >>> run = pd.DataFrame({"run": "bm25", "topic": "1", "document": ["d1", "d2"], "rank": [1, 2]})
-    >>> score_ranking_bias(run, counts, groups, cutoffs=[2])[["topic", "measure", "value"]].round(3).head(4)
+    >>> scores = score_ranking_bias(run, counts, groups, cutoffs=[2])
+    >>> scores[["topic", "measure", "value"]].round(3).head(4)
       topic   measure  value
     0     1  NFaiRR@2  0.631
     1        NFaiRR@2  0.631

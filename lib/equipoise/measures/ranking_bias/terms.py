@@ -1,4 +1,4 @@
-r"""Representative terms: which term stands for which group, and how often each occurs in each document."""
+r"""Representative terms: which stands for which group, and how often each is in a document."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TermGroups:
     def from_pairs(
         cls, pairs: Iterable[tuple[str, str]], groups: Sequence[str] | None = None
     ) -> TermGroups:
-        """Gather (term, group) pairs, each once; terms are lower-cased, as in the public NFaiRR program.
+        """Gather (term, group) pairs, each once; terms are lower-cased, as the program does.
 
         ``groups``: their order; by name where not given.
 
@@ -90,7 +90,9 @@ class TermCounts:
     lengths: Integers
 
     def magnitudes(self, groups: TermGroups) -> Floats:
-        r"""Magnitude of each group in each document, :math:`M^G(d) = \sum_{t \in V_G} tf(t, d)` (thesis section 4.2).
+        r"""Magnitude of each group in each document (thesis section 4.2).
+
+        .. math:: M^G(d) = \sum_{t \in V_G} tf(t, d)
 
         ``groups``: any groups over the terms that were counted. Returns ndarray, shaped (documents,
         groups).
@@ -123,7 +125,7 @@ def _translation(tokens: str) -> bytes:
 
 
 def _beyond_ascii(texts: Any, tokens: str) -> Any:
-    """The texts, those beyond ASCII in lower case and with blanks between words as Unicode has them."""
+    """The texts, those beyond ASCII in lower case, with blanks for what parts their words."""
     beyond = pc.invert(pc.string_is_ascii(texts))
     if not pc.any(beyond).as_py():
         return texts
@@ -185,7 +187,7 @@ def count_terms(
     tokens: Tokens = "word",
     batch: int = 8192,
 ) -> TermCounts:
-    """Count the given terms in a stream of documents, in memory bounded by one batch of texts and the counts.
+    """Count the given terms in a stream of documents; memory holds one batch and the counts.
 
     ``documents``: id and text, or tables of them with the columns document and text; read once, a
     batch or a table at a time, so that it may be a generator over a collection of any size.
