@@ -262,18 +262,20 @@ def _agreement_table(
     pair: AnnotatorPair, attributes: Mapping[str, AttributeSet], bootstrap: _Bootstrap
 ) -> pd.DataFrame:
     """A row for each count, and for each coefficient of the matched nuggets."""
-    first, second = pair.first.table, pair.second.table
+    first_table, second_table = pair.first.table, pair.second.table
     matched_first, matched_second = pair.matched()
     alone_first, alone_second = pair.unmatched((matched_first, matched_second))
-    levels = np.stack([first.level[matched_first], second.level[matched_second]])
+    levels = np.stack([first_table.level[matched_first], second_table.level[matched_second]])
     rows = _count_rows(len(matched_first), len(alone_first), len(alone_second))
-    rows += _level_rows(levels, first.level[alone_first], second.level[alone_second], bootstrap)
+    rows += _level_rows(
+        levels, first_table.level[alone_first], second_table.level[alone_second], bootstrap
+    )
 
     # Groups are compared where both call the nugget relevant.
     relevant = (levels > 0).all(axis=0)
     for name, attribute in attributes.items():
-        vectors_of_first = first.memberships[name][matched_first[relevant]]
-        vectors_of_second = second.memberships[name][matched_second[relevant]]
+        vectors_of_first = first_table.memberships[name][matched_first[relevant]]
+        vectors_of_second = second_table.memberships[name][matched_second[relevant]]
         vectors = np.stack([vectors_of_first, vectors_of_second])
         rows += _attribute_rows(attribute, vectors, bootstrap)
     return pd.DataFrame(rows).assign(run="", topic="").fillna({"attribute": ""})
@@ -346,11 +348,11 @@ def unmatched_nuggets(first: NuggetTable, second: NuggetTable) -> pd.DataFrame:
     """The relevant nuggets that one annotator alone has found: whose, where, level and entity."""
     pair = AnnotatorPair(first, second)
     rows_of_first, rows_of_second = pair.unmatched(pair.matched())
-    parts = []
+    tables = []
     for name, table, rows in (("first", first, rows_of_first), ("second", second, rows_of_second)):
         nuggets = table.places(rows)
         nuggets.insert(0, "annotator", name)
-        parts.append(
+        tables.append(
             nuggets.assign(
                 start=table.start[rows],
                 end=table.end[rows],
@@ -358,4 +360,4 @@ def unmatched_nuggets(first: NuggetTable, second: NuggetTable) -> pd.DataFrame:
                 entity=table.names[rows],
             )
         )
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)

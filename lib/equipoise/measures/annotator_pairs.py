@@ -43,20 +43,20 @@ class Side:
         return cls(table, common, rows[order], start[order], end[order])
 
 
-def _overlapping(first: Side, second: Side) -> pd.DataFrame:
+def _overlapping(side: Side, other_side: Side) -> pd.DataFrame:
     """Places of nuggets of both sides that share a word, the largest shared part first."""
     # Nuggets of one annotator do not overlap, so those that meet a nugget lie next to each other.
-    begin = np.searchsorted(second.end, first.start, side="left")
-    end = np.searchsorted(second.start, first.end, side="right")
+    begin = np.searchsorted(other_side.end, side.start, side="left")
+    end = np.searchsorted(other_side.start, side.end, side="right")
     n_meeting = end - begin
     a = np.repeat(np.arange(len(begin)), n_meeting)
     before = np.cumsum(n_meeting) - n_meeting
     b = np.arange(len(a)) + np.repeat(begin - before, n_meeting)
 
-    last_start = np.maximum(first.start[a], second.start[b])
-    first_start = np.minimum(first.start[a], second.start[b])
-    first_end = np.minimum(first.end[a], second.end[b])
-    last_end = np.maximum(first.end[a], second.end[b])
+    last_start = np.maximum(side.start[a], other_side.start[b])
+    first_start = np.minimum(side.start[a], other_side.start[b])
+    first_end = np.minimum(side.end[a], other_side.end[b])
+    last_end = np.maximum(side.end[a], other_side.end[b])
     shared_part = (first_end - last_start + 1) / (last_end - first_start + 1)
     pairs = pd.DataFrame({"first": a, "second": b, "apart": -shared_part})
     return pairs.sort_values(["apart", "first", "second"], ignore_index=True)
@@ -70,6 +70,7 @@ class AnnotatorPair:
         for table in (first, second):
             numbers = np.arange(len(table.conversations))
             numbered.append(table.conversations.assign(number=numbers))
+        # Only conversations that both have annotated can be compared.
         common = numbered[0].merge(numbered[1], on=_KEYS, suffixes=("_first", "_second"))
         if common.empty:
             names = [_names(table.conversations) for table in (first, second)]
@@ -104,8 +105,8 @@ class AnnotatorPair:
             # A pair that is the best of both its nuggets is matched: no later one can part it.
             best = pairs[~pairs.duplicated("first") & ~pairs.duplicated("second")]
             matches.append(best)
-            taken = pairs["first"].isin(best["first"]) | pairs["second"].isin(best["second"])
-            pairs = pairs[~taken]
+            has_match = pairs["first"].isin(best["first"]) | pairs["second"].isin(best["second"])
+            pairs = pairs[~has_match]
         matched = pd.concat(matches)
         rows_of_first = first.rows[matched["first"]]
         rows_of_second = second.rows[matched["second"]]
@@ -186,10 +187,10 @@ class AnnotatorPair:
         ``vector`` is the place of a nugget behind all of the first annotator's and those before it
         of the second's.
         """
-        parts = []
+        tables = []
         for annotator, side in enumerate((self.first, self.second)):
             table, rows = side.table, side.rows
-            parts.append(
+            tables.append(
                 pd.DataFrame(
                     {
                         "annotator": annotator,
@@ -204,9 +205,10 @@ class AnnotatorPair:
                     }
                 )
             )
-        spans = pd.concat(parts, ignore_index=True)
+        spans = pd.concat(tables, ignore_index=True)
         spans["vector"] = np.arange(len(spans))
         spans["entity"], entities = pd.factorize(spans["name"].where(spans["name"] != "", None))
+        # A nugget that begins behind all before it opens a group.
         spans = spans.drop(columns="name").sort_values("first word", kind="stable")
         reach = spans["last word"].cummax().shift(fill_value=-1)
         spans["group"] = (spans["first word"] > reach).cumsum() - 1

@@ -122,6 +122,7 @@ def _similarities(
     leaving: Booleans, achieved: Floats, target: ArrayLike, divergence: str
 ) -> Floats:
     """DistrSim, computed only where somebody leaves; 0 elsewhere."""
+    # Nobody leaves at most ranks; their DistrSim would be multiplied by 0.
     similarities = np.zeros(leaving.shape)
     similarities[leaving] = distribution_similarity(achieved[leaving], target, divergence)
     return similarities
@@ -223,14 +224,14 @@ def gfr(
     >>> gfr([1 / 3, 2 / 3], decimals=2)
     np.float64(0.5)
     """
-    parts = np.asarray(components, dtype=np.float64)
+    terms = np.asarray(components, dtype=np.float64)
     if weights is None:
-        weigh = np.ones(parts.shape[-1])
+        weigh = np.ones(terms.shape[-1])
     else:
         weigh = np.asarray(weights, dtype=np.float64)
-    if weigh.shape[-1:] != parts.shape[-1:]:
+    if weigh.shape[-1:] != terms.shape[-1:]:
         raise ValueError(
-            f"{parts.shape[-1]} components need as many weights, found {weigh.shape[-1:]}"
+            f"{terms.shape[-1]} components need as many weights, found {weigh.shape[-1:]}"
         )
     with np.errstate(over="ignore"):
         total = weigh.sum(axis=-1, keepdims=True)
@@ -238,8 +239,8 @@ def gfr(
         raise ValueError("weights must be non-negative and not all 0, and their sum a number")
     if decimals is not None:
         # Printed and read again, as programs do that combine printed scores.
-        parts = np.char.mod(f"%.{decimals}f", parts).astype(np.float64)
-    return (parts * (weigh / total)).sum(axis=-1)
+        terms = np.char.mod(f"%.{decimals}f", terms).astype(np.float64)
+    return (terms * (weigh / total)).sum(axis=-1)
 
 
 def _check_divergences(
@@ -330,10 +331,10 @@ def _combinations(
     for utility, *names in product(utilities, *(divergences[kind] for kind in kinds)):
         upper_names = [name.upper() for name in names]
         divergence_of_kind = dict(zip(kinds, upper_names, strict=True))
-        parts = [expected["", utility]]
+        terms = [expected["", utility]]
         for name, attribute in attributes.items():
-            parts.append(expected[name, f"GF-{divergence_of_kind[attribute.kind]}"])
-        components = np.stack(parts, axis=-1)  # (runs, topics, 1 + attribute sets)
+            terms.append(expected[name, f"GF-{divergence_of_kind[attribute.kind]}"])
+        components = np.stack(terms, axis=-1)  # (runs, topics, 1 + attribute sets)
         # An attribute set that leaves a topic out has no weight there.
         weigh = np.where(np.isnan(components), 0.0, weights)
         measure_name = "+".join([f"GFR-{utility}", *upper_names])
@@ -449,7 +450,7 @@ def gfr_table(
         lists, decay, members, sets, unrepresented, utilities, similarities, by_group
     )
     coverage = experiences.coverage
-    judge((seen for part in coverage.values() for seen in part.seen), least_seen)
+    judge((seen for of_part in coverage.values() for seen in of_part.seen), least_seen)
 
     # What a score could see: the documents of its part; of GFR, the least over all parts.
     scores, seen = {}, {}  # by attribute set and measure, each shaped (runs, topics)
@@ -457,12 +458,13 @@ def gfr_table(
         key = attribute, name.replace("DistrSim-", "GF-")
         scores[key] = (experiences.leaving * values).sum(axis=-1)
         seen[key] = coverage[attribute].shares
-    least_share = np.fmin.reduce([part.shares for part in coverage.values()])
+    least_share = np.fmin.reduce([of_part.shares for of_part in coverage.values()])
     combined = _combinations(scores, sets, utilities, similarities, weigh, decimals)
     scores |= combined
     seen |= dict.fromkeys(combined, least_share)
 
     values = np.stack(list(scores.values()), axis=-1)  # (runs, topics, scores)
+    # A topic without a list is worth nothing, unless it is left out of the means.
     if absent == "omitted":
         values[~lists.present] = np.nan
     values = _with_means(values).reshape(-1, len(scores))

@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise import options
-from equipoise.arrays import Floats, cumulative_sums, ratio, starts
+from equipoise.arrays import Floats, Integers, cumulative_sums, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
 from equipoise.measures.group_fairness import (
@@ -70,7 +70,7 @@ def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 
         )
     gain_of_level = np.zeros(max([0, *gains]) + 1)
     gain_of_level[list(gains)] = list(gains.values())
-    gain_of_level[0] = 0.0
+    gain_of_level[0] = 0.0  # whatever the gains say of it
     return gain_of_level[level]
 
 
@@ -201,11 +201,18 @@ def _turn_fairness(
         sums = np.add.reduceat(membership, turn_starts, axis=0)
         n_nuggets = np.diff(turn_starts, append=len(rows)).astype(np.float64)
         if distribution == "cumulative":
+            # The mean over all nuggets so far, and not over the means of turns.
             first_turns = starts(conversation[turn_starts])
             sums = cumulative_sums(sums, first_turns)
             n_nuggets = cumulative_sums(n_nuggets, first_turns)
         achieved = sums / n_nuggets[:, None]
     return achieved, similarity(achieved, attribute, ordinal, nominal)
+
+
+def _empty_turns(nuggets: NuggetTable, conversation_of_turn: Integers) -> Floats:
+    """How many turns of each conversation have no relevant nugget."""
+    n_with_nuggets = np.bincount(conversation_of_turn, minlength=len(nuggets.conversations))
+    return (nuggets.turns_held - n_with_nuggets).astype(np.float64)
 
 
 @declared("GF and GFRC", sources=("gfrc", "gfrc2"))
@@ -284,7 +291,6 @@ def gfrc(
     if alpha is None:
         alpha = 1 / (len(attributes) + 1)
     shares = weight_shares(weights, list(attributes))
-
     n_conversations = len(nuggets.conversations)
     rows = _rows_that_count(nuggets, duplicates, beyond_patience, patience)
     conversation, turn, end = nuggets.conversation[rows], nuggets.turn[rows], nuggets.end[rows]
@@ -300,10 +306,9 @@ def gfrc(
         weight = np.maximum.reduceat(nugget_weight, turn_starts)
     n_empty = np.zeros(n_conversations)
     if empty_turns == "uniform":
-        n_with_nuggets = np.bincount(conversation_of_turn, minlength=n_conversations)
-        n_empty = (nuggets.turns_held - n_with_nuggets).astype(np.float64)
-    normaliser = np.bincount(conversation_of_turn, weights=weight, minlength=n_conversations)
-    normaliser = normaliser + n_empty
+        n_empty = _empty_turns(nuggets, conversation_of_turn)
+    weights_of_turns = np.bincount(conversation_of_turn, weight, n_conversations)
+    normaliser = weights_of_turns + n_empty
 
     scores: dict[tuple[str, str], Floats] = {("", "R"): r}
     gf = np.zeros(n_conversations)
@@ -312,10 +317,9 @@ def gfrc(
             nuggets, rows, attribute, distribution, ordinal, nominal
         )
         n_groups = len(attribute.groups)
+        # An empty turn shows every group alike.
         uniform = similarity(np.full(n_groups, 1 / n_groups), attribute, ordinal, nominal)
-        sums = np.bincount(
-            conversation_of_turn, weights=similarities * weight, minlength=n_conversations
-        )
+        sums = np.bincount(conversation_of_turn, similarities * weight, n_conversations)
         scores[name, "GF"] = ratio(sums + n_empty * uniform, normaliser, 0.0)
         if by_group:
             scores |= group_shares(

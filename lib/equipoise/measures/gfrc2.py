@@ -74,6 +74,7 @@ def graded_nugget_precision(
     """
     last_word = np.asarray(end, dtype=np.float64)
     words = last_word - np.asarray(start, dtype=np.float64) + 1
+    # Every word up to the end of a nugget is read; those of no relevant nugget are the others.
     sums = cumulative_sums(np.column_stack([words * np.asarray(level), words]), first)
     graded_words, other_words = sums[:, 0], last_word - sums[:, 1]
     return graded_words, other_words, graded_words / (other_words + graded_words)
@@ -82,13 +83,13 @@ def graded_nugget_precision(
 def _clusters(at: Places, stop_model: str | Model, utility: str | Model) -> dict[str, Floats]:
     """How many leave at each relevant nugget, and the utility of what they have read."""
     nuggets, rows = at.nuggets, at.rows
-    graded, other, precision = graded_nugget_precision(
+    graded, nonrelevant, precision = graded_nugget_precision(
         nuggets.start[rows], nuggets.end[rows], nuggets.level[rows], at.first
     )
     clusters = {
         "probability": leaving(at, stop_model),
         "GWCrel": graded,
-        "WCnonrel": other,
+        "WCnonrel": nonrelevant,
         "GNP": precision,
     }
     if utility == "gnp":
@@ -107,7 +108,7 @@ def _fairness(
 ) -> tuple[Floats, Floats]:
     """Mean membership of the nuggets so far (gfrc2 Eq. 18) at each cluster, and its DistrSim."""
     membership = at.nuggets.memberships[attribute.name]
-    if len(at.rows) < len(membership):
+    if len(at.rows) < len(membership):  # to take all of them would copy all of them
         membership = membership[at.rows]
     achieved = cumulative_sums(membership, at.first)
     n_so_far = ranks(at.first, len(achieved)) + 1
@@ -237,6 +238,7 @@ def user_clusters(
     at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
     clusters = _clusters(at, stop_model, utility)
     table = nuggets.places(at.rows).assign(wc=nuggets.end[at.rows], **clusters)
+    # The weights sum to 1, so that an experience lies between 0 and 1 as its parts do.
     experience = shares[UTILITY] * clusters.get(UTILITY, clusters["GNP"])
     for name, attribute in attributes.items():
         achieved, similarities = _fairness(at, attribute, ordinal, nominal)

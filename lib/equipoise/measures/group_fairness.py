@@ -90,8 +90,8 @@ def tidy_scores(
     table = places.loc[places.index.repeat(len(scores))].reset_index(drop=True)
     # The names of all scores, again for each place.
     name_of_row = np.tile(np.arange(len(scores)), len(places))
-    for column, part in (("attribute", 0), ("measure", 1)):
-        names = pd.Series([key[part] for key in scores], dtype="str")
+    for column, place in (("attribute", 0), ("measure", 1)):
+        names = pd.Series([key[place] for key in scores], dtype="str")
         table[column] = names.take(name_of_row).set_axis(table.index)
     table["value"] = np.column_stack(list(scores.values())).ravel()
     if seen is not None:

@@ -94,18 +94,18 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
     wide = score_matrix(scores)
     topics = wide.index.get_level_values("topic")
     values = wide.to_numpy(dtype=np.float64)  # (orders of all conversations, systems)
-    first = starts(topics)
-    n_orders = np.diff(first, append=len(values))
+    begins = starts(topics)
+    n_orders = np.diff(begins, append=len(values))
     n_systems = len(wide.columns)
     a, b = np.nonzero(~np.eye(n_systems, dtype=bool))
     gap = values[:, a] - values[:, b]
-    wins = np.add.reduceat(gap > _EQUAL, first, dtype=np.int64) / n_orders[:, None]
-    ties = np.add.reduceat(np.abs(gap) <= _EQUAL, first, dtype=np.int64) / n_orders[:, None]
+    wins = np.add.reduceat(gap > _EQUAL, begins, dtype=np.int64) / n_orders[:, None]
+    ties = np.add.reduceat(np.abs(gap) <= _EQUAL, begins, dtype=np.int64) / n_orders[:, None]
     return pd.DataFrame(
         {
-            "topic": np.repeat(topics[first], len(a)),
-            "a": np.tile(wide.columns[a], len(first)),
-            "b": np.tile(wide.columns[b], len(first)),
+            "topic": np.repeat(topics[begins], len(a)),
+            "a": np.tile(wide.columns[a], len(begins)),
+            "b": np.tile(wide.columns[b], len(begins)),
             "wins": wins.ravel(),
             "ties": ties.ravel(),
             "permutations": np.repeat(n_orders, len(a)),
@@ -185,9 +185,9 @@ def ranking_stability(
         drawn = rng.random((repeats, len(values))).argsort(axis=1)[:, : depths[-1]]
         sums = np.cumsum(values[drawn], axis=1)[:, depths - 1]
         means += sums / depths[:, None] / len(values_of_topics)
-    first, second = np.array(list(combinations(range(n_systems), 2))).T
-    gaps = means[..., first] - means[..., second]  # (repeats, sizes, pairs)
-    agrees = gaps * (true_scores[first] - true_scores[second]) > 0
+    a, b = np.array(list(combinations(range(n_systems), 2))).T
+    gaps = means[..., a] - means[..., b]  # (repeats, sizes, pairs)
+    agrees = gaps * (true_scores[a] - true_scores[b]) > 0
     tau = 2 * agrees.mean(axis=2) - 1
     return pd.DataFrame(
         {

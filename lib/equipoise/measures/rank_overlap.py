@@ -72,10 +72,10 @@ def _with_small_numbers(first: Integers, second: Integers) -> tuple[Integers, In
     largest = max(first.max(initial=0), second.max(initial=0))
     if largest < first.size + second.size:
         return first, second
-    both = np.stack([first, second])
-    is_item = both >= 0
-    both[is_item] = pd.factorize(both[is_item])[0]
-    return both[0], both[1]
+    pairs_of_lists = np.stack([first, second])
+    is_item = pairs_of_lists >= 0
+    pairs_of_lists[is_item] = pd.factorize(pairs_of_lists[is_item])[0]
+    return pairs_of_lists[0], pairs_of_lists[1]
 
 
 def _ranks_of_items(lists: Integers, rank_of_item: Integers) -> None:
@@ -110,8 +110,8 @@ def _overlaps(first: Integers, second: Integers, rank_of_item: Integers) -> Floa
 
 def _at_end(values: Floats, length: Integers) -> Floats:
     """Value at the end of each list, shaped (pairs, 1); zero for an empty one."""
-    last = np.maximum(length - 1, 0)
-    return np.where(length > 0, np.take_along_axis(values, last, axis=1), 0.0)
+    last_rank = np.maximum(length - 1, 0)
+    return np.where(length > 0, np.take_along_axis(values, last_rank, axis=1), 0.0)
 
 
 def _weighted_overlap(
@@ -201,21 +201,21 @@ def rbo(
             " wanted (pairs, depth) with the same pairs"
         )
     depth = max(shapes[0][1], shapes[1][1], 1)
-    one, other = _with_small_numbers(
+    first_lists, second_lists = _with_small_numbers(
         _checked_lists(first, depth, "the first list"),
         _checked_lists(second, depth, "the second list"),
     )
-    n_items = max(one.max(initial=0), other.max(initial=0)) + 1
-    pairs = len(one)
+    n_items = max(first_lists.max(initial=0), second_lists.max(initial=0)) + 1
+    pairs = len(first_lists)
     values = np.empty(pairs)
     step = max(1, _CELLS // max(n_items + 1, depth))
     rank_of_item = np.full((min(step, pairs), n_items + 1), depth)
     for start in range(0, pairs, step):
         block = slice(start, start + step)
-        length_of_one = (one[block] >= 0).sum(axis=1, keepdims=True)
-        length_of_other = (other[block] >= 0).sum(axis=1, keepdims=True)
+        length_of_one = (first_lists[block] >= 0).sum(axis=1, keepdims=True)
+        length_of_other = (second_lists[block] >= 0).sum(axis=1, keepdims=True)
         values[block] = _weighted_overlap(
-            _overlaps(one[block], other[block], rank_of_item),
+            _overlaps(first_lists[block], second_lists[block], rank_of_item),
             np.minimum(length_of_one, length_of_other),
             np.maximum(length_of_one, length_of_other),
             p,

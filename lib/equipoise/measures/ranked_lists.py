@@ -235,6 +235,47 @@ def _lists_seen(
     return seen
 
 
+def _gains_by_rank(
+    ranked: pd.DataFrame,
+    judgement: Integers,
+    qrels: pd.DataFrame,
+    gain_of_level: Mapping[int, float],
+    shape: tuple[int, ...],
+) -> Floats:
+    """Gains shaped (runs, topics, ranks); ``judgement``: rows of the qrels, -1 for none."""
+    gain_of_row = qrels["level"].map(gain_of_level).to_numpy(dtype=np.float64)
+    # Behind the last row, where -1 leads, is the gain of documents without a judgement.
+    gain_of_row = np.append(gain_of_row, gain_of_level[0])
+    depth = ranked["rank"].max() + 1 if len(ranked) else 1
+    gains = np.zeros((*shape, depth))
+    gains[ranked["run"], ranked["topic"], ranked["rank"]] = gain_of_row[judgement]
+    return gains
+
+
+def _numbered_rows(
+    runs: pd.DataFrame, topics: pd.Index[Any], order: str
+) -> tuple[pd.DataFrame, pd.Index[Any], pd.Index[Any], pd.Index[Any]]:
+    """Rows of the runs with numbers for run, topic and document, in the order of reading.
+
+    Then the runs, their own topics, and the documents. Rows of topics without qrels are left out.
+    """
+    run, run_names = numbered(runs["run"])
+    run_topic, run_topics = numbered(runs["topic"])
+    document, documents = numbered(runs["document"])
+    # Texts are numbered only once: numbers of lists and documents tell whether a row comes twice.
+    lists = run * len(run_topics) + run_topic
+    if not pd.Index(lists * len(documents) + document).is_unique:
+        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
+
+    ranked = pd.DataFrame(
+        {"run": run, "topic": topics.get_indexer(run_topics)[run_topic], "document": document}
+    )
+    if order == "file" and "rank" in runs.columns:
+        ranked["stated rank"] = runs["rank"].to_numpy()
+    ranked = ranked.iloc[_in_order(runs, order)]
+    return ranked[ranked["topic"] >= 0], run_names, run_topics, documents
+
+
 def lay_out(
     runs: pd.DataFrame,
     qrels: pd.DataFrame,
@@ -249,22 +290,7 @@ def lay_out(
     """
     gain_of_level = _gains_by_level(qrels, gains)
     topics = pd.Index(sorted(qrels["topic"].unique().tolist()))
-    run, run_names = numbered(runs["run"])
-    run_topic, run_topics = numbered(runs["topic"])
-    document, documents = numbered(runs["document"])
-    # Texts are numbered only once: numbers of lists and documents tell whether a row comes twice.
-    lists = run * len(run_topics) + run_topic
-    if not pd.Index(lists * len(documents) + document).is_unique:
-        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
-
-    ranked = pd.DataFrame(
-        {"run": run, "topic": topics.get_indexer(run_topics)[run_topic], "document": document}
-    )
-    if order == "file" and "rank" in runs.columns:
-        ranked["stated rank"] = runs["rank"].to_numpy()
-    rows = _in_order(runs, order)
-    ranked = ranked.iloc[rows]
-    ranked = ranked[ranked["topic"] >= 0]
+    ranked, run_names, run_topics, documents = _numbered_rows(runs, topics, order)
     present = np.zeros((len(run_names), len(topics)), dtype=np.bool_)
     present[ranked["run"], ranked["topic"]] = True
 
@@ -289,13 +315,7 @@ def lay_out(
     seen = _lists_seen(list(run_names), present, topics, run_topics)
     if not (qrels["level"] > 0).any():
         seen.append(Seen("the qrels", "judgements", "a level above 0", 0, len(qrels), asked=False))
-    # The gain behind the last row is that of documents without a judgement, where -1 leads.
-    gain_of_row = qrels["level"].map(gain_of_level).to_numpy(dtype=np.float64)
-    depth = read["rank"].max() + 1 if len(read) else 1
-    gains_by_rank = np.zeros((*present.shape, depth))  # (runs, topics, ranks)
-    gains_by_rank[read["run"], read["topic"], read["rank"]] = np.append(
-        gain_of_row, gain_of_level[0]
-    )[judgement]
+    gains_by_rank = _gains_by_rank(read, judgement, qrels, gain_of_level, present.shape)
     return RankedLists(
         list(run_names),
         topics,

@@ -71,11 +71,11 @@ class Places:
         """The value of its conversation for each place; ``values`` in the order of ``first``."""
         return np.repeat(values, np.diff(self.first, append=len(self.rows)))
 
-    def to_next(self, values: Floats, last: Floats | float) -> Floats:
-        """From the value of each place to that of the next in its conversation, or ``last``."""
+    def to_next(self, values: Floats, end_value: Floats | float) -> Floats:
+        """From the value of each place to that of the next in it, or ``end_value``."""
         following = np.roll(values, -1)
         last_places = np.append(self.first, len(values))[1:] - 1
-        following[last_places] = np.broadcast_to(last, values.shape)[last_places]
+        following[last_places] = np.broadcast_to(end_value, values.shape)[last_places]
         return following - values
 
 

@@ -24,12 +24,12 @@ def tied_spans(scores: ArrayLike, name: str = "a list") -> tuple[Integers, Integ
     tied = np.pad(steps == 0, ((0, 0), (1, 1)))
     tie_begins = np.where(tied[:, :-1], 0, rank)
     tie_ends = np.where(tied[:, 1:], n_ranks, rank)
-    first = np.maximum.accumulate(tie_begins, axis=1)
-    last = np.minimum.accumulate(tie_ends[:, ::-1], axis=1)[:, ::-1]
-    return first, last
+    first_rank = np.maximum.accumulate(tie_begins, axis=1)
+    last_rank = np.minimum.accumulate(tie_ends[:, ::-1], axis=1)[:, ::-1]
+    return first_rank, last_rank
 
 
-def mean_of_ties(values: ArrayLike, first: Integers, last: Integers) -> Floats:
+def mean_of_ties(values: ArrayLike, first_rank: Integers, last_rank: Integers) -> Floats:
     """The values (shaped (lists, ranks, ...)), each the mean of its tie.
 
     A sum over ranks, each with a weight of its own, then is the mean of the sums over all orders of
@@ -41,13 +41,15 @@ def mean_of_ties(values: ArrayLike, first: Integers, last: Integers) -> Floats:
     sums = np.cumsum(np.pad(by_rank, ((0, 0), (1, 0)) + ((0, 0),) * further_axes), axis=1)
     row = np.arange(len(by_rank))[:, np.newaxis]
     widened = (...,) + (np.newaxis,) * further_axes
-    means = (sums[row, last + 1] - sums[row, first]) / (last - first + 1)[widened]
-    return np.where((first == last)[widened], by_rank, means)
+    means = (sums[row, last_rank + 1] - sums[row, first_rank]) / (last_rank - first_rank + 1)[
+        widened
+    ]
+    return np.where((first_rank == last_rank)[widened], by_rank, means)
 
 
 def orders_of_ties(
-    first: Integers,
-    last: Integers,
+    first_rank: Integers,
+    last_rank: Integers,
     depth: int,
     *,
     most: int = 20_000,
@@ -56,18 +58,18 @@ def orders_of_ties(
 ) -> tuple[Integers, Integers]:
     """The orders that ties leave open in the first ``depth`` ranks of each list.
 
-    ``first``, ``last``: of `tied_spans`. Returns the list of each order, ascending, and the places
-    in that list of the documents that it has at the first ranks, shaped (orders, up to depth). A
-    list with up to ``most`` orders has each once; one with more has so many drawn by ``seed``, each
-    as likely as any other.
+    ``first_rank``, ``last_rank``: of `tied_spans`. Returns the list of each order, ascending, and
+    the places in that list of the documents that it has at the first ranks, shaped (orders, up to
+    depth). A list with up to ``most`` orders has each once; one with more has so many drawn by
+    ``seed``, each as likely as any other.
     """
-    width = min(depth, first.shape[1])
-    reach = int(last[:, :width].max(initial=0)) + 1
-    choices = last[:, :width] - np.arange(width) + 1  # documents that can be at each rank
+    width = min(depth, first_rank.shape[1])
+    reach = int(last_rank[:, :width].max(initial=0)) + 1
+    choices = last_rank[:, :width] - np.arange(width) + 1  # documents that can be at each rank
     n_possible = choices.astype(np.float64).prod(axis=1)
     all_orders = n_possible <= most
     n_orders = np.where(all_orders, n_possible, drawn).astype(np.int64)
-    list_of_order = np.repeat(np.arange(len(first)), n_orders)
+    list_of_order = np.repeat(np.arange(len(first_rank)), n_orders)
     number = ranks(starts(list_of_order), len(list_of_order)).astype(np.int64)
     random = np.random.default_rng(seed).random((drawn, width))
     is_counted, draw = all_orders[list_of_order], number % drawn

@@ -51,6 +51,7 @@ def reach(
     words_before = np.zeros(len(parent), dtype=np.int64)
     rounds = np.where(is_root, 1, 0)
     number = 1
+    # Round by round: the nodes whose parent was reached in the round before.
     nodes = np.flatnonzero(~is_root & (rounds[parent] == number))
     while len(nodes):
         above = parent[nodes]
@@ -102,6 +103,7 @@ def _check_probabilities(nodes: pd.DataFrame, parent: Integers) -> None:
     if not ((probability >= 0) & (probability <= 1)).all() or (probability[is_root] != 1).any():
         raise ValueError("probabilities must lie between 0 and 1, and be 1 for a first round")
     sums = np.bincount(parent[~is_root], weights=probability[~is_root], minlength=len(nodes))
+    # Somebody goes on from every node that has children: those of a leaf leave.
     has_children = np.isin(np.arange(len(nodes)), parent)
     wrong = np.flatnonzero(has_children & (np.abs(sums - 1) > _ROUNDING))
     if len(wrong):
@@ -151,6 +153,7 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
         raise ValueError("a node has a negative number of words")
     probability, words_before, rounds = reach(parent, nodes["probability"], nodes["words"])
 
+    # A node that is nobody's parent ends a path.
     leaves = np.flatnonzero(~np.isin(np.arange(len(nodes)), parent))
     ends = nodes.loc[leaves].reset_index(drop=True)
     path_names = ends["topic"] + "/" + ends["node"]
@@ -242,6 +245,7 @@ def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFram
     placed["node"], placed["place"] = node, start
     placed["start"] = (start + words_before).astype("str")
     placed["end"] = (end + words_before).astype("str")
+    # A path has the nuggets of all nodes that it goes through; a node may be on many paths.
     rows = trees.steps.merge(placed, on="node", how="left")
     rows = rows.fillna({"level": "0", "place": 0}).fillna("")
     rows = rows.join(nodes["round"].rename("turn"), on="node")
@@ -252,8 +256,8 @@ def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFram
 
 
 def _check_intents(tree: pd.DataFrame, nuggets: pd.DataFrame, intents: Mapping[str, float]) -> None:
-    named = {*tree["intent"], *nuggets["intent"]} - {""}
-    mismatched = sorted(named ^ set(intents))
+    intents_of_rows = {*tree["intent"], *nuggets["intent"]} - {""}
+    mismatched = sorted(intents_of_rows ^ set(intents))
     if mismatched:
         raise ValueError(
             "every intent of the tree and its nuggets needs a share, and no other:"
@@ -287,21 +291,23 @@ def tree_scores(
     intent of all is ``all``, and their paths are those of every intent.
     """
     _check_intents(tree, nuggets, intents)
-    parts = []
+    tables = []
     for intent in intents or [""]:
         trees = conversation_trees(_of_intent(tree, intent))
-        table = nugget_table(path_nuggets(trees, _of_intent(nuggets, intent)), attributes)
+        nuggets_of_paths = path_nuggets(trees, _of_intent(nuggets, intent))
         paths = trees.paths.rename(columns={"topic": "tree", "path": "topic"})
-        scores = score(table, attributes).merge(paths, on=_TREE, validate="many_to_one")
+        scores = score(nugget_table(nuggets_of_paths, attributes), attributes)
+        scores = scores.merge(paths, on=_TREE, validate="many_to_one")
         scores = scores.rename(columns={"topic": "path", "tree": "topic"})
-        parts.append(scores.assign(intent=intent))
-    parts_of_all = []
-    for (intent, share), part in zip(intents.items(), parts, strict=False):
-        probability = part["probability"] * share
-        path = part["path"] + " of " + intent
-        parts_of_all.append(part.assign(intent="all", probability=probability, path=path))
+        tables.append(scores.assign(intent=intent))
+    # All users together: each path as likely as its intent and the way through the tree.
+    tables_of_all = []
+    for (intent, share), table in zip(intents.items(), tables, strict=False):
+        probability = table["probability"] * share
+        path = table["path"] + " of " + intent
+        tables_of_all.append(table.assign(intent="all", probability=probability, path=path))
     columns = [*_TREE, "intent", "path", "probability", "attribute", "measure", "value"]
-    return pd.concat([*parts, *parts_of_all], ignore_index=True)[columns]
+    return pd.concat([*tables, *tables_of_all], ignore_index=True)[columns]
 
 
 @declared(
@@ -366,6 +372,7 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
         raise ValueError(f"a score of run {run!r}, topic {topic!r}, which is no path of a tree")
     joined["value"] = joined["value"] * joined["probability"]
     groups = joined.groupby(["run", "tree", "attribute", "measure"], sort=False)
+    # An expectation over some of the paths would be too low.
     repeated = joined.duplicated([*_TREE, "attribute", "measure"]).any()
     if repeated or (groups.size() != groups["n_paths"].first()).any():
         raise ValueError("every path of a tree needs each score once")

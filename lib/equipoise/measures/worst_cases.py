@@ -122,17 +122,17 @@ def worst_cases(
     # The cases of each score next to each other, the worst first.
     sign = 1.0 if worse == "low" else -1.0
     order = np.lexsort((sign * value, score))
-    first = starts(score[order])
+    begins = starts(score[order])
     value, weight = sign * value[order], (weight / total[score])[order]
     possible = np.where(weight > 0, value, np.inf)
     summaries = {
-        "mean": np.add.reduceat(weight * value, first),
-        "worst": np.minimum.reduceat(possible, first),
-        f"worst {worst:g}": tail_means(value, weight, first, worst),
+        "mean": np.add.reduceat(weight * value, begins),
+        "worst": np.minimum.reduceat(possible, begins),
+        f"worst {worst:g}": tail_means(value, weight, begins, worst),
     }
-    about_scores = table.loc[order[first], keys].reset_index(drop=True)
-    n_cases = np.diff(first, append=len(value))
-    parts = []
+    about_scores = table.loc[order[begins], keys].reset_index(drop=True)
+    n_cases = np.diff(begins, append=len(value))
+    tables = []
     for name, values in summaries.items():
-        parts.append(about_scores.assign(case=name, cases=n_cases, value=sign * values))
-    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+        tables.append(about_scores.assign(case=name, cases=n_cases, value=sign * values))
+    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)

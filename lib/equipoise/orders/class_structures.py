@@ -106,8 +106,8 @@ class ClassStructure(Structure):
         group_masks = [sum(1 << u for u in group) for group in self.exchangeable]
         remaining = np.array(group_masks, dtype=np.uint64)[:, None] & ~masks  # (groups, sets)
         n_remaining = np.bitwise_count(remaining)
-        ways: Counts = np.array(factorials, dtype=self._dtype)[n_remaining].prod(axis=0)
-        return ways
+        n_completions: Counts = np.array(factorials, dtype=self._dtype)[n_remaining].prod(axis=0)
+        return n_completions
 
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:
         # Random keys sort the blocks, and the utterances in each; the lowest key stays first.

@@ -50,6 +50,7 @@ def conversations(
     for topic, turns in table.groupby("topic", sort=False):
         ordered = turns.sort_values("turn", kind="stable")
         antecedents = ordered.reindex(columns=["phrase", "anaphoric"]).dropna()
+        # All conversations are looked at, so that one message names every problem.
         try:
             structure = ClassStructure.from_classes(
                 ordered["class"].tolist(), pt_behind_ft=pt_behind_ft
@@ -79,6 +80,7 @@ def with_dependencies(
     utterance stays first. Where several utterances would have to be together in the paper's
     classes, here they need not.
     """
+    # A dependency names queries; a graph has numbers of utterances.
     place_of_query = {}
     for conversation in scripted:
         for number, query in enumerate(conversation.queries):
@@ -123,6 +125,7 @@ def sampled_orders(scripted: Sequence[Conversation], size: int, seed: int) -> di
                 f"topic {conversation.topic}:"
                 " the order of the script is not valid in its own structure"
             )
+        # A stream of its own: leaving a conversation out does not move the others.
         stream = np.random.default_rng([seed, *conversation.topic.encode()])
         n_drawn = min(size, structure.count - 1)
         drawn = structure.sample(n_drawn, stream, distinct=True, exclude=script)

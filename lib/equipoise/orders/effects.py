@@ -100,7 +100,7 @@ def _standard_errors(table: pd.DataFrame, n_drawn: pd.Series, keys: Sequence[str
 
 def complete(exact: pd.DataFrame) -> pd.DataFrame:
     """Exact values of the systems that have them for every conversation."""
-    return exact.groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
+    return exact.groupby("run", sort=False).filter(lambda rows: bool(rows["mean"].notna().all()))
 
 
 def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

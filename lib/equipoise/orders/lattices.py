@@ -76,20 +76,20 @@ class Lattice:
         fits = math.factorial(size) <= LARGEST_INT64
         ways_from = np.zeros(total + 1, dtype=np.int64 if fits else object)
         ways_from[-2] = 1
-        for here in reversed(levels[:-1]):
-            ways_from[here] = ways_from[after[here]].sum(axis=1)
+        for bounds in reversed(levels[:-1]):
+            ways_from[bounds] = ways_from[after[bounds]].sum(axis=1)
         return cls(tuple(levels), np.concatenate(sets), after, ways_from[:-1])
 
     @cached_property
     def ways_to(self) -> Counts:
         """How many beginnings utter exactly each set."""
         # One place more than there are sets, where -1 of after leads.
-        ways = np.zeros(len(self.after) + 1, dtype=self.ways_from.dtype)
-        ways[0] = 1
-        for here in self.levels[:-1]:
+        n_beginnings = np.zeros(len(self.after) + 1, dtype=self.ways_from.dtype)
+        n_beginnings[0] = 1
+        for level in self.levels[:-1]:
             # Many sets lead to one; `add.at` adds for each of them.
-            np.add.at(ways, self.after[here], ways[here, None])
-        return ways[:-1]
+            np.add.at(n_beginnings, self.after[level], n_beginnings[level, None])
+        return n_beginnings[:-1]
 
     def variance(self, steps: Floats) -> float:
         """Mean square, over all orders, of a sum whose mean is 0.
@@ -100,18 +100,18 @@ class Lattice:
         # Of each set and last utterance: the sum over all completions, and the sum of its squares.
         # The last row stays 0: where -1 of after leads.
         sums, squares = np.zeros((2, len(self.after), len(steps)))
-        ways = np.append(self.ways_from.astype(np.float64), 0.0)
+        n_completions = np.append(self.ways_from.astype(np.float64), 0.0)
         utterance = np.arange(self.after.shape[1])
         onward = np.ascontiguousarray(steps.T)
         onward_squares = np.ascontiguousarray(steps.T**2)
-        for here in reversed(self.levels[:-1]):
-            with_u = self.after[here]
-            n_ways, sums_of_u = ways[with_u], sums[with_u, utterance]
+        for level in reversed(self.levels[:-1]):
+            with_u = self.after[level]
+            n_ways, sums_of_u = n_completions[with_u], sums[with_u, utterance]
             squares_of_u = squares[with_u, utterance].sum(axis=1, keepdims=True)
-            sums[here] = sums_of_u.sum(axis=1, keepdims=True) + n_ways @ onward
+            sums[level] = sums_of_u.sum(axis=1, keepdims=True) + n_ways @ onward
             # (a + b)^2 = a^2 + 2 a b + b^2, with a what comes later and b the step to u
-            squares[here] = squares_of_u + 2 * sums_of_u @ onward + n_ways @ onward_squares
-        return float(squares[0, -1] / ways[0])
+            squares[level] = squares_of_u + 2 * sums_of_u @ onward + n_ways @ onward_squares
+        return float(squares[0, -1] / n_completions[0])
 
     def lowest(self, steps: Floats) -> tuple[float, tuple[int, ...]]:
         """Lowest sum of any order, and the first order, in lexicographic order, that attains it."""
@@ -122,16 +122,16 @@ class Lattice:
         sums[-2] = 0.0
         utterance, onward = np.arange(size), np.ascontiguousarray(steps.T)
         sets_at_once = max(1, _NUMBERS_AT_ONCE // steps.size)
-        for here in reversed(self.levels[:-1]):
-            for start in range(here.start, here.stop, sets_at_once):
-                block = slice(start, min(start + sets_at_once, here.stop))
+        for level in reversed(self.levels[:-1]):
+            for start in range(level.start, level.stop, sets_at_once):
+                block = slice(start, min(start + sets_at_once, level.stop))
                 sums_of_u = sums[self.after[block], utterance]  # (sets, n)
                 sums[block] = (sums_of_u[:, :, None] + onward).min(axis=1)
 
         # From the empty set on, the first utterance that attains the lowest sum.
-        state, last, order = 0, -1, []
+        state, previous, order = 0, -1, []
         for _ in range(size):
-            last = int((sums[self.after[state], utterance] + steps[last]).argmin())
-            order.append(last)
-            state = self.after[state, last]
+            previous = int((sums[self.after[state], utterance] + steps[previous]).argmin())
+            order.append(previous)
+            state = self.after[state, previous]
         return float(sums[0, -1]), tuple(order)

@@ -88,8 +88,8 @@ class Structure(ABC):
         size = int(np.bitwise_count(masks).max(initial=0))
         level = self.lattice.levels[size]
         places = np.searchsorted(self.lattice.masks[level], masks)
-        ways: Counts = self.lattice.ways_from[level][places]
-        return ways
+        n_completions: Counts = self.lattice.ways_from[level][places]
+        return n_completions
 
     @property
     def _onward(self) -> Counts:
@@ -144,10 +144,10 @@ class Structure(ABC):
     def _ways_below(self, masks: Masks) -> Counts:
         """How many completions of each set go on below u, shaped (sets, n + 1)."""
         follows = self.may_follow(masks)
-        ways: Counts = np.zeros((len(masks), self.size + 1), dtype=self._dtype)
+        n_completions: Counts = np.zeros((len(masks), self.size + 1), dtype=self._dtype)
         sets_with_u = masks[:, None] | bits(self.size)
-        ways[:, 1:][follows] = self.completions(sets_with_u[follows])
-        return np.cumsum(ways, axis=1)
+        n_completions[:, 1:][follows] = self.completions(sets_with_u[follows])
+        return np.cumsum(n_completions, axis=1)
 
     def _walk(self, orders: Orders) -> Iterator[tuple[Masks, Orders, Orders]]:
         """By position: the sets uttered before it, which of them each order has, what follows."""

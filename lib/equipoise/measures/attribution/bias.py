@@ -227,6 +227,7 @@ def scores_by_mode(
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Scores]]]:
     """Each group with each of the measures, and the scores of its questions in every mode."""
     question, _ = pd.factorize(table["question"], sort=True)
+    # In order of questions, so that those of two modes can be intersected.
     ordered = table.assign(question=question.astype(np.int64)).sort_values("question")
     for group, answers in ordered.groupby([*by, *AUTHORS_OF], sort=True, observed=True):
         answers_by_mode = dict(iter(answers.groupby("mode", sort=True)))
@@ -248,6 +249,27 @@ def _permutation_p(gaps: Floats, seed: int, resamples: int) -> float:
         return 1.0
     rng = np.random.default_rng(seed)
     return float(exchanged(changed[:, np.newaxis], rng, resamples)[0])
+
+
+def _compared(
+    quantity: str, gaps: Floats, omega: float, seed: int, resamples: int
+) -> tuple[dict[str, Any], Floats]:
+    """Value and tests of a comparison, and the difference of each question that its value means.
+
+    ``gaps``: of scores, shaped (questions,). ``omega``: 1 or -1, the sign of CAB.
+    """
+    difference = np.abs(gaps) if quantity == "CAS" else omega * gaps
+    difference = difference + 0.0  # no negative zero
+    t, p = paired_test(gaps)
+    row = {
+        "questions": len(gaps),
+        "changed": np.count_nonzero(gaps),
+        "value": float(difference.mean()) if len(gaps) else np.nan,
+        "t": omega * t,
+        "p_t": p,
+        "p_permutation": _permutation_p(gaps, seed, resamples),
+    }
+    return row, difference
 
 
 def _check_favoured(table: pd.DataFrame, favoured: str) -> None:
@@ -303,6 +325,7 @@ def bias_table(
     """
     table = each_answer_once(scored, by, measures)
     _check_favoured(table, favoured)
+    # Each comparison begins with this one seed: a row does not depend on the other groups.
     start = int(np.random.default_rng(seed).integers(2**63))
     rows: list[dict[str, Any]] = []
     differences: list[Floats] = []  # of each row, those of its questions
@@ -313,33 +336,15 @@ def bias_table(
             if mode not in scores or against not in scores:
                 continue
             a, b, left_out = common_scores(scores[mode], scores[against])
-            gaps = a - b
             omega = 1.0
             if quantity == "CAB" and relevant != favoured:
                 omega = -1.0
-            difference = np.abs(gaps) if quantity == "CAS" else omega * gaps
-            difference = difference + 0.0  # no negative zero
+            row, difference = _compared(quantity, a - b, omega, start, resamples)
+            row |= {"measure": measure, "quantity": quantity, "mode": mode, "against": against}
+            row |= {"relevant_author": relevant, "nonrelevant_author": nonrelevant}
+            row |= dict(zip(by, group, strict=True))
+            rows.append(row | {"left_out": left_out})
             differences.append(difference)
-            t, p = paired_test(gaps)
-            row = dict(zip(by, group, strict=True))
-            rows.append(
-                row
-                | {
-                    "relevant_author": relevant,
-                    "nonrelevant_author": nonrelevant,
-                    "measure": measure,
-                    "quantity": quantity,
-                    "mode": mode,
-                    "against": against,
-                    "questions": len(gaps),
-                    "left_out": left_out,
-                    "changed": np.count_nonzero(gaps),
-                    "value": float(difference.mean()) if len(gaps) else np.nan,
-                    "t": omega * t,
-                    "p_t": p,
-                    "p_permutation": _permutation_p(gaps, start, resamples),
-                }
-            )
     compared = pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *_COLUMNS])
     intervals = bootstrap_intervals(differences, start, level=level, resamples=resamples)
     return compared.assign(low=intervals[:, 0], high=intervals[:, 1])

@@ -44,14 +44,14 @@ def _number(digits: str) -> int:
 def _mentions_in(answer: str, begin: int, end: int, largest: int) -> list[tuple[int, int, int]]:
     """Numbers of a bracket's content, each with its place; none where a range is no range."""
     numbers: list[tuple[int, int, int]] = []
-    for part in _RANGE.finditer(answer, begin, end):
-        first = last = _number(part[1])
-        if part[2]:
-            last = _number(part[2])
-            if not 1 <= first <= last <= min(largest, first + LONGEST_RANGE - 1):
+    for mention in _RANGE.finditer(answer, begin, end):
+        lowest = highest = _number(mention[1])
+        if mention[2]:
+            highest = _number(mention[2])
+            if not 1 <= lowest <= highest <= min(largest, lowest + LONGEST_RANGE - 1):
                 return []
-        for number in range(first, last + 1):
-            numbers.append((number, *part.span()))
+        for number in range(lowest, highest + 1):
+            numbers.append((number, *mention.span()))
     return numbers
 
 

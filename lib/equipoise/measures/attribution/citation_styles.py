@@ -64,7 +64,7 @@ _MARKED = re.compile("\x02([^\x02\x03]*+)\x03")
 
 def _bracketed(text: str, marks: re.Pattern[str]) -> str:
     """The text with its marks in square brackets, and nothing else."""
-    parts: list[str] = []
+    pieces: list[str] = []
     end = 0
     for mark in marks.finditer(text):
         contents = [content for content in mark.groups() if content]
@@ -73,11 +73,11 @@ def _bracketed(text: str, marks: re.Pattern[str]) -> str:
         # Superscripts and full-width digits become plain ones.
         plain = unicodedata.normalize("NFKC", contents[0]).replace("−", "-")
         numbers = ", ".join(_NUMBER.findall(plain))
-        parts.append(text[end : mark.start()].translate(_PLAIN))
-        parts.append(f"[{numbers or '?0'}]")
+        pieces.append(text[end : mark.start()].translate(_PLAIN))
+        pieces.append(f"[{numbers or '?0'}]")
         end = mark.end()
-    parts.append(text[end:].translate(_PLAIN))
-    return "".join(parts)
+    pieces.append(text[end:].translate(_PLAIN))
+    return "".join(pieces)
 
 
 def in_brackets(texts: Sequence[str], style: str) -> list[str]:
@@ -137,13 +137,13 @@ def style_counts(answers: pd.DataFrame, style: str) -> Counts:
     """In how many answers each style is read, or the one that is named, as in `in_brackets`."""
     need_columns(answers, ("question", "answer"))
     texts = answers["answer"].tolist()
-    shown = [None] * len(answers)
+    documents_shown = [None] * len(answers)
     if "documents" in answers.columns:
-        shown = answers["documents"].tolist()
+        documents_shown = answers["documents"].tolist()
     counts = Counts(len(answers))
     for name in STYLES if style == "auto" else [style]:
         cites, is_read = [], []
-        for text, documents in zip(in_brackets(texts, name), shown, strict=True):
+        for text, documents in zip(in_brackets(texts, name), documents_shown, strict=True):
             read = citations(text, documents)
             cites.append(bool(read.cited))
             is_read.append(bool(read.cited or read.out_of_range))
@@ -154,17 +154,17 @@ def style_counts(answers: pd.DataFrame, style: str) -> Counts:
     return counts
 
 
-def style_of(parts: Sequence[Counts], style: str) -> str:
+def style_of(counts_of_parts: Sequence[Counts], style: str) -> str:
     """The style that answers are to be read in, from the counts of each part of them; says so.
 
     ``auto`` is the style that is read in most answers; what else can be a power or an enumeration
     counts half. Answers of which not one has a citation that can be read are refused.
     """
-    n_answers = sum(part.answers for part in parts)
-    citing = sum((part.citing for part in parts), Counter[str]())
-    styles = list(parts[0].unread)
+    n_answers = sum(counts.answers for counts in counts_of_parts)
+    citing = sum((counts.citing for counts in counts_of_parts), Counter[str]())
+    styles = list(counts_of_parts[0].unread)
     chosen = max(styles, key=lambda name: citing[name] * (1 if name in _MISTAKABLE else 2))
-    n_read = sum(part.readable[chosen] for part in parts)
+    n_read = sum(counts.readable[chosen] for counts in counts_of_parts)
     if not n_read:
         raise ValueError(
             f"none of the {n_answers} answers has a citation that can be read as {style};"
@@ -177,7 +177,9 @@ def style_of(parts: Sequence[Counts], style: str) -> str:
     if further:
         note += f" (there are also {', '.join(further)})"
     if n_answers > n_read:
-        unread = dict.fromkeys(question for part in parts for question in part.unread[chosen])
+        unread = dict.fromkeys(
+            question for counts in counts_of_parts for question in counts.unread[chosen]
+        )
         examples = listed(list(unread)[:3])
         note += f"; {n_answers - n_read} have none, such as those to {examples}"
     warnings.warn(note, Note, stacklevel=3)

@@ -130,23 +130,23 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
     else:
         codes, groups = np.zeros(len(cited), dtype=np.int64), pd.DataFrame(index=[0])
     is_relevant = cited["relevant"].to_numpy(dtype=bool)
-    relevant, other = _summaries(values, codes, len(groups), is_relevant)
+    relevant, nonrelevant = _summaries(values, codes, len(groups), is_relevant)
 
     t, p = stats.ttest_ind_from_stats(
         *(relevant[name].to_numpy() for name in ("mean", "std", "count")),
-        *(other[name].to_numpy() for name in ("mean", "std", "count")),
+        *(nonrelevant[name].to_numpy() for name in ("mean", "std", "count")),
         equal_var=False,
     )
     # Equal means do not differ, even where neither side has a spread to divide by.
-    same = relevant["mean"] == other["mean"]
-    same &= relevant["std"].notna() & other["std"].notna()
+    same = relevant["mean"] == nonrelevant["mean"]
+    same &= relevant["std"].notna() & nonrelevant["std"].notna()
     return groups.assign(
         relevant_ac=relevant["mean"],
-        nonrelevant_ac=other["mean"],
+        nonrelevant_ac=nonrelevant["mean"],
         relevant_citations=relevant["count"],
-        nonrelevant_citations=other["count"],
+        nonrelevant_citations=nonrelevant["count"],
         relevant_missing=relevant["missing"],
-        nonrelevant_missing=other["missing"],
+        nonrelevant_missing=nonrelevant["missing"],
         t=np.where(same, 0.0, t),
         p=np.where(same, 1.0, p),
     )

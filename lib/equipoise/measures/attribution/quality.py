@@ -54,16 +54,17 @@ def shown_and_relevant(answers: pd.DataFrame) -> tuple[Integers, Integers, Integ
 
     Where it is not said how many were shown, they are more than are ever cited.
     """
-    shown = np.full(len(answers), np.inf)
+    n_shown = np.full(len(answers), np.inf)
     if "documents" in answers.columns:
-        shown = answers["documents"].to_numpy(dtype=np.float64, na_value=np.nan)
-        is_count = (shown >= 1) & (shown == np.floor(shown))
+        n_shown = answers["documents"].to_numpy(dtype=np.float64, na_value=np.nan)
+        is_count = (n_shown >= 1) & (n_shown == np.floor(n_shown))
         _refuse(~is_count, answers, "documents: whole numbers from 1 are")
-    documents = np.minimum(shown, LARGEST_NUMBER - 1).astype(np.int64)
+    documents = np.minimum(n_shown, LARGEST_NUMBER - 1).astype(np.int64)
 
     rows, numbers = end_to_end(answers["relevant"], "relevant")
     keys = document_keys(rows, numbers)
     n_relevant = np.bincount(rows, minlength=len(answers)).astype(np.int64)
+    # What is not among the documents shown cannot be relevant, nor can one be so twice.
     beyond = (numbers < 1) | (numbers > documents[rows])
     repeated = pd.Series(keys).duplicated().to_numpy()
     n_wrong = np.bincount(rows, beyond | repeated, minlength=len(answers))
@@ -141,13 +142,16 @@ def score_answers(
     documents, relevant, n_relevant = shown_and_relevant(answers)
 
     # A text can only be read by itself; what is read is laid in arrays.
-    read = [citations(text, shown) for text, shown in zip(texts, documents.tolist(), strict=True)]
+    read = [
+        citations(text, n_documents)
+        for text, n_documents in zip(texts, documents.tolist(), strict=True)
+    ]
     rows, numbers = end_to_end((answer.cited for answer in read), "cited")
     cited = np.bincount(rows, minlength=len(answers))
     out_of_range_numbers = np.array([len(answer.out_of_range) for answer in read], dtype=np.int64)
     is_relevant = np.isin(document_keys(rows, numbers), relevant)
     hits = np.bincount(rows[is_relevant], minlength=len(answers))
-    considered = cited
+    considered = cited  # what precision is a share of
     if out_of_range == "wrong":
         considered = cited + out_of_range_numbers
 

@@ -135,14 +135,14 @@ def attribution_rows(
     least_seen: opt.LeastSeen,
 ) -> pd.DataFrame:
     """The table of `score_attribution` from those of `scored_answers`, one for each part."""
-    scored = pd.concat([part[0] for part in parts], ignore_index=True)
+    scored = pd.concat([rows[0] for rows in parts], ignore_index=True)
     keys = [*by, *AUTHORS_OF, "mode"]
     draws: Any = {"level": level, "resamples": resamples, "seed": seed}
     bias = bias_table(scored, by, favoured=favoured, **draws)
     judge([*_citations_seen(scored, by), *_both_seen(bias)], least_seen)
 
     tables = [_quality_rows(scored, by, **draws)]
-    parts_with_citations = [part[1] for part in parts if len(part) > 1]
+    parts_with_citations = [rows[1] for rows in parts if len(rows) > 1]
     if parts_with_citations:
         cited = pd.concat(parts_with_citations, ignore_index=True)
         tables.append(_confidence_rows(cited, keys, **draws))
@@ -151,8 +151,9 @@ def attribution_rows(
     names = bias["quantity"] + "-" + bias["measure"]
     tables.append(bias.assign(measure=names, count=bias["questions"]))
 
-    table = pd.concat([part for part in tables if len(part)], ignore_index=True)
+    table = pd.concat([rows for rows in tables if len(rows)], ignore_index=True)
     table = table.assign(run=run, topic="")
+    # Columns that a measure does not have are NaN.
     table = table.reindex(columns=["run", "topic", *by, *_MODES, *_FOUND])
     table = table.astype({"against": "object"}).fillna({"against": ""})
     return table.astype({"against": "str", "left_out": "int64", "count": "int64"})
@@ -223,6 +224,7 @@ def _quality_rows(scored: pd.DataFrame, by: Sequence[str], **draws: Any) -> pd.D
     count = rows["with_gold"].where(rows["measure"] == "exact_match", rows["answers"])
     rows = rows.assign(count=count, left_out=rows["answers"] - count)
 
+    # In order of questions: the bootstrap draws places, and the rows may come in any order.
     values = {}
     for group, answers in scored.sort_values("question").groupby(keys):
         for name in MEANS:
@@ -246,16 +248,17 @@ def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.D
     for side in ("relevant", "nonrelevant"):
         columns = confidence[[f"{side}_ac", f"{side}_citations", f"{side}_missing"]]
         sides[side] = columns.set_axis(["value", "count", "left_out"], axis=1)
+    # The difference of means has no interval here, but a test.
     difference = sides["relevant"] + sides["nonrelevant"]  # the citations of both are behind it
     sides["difference"] = difference.assign(
         value=sides["relevant"]["value"] - sides["nonrelevant"]["value"],
         t=confidence["t"],
         p_t=confidence["p"],
     )
-    parts = []
-    for side, part in sides.items():
-        parts.append(confidence[keys].join(part).assign(measure=f"AC-{side}"))
-    rows = pd.concat(parts).sort_index(kind="stable")
+    tables = []
+    for side, table in sides.items():
+        tables.append(confidence[keys].join(table).assign(measure=f"AC-{side}"))
+    rows = pd.concat(tables).sort_index(kind="stable")
 
     values = {}
     for (*group, is_relevant), citations in cited.groupby([*keys, "relevant"]):

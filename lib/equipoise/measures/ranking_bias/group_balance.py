@@ -120,6 +120,7 @@ def awrf(
     weights = weights * is_present
     exposure = sums_at(aligned * weights[..., np.newaxis], depths, axis=-2)
     total = exposure.sum(axis=-1)
+    # Shares of the exposure that the groups get together; documents of none take no part.
     achieved = ratio(exposure, total[..., np.newaxis], 0.0)
     gaps = divergence(achieved, target_shares(target, aligned.shape[-1]))
     return np.where(total > 0, gaps, undefined)
@@ -197,6 +198,7 @@ def divergences(
     unrepresentative: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """`ted` without RBDF and with it, from one exposure."""
+    # Without any exposure of the groups p(G | q, k) is 0 / 0, and what is returned a choice.
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
     total = exposure.sum(axis=-1)
     achieved = ratio(exposure, total[..., np.newaxis], np.nan)
@@ -219,20 +221,21 @@ def expected_divergences(
     target: Any,
     present: Any,
     short: Short,
-    first: Any,
-    last: Any,
+    first_rank: Any,
+    last_rank: Any,
 ) -> tuple[Floats, Floats]:
     """`divergences` as means over the orders that ties leave open.
 
-    ``first``, ``last``: of `tied_spans`.
+    ``first_rank``, ``last_rank``: of `tied_spans`.
     """
     plain_means, discounted_means = [], []
     for cutoff in cutoffs:
-        list_of_order, places = orders_of_ties(first, last, cutoff)
+        list_of_order, places = orders_of_ties(first_rank, last_rank, cutoff)
         documents = (list_of_order[:, np.newaxis], places)  # (orders, ranks)
         plain, discounted = divergences(
             magnitudes[documents], lengths[documents], [cutoff], target, present[documents], short
         )
+        # The orders of a list come one after the other.
         begins = starts(list_of_order)
         n_orders = np.diff(begins, append=len(list_of_order))[:, np.newaxis]
         plain_means.append(np.add.reduceat(plain, begins) / n_orders)

@@ -183,6 +183,19 @@ def _ideals(
     raise ValueError(f"the background is a table, 'own' or 'collection', found {background!r}")
 
 
+def _tidy(
+    lists: _Lists, scores: Mapping[str, Floats], cutoffs: Sequence[int], attribute: str
+) -> pd.DataFrame:
+    """Scores, by name and shaped (lists, cutoffs), as rows, with the means over topics."""
+    names = [f"{name}@{cutoff}" for name in scores for cutoff in cutoffs]
+    values = pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)
+    wide = with_means(pd.concat([lists.keys, values], axis=1), names)
+    table = wide.assign(attribute=attribute).melt(
+        [*lists.keys, "attribute"], names, "measure", "value"
+    )
+    return table.assign(seen=_shares_with_text(lists, cutoffs, len(scores)))
+
+
 @checked
 def score_ranking_bias(
     runs: Any,
@@ -292,10 +305,4 @@ def score_ranking_bias(
         for place, name in enumerate(groups.groups):
             scores[f"TermExposure(group={name})"] = exposure[..., place]
 
-    names = [f"{name}@{cutoff}" for name in scores for cutoff in cutoffs]
-    values = pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)
-    wide = with_means(pd.concat([lists.keys, values], axis=1), names)
-    table = wide.assign(attribute=attribute).melt(
-        [*lists.keys, "attribute"], names, "measure", "value"
-    )
-    return table.assign(seen=_shares_with_text(lists, cutoffs, len(scores)))
+    return _tidy(lists, scores, cutoffs, attribute)

@@ -154,6 +154,7 @@ def _count(texts: Any, terms: Any, tokens: str) -> tuple[sparse.csr_array, Integ
     words_by_text = _words(texts, tokens)
     words = pc.list_flatten(words_by_text)
     text_of_word = pc.list_parent_indices(words_by_text).to_numpy()
+    # Where blanks meet, an empty word is between them, which counts for nothing.
     is_word = pc.not_equal(words, "").to_numpy(zero_copy_only=False)
     lengths = np.bincount(text_of_word[is_word], minlength=len(texts))
 
@@ -201,6 +202,7 @@ def count_terms(
     names = tuple(sorted({term.lower() for term in terms}))
     if not names:
         raise ValueError("the list of terms is empty: nothing to count")
+    # Blocks bound the memory of words; batches that of texts, where documents are a stream.
     term_array = pa.array(names, pa.large_string())
     ids = [pd.Series([], dtype="str")]
     lengths = [np.empty(0, dtype=np.int64)]
@@ -218,9 +220,12 @@ def count_terms(
 
 def joined(counts: Sequence[TermCounts]) -> TermCounts:
     """Counts of the same terms in several parts of a collection, one after the other."""
-    documents = pd.Index(pd.concat([pd.Series(part.documents) for part in counts]), name="document")
-    matrix = sparse.vstack([part.counts for part in counts], format="csr")
-    lengths = np.concatenate([part.lengths for part in counts])
+    documents = pd.Index(
+        pd.concat([pd.Series(counts_of_part.documents) for counts_of_part in counts]),
+        name="document",
+    )
+    matrix = sparse.vstack([counts_of_part.counts for counts_of_part in counts], format="csr")
+    lengths = np.concatenate([counts_of_part.lengths for counts_of_part in counts])
     return _with_unique_documents(TermCounts(documents, counts[0].terms, matrix, lengths))
 
 
