@@ -458,7 +458,7 @@ def gfr_table(
         key = attribute, name.replace("DistrSim-", "GF-")
         scores[key] = (experiences.leaving * values).sum(axis=-1)
         seen[key] = coverage[attribute].shares
-    least_share = np.fmin.reduce([of_part.shares for of_part in coverage.values()])
+    least_share: Floats = np.fmin.reduce([of_part.shares for of_part in coverage.values()])
     combined = _combinations(scores, sets, utilities, similarities, weigh, decimals)
     scores |= combined
     seen |= dict.fromkeys(combined, least_share)

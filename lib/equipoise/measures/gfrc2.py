@@ -189,8 +189,11 @@ def gfrc2(
     served = np.bincount(conversation, weights=probability, minlength=n_conversations)
 
     def expected(values: Floats, part: str) -> Floats:
-        sums = np.bincount(conversation, weights=probability * values, minlength=n_conversations)
-        sums = sums.astype(np.float64, copy=False)
+        mass = probability * values
+        totals = np.bincount(conversation, weights=mass, minlength=n_conversations)
+        sums: Floats = totals.astype(
+            np.float64, copy=False
+        )  # of integers, where there are no nuggets
         # Whoever leaves without a relevant nugget has this experience.
         without_nugget = unserved_experience.get(part)
         if without_nugget:

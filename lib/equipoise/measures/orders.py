@@ -171,8 +171,8 @@ def ranking_stability(
     values_of_topics = _values_but_the_script(wide)
     truth = reference
     if truth is None:
-        means = [values.mean(axis=0) for values in values_of_topics]
-        truth = pd.Series(np.mean(means, axis=0), wide.columns)
+        means_of_topics = [values.mean(axis=0) for values in values_of_topics]
+        truth = pd.Series(np.mean(means_of_topics, axis=0), wide.columns)
     true_scores = truth.reindex(wide.columns).to_numpy(dtype=np.float64)
     if np.isnan(true_scores).any():
         raise ValueError(f"the reference has no {', '.join(wide.columns[np.isnan(true_scores)])}")

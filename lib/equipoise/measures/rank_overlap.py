@@ -272,7 +272,7 @@ def _mean_over_orders(
         for documents, (first_of_tie, _) in ((before, spans_before), (after, spans_after)):
             order = np.lexsort((key[documents], first_of_tie))
             lists.append(np.take_along_axis(documents, order, axis=1)[:, :depth])
-        values.append(rbo(*lists, p, beyond=beyond))
+        values.append(rbo(lists[0], lists[1], p, beyond=beyond))
     return np.mean(values, axis=0)
 
 

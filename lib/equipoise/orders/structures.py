@@ -233,7 +233,7 @@ class Structure(ABC):
                     "orders are excluded from distinct samples only: pass distinct=True"
                 )
             return self._draw(size, rng)
-        excluded = np.zeros(0, dtype=self._dtype)
+        excluded: Counts = np.zeros(0, dtype=self._dtype)
         if exclude is not None:
             excluded = np.unique(self.rank(exclude))
         n_available = self.count - len(excluded)

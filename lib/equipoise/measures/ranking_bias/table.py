@@ -137,8 +137,10 @@ def _shares_with_text(lists: _Lists, cutoffs: Sequence[int], n_scores: int) -> F
     return np.tile(shares, n_scores).T.ravel()
 
 
-def _checked_target(target: Any, groups: TermGroups) -> Any:
-    """The target in the order of the groups."""
+def _in_order_of_groups(
+    target: options.Target | None, groups: TermGroups
+) -> Sequence[float] | None:
+    """The target as shares in the order of the groups."""
     if not isinstance(target, Mapping):
         return target
     if set(target) != set(groups.groups):
@@ -253,11 +255,11 @@ def score_ranking_bias(
     if not isinstance(counts, TermCounts):
         counts = count_terms(counts.items(), groups.terms)
     _check_runs(runs)
-    target = _checked_target(target, groups)
+    shares = _in_order_of_groups(target, groups)
     # The last row, where -1 leads, stands for padding and for documents without a text.
     magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
     lengths = np.append(counts.lengths, 0)
-    omega = neutrality(magnitudes, target, threshold=threshold, decimals=decimals)
+    omega = neutrality(magnitudes, shares, threshold=threshold, decimals=decimals)
 
     tied = tied_scores == "expected"
     own_background = isinstance(background, str) and background == "own"
@@ -279,10 +281,10 @@ def score_ranking_bias(
         spans = spans_by_rank(runs)
         neutral, leaning = mean_of_ties(neutral, *spans), mean_of_ties(leaning, *spans)
         ted, discounted_ted = expected_divergences(
-            terms, sizes, cutoffs, target, present, short, *spans
+            terms, sizes, cutoffs, shares, present, short, *spans
         )
     else:
-        ted, discounted_ted = divergences(terms, sizes, cutoffs, target, present, short)
+        ted, discounted_ted = divergences(terms, sizes, cutoffs, shares, present, short)
     fair = fairr(neutral, cutoffs, present=present, base=base)
     ideal = _ideals(background, lists, counts, omega, cutoffs, base)
     n_groups = len(groups.groups)
@@ -291,8 +293,8 @@ def score_ranking_bias(
         "FaiRR": fair,
         "TED": discounted_ted,
         "TED(proportional=False)": ted,
-        "TExFAIR": fairness(discounted_ted, target, n_groups),
-        "TExFAIR(proportional=False)": fairness(ted, target, n_groups),
+        "TExFAIR": fairness(discounted_ted, shares, n_groups),
+        "TExFAIR(proportional=False)": fairness(ted, shares, n_groups),
         "ARB": arb(
             leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present
         ),
