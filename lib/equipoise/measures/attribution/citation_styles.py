@@ -90,7 +90,6 @@ def in_brackets(texts: Sequence[str], style: str) -> list[str]:
     ['In Wales [1, 3], in (2015) (sic).']
     >>> in_brackets(["See #3."], r"#(\d+)")
     ['See [3].']
-    (['In Wales [1, 3], in (2015) (sic).'], ['See [3].'])
     """
     if style == "bracket":
         return list(texts)
