@@ -486,13 +486,6 @@ Beyond = Annotated[
     Literal["extrapolated", "truncated", "minimum", "maximum"],
     Option(
         "What the sum takes for depths beyond the end of the lists: the agreement goes on as it was; nothing; no "
-        "further item in common; every further item in common (for lists without ties)."
-    ),
-]
-Ties = Annotated[
-    Literal["order", "equal", "average", "corrected"],
-    Option(
-        "Items of equal score: their order stands; they share the first rank of the tie (RBO^w); the mean over all "
-        "their orders (RBO^a); that mean, corrected so that a list agrees fully with itself (RBO^b)."
+        "further item in common; every further item in common."
     ),
 ]

@@ -16,12 +16,12 @@ from sklearn.metrics import cohen_kappa_score
 from commands import called
 from equipoise.attributes import AttributeSet
 from equipoise.measures.agreement import (
-    _Both,
     annotator_agreement,
     cohen_kappa,
     krippendorff_alpha,
     unmatched_nuggets,
 )
+from equipoise.measures.annotator_pairs import AnnotatorPair
 from equipoise.measures.gfrc import gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable, nugget_table
@@ -159,9 +159,8 @@ def test_matching_takes_the_largest_overlap_first(seed: int) -> None:
     for _, row, other in sorted(pairs):
         if row not in {a for a, _ in expected} and other not in {b for _, b in expected}:
             expected.add((row, other))
-    both = _Both(first, second)
-    a, b = both.matched()
-    assert set(zip(both.rows[0][a].tolist(), both.rows[1][b].tolist(), strict=True)) == expected
+    rows, others = AnnotatorPair(first, second).matched()
+    assert set(zip(rows.tolist(), others.tolist(), strict=True)) == expected
     left = {row for *_, row in spans(first)} - {row for row, _ in expected}
     alone = unmatched_nuggets(first, second)
     assert (alone["annotator"] == "first").sum() == sum(first.level[row] > 0 for row in left)

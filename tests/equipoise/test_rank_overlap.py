@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable
-from itertools import permutations, product
 from typing import Any, cast
 
 import numpy as np
@@ -62,31 +61,6 @@ def test_published_values_for_lists_without_ties() -> None:
     assert one("abcdefg", "bacdefg") == pytest.approx(0.900, abs=5e-4)
 
 
-@pytest.mark.parametrize(
-    ("ties", "extrapolated", "minimum"),
-    [
-        ("average", 0.6922853, 0.3310519),
-        ("equal", 0.7068257, 0.3429684),
-        ("corrected", 0.7207131, 0.3509163),
-    ],
-)
-def test_the_worked_example_of_corsi_and_urbano_uneven_and_tied(
-    ties: Any, extrapolated: float, minimum: float
-) -> None:
-    colours = ["red", "blue", "green", "yellow", "pink", "white", "black", "purple"]
-    number = {colour: n for n, colour in enumerate(colours)}
-    x = [[number[c] for c in ("red", "blue", "green", "yellow", "pink")]]
-    y = [[number[c] for c in ("blue", "red", "white", "yellow", "black", "purple", "green")]]
-    scores = {"first_scores": [[5, 4, 4, 3, 2]], "second_scores": [[9, 9, 8, 7, 7, 7, 1]]}
-    beyond: Any
-    for beyond, printed in (("extrapolated", extrapolated), ("minimum", minimum)):
-        assert rbo(x, y, 0.95, ties=ties, beyond=beyond, **scores)[0] == pytest.approx(
-            printed, abs=5e-8
-        )
-        assert rbo(y, x, 0.95, ties=ties, beyond=beyond, first_scores=scores["second_scores"],
-                   second_scores=scores["first_scores"])[0] == pytest.approx(printed, abs=5e-8)  # fmt: skip
-
-
 # --- against a direct sum -------------------------------------------------------------------------
 
 
@@ -133,71 +107,6 @@ def test_extrapolation_keeps_the_agreement_of_the_end(
             agreement = (len(set(short) & set(long)) + at_end * (length - s)) / length
         total += (1 - p) * p ** (d - 1) * agreement
     assert rbo([first], [second], p)[0] == pytest.approx(total, abs=1e-9)
-
-
-def orders(groups: list[list[int]]) -> list[list[int]]:
-    """Every order that breaks the ties."""
-    return [
-        [item for group in order for item in group]
-        for order in product(*(permutations(g) for g in groups))
-    ]
-
-
-def cut(items: list[int], sizes: list[int]) -> list[list[int]]:
-    groups, at = [], 0
-    for size in sizes:
-        groups.append(items[at : at + size])
-        at += size
-    return [group for group in groups if group]
-
-
-@settings(max_examples=25)
-@given(
-    st.permutations(range(5)),
-    st.permutations(range(2, 7)),
-    st.lists(st.integers(1, 3), min_size=5, max_size=5),
-    st.lists(st.integers(1, 3), min_size=5, max_size=5),
-    st.sampled_from(["extrapolated", "truncated", "minimum"]),
-)
-def test_average_ties_are_the_mean_over_every_order_of_the_tied_items(
-    first: list[int], second: list[int], cuts: list[int], others: list[int], beyond: Any
-) -> None:
-    one_groups, two_groups = cut(first, cuts), cut(second, others)
-    broken = [
-        rbo([a], [b], 0.8, beyond=beyond)[0] for a in orders(one_groups) for b in orders(two_groups)
-    ]
-    scores = [
-        [-n for n, group in enumerate(groups) for _ in group] for groups in (one_groups, two_groups)
-    ]
-    ours = rbo(
-        [first],
-        [second],
-        0.8,
-        beyond=beyond,
-        ties="average",
-        first_scores=[scores[0]],
-        second_scores=[scores[1]],
-    )
-    assert ours[0] == pytest.approx(np.mean(broken))
-
-
-@given(distinct, st.lists(st.integers(1, 3), min_size=10, max_size=10), persistence)
-def test_equal_and_corrected_ties_agree_fully_with_themselves(
-    items: list[int], cuts: list[int], p: float
-) -> None:
-    scores = [[-n for n, group in enumerate(cut(items, cuts)) for _ in group]]
-    for ties in ("equal", "corrected"):
-        ours = rbo([items], [items], p, ties=ties, first_scores=scores, second_scores=scores)
-        assert ours[0] == pytest.approx(1)
-
-
-@given(distinct, distinct, persistence, st.sampled_from(["equal", "average", "corrected"]))
-def test_without_ties_every_treatment_of_ties_is_the_same(
-    first: list[int], second: list[int], p: float, ties: Any
-) -> None:
-    scores = [list(range(len(items), 0, -1)) for items in (first, second)]
-    ours = rbo([first], [second], p, ties=ties, first_scores=[scores[0]], second_scores=[scores[1]])
-    assert ours[0] == pytest.approx(rbo([first], [second], p)[0])
 
 
 # --- properties -----------------------------------------------------------------------------------
@@ -256,20 +165,7 @@ def test_empty_lists() -> None:
         (lambda: rbo([[-1, 1]], [[1, 2]]), "empty place"),
         (lambda: rbo([[1.5]], [[1]]), "whole numbers"),
         (lambda: rbo([[1]], [[1], [2]]), "same pairs"),
-        (lambda: rbo([[1]], [[1]], ties="equal"), "needs the scores"),
-        (
-            lambda: rbo(
-                [[1, 2]], [[1, 2]], ties="equal", first_scores=[[1, 2]], second_scores=[[2, 1]]
-            ),
-            "rise",
-        ),
-        (
-            lambda: rbo([[1]], [[1]], ties="equal", first_scores=[[1, 2]], second_scores=[[2]]),
-            "wanted",
-        ),
-        (lambda: rbo([[1]], [[1]], ties=cast("Any", "chance")), "chance"),
         (lambda: rbo([[1]], [[1]], beyond=cast("Any", "sea")), "sea"),
-        (lambda: rbo([[1]], [[1]], beyond="maximum", ties="equal"), "without ties"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], said: str) -> None:

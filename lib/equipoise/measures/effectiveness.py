@@ -1,4 +1,4 @@
-"""Effectiveness of rankings, by ir_measures: one table whatever makes a ranking, a run, a task or a weight."""
+"""Effectiveness of rankings by ir_measures, whatever makes a ranking: a run, a task, a weight."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def effectiveness(
     measures: Mapping[str, str] = MappingProxyType({"AP": "AP", "nDCG": "nDCG"}),
     tied_scores: TiedScores = "ranked",
 ) -> pd.DataFrame:
-    """Effectiveness of every ranking, as columns ``query, measure, value`` behind those of `by`, sorted by measure.
+    """Effectiveness of every ranking: `by`, then ``query, measure, value``, sorted by measure.
 
     ``run``: ``query, document, score`` and the columns of `by`. ``judgements``: ``query, document,
     grade``, and those columns of `by` that judgements depend on (such as ``task``). ``by``: columns
@@ -47,69 +47,79 @@ def effectiveness(
 
     Examples
     --------
-    >>> run = pd.DataFrame({"run": "a", "query": "1", "document": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> documents = {"document": ["d1", "d2"], "score": [2.0, 1.0]}
+    >>> run = pd.DataFrame({"run": "a", "query": "1", **documents})
     >>> judgements = pd.DataFrame({"query": ["1"], "document": ["d2"], "grade": [1]})
     >>> effectiveness(run, judgements, measures={"MRR": "RR"})
       run query measure  value
     0   a     1     MRR    0.5
     """
-    named = {parsed_measure(name): label for label, name in measures.items()}
+    label_of_measure = {parsed_measure(name): label for label, name in measures.items()}
     keys = [*by, "query"]
     rankings = run[keys].drop_duplicates(ignore_index=True)
     rankings["query_id"] = [f"{number:09d}" for number in range(len(rankings))]
     qrels = rankings.merge(judgements).rename(columns={"document": "doc_id", "grade": "relevance"})
-    if unjudged := len(rankings) - qrels["query_id"].nunique():
-        raise ValueError(f"{unjudged} of {len(rankings)} rankings have no judgements")
-    # ordered here: ir_measures hands RR@k to a program that breaks ties by id ascending
-    ranked = (
-        run.merge(rankings)
-        .astype({"score": np.float32})
-        .sort_values(["score", "document"], ascending=False)
-    )
-    ranked = ranked.rename(columns={"document": "doc_id"})[["query_id", "doc_id", "score"]]
+    n_unjudged = len(rankings) - qrels["query_id"].nunique()
+    if n_unjudged:
+        raise ValueError(f"{n_unjudged} of {len(rankings)} rankings have no judgements")
     qrels = qrels[["query_id", "doc_id", "relevance"]]
+
+    # Ordered here: ir_measures hands RR@k to a program that breaks ties by id ascending.
+    ranked = run.merge(rankings).astype({"score": np.float32})
+    ranked = ranked.sort_values(["score", "document"], ascending=False)
+    ranked = ranked.rename(columns={"document": "doc_id"})[["query_id", "doc_id", "score"]]
     if tied_scores == "expected":
         ranked, qrels = _in_every_order(ranked, qrels)
     ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
-    found = [
-        (one.query_id, named[one.measure], one.value)
-        for one in ir_measures.iter_calc(list(named), qrels, ranked)
-    ]
-    values = pd.DataFrame(found, columns=["query_id", "measure", "value"])
-    values["query_id"] = values["query_id"].str.partition("#")[0]
-    table = rankings.merge(values.groupby(["query_id", "measure"], as_index=False)["value"].mean())
-    return table.sort_values(["measure", "query_id"])[[*keys, "measure", "value"]].reset_index(
-        drop=True
-    )
+    rows = []
+    for metric in ir_measures.iter_calc(list(label_of_measure), qrels, ranked):
+        # Behind # stands the number of an order of the same ranking.
+        query_id = metric.query_id.partition("#")[0]
+        rows.append((query_id, label_of_measure[metric.measure], metric.value))
+    values = pd.DataFrame(rows, columns=["query_id", "measure", "value"])
+    means = values.groupby(["query_id", "measure"], as_index=False)["value"].mean()
+    table = rankings.merge(means).sort_values(["measure", "query_id"])
+    return table[[*keys, "measure", "value"]].reset_index(drop=True)
 
 
 def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rankings whose ties mix relevances in all orders of these, each with its judgements; the others as they are.
+    """Rankings whose ties mix relevances in all orders of these, each with its judgements.
 
-    ``ranked``: by score, falling; each ranking returned is in the order of its rows.
+    The others stay as they are. ``ranked``: by score, falling; each ranking returned is in the
+    order of its rows.
     """
     graded = ranked.merge(qrels, how="left").fillna({"relevance": 0})
-    graded["mixed"] = graded.groupby(["query_id", "score"])["relevance"].transform("nunique") > 1
-    moved = graded["query_id"].isin(graded.loc[graded["mixed"], "query_id"])
-    if not moved.any():
+    n_relevances = graded.groupby(["query_id", "score"])["relevance"].transform("nunique")
+    graded["mixed"] = n_relevances > 1
+    moves = graded["query_id"].isin(graded.loc[graded["mixed"], "query_id"])
+    if not moves.any():
         return ranked, qrels
-    listed = graded[moved].sort_values("query_id", kind="stable")
-    queries = listed.groupby("query_id")
-    listed["next"] = ~listed["mixed"] | (listed["score"] != queries["score"].shift())
-    listed = listed.assign(level=-queries["next"].cumsum(), rank=queries.cumcount()).set_index(
-        ["query_id", "rank"]
+
+    # A level for each score of a mixed tie, and for each document outside of one.
+    moving = graded[moves].sort_values("query_id", kind="stable")
+    queries = moving.groupby("query_id")
+    begins_level = ~moving["mixed"] | (moving["score"] != queries["score"].shift())
+    moving = moving.assign(begins_level=begins_level, rank=queries.cumcount())
+    moving["level"] = -moving.groupby("query_id")["begins_level"].cumsum()
+    moving = moving.set_index(["query_id", "rank"])
+    levels = moving["level"].unstack()  # noqa: PD010 - nothing to aggregate
+    documents = moving["doc_id"].unstack()  # noqa: PD010
+    depth = levels.shape[1]
+    query, places = orders_of_ties(*tied_spans(levels), depth)
+
+    orders = pd.DataFrame({"query_id": levels.index[query]})
+    orders["order"] = orders["query_id"] + "#" + orders.index.astype("str")
+    ranked_orders = pd.DataFrame(
+        {
+            "query_id": orders["order"].repeat(depth),
+            "doc_id": documents.to_numpy()[query[:, np.newaxis], places].ravel(),
+        }
+    ).dropna()
+    judged_orders = orders.merge(qrels).drop(columns="query_id")
+    judged_orders = judged_orders.rename(columns={"order": "query_id"})
+    unmoved = ranked[~moves.to_numpy()]
+    qrels_of_unmoved = qrels[~qrels["query_id"].isin(levels.index)]
+    return (
+        pd.concat([unmoved, ranked_orders], ignore_index=True),
+        pd.concat([qrels_of_unmoved, judged_orders], ignore_index=True),
     )
-    level, documents = listed["level"].unstack(), listed["doc_id"].unstack()  # noqa: PD010 - nothing to aggregate
-    own, places = orders_of_ties(*tied_spans(level), level.shape[1])
-    orders = pd.DataFrame(
-        {"query_id": level.index[own], "order": [f"#{number}" for number in range(len(own))]}
-    )
-    orders["order"] = orders["query_id"] + orders["order"]
-    every = {"query_id": orders["order"].repeat(level.shape[1])}
-    every["doc_id"] = documents.to_numpy()[own[:, np.newaxis], places].ravel()
-    judged = orders.merge(qrels).drop(columns="query_id").rename(columns={"order": "query_id"})
-    lists, known = (
-        [ranked[~moved.to_numpy()], pd.DataFrame(every).dropna()],
-        qrels[~qrels["query_id"].isin(level.index)],
-    )
-    return pd.concat(lists, ignore_index=True), pd.concat([known, judged], ignore_index=True)

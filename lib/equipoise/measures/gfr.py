@@ -24,7 +24,8 @@ of Group Fairness and Relevance. ACM TOIS 42(1), doi:10.1145/3589763.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -45,10 +46,10 @@ from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
 
 Decay = Callable[[Floats], Floats]
-"""From gains shaped (..., ranks) to the share of the users that leaves at each rank, shaped alike."""
+"""From gains shaped (..., ranks) to the share of users that leaves at each rank, shaped alike."""
 
 Utility = Callable[[Floats], Floats]
-"""From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts to that shape."""
+"""From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts."""
 
 _FAMILY = "Ranked lists: group fairness and relevance"
 _measure = partial(
@@ -69,19 +70,21 @@ def stopping(gains: ArrayLike, max_gain: float) -> Floats:
     gain = np.asarray(gains, dtype=np.float64)
     if not ((gain >= 0) & (gain <= max_gain)).all():
         raise ValueError(f"gains must lie between 0 and max_gain = {max_gain:g}")
-    leave = gain / (max_gain + 1)
-    stay = np.cumprod(1 - leave, axis=-1)
-    return leave * np.concatenate([np.ones_like(stay[..., :1]), stay[..., :-1]], axis=-1)
+    stop = gain / (max_gain + 1)
+    still_reading = np.cumprod(1 - stop, axis=-1)
+    # Everybody reads the first rank; the others are read by those who did not stop before.
+    everybody = np.ones_like(still_reading[..., :1])
+    return stop * np.concatenate([everybody, still_reading[..., :-1]], axis=-1)
 
 
 def reciprocal_rank(gains: ArrayLike) -> Floats:
-    """The utility of ERR (Chapelle et al., 2009), shaped (ranks,): reading as far as rank k leaves 1/k."""
+    """The utility of ERR (Chapelle et al., 2009), shaped (ranks,): 1/k for those who read k."""
     return np.reciprocal(np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
 @checked
 def rank_biased_utility(gains: ArrayLike, phi: options.Phi = 0.99) -> Floats:
-    """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): at rank k a share phi^k is left.
+    """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): phi^k at rank k.
 
     Sakai, Kim and Kang (2023).
     """
@@ -105,21 +108,21 @@ def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None
     """
     members = np.asarray(memberships, dtype=np.float64)
     if represented is None:
-        so_far = np.cumsum(members, axis=-2)
-        so_far /= np.arange(1, members.shape[-2] + 1)[:, np.newaxis]
-        return so_far
-    counts = np.broadcast_to(np.asarray(represented, dtype=np.bool_), members.shape[:-1])[..., None]
-    return ratio(
-        np.cumsum(np.where(counts, members, 0.0), axis=-2),
-        np.cumsum(counts, axis=-2),
-        1.0 / members.shape[-1],
-    )
+        sums = np.cumsum(members, axis=-2)
+        sums /= np.arange(1, members.shape[-2] + 1)[:, np.newaxis]
+        return sums
+    counted = np.broadcast_to(np.asarray(represented, dtype=np.bool_), members.shape[:-1])
+    counted = counted[..., np.newaxis]
+    sums = np.cumsum(np.where(counted, members, 0.0), axis=-2)
+    n_counted = np.cumsum(counted, axis=-2)
+    return ratio(sums, n_counted, 1.0 / members.shape[-1])
 
 
 def _similarities(
     leaving: Booleans, achieved: Floats, target: ArrayLike, divergence: str
 ) -> Floats:
     """DistrSim, computed only where somebody leaves; 0 elsewhere."""
+    # Nobody leaves at most ranks; their DistrSim would be multiplied by 0.
     similarities = np.zeros(leaving.shape)
     similarities[leaving] = distribution_similarity(achieved[leaving], target, divergence)
     return similarities
@@ -136,7 +139,8 @@ def gfr_components(
     r"""The expected utility and expected DistrSim of each attribute set.
 
     .. math::
-        \Bigl( \sum_k Decay(L, k) Utility(L, k), \; \sum_k Decay(L, k) DistrSim^1(L, k), \; \ldots \Bigr)
+        \Bigl( \sum_k Decay(L, k) Utility(L, k), \;
+        \sum_k Decay(L, k) DistrSim^1(L, k), \; \ldots \Bigr)
 
     Parameters
     ----------
@@ -171,15 +175,13 @@ def gfr_components(
     >>> gfr_components(decay, reciprocal_rank(decay), [[[1, 0], [1, 0]]], [[0.5, 0.5]], ["nvd"])
     array([0.75 , 0.375])
     """
-    leave = np.asarray(decay, dtype=np.float64)
-    fair = [
-        _similarities(leave > 0, np.asarray(reached, dtype=np.float64), target, divergence)
-        for reached, target, divergence in zip(achieved, targets, divergences, strict=True)
-    ]
-    return np.stack(
-        [(leave * values).sum(axis=-1) for values in (np.asarray(utility, np.float64), *fair)],
-        axis=-1,
-    )
+    leaving = np.asarray(decay, dtype=np.float64)
+    experiences = [np.asarray(utility, dtype=np.float64)]
+    for distribution, target, divergence in zip(achieved, targets, divergences, strict=True):
+        reached = np.asarray(distribution, dtype=np.float64)
+        experiences.append(_similarities(leaving > 0, reached, target, divergence))
+    expected = [(leaving * experience).sum(axis=-1) for experience in experiences]
+    return np.stack(expected, axis=-1)
 
 
 @_measure("GFR", sources=("gfrc", "sakai2023"))
@@ -222,19 +224,55 @@ def gfr(
     >>> gfr([1 / 3, 2 / 3], decimals=2)
     np.float64(0.5)
     """
-    parts = np.asarray(components, dtype=np.float64)
-    weigh = np.ones(parts.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
-    if weigh.shape[-1:] != parts.shape[-1:]:
+    terms = np.asarray(components, dtype=np.float64)
+    if weights is None:
+        weigh = np.ones(terms.shape[-1])
+    else:
+        weigh = np.asarray(weights, dtype=np.float64)
+    if weigh.shape[-1:] != terms.shape[-1:]:
         raise ValueError(
-            f"{parts.shape[-1]} components need as many weights, found {weigh.shape[-1:]}"
+            f"{terms.shape[-1]} components need as many weights, found {weigh.shape[-1:]}"
         )
     with np.errstate(over="ignore"):
         total = weigh.sum(axis=-1, keepdims=True)
     if not ((weigh >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
         raise ValueError("weights must be non-negative and not all 0, and their sum a number")
     if decimals is not None:
-        parts = np.char.mod(f"%.{decimals}f", parts).astype(np.float64)
-    return (parts * (weigh / total)).sum(axis=-1)
+        # Printed and read again, as programs do that combine printed scores.
+        terms = np.char.mod(f"%.{decimals}f", terms).astype(np.float64)
+    return (terms * (weigh / total)).sum(axis=-1)
+
+
+def _check_divergences(
+    attributes: Mapping[str, AttributeSet], similarities: Mapping[str, Sequence[str]]
+) -> None:
+    kinds = {attribute.kind for attribute in attributes.values()}
+    without_divergence = sorted(kind for kind in kinds if not similarities.get(kind))
+    if without_divergence:
+        raise ValueError(
+            f"no divergence is given for {' and '.join(without_divergence)} attribute sets"
+        )
+    ordinal = [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]
+    if ordinal:
+        raise ValueError(
+            f"{', '.join(ordinal)} would depend on the order of nominal groups; take jsd or nvd"
+        )
+
+
+@dataclass(frozen=True)
+class _Experiences:
+    """What the users have who leave at each rank, by attribute set and measure.
+
+    ``by_measure`` has utilities, without an attribute set, and ``DistrSim-JSD`` and the like; each
+    is
+    shaped (runs, topics, ranks), NaN for topics that the attribute set leaves out. ``coverage``
+    says by attribute set of how many documents there is a membership, and with an empty name, of
+    how many there is a judgement.
+    """
+
+    leaving: Floats  # (runs, topics, ranks): share of the users
+    by_measure: dict[tuple[str, str], Floats]
+    coverage: dict[str, Coverage]
 
 
 def _experiences(
@@ -244,48 +282,71 @@ def _experiences(
     attributes: Mapping[str, AttributeSet],
     unrepresented: str,
     utilities: Mapping[str, Utility],
-    similarities: Mapping[str, Sequence[str]],
+    divergences: Mapping[str, Sequence[str]],
     by_group: bool = False,
-) -> tuple[Floats, dict[tuple[str, str], Floats], dict[str, Coverage]]:
-    """How many leave at each rank, their utilities and DistrSim by attribute set and name, NaN for other topics.
+) -> _Experiences:
+    """Utility and DistrSim of those who leave at each rank, and of how much was seen."""
+    _check_divergences(attributes, divergences)
+    if decay is None:
+        leaving = stopping(lists.gains, lists.largest_gain)
+    else:
+        leaving = decay(lists.gains)
+    experiences = {}
+    for name, utility in utilities.items():
+        experiences["", name] = np.broadcast_to(utility(lists.gains), leaving.shape)
 
-    Then, by attribute set, of how many documents there is a membership, and with an empty name a
-    judgement.
-    """
-    if lacking := {
-        attribute.kind for attribute in attributes.values() if not similarities.get(attribute.kind)
-    }:
-        raise ValueError(
-            f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets"
-        )
-    if ordered := [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]:
-        raise ValueError(
-            f"{', '.join(ordered)} would depend on the order of nominal groups; take jsd or nvd"
-        )
-    leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
-    had = {
-        ("", name): np.broadcast_to(utility(lists.gains), leave.shape)
-        for name, utility in utilities.items()
-    }
-    covered = {"": lists.judged}
+    coverage = {"": lists.judged}
     for name, attribute in attributes.items():
-        topics, members, represented, covered[name] = lists.members(memberships[name], attribute)
-        reached = achieved_distributions(
-            members, represented if unrepresented == "ignored" else None
-        )
-        for divergence in similarities[attribute.kind]:
-            similar = np.full(leave.shape, np.nan)
-            similar[:, topics] = _similarities(
-                leave[:, topics] > 0, reached, attribute.target, divergence
+        topics, members, represented, coverage[name] = lists.members(memberships[name], attribute)
+        counted = represented if unrepresented == "ignored" else None
+        achieved = achieved_distributions(members, counted)
+        for divergence in divergences[attribute.kind]:
+            values = np.full(leaving.shape, np.nan)
+            values[:, topics] = _similarities(
+                leaving[:, topics] > 0, achieved, attribute.target, divergence
             )
-            had[name, divergence.upper()] = similar
-        for utility, group in product(utilities, attribute.groups if by_group else ()):
-            own = np.full(leave.shape, np.nan)
-            own[:, topics] = (
-                had["", utility][:, topics] * members[..., attribute.groups.index(group)]
-            )
-            had[name, f"{utility}(group={group})"] = own
-    return leave, had, covered
+            experiences[name, f"DistrSim-{divergence.upper()}"] = values
+        if not by_group:
+            continue
+        for utility_name, group in product(utilities, attribute.groups):
+            of_group = members[..., attribute.groups.index(group)]
+            values = np.full(leaving.shape, np.nan)
+            values[:, topics] = experiences["", utility_name][:, topics] * of_group
+            experiences[name, f"{utility_name}(group={group})"] = values
+    return _Experiences(leaving, experiences, coverage)
+
+
+def _combinations(
+    expected: Mapping[tuple[str, str], Floats],
+    attributes: Mapping[str, AttributeSet],
+    utilities: Iterable[str],
+    divergences: Mapping[str, Sequence[str]],
+    weights: Sequence[float],
+    decimals: int | None,
+) -> dict[tuple[str, str], Floats]:
+    """GFR of each utility with one divergence for each kind of attribute set."""
+    kinds_of_sets = {attribute.kind for attribute in attributes.values()}
+    kinds = [kind for kind in ("nominal", "ordinal") if kind in kinds_of_sets]
+    scores = {}
+    for utility, *names in product(utilities, *(divergences[kind] for kind in kinds)):
+        upper_names = [name.upper() for name in names]
+        divergence_of_kind = dict(zip(kinds, upper_names, strict=True))
+        terms = [expected["", utility]]
+        for name, attribute in attributes.items():
+            terms.append(expected[name, f"GF-{divergence_of_kind[attribute.kind]}"])
+        components = np.stack(terms, axis=-1)  # (runs, topics, 1 + attribute sets)
+        # An attribute set that leaves a topic out has no weight there.
+        weigh = np.where(np.isnan(components), 0.0, weights)
+        measure_name = "+".join([f"GFR-{utility}", *upper_names])
+        scores["", measure_name] = gfr(np.nan_to_num(components), weigh, decimals)
+    return scores
+
+
+def _with_means(values: Floats) -> Floats:
+    """Values shaped (runs, topics, scores), and behind the topics their means, without NaN."""
+    n_defined = (~np.isnan(values)).sum(axis=1, keepdims=True)
+    sums = np.nan_to_num(values).sum(axis=1, keepdims=True)
+    return np.concatenate([values, ratio(sums, n_defined, np.nan)], axis=1)
 
 
 @_measure(
@@ -316,7 +377,7 @@ def gfr_table(
     decimals: options.Decimals | None = None,
     least_seen: options.LeastSeen = 0.5,
 ) -> pd.DataFrame:
-    """The expected utility, expected DistrSim of each attribute set, and their combinations, per topic and in the mean.
+    """Expected utility and DistrSim of each attribute set, and their combinations, by topic.
 
     An attribute set applies to the topics that its memberships name. Every combination takes one
     divergence for the nominal and one for the ordinal attribute sets: ``GFR-iRBU+JSD+RNOD`` is the
@@ -365,7 +426,8 @@ def gfr_table(
 
     Examples
     --------
-    >>> run = pd.DataFrame({"run": "r", "topic": "t", "document": ["a", "b"], "rank": [1, 2], "score": [2.0, 1.0]})
+    >>> ranked = {"document": ["a", "b"], "rank": [1, 2], "score": [2.0, 1.0]}
+    >>> run = pd.DataFrame({"run": "r", "topic": "t", **ranked})
     >>> qrels = pd.DataFrame({"topic": "t", "document": ["a"], "level": [2]})
     >>> pages = pd.DataFrame({"topic": "t", "document": ["a"], "small": [0.0], "large": [1.0]})
     >>> size = AttributeSet("SIZE", "ordinal", ("small", "large"), [1, 1])
@@ -382,39 +444,33 @@ def gfr_table(
     7   r     t            GFR-iRBU+RNOD  0.5588   0.5
     """
     members, sets = tidy_sets(memberships, attributes)
-    wanted = each_weight(weights, [UTILITY, *sets])
+    weigh = each_weight(weights, [UTILITY, *sets])
     lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
-    leave, had, covered = _experiences(
+    experiences = _experiences(
         lists, decay, members, sets, unrepresented, utilities, similarities, by_group
     )
-    judge((one for coverage in covered.values() for one in coverage.seen), least_seen)
-    expected = {key: (leave * values).sum(axis=-1) for key, values in had.items()}
-    scores = {
-        (name, f"GF-{of}" if name and "(" not in of else of): values
-        for (name, of), values in expected.items()
-    }
-    shares = {name: coverage.shares for name, coverage in covered.items()}
-    seen = {key: shares[key[0]] for key in scores}
-    kinds = [kind for kind in ("nominal", "ordinal") if any(a.kind == kind for a in sets.values())]
-    for name, *chosen in product(utilities, *(similarities[kind] for kind in kinds)):
-        by_kind = dict(zip(kinds, (divergence.upper() for divergence in chosen), strict=True))
-        parts = np.stack(
-            [expected["", name], *(expected[a, by_kind[sets[a].kind]] for a in sets)], axis=-1
-        )
-        weigh = np.where(np.isnan(parts), 0.0, wanted)
-        scores["", "+".join([f"GFR-{name}", *by_kind.values()])] = gfr(
-            np.nan_to_num(parts), weigh, decimals
-        )
-    least = np.asarray(np.fmin.reduce(list(shares.values())))
-    values = np.stack(list(scores.values()), axis=-1)
+    coverage = experiences.coverage
+    judge((seen for of_part in coverage.values() for seen in of_part.seen), least_seen)
+
+    # What a score could see: the documents of its part; of GFR, the least over all parts.
+    scores, seen = {}, {}  # by attribute set and measure, each shaped (runs, topics)
+    for (attribute, name), values in experiences.by_measure.items():
+        key = attribute, name.replace("DistrSim-", "GF-")
+        scores[key] = (experiences.leaving * values).sum(axis=-1)
+        seen[key] = coverage[attribute].shares
+    least_share: Floats = np.fmin.reduce([of_part.shares for of_part in coverage.values()])
+    combined = _combinations(scores, sets, utilities, similarities, weigh, decimals)
+    scores |= combined
+    seen |= dict.fromkeys(combined, least_share)
+
+    values = np.stack(list(scores.values()), axis=-1)  # (runs, topics, scores)
+    # A topic without a list is worth nothing, unless it is left out of the means.
     if absent == "omitted":
         values[~lists.present] = np.nan
-    counts = (~np.isnan(values)).sum(axis=1, keepdims=True)
-    means = ratio(np.nan_to_num(values).sum(axis=1, keepdims=True), counts, np.nan)
-    values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
+    values = _with_means(values).reshape(-1, len(scores))
     places = pd.DataFrame(product(lists.runs, [*lists.topics, ""]), columns=["run", "topic"])
-    shown = {key: np.asarray(seen.get(key, least)).ravel() for key in scores}
-    return tidy_scores(places, dict(zip(scores, values.T, strict=True)), shown)
+    seen_at_places = {key: shares.ravel() for key, shares in seen.items()}
+    return tidy_scores(places, dict(zip(scores, values.T, strict=True)), seen_at_places)
 
 
 @defaults_of(gfr_table)
@@ -442,14 +498,12 @@ def gfr_clusters(
     """
     members, sets = tidy_sets(memberships, attributes)
     lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
-    leave, had, _ = _experiences(
-        lists, decay, members, sets, unrepresented, utilities, similarities
-    )
-    shown = {(name, f"DistrSim-{of}" if name else of): values for (name, of), values in had.items()}
-    at = np.nonzero(leave > 0)
+    experiences = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
+    run, topic, rank = np.nonzero(experiences.leaving > 0)
     places = pd.DataFrame(
-        {"run": np.array(lists.runs)[at[0]], "topic": lists.topics[at[1]], "rank": at[2] + 1}
+        {"run": np.array(lists.runs)[run], "topic": lists.topics[topic], "rank": rank + 1}
     )
-    return tidy_scores(
-        places, {key: values[at] for key, values in {("", "share"): leave, **shown}.items()}
-    )
+    scores = {("", "share"): experiences.leaving[run, topic, rank]}
+    for key, values in experiences.by_measure.items():
+        scores[key] = values[run, topic, rank]
+    return tidy_scores(places, scores)

@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise import options
-from equipoise.arrays import Floats, cumulative_sums, ratio, starts
+from equipoise.arrays import Floats, Integers, cumulative_sums, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, defaults_of, measure
 from equipoise.measures.group_fairness import (
@@ -62,15 +62,16 @@ def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 
     level = np.asarray(levels, dtype=np.int64)
     if isinstance(gains, str):
         gains = {number: (2**number - 1) / 2**max_level for number in range(1, max_level + 1)}
-    without = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
-    if without:
+    without_gain = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
+    if without_gain:
         raise ValueError(
-            f"no gain for level {', '.join(map(str, without))}; there are gains for {sorted(gains)}"
+            f"no gain for level {', '.join(map(str, without_gain))};"
+            f" there are gains for {sorted(gains)}"
         )
-    by_level = np.zeros(max([0, *gains]) + 1)
-    by_level[list(gains)] = list(gains.values())
-    by_level[0] = 0.0
-    return by_level[level]
+    gain_of_level = np.zeros(max([0, *gains]) + 1)
+    gain_of_level[list(gains)] = list(gains.values())
+    gain_of_level[0] = 0.0  # whatever the gains say of it
+    return gain_of_level[level]
 
 
 @declared("pw", sources=("gfrc", "gfrc2"))
@@ -108,8 +109,10 @@ def nugget_weights(
     """
     if not patience > 1:
         raise ValueError(f"a patience of {patience} words; it is above 1")
-    shift = 1 if position_weight == "one-based" else 0
-    return np.maximum(0.0, 1.0 - (np.asarray(end, dtype=np.float64) - shift) / patience)
+    words_before = np.asarray(end, dtype=np.float64)
+    if position_weight == "one-based":
+        words_before = words_before - 1
+    return np.maximum(0.0, 1.0 - words_before / patience)
 
 
 @declared("R", sources=("gfrc", "gfrc2"))
@@ -155,19 +158,26 @@ def relevance(
     >>> relevance([506, 560], [1, 0.5], [0, 0], 1, patience=1250).round(4)
     array([0.0014])
     """
-    discounted = nugget_weights(end, patience, position_weight) * np.asarray(gain, dtype=np.float64)
-    total = np.bincount(
-        np.asarray(conversation, dtype=np.intp), weights=discounted, minlength=conversations
-    )
-    return total * 2 / (patience + (-1 if position_weight == "zero-based-own-normaliser" else 1))
+    weights = nugget_weights(end, patience, position_weight)
+    discounted = weights * np.asarray(gain, dtype=np.float64)
+    of_conversation = np.asarray(conversation, dtype=np.intp)
+    total = np.bincount(of_conversation, weights=discounted, minlength=conversations)
+    # Twice the normaliser, the sum of pw over all words that are read.
+    if position_weight == "zero-based-own-normaliser":
+        words = patience - 1
+    else:
+        words = patience + 1
+    return total * 2 / words
 
 
-def _counted(
+def _rows_that_count(
     nuggets: NuggetTable, duplicates: Duplicates, beyond: options.BeyondPatience, patience: float
 ) -> NDArray[np.intp]:
     """Rows of the relevant nuggets that count in GF."""
-    relevant = nuggets.relevant(duplicates)
-    return np.flatnonzero(relevant & (nuggets.end <= patience) if beyond == "ignored" else relevant)
+    counts = nuggets.relevant(duplicates)
+    if beyond == "ignored":
+        counts &= nuggets.end <= patience
+    return np.flatnonzero(counts)
 
 
 def _turn_fairness(
@@ -178,20 +188,31 @@ def _turn_fairness(
     ordinal: Ordinal,
     nominal: Nominal,
 ) -> tuple[Floats, Floats]:
-    """D(S) of every turn with relevant nuggets, the mean membership of its own or of all so far, and its DistrSim."""
-    membership, conversation = nuggets.memberships[attribute.name][rows], nuggets.conversation[rows]
-    first = starts(conversation, nuggets.turn[rows])
+    """Mean membership D(S) of turns with relevant nuggets, shaped (turns, groups), and DistrSim.
+
+    The mean is over the nuggets of the turn, or of all turns so far where distributions are
+    cumulative.
+    """
+    membership = nuggets.memberships[attribute.name][rows]
+    conversation = nuggets.conversation[rows]
+    turn_starts = starts(conversation, nuggets.turn[rows])
     achieved = membership[:0]
-    if len(first):
-        sums, counts = (
-            np.add.reduceat(membership, first, axis=0),
-            np.diff(first, append=len(rows)).astype(np.float64),
-        )
+    if len(turn_starts):
+        sums = np.add.reduceat(membership, turn_starts, axis=0)
+        n_nuggets = np.diff(turn_starts, append=len(rows)).astype(np.float64)
         if distribution == "cumulative":
-            turns_of = starts(conversation[first])
-            sums, counts = cumulative_sums(sums, turns_of), cumulative_sums(counts, turns_of)
-        achieved = sums / counts[:, None]
+            # The mean over all nuggets so far, and not over the means of turns.
+            first_turns = starts(conversation[turn_starts])
+            sums = cumulative_sums(sums, first_turns)
+            n_nuggets = cumulative_sums(n_nuggets, first_turns)
+        achieved = sums / n_nuggets[:, None]
     return achieved, similarity(achieved, attribute, ordinal, nominal)
+
+
+def _empty_turns(nuggets: NuggetTable, conversation_of_turn: Integers) -> Floats:
+    """How many turns of each conversation have no relevant nugget."""
+    n_with_nuggets = np.bincount(conversation_of_turn, minlength=len(nuggets.conversations))
+    return (nuggets.turns_held - n_with_nuggets).astype(np.float64)
 
 
 @declared("GF and GFRC", sources=("gfrc", "gfrc2"))
@@ -262,50 +283,52 @@ def gfrc(
     """
     if not attributes:
         raise ValueError("GF needs at least one attribute set")
-    if alpha is None:
-        alpha = 1 / (len(attributes) + 1)
     if turn_weight == "largest-nugget" and empty_turns == "uniform":
         raise ValueError(
-            "turn_weight largest-nugget needs empty_turns ignore: an empty turn has no largest nugget"
+            "turn_weight largest-nugget needs empty_turns ignore:"
+            " an empty turn has no largest nugget"
         )
+    if alpha is None:
+        alpha = 1 / (len(attributes) + 1)
     shares = weight_shares(weights, list(attributes))
-
-    count = len(nuggets.conversations)
-    rows = _counted(nuggets, duplicates, beyond_patience, patience)
+    n_conversations = len(nuggets.conversations)
+    rows = _rows_that_count(nuggets, duplicates, beyond_patience, patience)
     conversation, turn, end = nuggets.conversation[rows], nuggets.turn[rows], nuggets.end[rows]
     gain = gain_values(nuggets.level[rows], gains, max_level)
-    r = relevance(end, gain, conversation, count, patience, position_weight)
+    r = relevance(end, gain, conversation, n_conversations, patience, position_weight)
 
-    first = starts(conversation, turn)
-    weight = np.ones(len(first))
-    if turn_weight == "largest-nugget" and len(first):
-        weight = np.maximum.reduceat(nugget_weights(end, patience, position_weight), first)
-    of_turn = conversation[first]
-    empty = np.zeros(count)
+    # Turns with relevant nuggets, each with its weight; the others are empty.
+    turn_starts = starts(conversation, turn)
+    conversation_of_turn = conversation[turn_starts]
+    weight = np.ones(len(turn_starts))
+    if turn_weight == "largest-nugget" and len(turn_starts):
+        nugget_weight = nugget_weights(end, patience, position_weight)
+        weight = np.maximum.reduceat(nugget_weight, turn_starts)
+    n_empty = np.zeros(n_conversations)
     if empty_turns == "uniform":
-        empty = (nuggets.turns_held - np.bincount(of_turn, minlength=count)).astype(np.float64)
-    normaliser = np.bincount(of_turn, weights=weight, minlength=count) + empty
+        n_empty = _empty_turns(nuggets, conversation_of_turn)
+    weights_of_turns = np.bincount(conversation_of_turn, weight, n_conversations)
+    normaliser = weights_of_turns + n_empty
 
-    fairness: dict[tuple[str, str], Floats] = {}
-    mean = np.zeros(count)
+    scores: dict[tuple[str, str], Floats] = {("", "R"): r}
+    gf = np.zeros(n_conversations)
     for name, attribute in attributes.items():
         achieved, similarities = _turn_fairness(
             nuggets, rows, attribute, distribution, ordinal, nominal
         )
-        uniform = similarity(
-            np.full(len(attribute.groups), 1 / len(attribute.groups)), attribute, ordinal, nominal
-        )
-        total = (
-            np.bincount(of_turn, weights=similarities * weight, minlength=count) + empty * uniform
-        )
-        fairness[name, "GF"] = ratio(total, normaliser, 0.0)
+        n_groups = len(attribute.groups)
+        # An empty turn shows every group alike.
+        uniform = similarity(np.full(n_groups, 1 / n_groups), attribute, ordinal, nominal)
+        sums = np.bincount(conversation_of_turn, similarities * weight, n_conversations)
+        scores[name, "GF"] = ratio(sums + n_empty * uniform, normaliser, 0.0)
         if by_group:
-            fairness |= group_shares(attribute, achieved, weight, of_turn, count, empty)
-        mean += shares[name] * fairness[name, "GF"]
-    both = alpha * r + (1 - alpha) * mean
-    return tidy_scores(
-        nuggets.conversations, {("", "R"): r, **fairness, ("", "GF"): mean, ("", "GFRC"): both}
-    )
+            scores |= group_shares(
+                attribute, achieved, weight, conversation_of_turn, n_conversations, n_empty
+            )
+        gf += shares[name] * scores[name, "GF"]
+    scores["", "GF"] = gf
+    scores["", "GFRC"] = alpha * r + (1 - alpha) * gf
+    return tidy_scores(nuggets.conversations, scores)
 
 
 @defaults_of(gfrc)
@@ -325,11 +348,14 @@ def turns(
     Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and
     ``DistrSim SET``.
     """
-    rows = _counted(nuggets, duplicates, beyond_patience, patience)
-    table = nuggets.places(rows[starts(nuggets.conversation[rows], nuggets.turn[rows])])
+    rows = _rows_that_count(nuggets, duplicates, beyond_patience, patience)
+    turn_starts = starts(nuggets.conversation[rows], nuggets.turn[rows])
+    table = nuggets.places(rows[turn_starts])
     for attribute in attributes.values():
-        fairness = _turn_fairness(nuggets, rows, attribute, distribution, ordinal, nominal)
-        table = table.assign(**fairness_columns(attribute, *fairness))
+        achieved, similarities = _turn_fairness(
+            nuggets, rows, attribute, distribution, ordinal, nominal
+        )
+        table = table.assign(**fairness_columns(attribute, achieved, similarities))
     return table
 
 
@@ -364,19 +390,17 @@ def nugget_scores(
 def steps(
     scores: pd.DataFrame, fairness: pd.DataFrame, attributes: Mapping[str, AttributeSet]
 ) -> pd.DataFrame:
-    """R nugget by nugget, then GF of each attribute set turn by turn, below each other as in gfrc2's Table 4.
+    """R nugget by nugget, then GF of each attribute set turn by turn, as in gfrc2's Table 4.
 
     ``scores`` and ``fairness`` are the tables of `nugget_scores` and `turns`. To the columns of the
     former come section (``R`` or ``GF SET``), row (which nugget of its conversation, or which
     turn), ``D 1``, ``D 2`` and so on (the groups in their order) and DistrSim.
     """
-    sections = [scores.assign(section="R", row=scores.groupby(["run", "topic"]).cumcount() + 1)]
+    nugget_number = scores.groupby(["run", "topic"]).cumcount() + 1
+    sections = [scores.assign(section="R", row=nugget_number)]
     for name, attribute in attributes.items():
+        section = fairness[["run", "topic", "turn", *column_names(attribute)]]
         groups = [f"D {number}" for number in range(1, len(attribute.groups) + 1)]
-        section = fairness[["run", "topic", "turn", *column_names(attribute)]].assign(
-            section=f"GF {name}"
-        )
-        sections.append(
-            section.set_axis(["run", "topic", "row", *groups, "DistrSim", "section"], axis=1)
-        )
+        section = section.set_axis(["run", "topic", "row", *groups, "DistrSim"], axis=1)
+        sections.append(section.assign(section=f"GF {name}"))
     return pd.concat(sections, ignore_index=True)

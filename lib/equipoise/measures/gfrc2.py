@@ -1,4 +1,4 @@
-"""GFRC2: group fairness and relevance of conversations as the expected experience of a population of users.
+"""GFRC2: group fairness and relevance of conversations as the experience of a user population.
 
 Every relevant nugget is a place where a cluster of users leaves the conversation. What they have
 read so far has a utility (graded nugget precision, GNP) and a group fairness (DistrSim of the
@@ -72,48 +72,47 @@ def graded_nugget_precision(
     >>> graded_nugget_precision([32, 34], [33, 36], [2, 2], np.array([0]))[2].round(6)
     array([0.114286, 0.243902])
     """
-    last = np.asarray(end, dtype=np.float64)
-    words = last - np.asarray(start, dtype=np.float64) + 1
+    last_word = np.asarray(end, dtype=np.float64)
+    words = last_word - np.asarray(start, dtype=np.float64) + 1
+    # Every word up to the end of a nugget is read; those of no relevant nugget are the others.
     sums = cumulative_sums(np.column_stack([words * np.asarray(level), words]), first)
-    graded, other = sums[:, 0], last - sums[:, 1]
-    return graded, other, graded / (other + graded)
+    graded_words, other_words = sums[:, 0], last_word - sums[:, 1]
+    return graded_words, other_words, graded_words / (other_words + graded_words)
 
 
 def _clusters(at: Places, stop_model: str | Model, utility: str | Model) -> dict[str, Floats]:
-    """How many leave at each relevant nugget, and the utility of what they have had."""
+    """How many leave at each relevant nugget, and the utility of what they have read."""
     nuggets, rows = at.nuggets, at.rows
-    graded, other, precision = graded_nugget_precision(
+    graded, nonrelevant, precision = graded_nugget_precision(
         nuggets.start[rows], nuggets.end[rows], nuggets.level[rows], at.first
     )
-    had = {
+    clusters = {
         "probability": leaving(at, stop_model),
         "GWCrel": graded,
-        "WCnonrel": other,
+        "WCnonrel": nonrelevant,
         "GNP": precision,
     }
     if utility == "gnp":
-        return had
-    given = (
-        UTILITIES[utility](at)
-        if isinstance(utility, str)
-        else np.asarray(utility(at), dtype=np.float64)
-    )
-    if given.shape != rows.shape or not ((given >= 0) & (given <= 1)).all():
+        return clusters
+    model = UTILITIES[utility] if isinstance(utility, str) else utility
+    values = np.asarray(model(at), dtype=np.float64)
+    if values.shape != rows.shape or not ((values >= 0) & (values <= 1)).all():
         raise ValueError(
             f"a utility gives {len(rows)} numbers from 0 to 1 here, one for each nugget"
         )
-    return {**had, UTILITY: given}
+    return clusters | {UTILITY: values}
 
 
 def _fairness(
     at: Places, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal
 ) -> tuple[Floats, Floats]:
     """Mean membership of the nuggets so far (gfrc2 Eq. 18) at each cluster, and its DistrSim."""
-    membership, rows = at.nuggets.memberships[attribute.name], at.rows
-    achieved = cumulative_sums(
-        membership if len(rows) == len(membership) else membership[rows], at.first
-    )
-    achieved /= (ranks(at.first, len(achieved)) + 1)[:, None]
+    membership = at.nuggets.memberships[attribute.name]
+    if len(at.rows) < len(membership):  # to take all of them would copy all of them
+        membership = membership[at.rows]
+    achieved = cumulative_sums(membership, at.first)
+    n_so_far = ranks(at.first, len(achieved)) + 1
+    achieved /= n_so_far[:, None]
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
 
@@ -134,7 +133,7 @@ def gfrc2(
     max_level: MaxLevel = 2,
     by_group: options.ByGroup = False,
 ) -> pd.DataFrame:
-    r"""EGNP, EGF and GFRC2 of every conversation: the expected utility, group fairness and experience.
+    r"""EGNP, EGF and GFRC2 of every conversation: expected utility, group fairness, experience.
 
     .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a
     relevant nugget ends}
@@ -179,33 +178,40 @@ def gfrc2(
     3  COPWA-CS-QD-MN-2  R112             GFRC2  0.002677
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
-    if unknown := set(unserved or {}) - set(shares):
+    unserved_experience = dict(unserved or {})
+    unknown = set(unserved_experience) - set(shares)
+    if unknown:
         raise ValueError(f"unserved names {listed(unknown)}; there are {listed(shares)}")
     at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
-    had = _clusters(at, stop_model, utility)
-    conversation, count = nuggets.conversation[at.rows], len(nuggets.conversations)
+    clusters = _clusters(at, stop_model, utility)
+    probability = clusters["probability"]
+    conversation, n_conversations = nuggets.conversation[at.rows], len(nuggets.conversations)
+    served = np.bincount(conversation, weights=probability, minlength=n_conversations)
 
     def expected(values: Floats, part: str) -> Floats:
-        mass = had["probability"] * values
-        sums = np.bincount(conversation, weights=mass, minlength=count).astype(
+        mass = probability * values
+        totals = np.bincount(conversation, weights=mass, minlength=n_conversations)
+        sums: Floats = totals.astype(
             np.float64, copy=False
-        )
-        if unserved and unserved.get(part):
-            sums += unserved[part] * (
-                1 - np.bincount(conversation, weights=had["probability"], minlength=count)
-            )
+        )  # of integers, where there are no nuggets
+        # Whoever leaves without a relevant nugget has this experience.
+        without_nugget = unserved_experience.get(part)
+        if without_nugget:
+            sums += without_nugget * (1 - served)
         return sums
 
-    name = "EGNP" if utility == "gnp" else "EU"
-    scores = {("", name): expected(had.get(UTILITY, had["GNP"]), UTILITY)}
-    total = shares[UTILITY] * scores["", name]
+    utility_name = "EGNP" if utility == "gnp" else "EU"
+    utilities = clusters.get(UTILITY, clusters["GNP"])
+    scores = {("", utility_name): expected(utilities, UTILITY)}
+    total = shares[UTILITY] * scores["", utility_name]
     for name, attribute in attributes.items():
         achieved, similarities = _fairness(at, attribute, ordinal, nominal)
         scores[name, "EGF"] = expected(similarities, name)
         if by_group:
-            scores |= group_shares(attribute, achieved, had["probability"], conversation, count)
+            scores |= group_shares(attribute, achieved, probability, conversation, n_conversations)
         total += shares[name] * scores[name, "EGF"]
-    return tidy_scores(nuggets.conversations, {**scores, ("", "GFRC2"): total})
+    scores["", "GFRC2"] = total
+    return tidy_scores(nuggets.conversations, scores)
 
 
 @defaults_of(gfrc2)
@@ -233,9 +239,10 @@ def user_clusters(
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
     at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
-    had = _clusters(at, stop_model, utility)
-    table = nuggets.places(at.rows).assign(wc=nuggets.end[at.rows], **had)
-    experience = shares[UTILITY] * had.get(UTILITY, had["GNP"])
+    clusters = _clusters(at, stop_model, utility)
+    table = nuggets.places(at.rows).assign(wc=nuggets.end[at.rows], **clusters)
+    # The weights sum to 1, so that an experience lies between 0 and 1 as its parts do.
+    experience = shares[UTILITY] * clusters.get(UTILITY, clusters["GNP"])
     for name, attribute in attributes.items():
         achieved, similarities = _fairness(at, attribute, ordinal, nominal)
         table = table.assign(**fairness_columns(attribute, achieved, similarities))
@@ -244,7 +251,7 @@ def user_clusters(
 
 
 def factors(clusters: pd.DataFrame) -> pd.DataFrame:
-    r"""The two factors of an expected utility or EGF: how many leave at a relevant nugget, and what they have had.
+    r"""The two factors of an expected utility or EGF: how many leave, and what they have.
 
     .. math:: E[V] = \Bigl(\sum_{uc} Prob(uc)\Bigr) \cdot \frac{\sum_{uc} Prob(uc) V(uc)}{\sum_{uc}
     Prob(uc)}
@@ -254,19 +261,18 @@ def factors(clusters: pd.DataFrame) -> pd.DataFrame:
     nothing), mean (of what those have; NaN where nobody does) and expected, their product. A
     conversation without relevant nuggets has no clusters, and no row.
     """
-    columns = {UTILITY: UTILITY if UTILITY in clusters else "GNP"}
-    columns |= {
-        name.removeprefix("DistrSim "): name for name in clusters if name.startswith("DistrSim ")
-    }
+    column_of_part = {UTILITY: UTILITY if UTILITY in clusters else "GNP"}
+    for name in clusters:
+        if name.startswith("DistrSim "):
+            column_of_part[name.removeprefix("DistrSim ")] = name
     tables = []
-    for part, column in columns.items():
+    for part, column in column_of_part.items():
+        expected = clusters["probability"] * clusters[column]
         products = clusters[["run", "topic"]].assign(
-            part=part,
-            served=clusters["probability"],
-            expected=clusters["probability"] * clusters[column],
+            part=part, served=clusters["probability"], expected=expected
         )
         tables.append(products.groupby(["run", "topic", "part"], sort=False, as_index=False).sum())
-    order = np.argsort(np.tile(np.arange(len(tables[0])), len(tables)), kind="stable")
-    table = pd.concat(tables, ignore_index=True).iloc[order].reset_index(drop=True)
+    # The parts of a conversation next to each other.
+    table = pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)
     table.insert(4, "mean", ratio(table["expected"], table["served"], np.nan))
     return table

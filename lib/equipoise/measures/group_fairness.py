@@ -18,18 +18,15 @@ UTILITY = "utility"
 
 
 def similarity(achieved: Floats, attribute: AttributeSet, ordinal: str, nominal: str) -> Floats:
-    """DistrSim against the target of an attribute set, by the divergence for its kind (gfrc section 3.1)."""
-    return distribution_similarity(
-        achieved, attribute.target, ordinal if attribute.kind == "ordinal" else nominal
-    )
+    """DistrSim against the target of an attribute set, by the divergence for its kind."""
+    divergence = ordinal if attribute.kind == "ordinal" else nominal
+    return distribution_similarity(achieved, attribute.target, divergence)
 
 
 def column_names(attribute: AttributeSet) -> list[str]:
-    """Columns of an attribute set in a table of turns or clusters: the achieved share of each group, then DistrSim."""
-    return [
-        *(f"D {attribute.name} {group}" for group in attribute.groups),
-        f"DistrSim {attribute.name}",
-    ]
+    """Columns of an attribute set: the achieved share of each group, then DistrSim."""
+    names = [f"D {attribute.name} {group}" for group in attribute.groups]
+    return [*names, f"DistrSim {attribute.name}"]
 
 
 def fairness_columns(
@@ -40,44 +37,42 @@ def fairness_columns(
 
 
 def group_shares(
-    attribute: AttributeSet, achieved: Floats, weight: Floats, of: Any, count: int, empty: Any = 0.0
+    attribute: AttributeSet,
+    achieved: Floats,
+    weight: Floats,
+    conversation: Any,
+    count: int,
+    empty: Any = 0.0,
 ) -> dict[tuple[str, str], Floats]:
-    """Weighted mean of what each group achieves, for each conversation; NaN where nothing has a weight.
+    """Weighted mean of what each group achieves in a conversation; NaN where nothing has weight.
 
-    ``achieved``: shaped (places, groups), ``weight`` and the conversation ``of`` each: shaped
-    (places,). ``empty``: the weight of what has every group alike, shaped (conversations,).
+    ``achieved``: shaped (places, groups). ``weight``, ``conversation``: of each place, shaped
+    (places,). ``count``: how many conversations. ``empty``: the weight of what has every group
+    alike, shaped (conversations,).
     """
-    whole, alike = (
-        np.bincount(of, weights=weight, minlength=count) + empty,
-        1 / len(attribute.groups),
-    )
-    return {
-        (attribute.name, f"D(group={group})"): ratio(
-            np.bincount(of, weights=weight * share, minlength=count) + empty * alike, whole, np.nan
-        )
-        for group, share in zip(attribute.groups, achieved.T, strict=True)
-    }
+    total = np.bincount(conversation, weights=weight, minlength=count) + empty
+    alike = empty * (1 / len(attribute.groups))
+    shares = {}
+    for group, share in zip(attribute.groups, achieved.T, strict=True):
+        sums = np.bincount(conversation, weights=weight * share, minlength=count) + alike
+        shares[attribute.name, f"D(group={group})"] = ratio(sums, total, np.nan)
+    return shares
 
 
 def each_weight(weights: Mapping[str, float] | None, names: Sequence[str]) -> list[float]:
-    """Weights in the order of ``names``, from checked numbers, one for each; None weighs all alike."""
-    given = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
-    if set(given) != set(names):
+    """Weights in the order of ``names``, one for each; None weighs all alike."""
+    by_name = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
+    if set(by_name) != set(names):
         raise ValueError(
-            f"weights for {listed(given) or 'nothing'}; wanted one for each of {listed(names)}"
+            f"weights for {listed(by_name) or 'nothing'}; wanted one for each of {listed(names)}"
         )
-    return [given[name] for name in names]
+    return [by_name[name] for name in names]
 
 
 def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
     """The same, divided by their sum."""
-    return dict(
-        zip(
-            names,
-            normalised(each_weight(weights, names), len(names), "weighting").tolist(),
-            strict=True,
-        )
-    )
+    shares = normalised(each_weight(weights, names), len(names), "weighting")
+    return dict(zip(names, shares.tolist(), strict=True))
 
 
 def tidy_scores(
@@ -93,11 +88,11 @@ def tidy_scores(
     measure, value.
     """
     table = places.loc[places.index.repeat(len(scores))].reset_index(drop=True)
-    for column, index in (("attribute", 0), ("measure", 1)):
-        names = pd.Series([key[index] for key in scores], dtype="str")
-        table[column] = names.take(np.tile(np.arange(len(scores)), len(places))).set_axis(
-            table.index
-        )
+    # The names of all scores, again for each place.
+    name_of_row = np.tile(np.arange(len(scores)), len(places))
+    for column, place in (("attribute", 0), ("measure", 1)):
+        names = pd.Series([key[place] for key in scores], dtype="str")
+        table[column] = names.take(name_of_row).set_axis(table.index)
     table["value"] = np.column_stack(list(scores.values())).ravel()
     if seen is not None:
         table["seen"] = np.column_stack([seen[key] for key in scores]).ravel()

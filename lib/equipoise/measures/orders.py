@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import starts
+from equipoise.arrays import Floats, starts
 from equipoise.declare import measure
 from equipoise.options import PermutationNumbers, Repeats
 from equipoise.problems import need_columns
@@ -38,20 +38,21 @@ def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
     keys = ["topic", "permutation", "run"]
     need_columns(scores, [*keys, "value"])
     topics = scores["topic"].unique()
-    unclear = scores.duplicated(keys) | scores["value"].isna()
-    wide = scores.pivot_table(index=keys[:2], columns="run", values="value", aggfunc="first")
+    wide = scores.pivot_table(
+        index=["topic", "permutation"], columns="run", values="value", aggfunc="first"
+    )
     wide = wide.reindex(topics, level="topic")[scores["run"].unique()]
-    whole = wide[wide.notna().all(axis=1)].index
-    wrong = {*topics} - {topic for topic, number in whole if number == SCRIPT}
-    wrong |= {
-        *scores.loc[unclear, "topic"],
-        *wide.index.difference(whole).get_level_values("topic"),
-    }
-    if wrong:
-        first = next(topic for topic in topics if topic in wrong)
-        raise ValueError(
-            f"topic {first}: every system needs one score for the same permutations, 0 among them"
-        )
+    is_complete = wide.notna().all(axis=1)
+    scripts = wide[is_complete].query(f"permutation == {SCRIPT}")
+    with_script = set(scripts.index.get_level_values("topic"))
+    unclear = set(wide[~is_complete].index.get_level_values("topic"))
+    unclear |= set(scores.loc[scores.duplicated(keys) | scores["value"].isna(), "topic"])
+    for topic in topics:
+        if topic not in with_script or topic in unclear:
+            raise ValueError(
+                f"topic {topic}: every system needs one score for the same permutations,"
+                " 0 among them"
+            )
     return wide
 
 
@@ -83,7 +84,8 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"run": list("aabb"), "topic": "1", "permutation": [0, 1, 0, 1], "value": [5, 1, 3, 1]})
+    >>> values = {"permutation": [0, 1, 0, 1], "value": [5, 1, 3, 1]}
+    >>> scores = pd.DataFrame({"run": list("aabb"), "topic": "1", **values})
     >>> preference(scores)
       topic  a  b  wins  ties  permutations
     0     1  a  b   0.5   0.5             2
@@ -91,20 +93,24 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
     """
     wide = score_matrix(scores)
     topics = wide.index.get_level_values("topic")
-    values, first = wide.to_numpy(dtype=np.float64), starts(topics)
-    sizes = np.diff(first, append=len(values))
-    one, other = np.nonzero(~np.eye(len(wide.columns), dtype=bool))
-    gap = values[:, one] - values[:, other]
-    shares = {
-        name: (np.add.reduceat(holds, first, dtype=np.int64) / sizes[:, None]).ravel()
-        for name, holds in {"wins": gap > _EQUAL, "ties": np.abs(gap) <= _EQUAL}.items()
-    }
-    pairs = {
-        name: np.tile(wide.columns[side], len(first))
-        for name, side in {"a": one, "b": other}.items()
-    }
-    table = pd.DataFrame({"topic": np.repeat(topics[first], len(one)), **pairs, **shares})
-    return table.assign(permutations=np.repeat(sizes, len(one)))
+    values = wide.to_numpy(dtype=np.float64)  # (orders of all conversations, systems)
+    begins = starts(topics)
+    n_orders = np.diff(begins, append=len(values))
+    n_systems = len(wide.columns)
+    a, b = np.nonzero(~np.eye(n_systems, dtype=bool))
+    gap = values[:, a] - values[:, b]
+    wins = np.add.reduceat(gap > _EQUAL, begins, dtype=np.int64) / n_orders[:, None]
+    ties = np.add.reduceat(np.abs(gap) <= _EQUAL, begins, dtype=np.int64) / n_orders[:, None]
+    return pd.DataFrame(
+        {
+            "topic": np.repeat(topics[begins], len(a)),
+            "a": np.tile(wide.columns[a], len(begins)),
+            "b": np.tile(wide.columns[b], len(begins)),
+            "wins": wins.ravel(),
+            "ties": ties.ravel(),
+            "permutations": np.repeat(n_orders, len(a)),
+        }
+    )
 
 
 @_measure("Stability of a ranking", range="-1 to 1", ideal="1", direction="higher is better")
@@ -116,7 +122,7 @@ def ranking_stability(
     repeats: Repeats = 1000,
     reference: pd.Series | None = None,
 ) -> pd.DataFrame:
-    r"""How well a ranking of systems from few permutations agrees with the ranking from all of them.
+    r"""How well a ranking of systems from few permutations agrees with that from all of them.
 
     In each repeat, `size` permutations of every conversation are drawn without replacement (all of
     them where there are fewer); systems are ranked by their mean and compared, pair by pair, with
@@ -159,44 +165,52 @@ def ranking_stability(
     1             2  1.0  1.0   1.0   1.0
     """
     wide = score_matrix(scores)
-    systems = len(wide.columns)
-    drawn = {
-        topic: part.to_numpy(dtype=np.float64)[SCRIPT + 1 :]
-        for topic, part in wide.groupby("topic", sort=False)
-    }
-    if fixed := [str(topic) for topic, values in drawn.items() if not len(values)]:
-        raise ValueError(
-            f"topics {', '.join(fixed)} have no permutation besides the script: leave them out"
-        )
-    if systems < 2:
-        raise ValueError(f"at least two systems are wanted, found {systems}")
-    means_of_all = pd.Series(
-        np.mean([values.mean(axis=0) for values in drawn.values()], axis=0), wide.columns
-    )
-    truth = (
-        (means_of_all if reference is None else reference)
-        .reindex(wide.columns)
-        .to_numpy(dtype=np.float64)
-    )
-    if np.isnan(truth).any():
-        raise ValueError(f"the reference has no {', '.join(wide.columns[np.isnan(truth)])}")
-    wanted = np.array(sorted(set(sizes)))
-    means = np.zeros((repeats, len(wanted), systems))
-    for values in (
-        drawn.values()
-    ):  # one conversation at a time: all the draws of all would not fit the memory
-        reach = np.minimum(wanted, len(values))
-        shuffled = rng.random((repeats, len(values))).argsort(axis=1)[:, : reach[-1]]
-        means += np.cumsum(values[shuffled], axis=1)[:, reach - 1] / reach[:, None] / len(drawn)
-    first, second = np.array(list(combinations(range(systems), 2))).T
-    agrees = (means[..., first] - means[..., second]) * (truth[first] - truth[second]) > 0
+    n_systems = len(wide.columns)
+    if n_systems < 2:
+        raise ValueError(f"at least two systems are wanted, found {n_systems}")
+    values_of_topics = _values_but_the_script(wide)
+    truth = reference
+    if truth is None:
+        means_of_topics = [values.mean(axis=0) for values in values_of_topics]
+        truth = pd.Series(np.mean(means_of_topics, axis=0), wide.columns)
+    true_scores = truth.reindex(wide.columns).to_numpy(dtype=np.float64)
+    if np.isnan(true_scores).any():
+        raise ValueError(f"the reference has no {', '.join(wide.columns[np.isnan(true_scores)])}")
+
+    distinct_sizes = np.array(sorted(set(sizes)))
+    means = np.zeros((repeats, len(distinct_sizes), n_systems))
+    # One conversation at a time: all the draws of all would not fit the memory.
+    for values in values_of_topics:
+        depths = np.minimum(distinct_sizes, len(values))
+        drawn = rng.random((repeats, len(values))).argsort(axis=1)[:, : depths[-1]]
+        sums = np.cumsum(values[drawn], axis=1)[:, depths - 1]
+        means += sums / depths[:, None] / len(values_of_topics)
+    a, b = np.array(list(combinations(range(n_systems), 2))).T
+    gaps = means[..., a] - means[..., b]  # (repeats, sizes, pairs)
+    agrees = gaps * (true_scores[a] - true_scores[b]) > 0
     tau = 2 * agrees.mean(axis=2) - 1
     return pd.DataFrame(
         {
-            "permutations": wanted,
+            "permutations": distinct_sizes,
             "tau": tau.mean(axis=0),
             "low": np.percentile(tau, 5, axis=0, method="lower"),
             "same": agrees.all(axis=2).mean(axis=0),
-            "best": (means.argmax(axis=2) == truth.argmax()).mean(axis=0),
+            "best": (means.argmax(axis=2) == true_scores.argmax()).mean(axis=0),
         }
     )
+
+
+def _values_but_the_script(wide: pd.DataFrame) -> list[Floats]:
+    """Scores of each conversation without those of the script, shaped (permutations, systems)."""
+    values_of_topics, topics_without = [], []
+    for topic, rows in wide.groupby("topic", sort=False):
+        values = rows.to_numpy(dtype=np.float64)[SCRIPT + 1 :]
+        values_of_topics.append(values)
+        if not len(values):
+            topics_without.append(str(topic))
+    if topics_without:
+        raise ValueError(
+            f"topics {', '.join(topics_without)} have no permutation besides the script:"
+            " leave them out"
+        )
+    return values_of_topics

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, ratio
 from equipoise.declare import measure
 
 
@@ -62,13 +62,13 @@ def shares(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, Floats]
     >>> shares([True, False, False], [True, True, False])
     (array([0.33333333, 0.66666667]), np.float64(0.5), array(0.5))
     """
-    one, two = np.asarray(first, dtype=np.bool_), np.asarray(second, dtype=np.bool_)
-    if one.shape != two.shape or one.ndim == 0 or one.shape[-1] == 0:
+    useful_1, useful_2 = np.asarray(first, dtype=np.bool_), np.asarray(second, dtype=np.bool_)
+    if useful_1.shape != useful_2.shape or useful_1.ndim == 0 or useful_1.shape[-1] == 0:
         raise ValueError(
-            f"both turns need the same topics, at least one: shapes {one.shape} and {two.shape}"
+            "both turns need the same topics, at least one:"
+            f" shapes {useful_1.shape} and {useful_2.shape}"
         )
-    useful = np.stack([one.mean(axis=-1), two.mean(axis=-1)], axis=-1)
-    failed = (~one).sum(axis=-1)
-    recovered = (~one & two).sum(axis=-1)
-    recovery = np.divide(recovered, failed, out=np.full(failed.shape, np.nan), where=failed > 0)
-    return useful, useful.mean(axis=-1), recovery
+    useful = np.stack([useful_1.mean(axis=-1), useful_2.mean(axis=-1)], axis=-1)
+    n_failed = (~useful_1).sum(axis=-1)
+    n_recovered = (~useful_1 & useful_2).sum(axis=-1)
+    return useful, useful.mean(axis=-1), ratio(n_recovered, n_failed, np.nan)

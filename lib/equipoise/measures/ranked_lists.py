@@ -1,4 +1,4 @@
-"""Ranked lists side by side in arrays: gains, group memberships and term exposure, and the attention of ranks."""
+"""Ranked lists side by side in arrays: gains, memberships, term exposure, attention of ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from equipoise.arrays import (
     Booleans,
     Floats,
     Integers,
-    each_once,
     normalised,
     numbered,
     places,
@@ -33,25 +32,23 @@ from equipoise.problems import Note, need_columns, refuse_twice
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of how many ranked documents there is what a measure needs: by run and topic, and told of each run."""
+    """Of how many ranked documents there is what a measure needs: by run and topic, and by run."""
 
-    found: Integers  # (runs, topics)
-    whole: Integers
+    covered: Integers  # (runs, topics)
+    ranked: Integers  # (runs, topics)
     seen: list[Seen]
 
     @property
     def shares(self) -> Floats:
         """Shaped (runs, topics + 1), the last over all topics; NaN where nothing is ranked."""
-        found, whole = (
-            np.append(one, one.sum(axis=1, keepdims=True), axis=1)
-            for one in (self.found, self.whole)
-        )
-        return ratio(found, whole, np.nan)
+        covered = np.append(self.covered, self.covered.sum(axis=1, keepdims=True), axis=1)
+        ranked = np.append(self.ranked, self.ranked.sum(axis=1, keepdims=True), axis=1)
+        return ratio(covered, ranked, np.nan)
 
 
 @dataclass(frozen=True)
 class RankedLists:
-    """Runs over topics, cut at one rank; ranks and topics that a run does not have hold gains of 0."""
+    """Runs over topics, cut at one rank; ranks and topics that a run lacks have gains of 0."""
 
     runs: list[str]
     topics: pd.Index[Any]
@@ -59,131 +56,224 @@ class RankedLists:
     gains: Floats  # (runs, topics, ranks)
     present: Booleans  # (runs, topics): the run has the topic
     largest_gain: float
-    rows: (
-        pd.DataFrame
-    )  # columns run, topic and rank, counted from 0, and the number of topic and document
+    ranked: pd.DataFrame  # numbers of run, topic and document, and rank from 0; list by list
     judged: Coverage
 
     def members(
         self, table: pd.DataFrame, attribute: AttributeSet
     ) -> tuple[Integers, Floats, Booleans, Coverage]:
-        """Topics of an attribute set, then memberships and who has one, shaped (runs, those topics, ranks, ...).
+        """Memberships in an attribute set of all that is ranked for the topics that it applies to.
 
-        The fourth says of how many documents there is one. A table without a column ``topic`` holds
-        for every topic.
+        Those topics; the memberships, shaped (runs, those topics, ranks, groups); who has one,
+        shaped alike without groups; and of how many documents there is one. A table without a
+        column ``topic`` holds for every topic.
         """
-        groups, name = list(attribute.groups), attribute.name
-        if lacking := [group for group in groups if group not in table.columns]:
-            raise ValueError(
-                f"the memberships in {name} have no column for group {', '.join(lacking)}"
-            )
-        by_topic = "topic" in table.columns
-        refuse_twice(
-            table,
-            [*(["topic"] if by_topic else []), "document"],
-            f"the memberships in {name} have a document",
-        )
-        named = (
-            self.topics.isin(table["topic"].unique())
-            if by_topic
-            else np.ones(len(self.topics), dtype=np.bool_)
-        )
-        topics = np.flatnonzero(named)
-        if not len(topics):
-            raise ValueError(f"no topic of the qrels has memberships in {name}")
-        place = np.full(len(self.topics), -1)
-        place[topics] = np.arange(len(topics))
-        shape = (len(self.runs), len(topics), self.gains.shape[-1])
-        asked = self.rows if named.all() else self.rows[named[self.rows["topic"]]]
-        if by_topic:
-            found = _row_of(table, self.topics, self.documents, asked["number"])
+        groups = list(attribute.groups)
+        _check_memberships(table, attribute)
+        ranked = self.ranked
+        if "topic" in table.columns:
+            topics = np.flatnonzero(self.topics.isin(table["topic"].unique()))
+            if not len(topics):
+                raise ValueError(f"no topic of the qrels has memberships in {attribute.name}")
+            if len(topics) < len(self.topics):
+                ranked = ranked[np.isin(ranked["topic"], topics)]
+            table_rows = _row_of(table, self.topics, self.documents, ranked)
         else:
-            found = pd.Index(table["document"]).get_indexer(self.documents)[
-                asked["number"] % len(self.documents)
-            ]
-        run, topic, rank = (asked[name].to_numpy() for name in ("run", "topic", "rank"))
-        row = np.full(shape, -1)
-        row.reshape(-1)[(run * len(topics) + place[topic]) * shape[-1] + rank] = found
-        nobody = np.full((1, len(groups)), 1.0 / len(groups))  # where there is none, the last
-        members = np.concatenate([table[groups].to_numpy(dtype=np.float64), nobody]).take(
-            row, axis=0
+            topics = np.arange(len(self.topics))
+            row_of_document = pd.Index(table["document"]).get_indexer(self.documents)
+            table_rows = row_of_document[ranked["document"]]
+
+        # (runs, those topics, ranks): row of the table, -1 where there is none
+        rows = np.full((len(self.runs), len(topics), self.gains.shape[-1]), -1)
+        place_of_topic = np.searchsorted(topics, ranked["topic"])
+        rows[ranked["run"], place_of_topic, ranked["rank"]] = table_rows
+        # The vector behind the last row, where -1 leads: nobody knows the group.
+        unknown = np.full((1, len(groups)), 1.0 / len(groups))
+        vectors = np.concatenate([table[groups].to_numpy(dtype=np.float64), unknown])
+        coverage = _coverage(
+            f"a membership in {attribute.name}",
+            self.runs,
+            len(self.topics),
+            self.documents,
+            ranked,
+            table_rows >= 0,
+            table["document"],
         )
-        whole = self.runs, len(self.topics), self.documents, asked
-        return (
-            topics,
-            members,
-            row >= 0,
-            _coverage(f"a membership in {name}", *whole, found >= 0, table["document"]),
+        return topics, vectors.take(rows, axis=0), rows >= 0, coverage
+
+
+def _check_memberships(table: pd.DataFrame, attribute: AttributeSet) -> None:
+    absent_groups = [group for group in attribute.groups if group not in table.columns]
+    if absent_groups:
+        raise ValueError(
+            f"the memberships in {attribute.name} have no column for group"
+            f" {', '.join(absent_groups)}"
         )
+    keys = ["topic", "document"] if "topic" in table.columns else ["document"]
+    refuse_twice(table, keys, f"the memberships in {attribute.name} have a document")
 
 
 def _coverage(
     needed: str,
     runs: Sequence[str],
-    topics: int,
+    n_topics: int,
     documents: pd.Index[Any],
-    rows: pd.DataFrame,
-    found: Booleans,
-    have: Any,
+    ranked: pd.DataFrame,
+    has_it: Booleans,
+    ids_with_it: Any,
 ) -> Coverage:
-    """Of how many ranked documents, the rows, there is what is needed; ``have``: documents that have it anywhere."""
-    run, number = (
-        rows["run"].to_numpy(),
-        rows["number"].to_numpy(),
-    )  # list by list, and so in the order of the runs
-    without = np.flatnonzero(~found)
-    ends = np.searchsorted(run[without], np.arange(len(runs) + 1))
+    """Of how many ranked documents, the rows, there is what is needed.
 
-    def lacking(one: int) -> Any:
-        return documents[number[without[ends[one] : ends[one + 1]][:1000]] % len(documents)]
+    ``ids_with_it``: documents that have it, ranked or not.
+    """
+    shape = (len(runs), n_topics)
+    cells = ranked["run"].to_numpy() * n_topics + ranked["topic"].to_numpy()
+    n_ranked = np.bincount(cells, minlength=len(runs) * n_topics).reshape(shape)
+    n_covered = np.bincount(cells[has_it], minlength=len(runs) * n_topics).reshape(shape)
 
-    cell = run * topics + rows["topic"].to_numpy()
-    some, every = (
-        np.bincount(cell[which], minlength=len(runs) * topics).reshape(len(runs), topics)
-        for which in (found, slice(None))
+    # The rows come run by run, so those of a run lie between two ends.
+    without = ranked[~has_it]
+    ends = np.searchsorted(without["run"], np.arange(len(runs) + 1))
+
+    def lacking(run: int) -> Any:
+        return documents[without["document"].iloc[ends[run] : ends[run + 1]]]
+
+    seen = of_runs(
+        needed,
+        runs,
+        n_covered.sum(axis=1),
+        n_ranked.sum(axis=1),
+        lacking,
+        ids_with_it,
+        documents,
     )
-    return Coverage(
-        some,
-        every,
-        of_runs(needed, runs, some.sum(axis=1), every.sum(axis=1), lacking, have, documents),
-    )
+    return Coverage(n_covered, n_ranked, seen)
 
 
 def _row_of(
-    table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any], numbers: Any
+    table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any], ranked: pd.DataFrame
 ) -> Integers:
-    """Row of the table that has each number of topic and document, -1 where none has."""
-    topic, document = places(table["topic"], topics), places(table["document"], documents)
-    known = np.flatnonzero((topic >= 0) & (document >= 0))
-    own, size = topic[known] * len(documents) + document[known], len(topics) * len(documents)
-    if size > 4 * len(numbers):
-        return np.append(known, -1)[pd.Index(own).get_indexer(pd.Index(numbers))].astype(np.int64)
-    row = np.full(size, -1)  # a table of all of them is small
-    row[own] = known
-    return row[numbers]
+    """Row of the table that has the topic and document of each ranked one, -1 where none has."""
+    topic = places(table["topic"], topics)
+    document = places(table["document"], documents)
+    rows = np.flatnonzero((topic >= 0) & (document >= 0))
+
+    # A pair of numbers is one number, which is quick to look up.
+    pairs = pd.Index(topic[rows] * len(documents) + document[rows])
+    positions = pairs.get_indexer(pd.Index(ranked["topic"] * len(documents) + ranked["document"]))
+    return np.append(rows, -1)[positions].astype(np.int64)
 
 
-def _tell_order(rank: NDArray[Any], lists: Integers, cutoff: int) -> None:
+def _tell_order(ranked: pd.DataFrame, n_lists: int) -> None:
     """Say so where rows do not stand in the order of their ranks."""
-    at, place = _in_lists(lists, cutoff)
-    falling = (np.diff(rank[at]) < 0) & (place[1:] > 0)
+    falling = (np.diff(ranked["stated rank"]) < 0) & (ranked["rank"].to_numpy()[1:] > 0)
     if falling.any():
-        count, whole = len(np.unique(lists[at][1:][falling])), len(np.unique(lists))
-        said = f"{count:,} of {whole:,} lists do not stand in the order of their ranks, and are taken as they stand"
-        warnings.warn(f"{said} (order: rank takes their ranks)", Note, stacklevel=4)
+        n_unordered = len(ranked.iloc[1:].loc[falling, ["run", "topic"]].drop_duplicates())
+        warnings.warn(
+            f"{n_unordered:,} of {n_lists:,} lists do not stand in the order of their ranks,"
+            " and are taken as they stand (order: rank takes their ranks)",
+            Note,
+            stacklevel=4,
+        )
 
 
-def _in_lists(lists: Integers, cutoff: int) -> tuple[Integers, Integers]:
-    """Rows of the first ranks of each list, list by list, and those ranks, from 0; ``lists`` has the list of each."""
-    at = np.arange(len(lists))
-    if (lists[1:] < lists[:-1]).any():
-        at = np.argsort(lists, kind="stable")
-        lists = lists[at]
-    rank = ranks(starts(lists), len(at))
-    if rank.max(initial=0) < cutoff:
-        return at, rank
-    first = rank < cutoff
-    return at[first], rank[first]
+def _cut(ranked: pd.DataFrame, n_topics: int, cutoff: int) -> pd.DataFrame:
+    """The first ranks of each list, list by list, in a column ``rank``, from 0."""
+    lists = ranked["run"].to_numpy() * n_topics + ranked["topic"].to_numpy()
+    by_list = np.argsort(lists, kind="stable")
+    rank = ranks(starts(lists[by_list]), len(lists))
+    read = rank < cutoff
+    return ranked.iloc[by_list[read]].assign(rank=rank[read])
+
+
+def _gains_by_level(qrels: pd.DataFrame, gains: Mapping[int, float]) -> dict[int, float]:
+    """The gain of each level, 0 for level 0 where none is given; the qrels are checked."""
+    if qrels.empty:
+        raise ValueError("the qrels judge no document")
+    refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
+    by_level = {0: 0.0} | dict(gains)
+    without_gain = sorted(set(qrels["level"].unique().tolist()) - set(by_level))
+    if without_gain:
+        raise ValueError(
+            f"no gain for level {', '.join(map(str, without_gain))};"
+            f" gains are given for {sorted(by_level)}"
+        )
+    return by_level
+
+
+def _in_order(runs: pd.DataFrame, order: str) -> Integers:
+    """Rows in the order in which their lists are read."""
+    if order == "rank":
+        return np.argsort(runs["rank"].to_numpy(), kind="stable")
+    if order == "score":
+        # As trec_eval has it: equal scores by document, the last in the alphabet first.
+        alphabetical = runs["document"].rank(method="dense").to_numpy()
+        return np.lexsort((-alphabetical, -runs["score"].to_numpy()))
+    return np.arange(len(runs))
+
+
+def _lists_seen(
+    runs: Sequence[str], present: Booleans, topics: pd.Index[Any], run_topics: pd.Index[Any]
+) -> list[Seen]:
+    """For each run, of how many topics of the qrels it has a list."""
+    without_qrels = first(run_topics.difference(topics, sort=False))
+    seen = []
+    for name, has_topic in zip(runs, present, strict=True):
+        absent = first(topics[~has_topic])
+        n_lists = int(has_topic.sum())
+        seen.append(
+            Seen(
+                f"run {name}",
+                "topics of the qrels",
+                "a ranked list",
+                n_lists,
+                len(topics),
+                absent,
+                without_qrels,
+            )
+        )
+    return seen
+
+
+def _gains_by_rank(
+    ranked: pd.DataFrame,
+    judgement: Integers,
+    qrels: pd.DataFrame,
+    gain_of_level: Mapping[int, float],
+    shape: tuple[int, ...],
+) -> Floats:
+    """Gains shaped (runs, topics, ranks); ``judgement``: rows of the qrels, -1 for none."""
+    gain_of_row = qrels["level"].map(gain_of_level).to_numpy(dtype=np.float64)
+    # Behind the last row, where -1 leads, is the gain of documents without a judgement.
+    gain_of_row = np.append(gain_of_row, gain_of_level[0])
+    depth = ranked["rank"].max() + 1 if len(ranked) else 1
+    gains = np.zeros((*shape, depth))
+    gains[ranked["run"], ranked["topic"], ranked["rank"]] = gain_of_row[judgement]
+    return gains
+
+
+def _numbered_rows(
+    runs: pd.DataFrame, topics: pd.Index[Any], order: str
+) -> tuple[pd.DataFrame, pd.Index[Any], pd.Index[Any], pd.Index[Any]]:
+    """Rows of the runs with numbers for run, topic and document, in the order of reading.
+
+    Then the runs, their own topics, and the documents. Rows of topics without qrels are left out.
+    """
+    run, run_names = numbered(runs["run"])
+    run_topic, run_topics = numbered(runs["topic"])
+    document, documents = numbered(runs["document"])
+    # Texts are numbered only once: numbers of lists and documents tell whether a row comes twice.
+    lists = run * len(run_topics) + run_topic
+    if not pd.Index(lists * len(documents) + document).is_unique:
+        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
+
+    ranked = pd.DataFrame(
+        {"run": run, "topic": topics.get_indexer(run_topics)[run_topic], "document": document}
+    )
+    if order == "file" and "rank" in runs.columns:
+        ranked["stated rank"] = runs["rank"].to_numpy()
+    ranked = ranked.iloc[_in_order(runs, order)]
+    return ranked[ranked["topic"] >= 0], run_names, run_topics, documents
 
 
 def lay_out(
@@ -194,107 +284,61 @@ def lay_out(
     order: str,
     unjudged: str,
 ) -> RankedLists:
-    """Lay runs (columns run, topic, document, rank, score) and qrels (topic, document, level) out in arrays."""
-    run, names = numbered(runs["run"])
-    own_topic, own_topics = numbered(runs["topic"])
-    if qrels.empty:
-        raise ValueError("the qrels judge no document")
-    refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
-    of_level = {0: 0.0} | dict(gains)
-    if unknown := sorted(set(qrels["level"].unique().tolist()) - set(of_level)):
-        raise ValueError(
-            f"no gain for level {', '.join(map(str, unknown))}; gains are given for {sorted(of_level)}"
-        )
+    """Lay runs and qrels out in arrays.
+
+    ``runs``: columns run, topic, document, rank, score. ``qrels``: topic, document, level.
+    """
+    gain_of_level = _gains_by_level(qrels, gains)
     topics = pd.Index(sorted(qrels["topic"].unique().tolist()))
-    topic = topics.get_indexer(own_topics)[own_topic]
-    row = np.flatnonzero(topic >= 0)
-    if order == "rank":
-        row = row[np.argsort(runs["rank"].to_numpy()[row], kind="stable")]
-    rank, cut = np.zeros(0, dtype=np.int64), order != "score" and unjudged != "removed"
-    if cut:  # nobody reads the rest
-        at, rank = _in_lists(run[row] * len(topics) + topic[row], cutoff)
-        row = row[at]
-    every = np.array_equal(
-        row, np.arange(len(runs))
-    )  # to take all of the texts would make each anew
-    document, documents = numbered(runs["document"] if every else runs["document"].iloc[row])
-    listed, cells = run, len(names) * len(topics) * len(documents)
-    run, topic = run[row], topic[row]
-    number = topic * len(documents) + document
-    dense = every and cells <= 4 * len(row)  # so that each document of each list can be counted
-    once = dense and np.bincount(run * len(topics) * len(documents) + number, minlength=1).max() < 2
-    if not once and not each_once(pd.Series(listed), pd.Series(own_topic), runs["document"]):
-        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
-    present = np.zeros((len(names), len(topics)), dtype=np.bool_)
-    present[run, topic] = True
-    if order == "score":
-        best = np.lexsort(
-            (-documents.argsort().argsort()[document], -runs["score"].to_numpy()[row])
-        )
-        run, topic, number = run[best], topic[best], number[best]
+    ranked, run_names, run_topics, documents = _numbered_rows(runs, topics, order)
+    present = np.zeros((len(run_names), len(topics)), dtype=np.bool_)
+    present[ranked["run"], ranked["topic"]] = True
 
-    def first_ranks() -> pd.DataFrame:
-        at, first = (slice(None), rank) if cut else _in_lists(run * len(topics) + topic, cutoff)
-        columns = {"run": run[at], "topic": topic[at], "rank": first, "number": number[at]}
-        return pd.DataFrame(columns, copy=False)
-
-    rows = first_ranks()
-    if order == "file" and "rank" in runs.columns:
-        _tell_order(runs["rank"].to_numpy()[row], run * len(topics) + topic, cutoff)
-    judgement = _row_of(qrels, topics, documents, rows["number"])
+    read = _cut(ranked, len(topics), cutoff)
+    if "stated rank" in read.columns:
+        _tell_order(read, int(present.sum()))
+    judgement = _row_of(qrels, topics, documents, read)
     judged = _coverage(
-        "a judgement", names, len(topics), documents, rows, judgement >= 0, qrels["document"]
+        "a judgement",
+        list(run_names),
+        len(topics),
+        documents,
+        read,
+        judgement >= 0,
+        qrels["document"],
     )
     if unjudged == "removed":
-        those = _row_of(qrels, topics, documents, number) >= 0
-        run, topic, number = run[those], topic[those], number[those]
-        rows = first_ranks()
-        judgement = _row_of(qrels, topics, documents, rows["number"])
-    rows["gain"] = np.append(qrels["level"].map(of_level).to_numpy(dtype=np.float64), of_level[0])[
-        judgement
-    ]
-    lists = [
-        Seen(
-            f"run {name}",
-            "topics of the qrels",
-            "a ranked list",
-            int(there.sum()),
-            len(topics),
-            first(topics[~there]),
-            first(own_topics.difference(topics, sort=False)),
-        )
-        for name, there in zip(names, present, strict=True)
-    ]
+        is_judged = _row_of(qrels, topics, documents, ranked) >= 0
+        read = _cut(ranked[is_judged], len(topics), cutoff)
+        judgement = _row_of(qrels, topics, documents, read)
+
+    seen = _lists_seen(list(run_names), present, topics, run_topics)
     if not (qrels["level"] > 0).any():
-        lists.append(Seen("the qrels", "judgements", "a level above 0", 0, len(qrels), asked=False))
-    laid = np.zeros((*present.shape, rows["rank"].max() + 1 if len(rows) else 1))
-    cell = (rows["run"].to_numpy() * len(topics) + rows["topic"].to_numpy()) * laid.shape[
-        -1
-    ] + rows["rank"].to_numpy()
-    laid.reshape(-1)[cell] = rows["gain"].to_numpy()
+        seen.append(Seen("the qrels", "judgements", "a level above 0", 0, len(qrels), asked=False))
+    gains_by_rank = _gains_by_rank(read, judgement, qrels, gain_of_level, present.shape)
     return RankedLists(
-        list(names),
+        list(run_names),
         topics,
         documents,
-        laid,
+        gains_by_rank,
         present,
-        max(of_level.values()),
-        rows,
-        replace(judged, seen=lists + judged.seen),
+        max(gain_of_level.values()),
+        read,
+        replace(judged, seen=seen + judged.seen),
     )
 
 
 def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf) -> pd.DataFrame:
-    """Place of each ranked document in ``documents``, -1 where it is not there, and NaN where a list has ended.
+    """Place of each ranked document in ``documents``, a row for each run and topic, in order.
 
-    One row for each run and topic, in their order, and one column for each rank up to ``depth``,
-    best first.
+    One column for each rank up to ``depth``, best first; -1 where a document is not there, NaN
+    where a list has ended.
     """
     return _laid_by_rank(runs, places(runs["document"], documents), depth)
 
 
 def spans_by_rank(runs: pd.DataFrame) -> tuple[Integers, Integers]:
-    """First and last rank of each rank's tie (`tied_spans`), in the rows and columns of `by_rank`."""
+    """First and last rank of each rank's tie (`tied_spans`), laid out as by `by_rank`."""
     need_columns(runs, ["score"])
     return tied_spans(_laid_by_rank(runs, runs["score"].to_numpy()))
 
@@ -302,12 +346,12 @@ def spans_by_rank(runs: pd.DataFrame) -> tuple[Integers, Integers]:
 def _laid_by_rank(runs: pd.DataFrame, values: NDArray[Any], depth: float = np.inf) -> pd.DataFrame:
     ordered = runs.assign(value=values).sort_values(["run", "topic", "rank"], kind="stable")
     ordered["rank"] = ordered.groupby(["run", "topic"]).cumcount()
-    kept = ordered[ordered["rank"] < depth]
-    return kept.pivot(index=["run", "topic"], columns="rank", values="value")  # noqa: PD010 - nothing to aggregate
+    read = ordered[ordered["rank"] < depth]
+    return read.pivot(index=["run", "topic"], columns="rank", values="value")  # noqa: PD010 - nothing to aggregate
 
 
 def with_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Scores by run and topic, and below them their means, without a topic; one undefined topic makes one undefined."""
+    """Scores by run and topic, and below them means, without a topic; NaN if any topic's is."""
     undefined = table[columns].isna().groupby(table["run"]).any()
     means = table.groupby("run")[columns].mean().mask(undefined).reset_index()
     return pd.concat([table, means.assign(topic="")], ignore_index=True)
@@ -332,41 +376,50 @@ def attention_weights(
     """
     if attention == "log":
         return np.log(base) / np.log(np.arange(2, ranks + 2))
-    return (
-        persistence ** np.arange(ranks, dtype=np.float64)
-        if attention == "geometric"
-        else np.ones(ranks)
-    )
+    if attention == "geometric":
+        return persistence ** np.arange(ranks, dtype=np.float64)
+    return np.ones(ranks)
 
 
-def wanted_shares(target: ArrayLike | None, groups: int) -> Floats:
+def target_shares(target: ArrayLike | None, groups: int) -> Floats:
     """The target as a distribution over so many groups; equal shares where there is none."""
-    return np.full(groups, 1 / groups) if target is None else normalised(target, groups)
+    if target is None:
+        return np.full(groups, 1 / groups)
+    return normalised(target, groups)
 
 
-def reached(
+def within_cutoffs(
     values: ArrayLike, cutoffs: ArrayLike, present: ArrayLike | None, axis: int = -1
 ) -> tuple[NDArray[Any], Integers, Booleans]:
-    """The values of the ranks that a cut-off can reach, the cut-offs, and which of those ranks hold a document.
+    """Values of the ranks up to the largest cut-off, the cut-offs, and which ranks are filled.
 
     ``axis``: that of the ranks, the last one or the one before it.
     """
-    at, whole = np.asarray(cutoffs, dtype=np.int64), np.asarray(values)
-    if at.size == 0:
+    depths = np.asarray(cutoffs, dtype=np.int64)
+    if depths.size == 0:
         raise ValueError("no cut-offs are given")
-    shape, reach = whole.shape[: whole.ndim + axis + 1], slice(int(at.max()))
-    held = (
-        np.broadcast_to(np.True_, shape) if present is None else np.asarray(present, dtype=np.bool_)
-    )
-    if held.shape != shape:
-        raise ValueError(f"present is shaped {held.shape}, wanted one value for each rank, {shape}")
-    return whole[..., reach] if axis == -1 else whole[..., reach, :], at, held[..., reach]
+    by_rank = np.asarray(values)
+    shape = by_rank.shape[: by_rank.ndim + axis + 1]  # (..., ranks)
+    if present is None:
+        is_present = np.broadcast_to(np.True_, shape)
+    else:
+        is_present = np.asarray(present, dtype=np.bool_)
+    if is_present.shape != shape:
+        raise ValueError(
+            f"present is shaped {is_present.shape}, wanted one value for each rank, {shape}"
+        )
+    deepest = int(depths.max())
+    if axis == -1:
+        by_rank = by_rank[..., :deepest]
+    else:
+        by_rank = by_rank[..., :deepest, :]
+    return by_rank, depths, is_present[..., :deepest]
 
 
 def sums_at(per_rank: Floats, cutoffs: Integers, axis: int = -1) -> Floats:
     """Sum over the ranks up to each cut-off; ranks beyond the end of the list add nothing."""
-    total = np.cumsum(np.insert(per_rank, 0, 0.0, axis=axis), axis=axis)
-    return np.take(total, np.minimum(cutoffs, per_rank.shape[axis]), axis=axis)
+    totals = np.cumsum(np.insert(per_rank, 0, 0.0, axis=axis), axis=axis)
+    return np.take(totals, np.minimum(cutoffs, per_rank.shape[axis]), axis=axis)
 
 
 @checked
@@ -378,7 +431,7 @@ def term_exposure(
     present: ArrayLike | None = None,
     base: Base = 2.0,
 ) -> Floats:
-    r"""Exposure of terms (or, summed over a group's terms, of groups) in a ranked list (thesis Eqs. 4.7 and 4.8).
+    r"""Exposure of terms, or of groups, in a ranked list (thesis Eqs. 4.7 and 4.8).
 
     .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_b(r + 1)}
 
@@ -391,10 +444,12 @@ def term_exposure(
     """
     if np.shape(lengths) != np.shape(counts)[:-1]:
         raise ValueError(
-            f"lengths are shaped {np.shape(lengths)}, wanted one for each rank, {np.shape(counts)[:-1]}"
+            f"lengths are shaped {np.shape(lengths)}, wanted one for each rank,"
+            f" {np.shape(counts)[:-1]}"
         )
-    size, at, held = reached(lengths, cutoffs, present)
-    weights = ratio(attention_weights(size.shape[-1], base=base) * held, size, 0.0)
-    return sums_at(
-        np.asarray(counts)[..., : size.shape[-1], :] * weights[..., np.newaxis], at, axis=-2
-    )
+    sizes, depths, is_present = within_cutoffs(lengths, cutoffs, present)
+    deepest = sizes.shape[-1]
+    attention = attention_weights(deepest, base=base) * is_present
+    weights = ratio(attention, sizes, 0.0)
+    discounted = np.asarray(counts)[..., :deepest, :] * weights[..., np.newaxis]
+    return sums_at(discounted, depths, axis=-2)

@@ -1,4 +1,4 @@
-r"""Where the users of a conversation leave, and the utility of what they have read: what GFRC2 leaves open.
+r"""Where users leave a conversation, and the utility of what they have read: open in GFRC2.
 
 A stop model takes the `Places` of many conversations at once and returns the share of the users
 that leaves at each; the shares of a conversation sum to 1 at most, and the rest leaves without any
@@ -68,14 +68,15 @@ class Places:
         return gain_values(self.nuggets.level[self.rows], self.gains, self.max_level)
 
     def of_each(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The value of its conversation for each place; ``values`` are in the order of ``first``."""
+        """The value of its conversation for each place; ``values`` in the order of ``first``."""
         return np.repeat(values, np.diff(self.first, append=len(self.rows)))
 
-    def to_next(self, values: Floats, last: Floats | float) -> Floats:
-        """From the value of each place to that of the next of its conversation; from the last one to ``last``."""
-        after, final = np.roll(values, -1), np.append(self.first, len(values))[1:] - 1
-        after[final] = np.broadcast_to(last, values.shape)[final]
-        return after - values
+    def to_next(self, values: Floats, end_value: Floats | float) -> Floats:
+        """From the value of each place to that of the next in it, or ``end_value``."""
+        following = np.roll(values, -1)
+        last_places = np.append(self.first, len(values))[1:] - 1
+        following[last_places] = np.broadcast_to(end_value, values.shape)[last_places]
+        return following - values
 
 
 Model = Callable[[Places], Floats]
@@ -84,22 +85,28 @@ Model = Callable[[Places], Floats]
 
 def _by_gain(at: Places) -> Floats:
     leave = np.where(at.read, at.gain, 0.0)
+    # The product of those who stay is a sum of logarithms.
     with np.errstate(divide="ignore"):
         stay = np.exp(cumulative_sums(np.log1p(-leave), at.first))
-    before = np.append(1.0, stay[:-1])[: len(stay)]
-    before[at.first] = 1.0
-    return leave * before
+    arrive = np.append(1.0, stay[:-1])[: len(stay)]
+    arrive[at.first] = 1.0
+    return leave * arrive
 
 
 def _by_turn(at: Places) -> Floats:
-    held = at.of_each(at.nuggets.turns_held[at.nuggets.conversation[at.rows[at.first]]])
-    turn = np.where(at.read, at.nuggets.turn[at.rows], held + 1)
-    return at.to_next(turn.astype(np.float64), held + 1.0) / held
+    conversations = at.nuggets.conversation[at.rows[at.first]]
+    n_turns = at.of_each(at.nuggets.turns_held[conversations])
+    # A nugget beyond the patience stands behind the last turn: nobody leaves there.
+    turn = np.where(at.read, at.nuggets.turn[at.rows], n_turns + 1)
+    return at.to_next(turn.astype(np.float64), n_turns + 1.0) / n_turns
 
 
 def _by_nugget(at: Places) -> Floats:
     read = at.read.astype(np.float64)
-    return ratio(read, at.of_each(np.add.reduceat(read, at.first)) if len(read) else read, 0.0)
+    if not len(read):
+        return read
+    n_read = at.of_each(np.add.reduceat(read, at.first))
+    return ratio(read, n_read, 0.0)
 
 
 def _anywhere(at: Places) -> Floats:
@@ -128,7 +135,7 @@ UTILITIES: Mapping[str, Model] = MappingProxyType(
 
 
 def leaving(at: Places, model: str | Model) -> Floats:
-    """Share of the users of its conversation that leaves at each place; what a function gives is checked."""
+    """Share of the users of its conversation that leaves at each place; functions are checked."""
     if isinstance(model, str):
         return STOP_MODELS[model](at)
     shares = np.asarray(model(at), dtype=np.float64)
@@ -136,8 +143,11 @@ def leaving(at: Places, model: str | Model) -> Floats:
         raise ValueError(
             f"a stop model gives {len(at.rows)} non-negative shares here, one for each nugget"
         )
-    if len(shares) and (total := np.add.reduceat(shares, at.first)).max() > 1 + 1e-9:
+    if not len(shares):
+        return shares
+    largest = np.add.reduceat(shares, at.first).max()
+    if largest > 1 + 1e-9:
         raise ValueError(
-            f"a stop model whose shares sum to {total.max():.6g} in a conversation; at most 1"
+            f"a stop model whose shares sum to {largest:.6g} in a conversation; at most 1"
         )
     return shares

@@ -8,40 +8,48 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Floats, Integers, ranks, starts
 
 
-def tied_spans(scores: ArrayLike, what: str = "a list") -> tuple[Integers, Integers]:
-    """First and last rank (from 0) that have the score of each rank; each rank by itself where lists have ended.
+def tied_spans(scores: ArrayLike, name: str = "a list") -> tuple[Integers, Integers]:
+    """First and last rank (from 0) that have the score of each rank.
 
-    ``scores`` (shaped (lists, ranks)): falling along each list, NaN beyond its end. ``what``: named
-    if they rise.
+    ``scores`` (shaped (lists, ranks)): falling along each list, NaN beyond its end, where each rank
+    stands by itself. ``name``: of what is refused if they rise.
     """
     values = np.asarray(scores, dtype=np.float64)
-    rise = np.diff(values, axis=1)
-    if (rise > 0).any():
-        raise ValueError(f"scores of {what} rise along a list: give the best item first")
-    goes_on = np.pad(rise == 0, ((0, 0), (1, 1)))
-    place = np.broadcast_to(np.arange(values.shape[1]), values.shape)
-    first = np.maximum.accumulate(np.where(goes_on[:, :-1], 0, place), axis=1)
-    last = np.where(goes_on[:, 1:], values.shape[1], place)
-    return first, np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    steps = np.diff(values, axis=1)
+    if (steps > 0).any():
+        raise ValueError(f"scores of {name} rise along a list: give the best item first")
+    n_ranks = values.shape[1]
+    rank = np.broadcast_to(np.arange(n_ranks), values.shape)
+    # Whether a rank is tied with the one before it; beyond the end is one that is not.
+    tied = np.pad(steps == 0, ((0, 0), (1, 1)))
+    tie_begins = np.where(tied[:, :-1], 0, rank)
+    tie_ends = np.where(tied[:, 1:], n_ranks, rank)
+    first_rank = np.maximum.accumulate(tie_begins, axis=1)
+    last_rank = np.minimum.accumulate(tie_ends[:, ::-1], axis=1)[:, ::-1]
+    return first_rank, last_rank
 
 
-def mean_of_ties(values: ArrayLike, first: Integers, last: Integers) -> Floats:
-    """The values (shaped (lists, ranks, ...)), each the mean of its tie; those that nothing is tied with as they are.
+def mean_of_ties(values: ArrayLike, first_rank: Integers, last_rank: Integers) -> Floats:
+    """The values (shaped (lists, ranks, ...)), each the mean of its tie.
 
     A sum over ranks, each with a weight of its own, then is the mean of the sums over all orders of
     the ties.
     """
-    given = np.asarray(values, dtype=np.float64)
-    total = np.cumsum(np.pad(given, ((0, 0), (1, 0)) + ((0, 0),) * (given.ndim - 2)), axis=1)
-    row = np.arange(len(given))[:, np.newaxis]
-    extra = (...,) + (np.newaxis,) * (given.ndim - 2)
-    means = (total[row, last + 1] - total[row, first]) / (last - first + 1)[extra]
-    return np.where((first == last)[extra], given, means)
+    by_rank = np.asarray(values, dtype=np.float64)
+    further_axes = by_rank.ndim - 2
+    # Sums before each rank, and over all: those of a tie are the difference of two.
+    sums = np.cumsum(np.pad(by_rank, ((0, 0), (1, 0)) + ((0, 0),) * further_axes), axis=1)
+    row = np.arange(len(by_rank))[:, np.newaxis]
+    widened = (...,) + (np.newaxis,) * further_axes
+    means = (sums[row, last_rank + 1] - sums[row, first_rank]) / (last_rank - first_rank + 1)[
+        widened
+    ]
+    return np.where((first_rank == last_rank)[widened], by_rank, means)
 
 
 def orders_of_ties(
-    first: Integers,
-    last: Integers,
+    first_rank: Integers,
+    last_rank: Integers,
     depth: int,
     *,
     most: int = 20_000,
@@ -50,27 +58,30 @@ def orders_of_ties(
 ) -> tuple[Integers, Integers]:
     """The orders that ties leave open in the first ``depth`` ranks of each list.
 
-    ``first``, ``last``: of `tied_spans`. Returns the list of each order, ascending, and the places
-    in that list of the documents that it has at the first ranks, shaped (orders, up to depth). A
-    list with up to ``most`` orders has each once; one with more has so many drawn by ``seed``, each
-    as likely as any other.
+    ``first_rank``, ``last_rank``: of `tied_spans`. Returns the list of each order, ascending, and
+    the places in that list of the documents that it has at the first ranks, shaped (orders, up to
+    depth). A list with up to ``most`` orders has each once; one with more has so many drawn by
+    ``seed``, each as likely as any other.
     """
-    width = min(depth, first.shape[1])
-    reach = int(last[:, :width].max(initial=0)) + 1
-    choices = last[:, :width] - np.arange(width) + 1
-    orders = choices.astype(np.float64).prod(axis=1)
-    times = np.where(orders <= most, orders, drawn).astype(np.int64)
-    own = np.repeat(np.arange(len(first)), times)
-    code = ranks(starts(own), len(own)).astype(np.int64)
-    chance = np.random.default_rng(seed).random((drawn, width))
-    every, draw = (orders <= most)[own], code % drawn
-    places = np.broadcast_to(np.arange(reach), (len(own), reach)).copy()
-    row = np.arange(len(own))
-    for rank in range(
-        width
-    ):  # Fisher and Yates: each rank takes one of those that are left of its tie
-        left = choices[own, rank]
-        taken = rank + np.where(every, code % left, (chance[draw, rank] * left).astype(np.int64))
-        code //= left
-        places[row, rank], places[row, taken] = places[row, taken], places[row, rank]
-    return own, places[:, :width]
+    width = min(depth, first_rank.shape[1])
+    reach = int(last_rank[:, :width].max(initial=0)) + 1
+    choices = last_rank[:, :width] - np.arange(width) + 1  # documents that can be at each rank
+    n_possible = choices.astype(np.float64).prod(axis=1)
+    all_orders = n_possible <= most
+    n_orders = np.where(all_orders, n_possible, drawn).astype(np.int64)
+    list_of_order = np.repeat(np.arange(len(first_rank)), n_orders)
+    number = ranks(starts(list_of_order), len(list_of_order)).astype(np.int64)
+    random = np.random.default_rng(seed).random((drawn, width))
+    is_counted, draw = all_orders[list_of_order], number % drawn
+
+    places = np.broadcast_to(np.arange(reach), (len(list_of_order), reach)).copy()
+    order = np.arange(len(list_of_order))
+    # Fisher and Yates: each rank takes one of those that are left of its tie. The number of an
+    # order, read digit by digit, says which, so that each order comes once; or chance does.
+    for rank in range(width):
+        remaining = choices[list_of_order, rank]
+        by_chance = (random[draw, rank] * remaining).astype(np.int64)
+        chosen = rank + np.where(is_counted, number % remaining, by_chance)
+        number //= remaining
+        places[order, rank], places[order, chosen] = places[order, chosen], places[order, rank]
+    return list_of_order, places[:, :width]

@@ -38,24 +38,32 @@ _ITS = "that of the measure"
 def reach(
     parents: ArrayLike, probabilities: ArrayLike, words: ArrayLike
 ) -> tuple[Floats, Integers, Integers]:
-    """How each node is reached: with what probability, after how many words, in which round (from 1).
+    """With what probability, after how many words, in which round (from 1) nodes are reached.
 
     All shaped (nodes,). ``parents`` are places of nodes, -1 for a root; ``probabilities`` are those
     of taking the node given its parent; ``words`` are of the node's turns. One pass per round, over
     all nodes at once.
     """
     parent, length = np.asarray(parents, dtype=np.int64), np.asarray(words, dtype=np.int64)
-    given = np.asarray(probabilities, dtype=np.float64)
-    probability, before = np.where(parent < 0, given, np.nan), np.zeros(len(parent), dtype=np.int64)
-    number, rounds = 1, np.where(parent < 0, 1, 0)
-    while len(at := np.flatnonzero((parent >= 0) & (rounds[parent] == number))):
-        probability[at] = probability[parent[at]] * given[at]
-        before[at] = before[parent[at]] + length[parent[at]]
+    given_parent = np.asarray(probabilities, dtype=np.float64)
+    is_root = parent < 0
+    probability = np.where(is_root, given_parent, np.nan)
+    words_before = np.zeros(len(parent), dtype=np.int64)
+    rounds = np.where(is_root, 1, 0)
+    number = 1
+    # Round by round: the nodes whose parent was reached in the round before.
+    nodes = np.flatnonzero(~is_root & (rounds[parent] == number))
+    while len(nodes):
+        above = parent[nodes]
+        probability[nodes] = probability[above] * given_parent[nodes]
+        words_before[nodes] = words_before[above] + length[above]
         number += 1
-        rounds[at] = number
-    if lost := np.count_nonzero(rounds == 0):
-        raise ValueError(f"{lost} nodes follow each other in a circle, and no root")
-    return probability, before, rounds
+        rounds[nodes] = number
+        nodes = np.flatnonzero(~is_root & (rounds[parent] == number))
+    n_unreached = np.count_nonzero(rounds == 0)
+    if n_unreached:
+        raise ValueError(f"{n_unreached} nodes follow each other in a circle, and no root")
+    return probability, words_before, rounds
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,48 @@ class ConversationTrees:
     steps: pd.DataFrame
 
 
+def _parents(nodes: pd.DataFrame) -> Integers:
+    """Row of the parent of each node, -1 for the first round of a tree."""
+    names = pd.MultiIndex.from_frame(nodes[_NODE])
+    names_of_parents = pd.MultiIndex.from_frame(nodes[[*_TREE, "parent"]])
+    is_root = (nodes["parent"] == "").to_numpy()
+    parent = np.where(is_root, -1, names.get_indexer(names_of_parents)).astype(np.int64)
+    orphaned = (parent < 0) & ~is_root
+    if orphaned.any():
+        raise ValueError(f"no node is the parent of {names[orphaned][0]}")
+    roots_of_tree = nodes.assign(is_root=is_root).groupby(_TREE)["is_root"].sum()
+    if (roots_of_tree != 1).any():
+        raise ValueError("each tree must have one first round, with an empty parent")
+    return parent
+
+
+def _check_probabilities(nodes: pd.DataFrame, parent: Integers) -> None:
+    probability = nodes["probability"].to_numpy(dtype=np.float64)
+    is_root = parent < 0
+    if not ((probability >= 0) & (probability <= 1)).all() or (probability[is_root] != 1).any():
+        raise ValueError("probabilities must lie between 0 and 1, and be 1 for a first round")
+    sums = np.bincount(parent[~is_root], weights=probability[~is_root], minlength=len(nodes))
+    # Somebody goes on from every node that has children: those of a leaf leave.
+    has_children = np.isin(np.arange(len(nodes)), parent)
+    wrong = np.flatnonzero(has_children & (np.abs(sums - 1) > _ROUNDING))
+    if len(wrong):
+        node = tuple(nodes.loc[wrong[0], _NODE])
+        raise ValueError(
+            f"the probabilities of the branches behind {node} sum to {sums[wrong[0]]:g}, not to 1"
+        )
+
+
+def _steps(parent: Integers, leaves: Integers) -> pd.DataFrame:
+    """The nodes that the path to each leaf goes through, from the leaf to the root."""
+    path, node = np.arange(len(leaves)), leaves
+    steps = []
+    while len(node):
+        steps.append(pd.DataFrame({"path": path, "node": node}))
+        goes_on = parent[node] >= 0
+        path, node = path[goes_on], parent[node[goes_on]]
+    return pd.concat(steps, ignore_index=True)
+
+
 def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
     """Lay conversation trees out by their paths (gfrc, section 7).
 
@@ -84,8 +134,10 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
 
     Examples
     --------
-    >>> rounds = [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]]
-    >>> table = pd.DataFrame(rounds, columns=["run", "topic", "node", "parent", "probability", "words"])
+    >>> branches = [["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]]
+    >>> rounds = [["r", "t", "1", "", 1, 20], *branches]
+    >>> columns = ["run", "topic", "node", "parent", "probability", "words"]
+    >>> table = pd.DataFrame(rounds, columns=columns)
     >>> conversation_trees(table).paths
       run topic      path  probability
     0   r     t    t/more         0.75
@@ -95,40 +147,19 @@ def conversation_trees(table: pd.DataFrame) -> ConversationTrees:
     need_columns(table, columns)
     refuse_twice(table, _NODE, "a node comes")
     nodes = table[columns].reset_index(drop=True)
-    keys, above = (pd.MultiIndex.from_frame(nodes[[*_TREE, name]]) for name in ("node", "parent"))
-    rooted = (nodes["parent"] == "").to_numpy()
-    parent = np.where(rooted, -1, keys.get_indexer(above)).astype(np.int64)
-    if (lost := (parent < 0) & ~rooted).any():
-        raise ValueError(f"no node is the parent of {keys[lost][0]}")
-    if (nodes.assign(rooted=rooted).groupby(_TREE)["rooted"].sum() != 1).any():
-        raise ValueError("each tree must have one first round, with an empty parent")
-    given, words = nodes["probability"].to_numpy(dtype=np.float64), nodes["words"].to_numpy()
-    if not ((given >= 0) & (given <= 1)).all() or (given[rooted] != 1).any():
-        raise ValueError("probabilities must lie between 0 and 1, and be 1 for a first round")
-    if (words < 0).any():
+    parent = _parents(nodes)
+    _check_probabilities(nodes, parent)
+    if (nodes["words"] < 0).any():
         raise ValueError("a node has a negative number of words")
-    sums = np.bincount(parent[~rooted], weights=given[~rooted], minlength=len(nodes))
-    inner = np.isin(np.arange(len(nodes)), parent)
-    if (wrong := inner & (np.abs(sums - 1) > _ROUNDING)).any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
-            f"the probabilities of the branches behind {keys[at]} sum to {sums[at]:g}, not to 1"
-        )
-    probability, before, rounds = reach(parent, given, words)
+    probability, words_before, rounds = reach(parent, nodes["probability"], nodes["words"])
 
-    leaves = np.flatnonzero(~inner)
-    path, node = np.arange(len(leaves)), leaves
-    steps = [pd.DataFrame({"path": path, "node": node})]
-    while (on := parent[node] >= 0).any():
-        path, node = path[on], parent[node[on]]
-        steps.append(pd.DataFrame({"path": path, "node": node}))
+    # A node that is nobody's parent ends a path.
+    leaves = np.flatnonzero(~np.isin(np.arange(len(nodes)), parent))
     ends = nodes.loc[leaves].reset_index(drop=True)
-    paths = ends[_TREE].assign(
-        path=ends["topic"] + "/" + ends["node"], probability=probability[leaves]
-    )
-    return ConversationTrees(
-        nodes.assign(before=before, round=rounds), paths, pd.concat(steps, ignore_index=True)
-    )
+    path_names = ends["topic"] + "/" + ends["node"]
+    paths = ends[_TREE].assign(path=path_names, probability=probability[leaves])
+    nodes = nodes.assign(before=words_before, round=rounds)
+    return ConversationTrees(nodes, paths, _steps(parent, leaves))
 
 
 @checked
@@ -148,45 +179,50 @@ def leaving_trees(turns: pd.DataFrame, persistence: AskingOn) -> ConversationTre
     words = turns[_ROUND].assign(words=turns["end"] - turns["start"] + 1)
     rounds = words.groupby(_ROUND, sort=False)["words"].sum().reset_index()
     number = rounds["turn"].astype("int64")
-    if (number != rounds.groupby(_TREE, sort=False).cumcount() + 1).any():
+    place = rounds.groupby(_TREE, sort=False).cumcount() + 1
+    if (number != place).any():
         raise ValueError("the rounds of a conversation are numbered 1, 2, ... in this order")
-    first, before = number == 1, (number - 1).astype("str")
-    nodes = rounds.drop(columns="turn").assign(
+
+    is_first = number == 1
+    round_before = (number - 1).astype("str")
+    asking_on = rounds.drop(columns="turn").assign(
         node=number.astype("str"),
-        parent=before.mask(first, ""),
-        probability=np.where(first, 1.0, persistence),
+        parent=round_before.mask(is_first, ""),
+        probability=np.where(is_first, 1.0, persistence),
     )
-    left = nodes[~first].assign(
-        node="left after " + before[~first], probability=1 - persistence, words=0
+    leaving = asking_on[~is_first].assign(
+        node="left after " + round_before[~is_first], probability=1 - persistence, words=0
     )
-    return conversation_trees(pd.concat([nodes, left], ignore_index=True))
+    return conversation_trees(pd.concat([asking_on, leaving], ignore_index=True))
 
 
 def nuggets_by_round(nuggets: pd.DataFrame, turns: pd.DataFrame) -> pd.DataFrame:
-    """Nuggets with positions that count the words of their round, as `path_nuggets` wants them (gfrc, section 7).
+    """Nuggets with positions that count the words of their round, as `path_nuggets` takes them.
 
     ``nuggets`` are in the columns of a nugget table; rows without positions are left out. ``turns``
     (columns run, topic, turn, start) are boundaries as in `leaving_trees`. The column ``node`` is
-    the number of the round.
+    the number of the round. gfrc, section 7.
     """
-    placed = nuggets[nuggets["start"].astype("str") != ""].astype(
-        {"turn": int, "start": int, "end": int, "level": int}
-    )
-    begins = turns.groupby(_ROUND, sort=False)["start"].min()
+    has_position = nuggets["start"].astype("str") != ""
+    placed = nuggets[has_position].astype({"turn": int, "start": int, "end": int, "level": int})
+    starts_of_rounds = turns.groupby(_ROUND, sort=False)["start"].min()
     rounds = pd.MultiIndex.from_frame(placed[_ROUND])
-    if not (known := rounds.isin(begins.index)).all():
-        raise ValueError(f"a nugget stands in {rounds[~known][0]}, a turn without boundaries")
-    before = begins.loc[rounds].to_numpy() - 1
+    has_boundaries = rounds.isin(starts_of_rounds.index)
+    if not has_boundaries.all():
+        raise ValueError(
+            f"a nugget stands in {rounds[~has_boundaries][0]}, a turn without boundaries"
+        )
+    words_before = starts_of_rounds.loc[rounds].to_numpy() - 1
     placed = placed.assign(
         node=placed["turn"].astype("str"),
-        start=placed["start"] - before,
-        end=placed["end"] - before,
+        start=placed["start"] - words_before,
+        end=placed["end"] - words_before,
     )
     return placed.drop(columns="turn").reset_index(drop=True)
 
 
 def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFrame:
-    """Nuggets of every path, in the columns of a nugget table (gfrc2, footnote 8: a path is a sequence of turns).
+    """Nuggets of every path, in the columns of a nugget table (gfrc2, footnote 8).
 
     ``nuggets`` (columns run, topic, node, start, end, level and any others) stand in a round, whose
     words ``start`` and ``end`` count from 1. The ``topic`` of what is returned is the path;
@@ -194,28 +230,49 @@ def path_nuggets(trees: ConversationTrees, nuggets: pd.DataFrame) -> pd.DataFram
     level 0 without positions.
     """
     nodes = trees.nodes
-    stand = pd.MultiIndex.from_frame(nuggets[_NODE])
-    node = pd.MultiIndex.from_frame(nodes[_NODE]).get_indexer(stand)
+    names = pd.MultiIndex.from_frame(nuggets[_NODE])
+    node = pd.MultiIndex.from_frame(nodes[_NODE]).get_indexer(names)
     if (node < 0).any():
-        raise ValueError(f"a nugget stands in {stand[node < 0][0]}, which is no node")
-    start, end = (nuggets[column].to_numpy(dtype=np.int64) for column in ("start", "end"))
+        raise ValueError(f"a nugget stands in {names[node < 0][0]}, which is no node")
+    start = nuggets["start"].to_numpy(dtype=np.int64)
+    end = nuggets["end"].to_numpy(dtype=np.int64)
     if ((start < 1) | (end > nodes["words"].to_numpy()[node])).any():
         raise ValueError("a nugget reaches beyond the words of its node")
-    before = nodes["before"].to_numpy()[node]
-    others = [column for column in nuggets.columns if column not in (*_NODE, "start", "end")]
-    placed = nuggets[others].reset_index(drop=True).astype("str")
-    placed = placed.assign(
-        node=node, at=start, start=(start + before).astype("str"), end=(end + before).astype("str")
-    )
-    rows = (
-        trees.steps.merge(placed, on="node", how="left").fillna({"level": "0", "at": 0}).fillna("")
-    )
+
+    words_before = nodes["before"].to_numpy()[node]
+    further = [name for name in nuggets.columns if name not in (*_NODE, "start", "end")]
+    placed = nuggets[further].reset_index(drop=True).astype("str")
+    placed["node"], placed["place"] = node, start
+    placed["start"] = (start + words_before).astype("str")
+    placed["end"] = (end + words_before).astype("str")
+    # A path has the nuggets of all nodes that it goes through; a node may be on many paths.
+    rows = trees.steps.merge(placed, on="node", how="left")
+    rows = rows.fillna({"level": "0", "place": 0}).fillna("")
     rows = rows.join(nodes["round"].rename("turn"), on="node")
-    rows = rows.sort_values(["path", "turn", "at"], kind="stable", ignore_index=True)
+    rows = rows.sort_values(["path", "turn", "place"], kind="stable", ignore_index=True)
     rows[["run", "topic"]] = trees.paths[["run", "path"]].to_numpy()[rows["path"]]
-    return rows[["run", "topic", "turn", "start", "end", *others]].astype(
-        {"run": "str", "topic": "str"}
-    )
+    columns = ["run", "topic", "turn", "start", "end", *further]
+    return rows[columns].astype({"run": "str", "topic": "str"})
+
+
+def _check_intents(tree: pd.DataFrame, nuggets: pd.DataFrame, intents: Mapping[str, float]) -> None:
+    intents_of_rows = {*tree["intent"], *nuggets["intent"]} - {""}
+    mismatched = sorted(intents_of_rows ^ set(intents))
+    if mismatched:
+        raise ValueError(
+            "every intent of the tree and its nuggets needs a share, and no other:"
+            f" {listed(mismatched)}"
+        )
+    if not intents:
+        return
+    total = sum(intents.values())
+    if min(intents.values()) < 0 or abs(total - 1) > _ROUNDING:
+        raise ValueError(f"the shares of the intents sum to {total:g}, not to 1")
+
+
+def _of_intent(table: pd.DataFrame, intent: str) -> pd.DataFrame:
+    """The rows that are there for those who come with an intent."""
+    return table[table["intent"].isin([intent, ""])].drop(columns="intent")
 
 
 def tree_scores(
@@ -225,7 +282,7 @@ def tree_scores(
     score: Callable[[NuggetTable, Mapping[str, AttributeSet]], pd.DataFrame],
     intents: Mapping[str, float],
 ) -> pd.DataFrame:
-    """Scores of every path of every tree, for the users of every intent and for all of them (gfrc2, footnote 8).
+    """Scores of every path of every tree, by intent of the users and for all.
 
     ``tree`` and ``nuggets`` are as in `conversation_trees` and `path_nuggets`, with a further
     column intent: a row that names one is there for those who come with it alone, another for all.
@@ -233,35 +290,24 @@ def tree_scores(
     with the same. Columns are run, topic, intent, path, probability, attribute, measure, value; the
     intent of all is ``all``, and their paths are those of every intent.
     """
-    said = {*tree["intent"], *nuggets["intent"]} - {""}
-    if unknown := sorted(said ^ set(intents)):
-        raise ValueError(
-            f"every intent of the tree and its nuggets needs a share, and no other: {listed(unknown)}"
-        )
-    if intents and (min(intents.values()) < 0 or abs(sum(intents.values()) - 1) > _ROUNDING):
-        raise ValueError(f"the shares of the intents sum to {sum(intents.values()):g}, not to 1")
-    parts = []
+    _check_intents(tree, nuggets, intents)
+    tables = []
     for intent in intents or [""]:
-        rounds, found = (
-            table[table["intent"].isin([intent, ""])].drop(columns="intent")
-            for table in (tree, nuggets)
-        )
-        trees = conversation_trees(rounds)
-        scores = score(nugget_table(path_nuggets(trees, found), attributes), attributes)
+        trees = conversation_trees(_of_intent(tree, intent))
+        nuggets_of_paths = path_nuggets(trees, _of_intent(nuggets, intent))
         paths = trees.paths.rename(columns={"topic": "tree", "path": "topic"})
-        scores = scores.merge(paths, on=_TREE, validate="many_to_one").rename(
-            columns={"topic": "path"}
-        )
-        parts.append(scores.rename(columns={"tree": "topic"}).assign(intent=intent))
-    every = [
-        part.assign(probability=part["probability"] * intents[name])
-        for name, part in zip(intents, parts, strict=False)
-    ]
-    parts += [
-        part.assign(intent="all", path=part["path"] + " of " + part["intent"]) for part in every
-    ]
+        scores = score(nugget_table(nuggets_of_paths, attributes), attributes)
+        scores = scores.merge(paths, on=_TREE, validate="many_to_one")
+        scores = scores.rename(columns={"topic": "path", "tree": "topic"})
+        tables.append(scores.assign(intent=intent))
+    # All users together: each path as likely as its intent and the way through the tree.
+    tables_of_all = []
+    for (intent, share), table in zip(intents.items(), tables, strict=False):
+        probability = table["probability"] * share
+        path = table["path"] + " of " + intent
+        tables_of_all.append(table.assign(intent="all", probability=probability, path=path))
     columns = [*_TREE, "intent", "path", "probability", "attribute", "measure", "value"]
-    return pd.concat(parts, ignore_index=True)[columns]
+    return pd.concat([*tables, *tables_of_all], ignore_index=True)[columns]
 
 
 @declared(
@@ -275,7 +321,8 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
     r"""Expectation of scores over the paths of each tree.
 
     .. math::
-        E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad P(l) = \prod_{v \text{ on the way to } l} P(v \mid
+        E[M] = \sum_{\text{leaf } l} P(l)\, M(C_l), \quad
+        P(l) = \prod_{v \text{ on the way to } l} P(v \mid
         parent(v))
 
     Parameters
@@ -303,7 +350,11 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
     Examples
     --------
     >>> table = pd.DataFrame(
-    ...     [["r", "t", "1", "", 1, 20], ["r", "t", "more", "1", 0.75, 30], ["r", "t", "adhere", "1", 0.25, 40]],
+    ...     [
+    ...         ["r", "t", "1", "", 1, 20],
+    ...         ["r", "t", "more", "1", 0.75, 30],
+    ...         ["r", "t", "adhere", "1", 0.25, 40],
+    ...     ],
     ...     columns=["run", "topic", "node", "parent", "probability", "words"],
     ... )
     >>> scores = pd.DataFrame({"run": "r", "topic": ["t/more", "t/adhere"], "value": [1.0, 0.2]})
@@ -313,17 +364,17 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
     0   r     t                 R    0.8
     """
     paths = trees.paths.rename(columns={"topic": "tree", "path": "topic"})
-    paths["paths"] = paths.groupby(["run", "tree"], sort=False)["topic"].transform("size")
+    paths["n_paths"] = paths.groupby(["run", "tree"], sort=False)["topic"].transform("size")
     joined = scores.merge(paths, on=_TREE, how="left")
-    if (stray := joined["probability"].isna()).any():
+    stray = joined["probability"].isna()
+    if stray.any():
         run, topic = joined.loc[stray, _TREE].iloc[0]
         raise ValueError(f"a score of run {run!r}, topic {topic!r}, which is no path of a tree")
     joined["value"] = joined["value"] * joined["probability"]
     groups = joined.groupby(["run", "tree", "attribute", "measure"], sort=False)
-    if (
-        joined.duplicated([*_TREE, "attribute", "measure"]).any()
-        or (groups.size() != groups["paths"].first()).any()
-    ):
+    # An expectation over some of the paths would be too low.
+    repeated = joined.duplicated([*_TREE, "attribute", "measure"]).any()
+    if repeated or (groups.size() != groups["n_paths"].first()).any():
         raise ValueError("every path of a tree needs each score once")
     expected = groups["value"].sum().reset_index().rename(columns={"tree": "topic"})
     return expected.astype({"attribute": "str", "measure": "str"})

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise import options
-from equipoise.arrays import Floats, Integers, cumulative_sums
+from equipoise.arrays import Floats, Integers, cumulative_sums, starts
 from equipoise.declare import measure
 from equipoise.problems import need_columns
 from equipoise.statistics import finite
@@ -23,10 +23,28 @@ def tail_means(values: Floats, weights: Floats, first: Integers, worst: float) -
     ``values`` ascend within each segment and ``weights`` sum to 1 there; ``first`` are the places
     where one begins.
     """
-    taken = np.clip(worst - (cumulative_sums(weights, first) - weights), 0.0, weights)
-    return np.asarray(
-        np.add.reduceat(taken * values, first) / np.add.reduceat(taken, first), dtype=np.float64
-    )
+    weight_before = cumulative_sums(weights, first) - weights
+    in_tail = np.clip(worst - weight_before, 0.0, weights)
+    sums = np.add.reduceat(in_tail * values, first)
+    return np.asarray(sums / np.add.reduceat(in_tail, first), dtype=np.float64)
+
+
+def _cases(scores: pd.DataFrame, over: str) -> pd.DataFrame:
+    """The table with a column that names the cases, without means over topics."""
+    table = scores.drop(columns=_ABOUT, errors="ignore").reset_index(drop=True)
+    if over == "trial" and over not in table and "run" in table:
+        system_and_trial = table["run"].astype("str").str.extract(r"^(.*)-(\d+)$").fillna("")
+        table[["run", over]] = system_and_trial
+        unnamed = (table[over] == "").to_numpy()
+        if unnamed.any():
+            run = scores["run"].to_numpy()[unnamed][0]
+            raise ValueError(f"run {run!r} names no trial, as in system-2")
+    need_columns(table, [over])
+    if over == "topic":
+        table = table[table[over].fillna("") != ""].reset_index(drop=True)
+        if table.empty:
+            raise ValueError("means only, and no score of a topic")
+    return table
 
 
 @measure(
@@ -47,7 +65,8 @@ def worst_cases(
     r"""Mean, worst value and conditional value at risk of each score over its cases.
 
     .. math::
-        CVaR_\alpha = \frac{1}{\alpha} \int_0^\alpha q(u)\, du, \quad q \text{ the quantiles of the score, worst first}
+        CVaR_\alpha = \frac{1}{\alpha} \int_0^\alpha q(u)\, du, \quad
+        q \text{ the quantiles of the score, worst first}
 
     Parameters
     ----------
@@ -76,7 +95,8 @@ def worst_cases(
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"run": ["a-1", "a-2", "a-3", "a-4"], "measure": "R", "value": [0.4, 0.1, 0.3, 0.2]})
+    >>> runs = ["a-1", "a-2", "a-3", "a-4"]
+    >>> scores = pd.DataFrame({"run": runs, "measure": "R", "value": [0.4, 0.1, 0.3, 0.2]})
     >>> worst_cases(scores, worst=0.5)
       run measure       case  cases  value
     0   a       R       mean      4   0.25
@@ -84,43 +104,35 @@ def worst_cases(
     2   a       R  worst 0.5      4   0.15
     """
     need_columns(scores, ["measure", "value"])
-    table = scores.drop(columns=_ABOUT, errors="ignore").reset_index(drop=True)
-    if over == "trial" and over not in table and "run" in table:
-        table[["run", over]] = table["run"].astype("str").str.extract(r"^(.*)-(\d+)$").fillna("")
-        if (unnamed := table[over] == "").any():
-            raise ValueError(
-                f"run {scores['run'].to_numpy()[unnamed][0]!r} names no trial, as in system-2"
-            )
-    need_columns(table, [over])
-    if (
-        over == "topic"
-        and (table := table[table[over].fillna("") != ""].reset_index(drop=True)).empty
-    ):
-        raise ValueError("means only, and no score of a topic")
+    table = _cases(scores, over)
     keys = [name for name in table if name not in (over, "value", _WEIGHT)]
-    if (twice := table.duplicated([*keys, over])).any():
+    repeated = table.duplicated([*keys, over])
+    if repeated.any():
         raise ValueError(
-            f"{over} {table.loc[twice, over].iloc[0]} of a score comes twice; what else tells them apart?"
+            f"{over} {table.loc[repeated, over].iloc[0]} of a score comes twice;"
+            " what else tells them apart?"
         )
     value = finite(table["value"], "scores")
     weight = finite(table[_WEIGHT] if _WEIGHT in table else np.ones(len(table)), _WEIGHT)
-    group = table.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
-    total = np.bincount(group, weights=weight)
+    score = table.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
+    total = np.bincount(score, weights=weight)
     if (weight < 0).any() or (total == 0).any():
         raise ValueError("probabilities must not be negative, nor all be 0")
+
+    # The cases of each score next to each other, the worst first.
     sign = 1.0 if worse == "low" else -1.0
-    order = np.lexsort((sign * value, group))
-    first = np.flatnonzero(np.diff(group[order], prepend=-1))
-    value, weight = sign * value[order], (weight / total[group])[order]
+    order = np.lexsort((sign * value, score))
+    begins = starts(score[order])
+    value, weight = sign * value[order], (weight / total[score])[order]
     possible = np.where(weight > 0, value, np.inf)
     summaries = {
-        "mean": np.add.reduceat(weight * value, first),
-        "worst": np.minimum.reduceat(possible, first),
-        f"worst {worst:g}": tail_means(value, weight, first, worst),
+        "mean": np.add.reduceat(weight * value, begins),
+        "worst": np.minimum.reduceat(possible, begins),
+        f"worst {worst:g}": tail_means(value, weight, begins, worst),
     }
-    told = table.loc[order[first], keys].reset_index(drop=True)
-    parts = [
-        told.assign(case=n, cases=np.diff(first, append=len(value)), value=sign * v)
-        for n, v in summaries.items()
-    ]
-    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+    about_scores = table.loc[order[begins], keys].reset_index(drop=True)
+    n_cases = np.diff(begins, append=len(value))
+    tables = []
+    for name, values in summaries.items():
+        tables.append(about_scores.assign(case=name, cases=n_cases, value=sign * values))
+    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)

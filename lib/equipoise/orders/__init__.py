@@ -1,1 +1,1 @@
-"""The order of a scripted conversation: which orders are valid, and what they do to the scores of systems."""
+"""Orders of a scripted conversation: which are valid, and what they do to systems' scores."""

@@ -1,4 +1,4 @@
-"""The paper's valid orders: utterances are self-explanatory (SE), depend on the first topic (FT) or a prior one (PT).
+"""The paper's valid orders: of utterances that are self-explanatory (SE), or depend on a topic.
 
 Everything but the extremes of a score is known in closed form.
 
@@ -39,19 +39,20 @@ class ClassStructure(Structure):
         self.blocks = tuple(tuple(int(u) for u in block) for block in blocks)
         line = [u for block in self.blocks for u in block]
         super().__init__(len(line), limit)
-        if sorted(line) != list(range(self.size)) or not all(self.blocks) or self.blocks[0][0] != 0:
-            wanted = f"the utterances 0 to {self.size - 1} once each, and open with 0"
-            raise ValueError(f"blocks must hold {wanted}, found {self.blocks}")
-        self.block = np.repeat(np.arange(len(self.blocks)), [len(block) for block in self.blocks])[
-            np.argsort(line)
-        ]
+        has_each_once = sorted(line) == list(range(self.size))
+        if not has_each_once or not all(self.blocks) or self.blocks[0][0] != 0:
+            raise ValueError(
+                f"blocks must hold the utterances 0 to {self.size - 1} once each, and open with 0,"
+                f" found {self.blocks}"
+            )
         heads = [block[0] for block in self.blocks]
+        self.block = np.zeros(self.size, dtype=np.intp)
+        for number, block in enumerate(self.blocks):
+            self.block[list(block)] = number
         self.head = np.array(heads)[self.block]
         self.is_head = self.head == np.arange(self.size)
-        self.exchangeable = [
-            *(block[1:] for block in self.blocks),
-            heads[1:],
-        ]  # those in a group can change places
+        # The utterances of a group can change places: followers of a block, and heads.
+        self.exchangeable = [*(block[1:] for block in self.blocks), heads[1:]]
 
     @classmethod
     def from_classes(
@@ -72,76 +73,67 @@ class ClassStructure(Structure):
         """
         if pt_behind_ft not in ("ft", "se"):
             raise ValueError(f"pt_behind_ft is 'ft' or 'se', found {pt_behind_ft!r}")
-        if not len(classes):
-            raise ValueError(
-                "a conversation without a first utterance has no orders: no classes were given"
-            )
-        unknown = [
-            f"{name!r} at utterance {place}"
-            for place, name in enumerate(classes, 1)
-            if name not in CLASSES
-        ]
-        if unknown:
-            raise ValueError(
-                f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}"
-            )
-        if classes[0] != "SE":
-            raise ValueError(
-                f"the first utterance must be self-explanatory (SE), found {classes[0]}"
-            )
+        _check_classes(classes)
         blocks: list[list[int]] = []
-        home = 0
+        home = 0  # the block that a PT follows
         for u, name in enumerate(classes):
             if name == "PT":
                 blocks[home].append(u)
-            else:
-                blocks.append([u])
-                home = home if name == "FT" and pt_behind_ft == "se" else len(blocks) - 1
+                continue
+            blocks.append([u])
+            if name == "SE" or pt_behind_ft == "ft":
+                home = len(blocks) - 1
         return cls(blocks)
 
     @property
     def count(self) -> int:
-        """The number of valid orders: (blocks behind the first)! times the product of (followers)!."""
+        """The number of valid orders: (blocks behind the first)! times each (followers)!."""
         return math.prod(math.factorial(len(group)) for group in self.exchangeable)
 
     def may_follow(self, masks: Masks) -> Booleans:
-        """Followers of a block whose head has been uttered; where there are none left, the heads of the others."""
+        """Followers of a block whose head has been uttered; if none are left, other heads."""
         uttered = members(masks, self.size)
-        follows: Booleans = uttered[:, self.head] & ~uttered & ~self.is_head
-        begun = uttered[:, :1] | (np.arange(self.size) == 0)
-        return np.where(
-            follows.any(axis=1, keepdims=True), follows, self.is_head & ~uttered & begun
-        )
+        followers: Booleans = uttered[:, self.head] & ~uttered & ~self.is_head
+        is_first = np.arange(self.size) == 0
+        opened = uttered[:, :1] | is_first
+        heads = self.is_head & ~uttered & opened
+        return np.where(followers.any(axis=1, keepdims=True), followers, heads)
 
     def completions(self, masks: Masks) -> Counts:
-        """The product of the factorials of what is left of each group of utterances that can change places."""
-        factorials = [math.factorial(k) for k in range(max(map(len, self.exchangeable)) + 1)]
-        groups = np.array(
-            [sum(1 << u for u in group) for group in self.exchangeable], dtype=np.uint64
-        )
-        left = np.bitwise_count(groups[:, None] & ~masks)
-        ways: Counts = np.array(factorials, dtype=self._dtype)[left].prod(axis=0)
-        return ways
+        """The product of the factorials of what is left of each group that can change places."""
+        largest_group = max(map(len, self.exchangeable))
+        factorials = [math.factorial(k) for k in range(largest_group + 1)]
+        group_masks = [sum(1 << u for u in group) for group in self.exchangeable]
+        remaining = np.array(group_masks, dtype=np.uint64)[:, None] & ~masks  # (groups, sets)
+        n_remaining = np.bitwise_count(remaining)
+        n_completions: Counts = np.array(factorials, dtype=self._dtype)[n_remaining].prod(axis=0)
+        return n_completions
 
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:
-        blocks, within = rng.random((size, len(self.blocks))), rng.random((size, self.size))
-        blocks[:, 0] = -1.0
-        within[:, self.is_head] = -1.0
-        return np.lexsort((within, blocks[:, self.block]))
+        # Random keys sort the blocks, and the utterances in each; the lowest key stays first.
+        key_of_block = rng.random((size, len(self.blocks)))
+        key_in_block = rng.random((size, self.size))
+        key_of_block[:, 0] = -1.0
+        key_in_block[:, self.is_head] = -1.0
+        return np.lexsort((key_in_block, key_of_block[:, self.block]))
 
     def adjacency(self) -> Floats:
-        """Probability that one utterance directly precedes another in a uniformly drawn valid order, in closed form.
+        """Probability that one utterance directly precedes another, in closed form.
 
         In a block with f followers each of its other utterances directly precedes a follower with
         probability 1 / f; with b blocks behind the first, the end of any other block (the opening
         included) directly precedes a head with probability 1 / b. Row v, column u: v is uttered
         directly before u. Beyond the paper.
         """
-        followers = np.bincount(self.block)[self.block] - 1
-        same, among = self.block[:, None] == self.block, np.maximum(followers, 1)
-        ends = (self.is_head != (followers > 0))[:, None] & ~same & (self.block > 0)
-        of_heads = ends / max(len(self.blocks) - 1, 1) / among[:, None]
-        probability = np.where(self.is_head, of_heads, same / among)
+        n_followers = np.bincount(self.block)[self.block] - 1
+        same_block = self.block[:, None] == self.block
+        among = np.maximum(n_followers, 1)
+        # A block ends with a follower, or with its head where it has none.
+        can_end_block = self.is_head != (n_followers > 0)
+        before_head = can_end_block[:, None] & ~same_block & (self.block > 0)
+        n_blocks_behind = max(len(self.blocks) - 1, 1)
+        of_heads = before_head / n_blocks_behind / among[:, None]
+        probability = np.where(self.is_head, of_heads, same_block / among)
         np.fill_diagonal(probability, 0.0)
         return probability
 
@@ -150,27 +142,47 @@ class ClassStructure(Structure):
         return (np.arange(self.size) == 0).astype(np.float64)
 
     def positions(self) -> Floats:
-        """Probability of each utterance at each position in a uniformly drawn valid order, in closed form.
+        """Probability of each utterance at each position, in closed form.
 
         The head of a block stands behind a uniformly drawn set of other blocks: a knapsack
         recursion counts the sets by their number of blocks and of utterances. Row u, column i: u
         stands at position i, from 0. Beyond the paper.
         """
         probability = np.zeros((self.size, self.size))
-        for place, (head, *followers) in enumerate(self.blocks):
-            movable = self.blocks[1:] if place else ()
-            others = [len(block) for number, block in enumerate(movable, 1) if number != place]
-            sets = np.zeros(
-                (len(others) + 1, self.size)
-            )  # [number of blocks, number of utterances]
-            sets[0, 0] = 1.0
-            for length in others:
-                sets[1:, length:] += sets[:-1, :-length].copy()
-            ahead = np.array([math.comb(len(others), blocks) for blocks in range(len(others) + 1)])
-            start = np.roll(
-                (sets / ahead[:, None]).mean(axis=0), len(self.blocks[0]) if place else 0
-            )
+        for number, (head, *followers) in enumerate(self.blocks):
+            # Blocks that may stand before this one, behind the first.
+            lengths = []
+            if number:
+                lengths = [len(block) for block in self.blocks[1:number]]
+                lengths += [len(block) for block in self.blocks[number + 1 :]]
+            # Sets of them, by [number of blocks, number of utterances].
+            n_sets = np.zeros((len(lengths) + 1, self.size))
+            n_sets[0, 0] = 1.0
+            for length in lengths:
+                n_sets[1:, length:] += n_sets[:-1, :-length].copy()
+            # Each number of blocks before this one is as likely as any other.
+            n_choices = [math.comb(len(lengths), n_blocks) for n_blocks in range(len(lengths) + 1)]
+            start = (n_sets / np.array(n_choices)[:, None]).mean(axis=0)
+            if number:
+                start = np.roll(start, len(self.blocks[0]))
             probability[head] = start
             for offset in range(1, len(followers) + 1):
                 probability[followers, offset:] += start[:-offset] / len(followers)
         return probability
+
+
+def _check_classes(classes: Sequence[str]) -> None:
+    if not len(classes):
+        raise ValueError(
+            "a conversation without a first utterance has no orders: no classes were given"
+        )
+    unknown = []
+    for place, name in enumerate(classes, 1):
+        if name not in CLASSES:
+            unknown.append(f"{name!r} at utterance {place}")
+    if unknown:
+        raise ValueError(
+            f"unknown utterance class {', '.join(unknown)}; the classes are {', '.join(CLASSES)}"
+        )
+    if classes[0] != "SE":
+        raise ValueError(f"the first utterance must be self-explanatory (SE), found {classes[0]}")

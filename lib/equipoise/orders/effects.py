@@ -1,4 +1,4 @@
-"""What permuting conversations does to scores: Tables 2 and 3 and Figure 1, sampled beside exact values.
+"""What permuting conversations does to scores, sampled beside exact values.
 
 Scores are tables with the columns run, topic, permutation, value; see `equipoise.measures.orders`.
 """
@@ -15,7 +15,7 @@ from equipoise.measures.orders import SCRIPT, score_matrix
 
 
 def performance(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean score of every system in the original order and over permutations, with the extremes of cherry-picking.
+    """Mean score of every system in the original order and over permutations, with extremes.
 
     Returns columns run, original, minimum, mean, maximum: means over conversations of the order of
     the script, and of the lowest, the mean and the highest value over the permutations of each
@@ -24,26 +24,31 @@ def performance(scores: pd.DataFrame) -> pd.DataFrame:
     permutations, Table 2.
     """
     wide = score_matrix(scores)
-    topics = wide.groupby("topic", sort=False)
-    values = {"original": wide.xs(SCRIPT, level="permutation"), "minimum": topics.min()}
-    values |= {"mean": topics.mean(), "maximum": topics.max()}
-    return pd.DataFrame({name: table.mean() for name, table in values.items()}).reset_index(
-        names="run"
+    by_topic = wide.groupby("topic", sort=False)
+    means = pd.DataFrame(
+        {
+            "original": wide.xs(SCRIPT, level="permutation").mean(),
+            "minimum": by_topic.min().mean(),
+            "mean": by_topic.mean().mean(),
+            "maximum": by_topic.max().mean(),
+        }
     )
+    return means.reset_index(names="run")
 
 
 def conversation_leads(scores: pd.DataFrame) -> Floats:
-    """Largest lead of a system over another on any order, by conversation, shaped (conversations, systems, systems).
+    """Largest lead of a system over another on any order, by conversation.
 
-    On the diagonal the lead over the mean of the others.
+    Shaped (conversations, systems, systems); on the diagonal the lead over the mean of the others.
     """
     wide = score_matrix(scores)
-    values, systems = wide.to_numpy(dtype=np.float64), len(wide.columns)
-    if systems < 2:
-        raise ValueError(f"at least two systems are wanted, found {systems}")
-    leads = values[:, :, None] - values[:, None, :]
-    others = (values.sum(axis=1, keepdims=True) - values) / (systems - 1)
-    leads[:, np.arange(systems), np.arange(systems)] = values - others
+    values, n_systems = wide.to_numpy(dtype=np.float64), len(wide.columns)
+    if n_systems < 2:
+        raise ValueError(f"at least two systems are wanted, found {n_systems}")
+    leads = values[:, :, None] - values[:, None, :]  # (orders, systems, systems)
+    mean_of_others = (values.sum(axis=1, keepdims=True) - values) / (n_systems - 1)
+    diagonal = np.arange(n_systems)
+    leads[:, diagonal, diagonal] = values - mean_of_others
     return np.maximum.reduceat(leads, starts(wide.index.get_level_values("topic")))
 
 
@@ -52,7 +57,8 @@ def largest_differences(scores: pd.DataFrame) -> pd.DataFrame:
 
     .. math::
         D_{ab} = \frac{1}{C} \sum_c \max_\pi (y_{c\pi a} - y_{c\pi b}), \qquad
-        D_{aa} = \frac{1}{C} \sum_c \max_\pi \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
+        D_{aa} = \frac{1}{C} \sum_c \max_\pi
+        \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
 
     Returns columns model and one per system: row a, column b: the largest mean lead of a over b; on
     the diagonal, of a over the mean of the others. Without negative entries, every system can be
@@ -74,24 +80,27 @@ def conversation_spread(scores: pd.DataFrame) -> pd.DataFrame:
     permutations, Figure 1.
     """
     means = score_matrix(scores).mean(axis=1)
-    topics = means.round(12).groupby("topic", sort=False)
-    higher = (topics.rank(method="min", ascending=False) - 1) / topics.transform("size")
-    return pd.DataFrame({"value": means, "rank": higher}).reset_index()
+    by_topic = means.round(12).groupby("topic", sort=False)
+    n_higher = by_topic.rank(method="min", ascending=False) - 1
+    share_higher = n_higher / by_topic.transform("size")
+    return pd.DataFrame({"value": means, "rank": share_higher}).reset_index()
 
 
-def _standard_errors(table: pd.DataFrame, drawn: pd.Series, keys: Sequence[str]) -> pd.Series:
-    r"""Of means over conversations, of each of which some different orders are drawn of all that there are.
+def _standard_errors(table: pd.DataFrame, n_drawn: pd.Series, keys: Sequence[str]) -> pd.Series:
+    r"""Of means over conversations, of each of which some different orders are drawn.
 
     .. math:: SE = \frac{1}{C} \sqrt{\sum_c \frac{\sigma_c^2}{m_c} \cdot \frac{N_c - m_c}{N_c - 1}}
     """
-    left = ((table["orders"] - drawn) / (table["orders"] - 1).clip(lower=1)).clip(lower=0)
-    groups = (table["sd"] ** 2 / drawn * left).groupby([table[key] for key in keys], sort=False)
+    n_undrawn = table["orders"] - n_drawn
+    share_undrawn = (n_undrawn / (table["orders"] - 1).clip(lower=1)).clip(lower=0)
+    variance = table["sd"] ** 2 / n_drawn * share_undrawn
+    groups = variance.groupby([table[key] for key in keys], sort=False)
     return (np.sqrt(groups.sum()) / groups.size()).rename("standard error")
 
 
 def complete(exact: pd.DataFrame) -> pd.DataFrame:
     """Exact values of the systems that have them for every conversation."""
-    return exact.groupby("run", sort=False).filter(lambda part: bool(part["mean"].notna().all()))
+    return exact.groupby("run", sort=False).filter(lambda rows: bool(rows["mean"].notna().all()))
 
 
 def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -107,31 +116,34 @@ def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """
     wide = score_matrix(scores)
     drawn = wide.drop(SCRIPT, level="permutation").melt(ignore_index=False).reset_index()
-    columns = {
-        "drawn": "size",
-        "sampled mean": "mean",
-        "sampled minimum": "min",
-        "sampled maximum": "max",
-    }
-    sampled = drawn.groupby(["run", "topic"], sort=False)["value"].agg(**columns)
-    absent = sampled.index.difference(exact.set_index(["run", "topic"]).index, sort=False)
+    by_topic = drawn.groupby(["run", "topic"], sort=False)["value"]
+    sampled = pd.DataFrame(
+        {
+            "drawn": by_topic.size(),
+            "sampled mean": by_topic.mean(),
+            "sampled minimum": by_topic.min(),
+            "sampled maximum": by_topic.max(),
+        }
+    )
+    exact_index = exact.set_index(["run", "topic"]).index
+    absent = sampled.index.difference(exact_index, sort=False)
     if len(absent):
-        topics = ", ".join(topic for run, topic in absent if run == absent[0][0])
-        raise ValueError(f"no exact row of {absent[0][0]} for topics {topics}")
-    both = sampled.reset_index().merge(complete(exact), on=["run", "topic"])
-    means = both.groupby("run", sort=False).mean(numeric_only=True)
-    means["error"] = (means["sampled mean"] - means["mean"]).round(
-        12
-    )  # what is left below that is rounding
-    means["standard error"] = _standard_errors(both, both["drawn"], ["run"])
-    names = ["mean", "sampled mean", "error", "standard error"]
-    return means.reset_index()[
-        ["run", *names, "minimum", "sampled minimum", "maximum", "sampled maximum"]
-    ]
+        run = absent[0][0]
+        topics = ", ".join(topic for name, topic in absent if name == run)
+        raise ValueError(f"no exact row of {run} for topics {topics}")
+
+    joined = sampled.reset_index().merge(complete(exact), on=["run", "topic"])
+    means = joined.groupby("run", sort=False).mean(numeric_only=True)
+    # What is left below the twelfth digit is rounding.
+    means["error"] = (means["sampled mean"] - means["mean"]).round(12)
+    means["standard error"] = _standard_errors(joined, joined["drawn"], ["run"])
+    columns = ["run", "mean", "sampled mean", "error", "standard error"]
+    columns += ["minimum", "sampled minimum", "maximum", "sampled maximum"]
+    return means.reset_index()[columns]
 
 
 def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
-    """Standard error of a system's mean by how many different orders of each conversation are drawn, or all there are.
+    """Standard error of a system's mean by how many different orders of a conversation are drawn.
 
     Returns columns run, permutations, standard error, by system in the order of `exact`, then by
     size.
@@ -141,5 +153,5 @@ def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
     if exact["sd"].isna().any() or min(sizes) < 1:
         raise ValueError("standard errors need every standard deviation, and sizes from 1")
     table = exact.merge(pd.DataFrame({"permutations": sorted(set(sizes))}), how="cross")
-    drawn = table["permutations"].clip(upper=table["orders"])
-    return _standard_errors(table, drawn, ["run", "permutations"]).reset_index()
+    n_drawn = table["permutations"].clip(upper=table["orders"])
+    return _standard_errors(table, n_drawn, ["run", "permutations"]).reset_index()

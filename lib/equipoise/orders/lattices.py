@@ -39,7 +39,7 @@ def members(masks: Masks, size: int) -> Booleans:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Every set of utterances that can have been uttered, sorted by size, and the steps between them.
+    """Every set of utterances that can have been uttered, by size, and the steps between them.
 
     ``levels`` holds the bounds of each size; ``after[s, u]`` is the number of the set s with u
     added, -1 where u may not follow; ``ways_from`` counts the completions of s.
@@ -57,41 +57,39 @@ class Lattice:
         levels, sets, steps = [slice(0, 1)], [level], []
         for _ in range(size):
             follows = may_follow(level)
-            reached = level[:, None] | bits(size)
-            level = np.unique(reached[follows])
+            with_u = level[:, None] | bits(size)  # (sets, n)
+            level = np.unique(with_u[follows])
             if total + len(level) > limit:
-                found = f"{size} utterances allow more than {limit} sets of uttered utterances"
                 raise ValueError(
-                    f"{found}, too many for dynamic programming: raise the limit or add dependencies"
+                    f"{size} utterances allow more than {limit} sets of uttered utterances,"
+                    " too many for dynamic programming: raise the limit or add dependencies"
                 )
-            steps.append(
-                np.where(follows, total + np.searchsorted(level, reached), -1).astype(np.int32)
-            )
+            number = total + np.searchsorted(level, with_u)
+            steps.append(np.where(follows, number, -1).astype(np.int32))
             levels.append(slice(total, total + len(level)))
             sets.append(level)
             total += len(level)
-        after = np.concatenate([*steps, np.full((1, size), -1, dtype=np.int32)])
-        # one place more than there are sets, and last: where no step leads, after has -1
-        ways_from = np.zeros(
-            total + 1, dtype=np.int64 if math.factorial(size) <= LARGEST_INT64 else object
-        )
+        nothing_follows = np.full((1, size), -1, dtype=np.int32)
+        after = np.concatenate([*steps, nothing_follows])
+
+        # One place more than there are sets, which stays 0: where -1 of after leads.
+        fits = math.factorial(size) <= LARGEST_INT64
+        ways_from = np.zeros(total + 1, dtype=np.int64 if fits else object)
         ways_from[-2] = 1
-        for here in reversed(levels[:-1]):
-            ways_from[here] = ways_from[after[here]].sum(axis=1)
+        for bounds in reversed(levels[:-1]):
+            ways_from[bounds] = ways_from[after[bounds]].sum(axis=1)
         return cls(tuple(levels), np.concatenate(sets), after, ways_from[:-1])
 
     @cached_property
     def ways_to(self) -> Counts:
         """How many beginnings utter exactly each set."""
-        ways = np.zeros(
-            len(self.after) + 1, dtype=self.ways_from.dtype
-        )  # the last: where no step leads
-        ways[0] = 1
-        for here in self.levels[:-1]:
-            np.add.at(
-                ways, self.after[here], ways[here, None]
-            )  # adding u to different sets gives different sets
-        return ways[:-1]
+        # One place more than there are sets, where -1 of after leads.
+        n_beginnings = np.zeros(len(self.after) + 1, dtype=self.ways_from.dtype)
+        n_beginnings[0] = 1
+        for level in self.levels[:-1]:
+            # Many sets lead to one; `add.at` adds for each of them.
+            np.add.at(n_beginnings, self.after[level], n_beginnings[level, None])
+        return n_beginnings[:-1]
 
     def variance(self, steps: Floats) -> float:
         """Mean square, over all orders, of a sum whose mean is 0.
@@ -99,37 +97,41 @@ class Lattice:
         ``steps`` (shaped (n + 1, n)): what utterance u contributes directly behind v; in the last
         row, at first.
         """
-        sums, squares = np.zeros(
-            (2, len(self.after), len(steps))
-        )  # the last row, of all, is where no step leads too
-        ways, each = (
-            np.append(self.ways_from.astype(np.float64), 0.0),
-            np.arange(self.after.shape[1]),
-        )
-        onward, onward_squares = np.ascontiguousarray(steps.T), np.ascontiguousarray(steps.T**2)
-        for here in reversed(self.levels[:-1]):
-            reached = self.after[here]
-            way, total, square = (
-                ways[reached],
-                sums[reached, each],
-                squares[reached, each].sum(axis=1, keepdims=True),
-            )
-            sums[here] = total.sum(axis=1, keepdims=True) + way @ onward
-            squares[here] = square + 2 * total @ onward + way @ onward_squares
-        return float(squares[0, -1] / ways[0])
+        # Of each set and last utterance: the sum over all completions, and the sum of its squares.
+        # The last row stays 0: where -1 of after leads.
+        sums, squares = np.zeros((2, len(self.after), len(steps)))
+        n_completions = np.append(self.ways_from.astype(np.float64), 0.0)
+        utterance = np.arange(self.after.shape[1])
+        onward = np.ascontiguousarray(steps.T)
+        onward_squares = np.ascontiguousarray(steps.T**2)
+        for level in reversed(self.levels[:-1]):
+            with_u = self.after[level]
+            n_ways, sums_of_u = n_completions[with_u], sums[with_u, utterance]
+            squares_of_u = squares[with_u, utterance].sum(axis=1, keepdims=True)
+            sums[level] = sums_of_u.sum(axis=1, keepdims=True) + n_ways @ onward
+            # (a + b)^2 = a^2 + 2 a b + b^2, with a what comes later and b the step to u
+            squares[level] = squares_of_u + 2 * sums_of_u @ onward + n_ways @ onward_squares
+        return float(squares[0, -1] / n_completions[0])
 
     def lowest(self, steps: Floats) -> tuple[float, tuple[int, ...]]:
         """Lowest sum of any order, and the first order, in lexicographic order, that attains it."""
-        last, size = steps.shape
-        sums = np.full((len(self.after) + 1, last), np.inf)  # the last row: where no step leads
-        sums[-2], each, onward = 0.0, np.arange(size), np.ascontiguousarray(steps.T)
-        rows = max(1, _NUMBERS_AT_ONCE // steps.size)
-        for here in reversed(self.levels[:-1]):
-            for start in range(here.start, here.stop, rows):
-                some = slice(start, min(start + rows, here.stop))
-                sums[some] = (sums[self.after[some], each][:, :, None] + onward).min(axis=1)
-        state, order = 0, [-1]
+        n_last, size = steps.shape
+        # Of each set and last utterance: the lowest sum of a completion. The last row stays
+        # infinite: where -1 of after leads.
+        sums = np.full((len(self.after) + 1, n_last), np.inf)
+        sums[-2] = 0.0
+        utterance, onward = np.arange(size), np.ascontiguousarray(steps.T)
+        sets_at_once = max(1, _NUMBERS_AT_ONCE // steps.size)
+        for level in reversed(self.levels[:-1]):
+            for start in range(level.start, level.stop, sets_at_once):
+                block = slice(start, min(start + sets_at_once, level.stop))
+                sums_of_u = sums[self.after[block], utterance]  # (sets, n)
+                sums[block] = (sums_of_u[:, :, None] + onward).min(axis=1)
+
+        # From the empty set on, the first utterance that attains the lowest sum.
+        state, previous, order = 0, -1, []
         for _ in range(size):
-            order.append(int((sums[self.after[state], each] + steps[order[-1]]).argmin()))
-            state = self.after[state, order[-1]]
-        return float(sums[0, -1]), tuple(order[1:])
+            previous = int((sums[self.after[state], utterance] + steps[previous]).argmin())
+            order.append(previous)
+            state = self.after[state, previous]
+        return float(sums[0, -1]), tuple(order)

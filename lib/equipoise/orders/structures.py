@@ -1,4 +1,4 @@
-"""Valid orders of the utterances of a scripted conversation: count, enumerate, rank and sample them.
+"""Valid orders of the utterances of a conversation: count, enumerate, rank and sample them.
 
 A conversation has n utterances, numbered 0 to n - 1 in the order of its script. A `Structure` says
 which orders keep every utterance answerable: the paper's classes (`class_structures`), or any graph
@@ -46,7 +46,7 @@ def _draw_below(bound: int, size: int, rng: np.random.Generator) -> Counts:
 
 @dataclass(frozen=True)
 class OrderScores:
-    """What the score of a conversation can be, over all its valid orders, and orders that attain the extremes."""
+    """What a conversation can score over all its valid orders, and orders of the extremes."""
 
     mean: float
     sd: float
@@ -71,7 +71,7 @@ class Structure(ABC):
 
     @abstractmethod
     def may_follow(self, masks: Masks) -> Booleans:
-        """Which utterances may come next, once those of each set have been uttered, shaped (sets, n)."""
+        """Which utterances may come next behind each set of uttered ones, shaped (sets, n)."""
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -84,21 +84,22 @@ class Structure(ABC):
         return int(self.lattice.ways_from[0])
 
     def completions(self, masks: Masks) -> Counts:
-        """How many ways there are to finish a conversation in which each set, all of one size, has been uttered."""
-        level = self.lattice.levels[int(np.bitwise_count(masks).max(initial=0))]
-        found: Counts = self.lattice.ways_from[level][
-            np.searchsorted(self.lattice.masks[level], masks)
-        ]
-        return found
+        """How many ways there are to go on from each set of uttered utterances, all of one size."""
+        size = int(np.bitwise_count(masks).max(initial=0))
+        level = self.lattice.levels[size]
+        places = np.searchsorted(self.lattice.masks[level], masks)
+        n_completions: Counts = self.lattice.ways_from[level][places]
+        return n_completions
 
     @property
     def _onward(self) -> Counts:
-        """Completions of each set of the lattice with each utterance added, 0 where it may not follow."""
+        """Completions of each set with each utterance added, 0 where it may not follow."""
+        # The 0 at the end is where -1 leads.
         onward: Counts = np.append(self.lattice.ways_from, 0)[self.lattice.after]
         return onward
 
     def adjacency(self) -> Floats:
-        r"""Probability that one utterance directly precedes another in a uniformly drawn valid order, shaped (n, n).
+        r"""Probability that one utterance directly precedes another, shaped (n, n).
 
         .. math:: P(vu) = \sum_S \frac{e(S)\, f(S \cup \{v, u\})}{f(\emptyset)}
 
@@ -109,14 +110,16 @@ class Structure(ABC):
         Beyond the paper: with the score of u after v, it gives the mean over all orders
         (`mean_score`).
         """
-        counts, onward = np.zeros((self.size, self.size), dtype=object), self._onward
-        for v, reached in enumerate(self.lattice.after.T):
-            before = reached >= 0
-            counts[v] = np.dot(self.lattice.ways_to[before], onward[reached[before]])
+        counts = np.zeros((self.size, self.size), dtype=object)
+        onward = self._onward
+        for v, set_with_v in enumerate(self.lattice.after.T):
+            v_may_follow = set_with_v >= 0
+            beginnings = self.lattice.ways_to[v_may_follow]
+            counts[v] = np.dot(beginnings, onward[set_with_v[v_may_follow]])
         return (counts / self.count).astype(np.float64)
 
     def positions(self) -> Floats:
-        r"""Probability of each utterance at each position in a uniformly drawn valid order, shaped (n, n).
+        r"""Probability of each utterance at each position, shaped (n, n).
 
         .. math:: P(u \text{ at } i) = \sum_{S : |S| = i} \frac{e(S)\, f(S \cup
         \{u\})}{f(\emptyset)}
@@ -124,11 +127,11 @@ class Structure(ABC):
         The sums are exact integers, divided once. Row u, column i: u stands at position i, from 0.
         Beyond the paper.
         """
-        levels, onward = self.lattice.levels[:-1], self._onward
-        counts = np.array(
-            [np.dot(self.lattice.ways_to[here], onward[here]) for here in levels], dtype=object
-        )
-        return (counts.T / self.count).astype(np.float64)
+        onward = self._onward
+        counts = np.zeros((self.size, self.size), dtype=object)
+        for position, level in enumerate(self.lattice.levels[:-1]):
+            counts[:, position] = np.dot(self.lattice.ways_to[level], onward[level])
+        return (counts / self.count).astype(np.float64)
 
     def opening(self) -> Floats:
         """Probability of each utterance to come first: the first column of `positions`."""
@@ -138,67 +141,72 @@ class Structure(ABC):
     def _dtype(self) -> type:
         return np.int64 if self.count <= LARGEST_INT64 else object
 
-    def _first_ranks(self, masks: Masks) -> Counts:
-        """How many completions of each set go on with an utterance below u, shaped (sets, n + 1)."""
+    def _ways_below(self, masks: Masks) -> Counts:
+        """How many completions of each set go on below u, shaped (sets, n + 1)."""
         follows = self.may_follow(masks)
-        ways: Counts = np.zeros((len(masks), self.size + 1), dtype=self._dtype)
-        ways[:, 1:][follows] = self.completions((masks[:, None] | bits(self.size))[follows])
-        return np.cumsum(ways, axis=1)
+        n_completions: Counts = np.zeros((len(masks), self.size + 1), dtype=self._dtype)
+        sets_with_u = masks[:, None] | bits(self.size)
+        n_completions[:, 1:][follows] = self.completions(sets_with_u[follows])
+        return np.cumsum(n_completions, axis=1)
 
     def _walk(self, orders: Orders) -> Iterator[tuple[Masks, Orders, Orders]]:
-        """Yield, by position, the different sets uttered before it, the number of each order's, and what follows."""
+        """By position: the sets uttered before it, which of them each order has, what follows."""
         masks = np.zeros(len(orders), dtype=np.uint64)
-        for following in orders.T:
-            different, which = np.unique(masks, return_inverse=True)
-            yield different, which, following
-            masks |= bits(self.size)[following]
+        for utterance in orders.T:
+            distinct_sets, set_of_order = np.unique(masks, return_inverse=True)
+            yield distinct_sets, set_of_order, utterance
+            masks |= bits(self.size)[utterance]
 
     def is_valid(self, orders: ArrayLike) -> Booleans:
-        """Whether each order, shaped (orders, n), respects the structure (permutations, section 3.1)."""
+        """Whether each order, shaped (orders, n), respects the structure."""
         stacked = np.asarray(orders)
         if stacked.ndim != 2 or stacked.shape[1] != self.size or stacked.dtype.kind not in "iu":
-            found = f"{stacked.dtype} {stacked.shape}"
             raise ValueError(
-                f"orders are utterance numbers shaped (orders, {self.size}), found {found}"
+                f"orders are utterance numbers shaped (orders, {self.size}),"
+                f" found {stacked.dtype} {stacked.shape}"
             )
         valid: Booleans = np.all((stacked >= 0) & (stacked < self.size), axis=1)
-        for masks, which, following in self._walk(np.clip(stacked, 0, self.size - 1)):
-            valid &= self.may_follow(masks)[which, following]
+        in_range = np.clip(stacked, 0, self.size - 1)
+        for masks, set_of_order, utterance in self._walk(in_range):
+            valid &= self.may_follow(masks)[set_of_order, utterance]
         return valid
 
     def rank(self, orders: ArrayLike) -> Counts:
-        """Place of each valid order, shaped (orders, n), among all of them, sorted lexicographically; from 0.
+        """Place of each valid order, shaped (orders, n), in lexicographic order; from 0.
 
         The rank is the sum, over positions, of the completions of every smaller utterance allowed
         there. int64, or Python integers where `count` does not fit.
         """
-        stacked, wrong = np.asarray(orders), np.flatnonzero(~self.is_valid(orders))
-        if len(wrong):
+        stacked = np.asarray(orders)
+        invalid = np.flatnonzero(~self.is_valid(orders))
+        if len(invalid):
             raise ValueError(
-                f"order number {wrong[0]} is not valid here: {stacked[wrong[0]].tolist()}"
+                f"order number {invalid[0]} is not valid here: {stacked[invalid[0]].tolist()}"
             )
         ranks: Counts = np.zeros(len(stacked), dtype=self._dtype)
-        for masks, which, following in self._walk(stacked):
-            ranks += self._first_ranks(masks)[which, following]
+        for masks, set_of_order, utterance in self._walk(stacked):
+            ranks += self._ways_below(masks)[set_of_order, utterance]
         return ranks
 
     def unrank(self, ranks: ArrayLike) -> Orders:
         """Orders by their rank, shaped (orders, n): the inverse of `rank`."""
-        rest: Counts = np.array(ranks, dtype=self._dtype, ndmin=1)
-        if len(rest) and not (rest.min() >= 0 and rest.max() < self.count):
+        remainder: Counts = np.array(ranks, dtype=self._dtype, ndmin=1)
+        if len(remainder) and not (remainder.min() >= 0 and remainder.max() < self.count):
             raise ValueError(
-                f"ranks run from 0 to {self.count - 1}, found {rest.min()} to {rest.max()}"
+                f"ranks run from 0 to {self.count - 1},"
+                f" found {remainder.min()} to {remainder.max()}"
             )
-        orders = np.empty((len(rest), self.size), dtype=np.intp)
-        for masks, which, following in self._walk(orders):
-            first = self._first_ranks(masks)
-            # a column of the orders, which the walk reads when it goes on
-            following[:] = (first[which, 1:] <= rest[:, None]).sum(axis=1)
-            rest -= first[which, following]
+        orders = np.empty((len(remainder), self.size), dtype=np.intp)
+        for masks, set_of_order, utterance in self._walk(orders):
+            below = self._ways_below(masks)
+            # The largest utterance with no more completions below it than remain. It is written
+            # into a column of the orders, which the walk reads when it goes on.
+            utterance[:] = (below[set_of_order, 1:] <= remainder[:, None]).sum(axis=1)
+            remainder -= below[set_of_order, utterance]
         return orders
 
     def orders(self, limit: int = 1_000_000) -> Orders:
-        """Every valid order, in lexicographic order, shaped (count, n); refused where there are more than the limit."""
+        """Every valid order, in lexicographic order, shaped (count, n); no more than the limit."""
         if self.count > limit:
             raise ValueError(
                 f"{self.count} valid orders are more than the limit of {limit}: sample them instead"
@@ -213,7 +221,7 @@ class Structure(ABC):
         distinct: bool = False,
         exclude: ArrayLike | None = None,
     ) -> Orders:
-        """Draw valid orders uniformly; nothing is rejected, so the cost does not depend on how few are valid.
+        """Draw valid orders uniformly; nothing is rejected, however few are valid.
 
         ``distinct``: False draws independently; True draws a uniform set of different orders, in
         random order, as the paper does (section 4.3). ``exclude``: valid orders that may not be
@@ -225,28 +233,35 @@ class Structure(ABC):
                     "orders are excluded from distinct samples only: pass distinct=True"
                 )
             return self._draw(size, rng)
-        barred = (
-            np.unique(self.rank(exclude)) if exclude is not None else np.zeros(0, dtype=self._dtype)
-        )
-        left = self.count - len(barred)
-        if size > left:
-            raise ValueError(f"{size} different orders wanted, but there are only {left}")
-        if self._dtype is np.int64:
-            ranks: Counts = rng.choice(left, size=size, replace=False).astype(self._dtype)
-        else:
-            kept: dict[int, None] = {}
-            while len(kept) < size:  # a repetition among so many is a wonder, and is drawn again
-                kept.update(dict.fromkeys(_draw_below(left, size - len(kept), rng).tolist()))
-            ranks = np.array(list(kept), dtype=object)
-        for place in barred:  # ascending: each barred rank moves those at or above it by one
-            ranks[ranks >= place] += 1
+        excluded: Counts = np.zeros(0, dtype=self._dtype)
+        if exclude is not None:
+            excluded = np.unique(self.rank(exclude))
+        n_available = self.count - len(excluded)
+        if size > n_available:
+            raise ValueError(f"{size} different orders wanted, but there are only {n_available}")
+        ranks = self._distinct_ranks(n_available, size, rng)
+        # In ascending order, each excluded rank moves those at or above it by one.
+        for excluded_rank in excluded:
+            ranks[ranks >= excluded_rank] += 1
         return self.unrank(ranks)
+
+    def _distinct_ranks(self, bound: int, size: int, rng: np.random.Generator) -> Counts:
+        """Different integers from 0 to bound - 1, in random order."""
+        if self._dtype is np.int64:
+            ranks: Counts = rng.choice(bound, size=size, replace=False).astype(np.int64)
+            return ranks
+        drawn: dict[int, None] = {}
+        # Among so many a repetition is a wonder, and is drawn again.
+        while len(drawn) < size:
+            further = _draw_below(bound, size - len(drawn), rng)
+            drawn.update(dict.fromkeys(further.tolist()))
+        return np.array(list(drawn), dtype=object)
 
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:
         return self.unrank(_draw_below(self.count, size, rng))
 
     def mean_score(self, scores: ArrayLike, first: ArrayLike | None = None) -> float:
-        r"""Exact mean, over all valid orders, of a score that depends on the directly preceding utterance only.
+        r"""Exact mean, over all valid orders, of a score of directly preceding utterances.
 
         .. math:: \sum_u P(u\text{ first})\, f_u + \sum_{v, u} P(v\text{ directly precedes }u)\,
         s_{vu}
@@ -259,21 +274,24 @@ class Structure(ABC):
         Beyond the paper, which samples 100 orders; no order is drawn here.
         """
         pairs = np.asarray(scores, dtype=np.float64)
-        alone = np.zeros(self.size) if first is None else np.asarray(first, dtype=np.float64)
+        alone = np.zeros(self.size)
+        if first is not None:
+            alone = np.asarray(first, dtype=np.float64)
         if pairs.shape != (self.size, self.size) or alone.shape != (self.size,):
-            found = f"{pairs.shape} and {alone.shape}"
             raise ValueError(
-                f"scores are shaped ({self.size}, {self.size}) and first ({self.size},), found {found}"
+                f"scores are shaped ({self.size}, {self.size}) and first ({self.size},),"
+                f" found {pairs.shape} and {alone.shape}"
             )
+        # Pairs that never meet may be NaN: they are left out of the sums.
         adjacency, opening = self.adjacency(), self.opening()
-        used, begins = adjacency > 0, opening > 0
-        mean = float(adjacency[used] @ pairs[used] + opening[begins] @ alone[begins])
+        meet, opens = adjacency > 0, opening > 0
+        mean = float(adjacency[meet] @ pairs[meet] + opening[opens] @ alone[opens])
         if math.isnan(mean):
             raise ValueError("the score of a pair that valid orders put side by side is NaN")
         return mean
 
     def score_range(self, scores: ArrayLike, first: ArrayLike | None = None) -> OrderScores:
-        """Exact mean, standard deviation, minimum and maximum over all valid orders of a score of adjacent pairs.
+        """Exact mean, deviation, minimum and maximum over all valid orders of a score of pairs.
 
         Dynamic programming over (set uttered so far, last utterance): the cost grows with the
         number of such sets, not with the number of orders. Takes what `mean_score` takes. Beyond
@@ -281,18 +299,20 @@ class Structure(ABC):
         """
         mean = self.mean_score(scores, first)
         alone = np.zeros(self.size) if first is None else np.asarray(first)
-        steps = (
-            np.vstack([scores, alone]) - mean / self.size
-        )  # centred, so that squares do not cancel
+        # Centred, so that squares do not cancel.
+        steps = np.vstack([scores, alone]) - mean / self.size
         steps[np.isnan(steps)] = 0.0  # of pairs that never meet
-        (low, worst), (high, best) = self.lattice.lowest(steps), self.lattice.lowest(-steps)
-        varies = -high - low > _ROUNDING * max(1.0, abs(mean))
-        sd = math.sqrt(self.lattice.variance(steps)) if varies else 0.0
-        return OrderScores(mean, sd, low + mean, mean - high, worst, best)
+        lowest, worst = self.lattice.lowest(steps)
+        lowest_of_negative, best = self.lattice.lowest(-steps)
+        highest = -lowest_of_negative
+        sd = 0.0
+        if highest - lowest > _ROUNDING * max(1.0, abs(mean)):
+            sd = math.sqrt(self.lattice.variance(steps))
+        return OrderScores(mean, sd, lowest + mean, highest + mean, worst, best)
 
 
 class GraphStructure(Structure):
-    """The linear extensions of a graph: each utterance comes behind all that it depends on, though not directly.
+    """The linear extensions of a graph: each utterance comes behind all that it depends on.
 
     ``edges``: pairs (v, u): v must come before u. ``fixed_first``: True keeps utterance 0 in the
     first place, as the paper does. ``limit``: the largest number of utterance sets that dynamic
@@ -310,26 +330,41 @@ class GraphStructure(Structure):
     ) -> None:
         super().__init__(size, limit)
         pairs = {(int(v), int(u)) for v, u in edges}
-        if strangers := sorted({u for pair in pairs for u in pair if not 0 <= u < size}):
+        unknown = sorted({u for pair in pairs for u in pair if not 0 <= u < size})
+        if unknown:
             raise ValueError(
-                f"edges between the utterances 0 to {size - 1} are wanted, found {strangers}"
+                f"edges between the utterances 0 to {size - 1} are wanted, found {unknown}"
             )
         if fixed_first:
             pairs |= {(0, u) for u in range(1, size)}
         self.edges = frozenset(pairs)
-        before: dict[int, list[int]] = {
-            u: sorted(v for v, w in pairs if w == u) for u in range(size)
-        }
+        before: dict[int, list[int]] = {u: [] for u in range(size)}
+        for v, u in sorted(pairs):
+            before[u].append(v)
         try:
             TopologicalSorter(before).prepare()
         except CycleError as error:
             circle = " -> ".join(str(u) for u in error.args[1])
             raise ValueError(f"the dependencies run in a circle: {circle}") from None
-        self._needs = np.array(
-            [sum(1 << v for v in before[u]) for u in range(size)], dtype=np.uint64
-        )
+        self._needs = np.zeros(size, dtype=np.uint64)
+        for v, u in pairs:
+            self._needs[u] |= bits(size)[v]
 
     def may_follow(self, masks: Masks) -> Booleans:
         """Utterances that have not been uttered, and depend on none that has not."""
-        follows: Booleans = ~members(masks, self.size) & (self._needs & ~masks[:, None] == 0)
+        not_uttered = ~members(masks, self.size)
+        lacks_nothing = self._needs & ~masks[:, None] == 0
+        follows: Booleans = not_uttered & lacks_nothing
         return follows
+
+    def _distinct_ranks(self, bound: int, size: int, rng: np.random.Generator) -> Counts:
+        """Different integers from 0 to bound - 1, in random order."""
+        if self._dtype is np.int64:
+            ranks: Counts = rng.choice(bound, size=size, replace=False).astype(np.int64)
+            return ranks
+        drawn: dict[int, None] = {}
+        # Among so many a repetition is a wonder, and is drawn again.
+        while len(drawn) < size:
+            more = _draw_below(bound, size - len(drawn), rng)
+            drawn.update(dict.fromkeys(more.tolist()))
+        return np.array(list(drawn), dtype=object)

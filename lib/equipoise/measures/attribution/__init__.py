@@ -1,4 +1,4 @@
-"""How well an answer cites the documents it was given, and how that changes with what is said about their authors.
+"""How well an answer cites its documents, and how that changes with what is said of their authors.
 
 An answer to a question is written from k numbered documents, of which some are relevant, and cites
 them by numbers in square brackets. `score_answers` gives precision and recall of its citations. The

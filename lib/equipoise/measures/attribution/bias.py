@@ -1,17 +1,16 @@
-"""Sensitivity and bias of attribution: how far naming the authors moves a score (CAS), and in whose favour (CAB)."""
+"""How far naming the authors moves a score (CAS), and in whose favour (CAB)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.answer_modes import mode_name
-from equipoise.arrays import Floats, Integers, starts
+from equipoise.arrays import Floats, Integers
 from equipoise.declare import checked
 from equipoise.measures.attribution.correctness import declared
 from equipoise.options import Authors, Favoured, Level, Resamples, Seed
@@ -22,21 +21,41 @@ from equipoise.statistics.pairs import exchanged, paired_t
 AUTHORS = ("Human", "LLM")
 """The two authors of the thesis; CAB is positive where the first is favoured."""
 
-_HERE, _THERE = "Informed/CF-informed", "CF-informed/Informed"
-_OF_TWO_AUTHORS = (("CAS", "Informed", "Vanilla"), ("CAB", "Informed", "CF-informed"))
-_OF_ONE_AUTHOR = (
-    *(("CAS", mode, "Vanilla") for mode in ("Informed", _HERE, _THERE)),
-    ("CAB", _HERE, _THERE),
+
+class _Comparison(NamedTuple):
+    """A quantity, and the two modes that it is the difference of."""
+
+    quantity: str
+    mode: str
+    against: str
+
+
+_OF_TWO_AUTHORS = (
+    _Comparison("CAS", "Informed", "Vanilla"),
+    _Comparison("CAB", "Informed", "CF-informed"),
 )
-_COMPARED = ("measure", "quantity", "mode", "against", "questions", "left_out", "changed")
-_FOUND = ("value", "t", "p_t", "p_permutation")
+_OF_ONE_AUTHOR = (
+    _Comparison("CAS", "Informed", "Vanilla"),
+    _Comparison("CAS", "Informed/CF-informed", "Vanilla"),
+    _Comparison("CAS", "CF-informed/Informed", "Vanilla"),
+    _Comparison("CAB", "Informed/CF-informed", "CF-informed/Informed"),
+)
 AUTHORS_OF = ("relevant_author", "nonrelevant_author")
 
 
+_COLUMNS = ["measure", "quantity", "mode", "against", "questions", "left_out", "changed"]
+_COLUMNS += ["value", "low", "high", "t", "p_t", "p_permutation"]
+
+
+_OF_ANSWERS = ["answer", "relevant", "citations", "gold", "documents", "shown"]
+"""Columns of answers by which nobody groups them."""
+
+
 def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    a, b = np.broadcast_arrays(
-        np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    )
+    """Scores of the same questions in two modes, checked and broadcast."""
+    a = np.asarray(first, dtype=np.float64)
+    b = np.asarray(second, dtype=np.float64)
+    a, b = np.broadcast_arrays(a, b)
     if not a.ndim or not a.size or not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError(
             "scores of the same questions in both modes are wanted, at least one and all finite"
@@ -46,7 +65,7 @@ def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
 
 @declared("CAS", range="0 to 1", ideal="0", direction="lower is better")
 def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
-    r"""Counterfactually-estimated attribution sensitivity: how far naming the authors moves a score.
+    r"""Counterfactually-estimated attribution sensitivity: how far naming authors moves a score.
 
     .. math:: CAS(Q) = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|
 
@@ -90,11 +109,12 @@ def cab(
     *,
     authors: Authors = AUTHORS,
 ) -> Floats:
-    r"""Counterfactually-estimated attribution bias: which author's documents are cited better for their label.
+    r"""Counterfactually-estimated attribution bias: whose label makes documents be cited better.
 
     .. math::
         CAB(Q) = \frac{\omega}{|Q|} \sum_{q \in Q} (M^q_{Informed} - M^q_{CF-informed}), \quad
-        \omega = \begin{cases} 1, & L_f(R) = \text{Human}, L_f(N) = \text{LLM} \\ -1, & \text{otherwise} \end{cases}
+        \omega = \begin{cases} 1, & L_f(R) = \text{Human}, L_f(N) = \text{LLM} \\
+        -1, & \text{otherwise} \end{cases}
 
     For documents of one author the two terms are the mixed modes Informed/CF-informed and
     CF-informed/Informed.
@@ -136,8 +156,9 @@ def cab(
         raise ValueError(
             f"labels are the two authors {' and '.join(authors)}, found {relevant_label!r}"
         )
-    signed: Floats = np.where(labels == authors[0], 1.0, -1.0) * (a - b).mean(axis=axis)
-    return signed[()]
+    omega = np.where(labels == authors[0], 1.0, -1.0)
+    bias: Floats = omega * (a - b).mean(axis=axis)
+    return bias[()]
 
 
 # --- intervals and tests --------------------------------------------------------------------------
@@ -156,16 +177,22 @@ def paired_test(gaps: Floats) -> tuple[float, float]:
 
 
 def common_scores(first: Scores, second: Scores) -> tuple[Floats, Floats, int]:
-    """Scores of the questions that have one in both modes, and the number of the other questions."""
-    _, here, there = np.intersect1d(first[0], second[0], assume_unique=True, return_indices=True)
-    a, b = first[1][here], second[1][there]
+    """Scores of questions that have one in both modes, and the number of the other questions."""
+    questions_of_first, scores_of_first = first
+    questions_of_second, scores_of_second = second
+    common, at_first, at_second = np.intersect1d(
+        questions_of_first, questions_of_second, assume_unique=True, return_indices=True
+    )
+    a, b = scores_of_first[at_first], scores_of_second[at_second]
     scored = ~(np.isnan(a) | np.isnan(b))
-    return a[scored], b[scored], len(first[0]) + len(second[0]) - len(here) - int(scored.sum())
+    n_questions = len(questions_of_first) + len(questions_of_second) - len(common)
+    return a[scored], b[scored], n_questions - int(scored.sum())
 
 
 def named_modes(answers: pd.DataFrame) -> pd.Series:
     """The modes of answers by their one name."""
-    return answers["mode"].map({mode: mode_name(mode) for mode in answers["mode"].unique()})
+    names = {mode: mode_name(mode) for mode in answers["mode"].unique()}
+    return answers["mode"].map(names)
 
 
 def each_answer_once(
@@ -175,29 +202,22 @@ def each_answer_once(
     keys = [*by, *AUTHORS_OF, "mode", "question"]
     if isinstance(by, str) or len(set(keys)) < len(keys):
         raise ValueError(
-            f"by lists further columns, none twice and none of {', '.join((*AUTHORS_OF, *keys[-2:]))}"
+            "by lists further columns, none twice and none of"
+            f" {', '.join((*AUTHORS_OF, 'mode', 'question'))}"
         )
     need_columns(scored, (*keys, *measures))
     if scored.empty or scored[keys].isna().to_numpy().any():
         raise ValueError(f"at least one answer is wanted, and none without {', '.join(keys)}")
     table = scored.assign(mode=named_modes(scored))
-    if (again := table.duplicated(keys)).any():
-        first = ", ".join(
-            f"{name} {value}" for name, value in table.loc[again, keys].iloc[0].items()
-        )
-        others = set(scored.columns) - {
-            *keys,
-            "answer",
-            "relevant",
-            "citations",
-            "gold",
-            "documents",
-            "shown",
-            *measures,
-        }
-        told = f"name the column that tells them apart in by{f', of {listed(sorted(others))}' if others else ''}"
+    repeated = table.duplicated(keys)
+    if repeated.any():
+        example = table.loc[repeated, keys].iloc[0]
+        words = ", ".join(f"{name} {value}" for name, value in example.items())
+        further_columns = sorted(set(scored.columns) - {*keys, *_OF_ANSWERS, *measures})
+        choice = f", of {listed(further_columns)}" if further_columns else ""
         raise ValueError(
-            f"{int(again.sum())} answers are there twice, the first of {first}; {told}"
+            f"{int(repeated.sum())} answers are there twice, the first of {words};"
+            f" name the column that tells them apart in by{choice}"
         )
     return table
 
@@ -206,18 +226,60 @@ def scores_by_mode(
     table: pd.DataFrame, by: Sequence[str], measures: Sequence[str]
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Scores]]]:
     """Each group with each of the measures, and the scores of its questions in every mode."""
-    cells = table.groupby([*by, *AUTHORS_OF, "mode"], sort=True, observed=True)
-    cell, question = (
-        cells.ngroup().to_numpy(),
-        pd.factorize(table["question"], sort=True)[0].astype(np.int64),
-    )
-    order = np.lexsort((question, cell))
-    rows = zip(cells.size().index, np.split(order, starts(cell[order])[1:]), strict=True)
-    scores = table[list(measures)].to_numpy(dtype=np.float64).T
-    for group, modes in groupby(rows, lambda row: row[0][:-1]):
-        held = {str(key[-1]): own for key, own in modes}
-        for name, score in zip(measures, scores, strict=True):
-            yield (*group, name), {mode: (question[own], score[own]) for mode, own in held.items()}
+    question, _ = pd.factorize(table["question"], sort=True)
+    # In order of questions, so that those of two modes can be intersected.
+    ordered = table.assign(question=question.astype(np.int64)).sort_values("question")
+    for group, answers in ordered.groupby([*by, *AUTHORS_OF], sort=True, observed=True):
+        answers_by_mode = dict(iter(answers.groupby("mode", sort=True)))
+        for measure in measures:
+            scores = {}
+            for mode, answers_of_mode in answers_by_mode.items():
+                questions = answers_of_mode["question"].to_numpy()
+                scores[str(mode)] = questions, answers_of_mode[measure].to_numpy(np.float64)
+            yield (*group, measure), scores
+
+
+def _permutation_p(gaps: Floats, seed: int, resamples: int) -> float:
+    """Two-sided p of the paired randomisation test; NaN for fewer than two questions."""
+    if len(gaps) < 2:
+        return np.nan
+    # Exchanging equal scores changes nothing: without them more tests are exact.
+    changed = gaps[gaps != 0]
+    if not len(changed):
+        return 1.0
+    rng = np.random.default_rng(seed)
+    return float(exchanged(changed[:, np.newaxis], rng, resamples)[0])
+
+
+def _compared(
+    quantity: str, gaps: Floats, omega: float, seed: int, resamples: int
+) -> tuple[dict[str, Any], Floats]:
+    """Value and tests of a comparison, and the difference of each question that its value means.
+
+    ``gaps``: of scores, shaped (questions,). ``omega``: 1 or -1, the sign of CAB.
+    """
+    difference = np.abs(gaps) if quantity == "CAS" else omega * gaps
+    difference = difference + 0.0  # no negative zero
+    t, p = paired_test(gaps)
+    row = {
+        "questions": len(gaps),
+        "changed": np.count_nonzero(gaps),
+        "value": float(difference.mean()) if len(gaps) else np.nan,
+        "t": omega * t,
+        "p_t": p,
+        "p_permutation": _permutation_p(gaps, seed, resamples),
+    }
+    return row, difference
+
+
+def _check_favoured(table: pd.DataFrame, favoured: str) -> None:
+    authors = {str(author) for name in AUTHORS_OF for author in table[name].unique()}
+    other_authors = sorted(authors - {favoured})
+    if len(other_authors) > 1:
+        raise ValueError(
+            f"favoured is {' or '.join(other_authors)}, the authors of the answers;"
+            f" found {favoured!r}"
+        )
 
 
 @checked
@@ -262,40 +324,27 @@ def bias_table(
     draws what it has seen, and its interval has no width where no question changed.
     """
     table = each_answer_once(scored, by, measures)
-    others = sorted(
-        {str(author) for name in AUTHORS_OF for author in table[name].unique()} - {favoured}
-    )
-    if len(others) > 1:
-        raise ValueError(
-            f"favoured is {' or '.join(others)}, the authors of the answers; found {favoured!r}"
-        )
+    _check_favoured(table, favoured)
+    # Each comparison begins with this one seed: a row does not depend on the other groups.
     start = int(np.random.default_rng(seed).integers(2**63))
-    rows: list[tuple[Any, ...]] = []
-    each: list[Floats] = []
-    for (*group, relevant, nonrelevant, name), modes in scores_by_mode(table, by, measures):
-        for quantity, mode, against in (
-            _OF_ONE_AUTHOR if relevant == nonrelevant else _OF_TWO_AUTHORS
-        ):
-            if mode not in modes or against not in modes:
+    rows: list[dict[str, Any]] = []
+    differences: list[Floats] = []  # of each row, those of its questions
+    for (*group, relevant, nonrelevant, measure), scores in scores_by_mode(table, by, measures):
+        # Documents of one author differ in their labels in the mixed modes only.
+        comparisons = _OF_ONE_AUTHOR if relevant == nonrelevant else _OF_TWO_AUTHORS
+        for quantity, mode, against in comparisons:
+            if mode not in scores or against not in scores:
                 continue
-            a, b, left_out = common_scores(modes[mode], modes[against])
-            omega, gaps = -1.0 if quantity == "CAB" and relevant != favoured else 1.0, a - b
-            each.append(
-                (np.abs(gaps) if quantity == "CAS" else omega * gaps) + 0.0
-            )  # no negative zero
-            moved = gaps[
-                gaps != 0
-            ]  # exchanging equal scores changes nothing: without them more tests are exact
-            exchanging = 1.0 if len(a) > 1 else np.nan
-            if len(a) > 1 and len(moved):
-                rng = np.random.default_rng(start)
-                exchanging = float(exchanged(moved[:, np.newaxis], rng, resamples)[0])
-            t, p = paired_test(gaps)
-            value = float(each[-1].mean()) if len(a) else np.nan
-            found = (len(a), left_out, len(moved), value, omega * t, p, exchanging)
-            rows.append((*group, relevant, nonrelevant, name, quantity, mode, against, *found))
-    compared = pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *_COMPARED, *_FOUND])
-    ends = bootstrap_intervals(each, start, level=level, resamples=resamples)
-    for place, (name, values) in enumerate(zip(("low", "high"), ends.T, strict=True), start=1):
-        compared.insert(compared.columns.get_loc("value") + place, name, values)
-    return compared
+            a, b, left_out = common_scores(scores[mode], scores[against])
+            omega = 1.0
+            if quantity == "CAB" and relevant != favoured:
+                omega = -1.0
+            row, difference = _compared(quantity, a - b, omega, start, resamples)
+            row |= {"measure": measure, "quantity": quantity, "mode": mode, "against": against}
+            row |= {"relevant_author": relevant, "nonrelevant_author": nonrelevant}
+            row |= dict(zip(by, group, strict=True))
+            rows.append(row | {"left_out": left_out})
+            differences.append(difference)
+    compared = pd.DataFrame(rows, columns=[*by, *AUTHORS_OF, *_COLUMNS])
+    intervals = bootstrap_intervals(differences, start, level=level, resamples=resamples)
+    return compared.assign(low=intervals[:, 0], high=intervals[:, 1])

@@ -1,4 +1,4 @@
-"""Citations in an answer: numbers in square brackets, what they refer to, and what only looks like one."""
+"""Citations in an answer: numbers in square brackets, and what only looks like them."""
 
 from __future__ import annotations
 
@@ -37,36 +37,48 @@ class Citations:
 
 
 def _number(digits: str) -> int:
+    """The number of so many digits, of which all beyond the tenth say only that it is large."""
     return min(int(digits.lstrip("0")[:10] or "0"), LARGEST_NUMBER)
 
 
+def _mentions_in(answer: str, begin: int, end: int, largest: int) -> list[tuple[int, int, int]]:
+    """Numbers of a bracket's content, each with its place; none where a range is no range."""
+    numbers: list[tuple[int, int, int]] = []
+    for mention in _RANGE.finditer(answer, begin, end):
+        lowest = highest = _number(mention[1])
+        if mention[2]:
+            highest = _number(mention[2])
+            if not 1 <= lowest <= highest <= min(largest, lowest + LONGEST_RANGE - 1):
+                return []
+        for number in range(lowest, highest + 1):
+            numbers.append((number, *mention.span()))
+    return numbers
+
+
 def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[int, int, int]]]:
-    """What each bracket cites: its numbers, each with where its digits, or those of its range, begin and end.
+    """What each bracket cites: its numbers, each with where its digits or range begin and end.
 
     ``documents``: as in `citations`. Nothing within a list: a bracket that looks like a citation,
     and is none.
     """
     if documents is not None and documents < 1:
         raise ValueError(f"at least one document is wanted, found {documents}")
-    limit = LARGEST_NUMBER - 1 if documents is None else documents
+    largest = LARGEST_NUMBER - 1 if documents is None else documents
     for bracket in _BRACKET.finditer(answer):
         content, closing = bracket.groups()
-        if closing and content.isdecimal() and content.isascii():  # nearly all are
+        # Nearly all brackets hold one number, which needs no further look.
+        if closing and content.isdecimal() and content.isascii():
             yield [(_number(content), *bracket.span(1))]
             continue
-        found: list[tuple[int, int, int]] = []
-        for part in (
-            _RANGE.finditer(answer, *bracket.span(1))
-            if closing and _CITATION.fullmatch(content)
-            else ()
-        ):
-            first, last = _number(part[1]), _number(part[2] or part[1])
-            if part[2] and not 1 <= first <= last <= min(limit, first + LONGEST_RANGE - 1):
-                found = []
-                break
-            found += [(number, *part.span()) for number in range(first, last + 1)]
-        if found or (_DIGIT.search(content) if closing else _DIGIT_FIRST.match(content)):
-            yield found
+        numbers: list[tuple[int, int, int]] = []
+        if closing and _CITATION.fullmatch(content):
+            numbers = _mentions_in(answer, *bracket.span(1), largest)
+        if closing:
+            has_digit = _DIGIT.search(content)
+        else:
+            has_digit = _DIGIT_FIRST.match(content)
+        if numbers or has_digit:
+            yield numbers
 
 
 def citations(answer: str, documents: int | None = None) -> Citations:
@@ -77,7 +89,8 @@ def citations(answer: str, documents: int | None = None) -> Citations:
     ascends, lies within the documents and has at most `LONGEST_RANGE` of them; a longer or falling
     one, and one beyond the documents such as ``[2015-2019]``, is malformed. Malformed, and citing
     nothing, are also other brackets with a digit (``[Document 5]``, ``[5a]``, ``[-1]``, ``[5``
-    without its end, digits that are not 0 to 9) and numbers in the brackets of other scripts (【5】).
+    without its end, digits that are not 0 to 9) and numbers in the brackets of other scripts
+    (【5】).
     Brackets without any digit are prose, and so are numbers in parentheses, which mostly are years.
 
     ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every
@@ -90,16 +103,24 @@ def citations(answer: str, documents: int | None = None) -> Citations:
     >>> citations("In Wales [2], or so they say [3, 2] [9] [Document 1].", 5)
     Citations(cited=(2, 3), out_of_range=(9,), repeated=1, malformed=1)
     """
-    malformed = len(_OTHER_BRACKET.findall(answer)) if "【" in answer or "［" in answer else 0
-    brackets = list(mentions(answer, documents))
-    numbers = [number for bracket in brackets for number, _, _ in bracket]
-    distinct, limit = dict.fromkeys(numbers), min(documents or LARGEST_NUMBER, LARGEST_NUMBER - 1)
-    return Citations(
-        cited=tuple(number for number in distinct if 1 <= number <= limit),
-        out_of_range=tuple(number for number in distinct if not 1 <= number <= limit),
-        repeated=len(numbers) - len(distinct),
-        malformed=malformed + brackets.count([]),
-    )
+    malformed = 0
+    if "【" in answer or "［" in answer:
+        malformed = len(_OTHER_BRACKET.findall(answer))
+    largest = min(documents or LARGEST_NUMBER, LARGEST_NUMBER - 1)
+    in_range: dict[int, None] = {}  # dictionaries, to keep the order of first mention
+    out_of_range: dict[int, None] = {}
+    n_mentions = 0
+    for numbers in mentions(answer, documents):
+        if not numbers:
+            malformed += 1
+        n_mentions += len(numbers)
+        for number, _, _ in numbers:
+            if 1 <= number <= largest:
+                in_range[number] = None
+            else:
+                out_of_range[number] = None
+    repeated = n_mentions - len(in_range) - len(out_of_range)
+    return Citations(tuple(in_range), tuple(out_of_range), repeated, malformed)
 
 
 def without_citations(answer: str) -> str:

@@ -1,6 +1,7 @@
 """Citations as systems write them, put into the square brackets that the measures read.
 
-Styles beside the thesis's own: ``(1)``, ``¹`` or ``<sup>1</sup>``, ``[^1]``, ``【1†source】``, ``[doc
+Styles beside the thesis's own: ``(1)``, ``¹`` or ``<sup>1</sup>``, ``[^1]``, ``【1†source】``,
+``[doc
 1]``, ``<cite>1</cite>``, or a regular expression. A number may be a list, or a range, as in
 brackets. What looks like a mark and is none stays text: a year in parentheses (no more than three
 digits cite), ``10³``, ``km²``, the footnote itself (``[^1]: ...``), ``【4:0†file】``, which numbers
@@ -34,7 +35,8 @@ _WORD = (
 )
 _NAMED = rf"(?:{_WORD}[\s._:-]*+|\#){_N}"
 _UP = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_NO_POWER = r"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{3}))(?<!\b[A-Za-z])(?<!\b(?:km|cm|mm|dm|ft|mi|in|yd|mc))"
+_UNIT = r"(?:km|cm|mm|dm|ft|mi|in|yd|mc)"
+_NO_POWER = rf"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{{3}}))(?<!\b[A-Za-z])(?<!\b{_UNIT})"
 _TAG = r"(?:cite|citation|ref|reference|source|doc|document)"
 STYLES = {
     "bracket": re.compile(r"(?!)"),  # as it is
@@ -62,24 +64,32 @@ _MARKED = re.compile("\x02([^\x02\x03]*+)\x03")
 
 def _bracketed(text: str, marks: re.Pattern[str]) -> str:
     """The text with its marks in square brackets, and nothing else."""
-    parts, end = list[str](), 0
+    pieces: list[str] = []
+    end = 0
     for mark in marks.finditer(text):
-        if not (content := next(filter(None, mark.groups()), "")):
+        contents = [content for content in mark.groups() if content]
+        if not contents:
             continue  # what only looks like a mark
-        found = _NUMBER.findall(unicodedata.normalize("NFKC", content).replace("−", "-"))
-        parts += [text[end : mark.start()].translate(_PLAIN), f"[{', '.join(found) or '?0'}]"]
+        # Superscripts and full-width digits become plain ones.
+        plain = unicodedata.normalize("NFKC", contents[0]).replace("−", "-")
+        numbers = ", ".join(_NUMBER.findall(plain))
+        pieces.append(text[end : mark.start()].translate(_PLAIN))
+        pieces.append(f"[{numbers or '?0'}]")
         end = mark.end()
-    return "".join((*parts, text[end:].translate(_PLAIN)))
+    pieces.append(text[end:].translate(_PLAIN))
+    return "".join(pieces)
 
 
 def in_brackets(texts: Sequence[str], style: str) -> list[str]:
-    r"""The texts with the citations of a style in square brackets; other brackets become parentheses.
+    r"""The texts with the citations of a style in square brackets; others become parentheses.
 
     ``style``: one of `STYLES`, or a regular expression (RE2) whose first group, or else the whole,
     holds the numbers; a match without any number is a malformed citation.
 
-    >>> in_brackets(["In Wales (1, 3), in (2015) [sic]."], "paren"), in_brackets(["See #3."], r"#(\d+)")
-    (['In Wales [1, 3], in (2015) (sic).'], ['See [3].'])
+    >>> in_brackets(["In Wales (1, 3), in (2015) [sic]."], "paren")
+    ['In Wales [1, 3], in (2015) (sic).']
+    >>> in_brackets(["See #3."], r"#(\d+)")
+    ['See [3].']
     """
     if style == "bracket":
         return list(texts)
@@ -113,9 +123,9 @@ def _replaced(texts: pa.Array, pattern: str) -> list[str]:
 
 @dataclass
 class Counts:
-    """Of how many answers a style can be read: those that cite a document shown, and all that are read."""
+    """Of how many answers a style can be read: those that cite a document shown, and all."""
 
-    whole: int = 0
+    answers: int = 0
     citing: Counter[str] = field(default_factory=Counter)
     readable: Counter[str] = field(default_factory=Counter)
     unread: dict[str, list[str]] = field(default_factory=dict)
@@ -125,49 +135,51 @@ class Counts:
 def style_counts(answers: pd.DataFrame, style: str) -> Counts:
     """In how many answers each style is read, or the one that is named, as in `in_brackets`."""
     need_columns(answers, ("question", "answer"))
-    shown = (
-        answers["documents"].tolist() if "documents" in answers.columns else [None] * len(answers)
-    )
+    texts = answers["answer"].tolist()
+    documents_shown = [None] * len(answers)
+    if "documents" in answers.columns:
+        documents_shown = answers["documents"].tolist()
     counts = Counts(len(answers))
     for name in STYLES if style == "auto" else [style]:
-        written = in_brackets(answers["answer"].tolist(), name)
-        found = [citations(text, number) for text, number in zip(written, shown, strict=True)]
-        read = np.array([bool(one.cited or one.out_of_range) for one in found], dtype=bool)
-        counts.citing[name], counts.readable[name] = (
-            sum(bool(one.cited) for one in found),
-            int(read.sum()),
-        )
-        counts.unread[name] = [*dict.fromkeys(answers.loc[~read, "question"].astype(str))][:4]
+        cites, is_read = [], []
+        for text, documents in zip(in_brackets(texts, name), documents_shown, strict=True):
+            read = citations(text, documents)
+            cites.append(bool(read.cited))
+            is_read.append(bool(read.cited or read.out_of_range))
+        counts.citing[name] = sum(cites)
+        counts.readable[name] = sum(is_read)
+        unread = answers.loc[~np.array(is_read, dtype=bool), "question"].astype(str)
+        counts.unread[name] = list(dict.fromkeys(unread))[:4]
     return counts
 
 
-def style_of(parts: Sequence[Counts], style: str) -> str:
-    """The style that answers are to be read in, from the counts of each part of them; says so, and of how many.
+def style_of(counts_of_parts: Sequence[Counts], style: str) -> str:
+    """The style that answers are to be read in, from the counts of each part of them; says so.
 
     ``auto`` is the style that is read in most answers; what else can be a power or an enumeration
     counts half. Answers of which not one has a citation that can be read are refused.
     """
-    whole, citing = (
-        sum(one.whole for one in parts),
-        sum((one.citing for one in parts), Counter[str]()),
-    )
-    names = list(parts[0].unread)
-    chosen = max(names, key=lambda name: citing[name] if name in _MISTAKABLE else 2 * citing[name])
-    if not (read := sum(one.readable[chosen] for one in parts)):
-        found = f"none of the {whole} answers has a citation that can be read as {style}"
+    n_answers = sum(counts.answers for counts in counts_of_parts)
+    citing = sum((counts.citing for counts in counts_of_parts), Counter[str]())
+    styles = list(counts_of_parts[0].unread)
+    chosen = max(styles, key=lambda name: citing[name] * (1 if name in _MISTAKABLE else 2))
+    n_read = sum(counts.readable[chosen] for counts in counts_of_parts)
+    if not n_read:
         raise ValueError(
-            f"{found}; wanted one of the styles {', '.join(STYLES)}, or a regular expression"
+            f"none of the {n_answers} answers has a citation that can be read as {style};"
+            f" wanted one of the styles {', '.join(STYLES)}, or a regular expression"
         )
-    if style != "auto" and read == whole:
+    if style != "auto" and n_read == n_answers:
         return chosen
-    others = [f"{name} in {citing[name]}" for name in names if citing[name] and name != chosen]
-    unread = dict.fromkeys(question for one in parts for question in one.unread[chosen])
-    said = f"citations are read as {chosen} in {read} of {whole} answers"
-    said += f" (there are also {', '.join(others)})" if others else ""
-    said += (
-        f"; {whole - read} have none, such as those to {listed([*unread][:3])}"
-        if whole > read
-        else ""
-    )
-    warnings.warn(said, Note, stacklevel=3)
+    note = f"citations are read as {chosen} in {n_read} of {n_answers} answers"
+    further = [f"{name} in {citing[name]}" for name in styles if citing[name] and name != chosen]
+    if further:
+        note += f" (there are also {', '.join(further)})"
+    if n_answers > n_read:
+        unread = dict.fromkeys(
+            question for counts in counts_of_parts for question in counts.unread[chosen]
+        )
+        examples = listed(list(unread)[:3])
+        note += f"; {n_answers - n_read} have none, such as those to {examples}"
+    warnings.warn(note, Note, stacklevel=3)
     return chosen

@@ -1,14 +1,15 @@
-"""Attribution confidence: how probable a model's citations of relevant and of other documents were to it."""
+"""Attribution confidence: how probable citations of relevant and of other documents were."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.measures.attribution.correctness import declared
 from equipoise.measures.attribution.quality import (
     absent,
@@ -34,24 +35,45 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     """
     need_columns(answers, ("question", "relevant", "citations"))
     documents, relevant, _ = shown_and_relevant(answers)
-    lists = [() if absent(cited) else cited for cited in answers["citations"]]
-    rows, numbers = end_to_end(([one["document"] for one in cited] for cited in lists), "citations")
-    others = answers.drop(
+    citations_of_answers = [() if absent(cited) else cited for cited in answers["citations"]]
+    numbers_of_answers, probabilities = [], []
+    for cited in citations_of_answers:
+        numbers_of_answers.append([citation["document"] for citation in cited])
+        probabilities += [citation.get("probability") for citation in cited]
+    rows, numbers = end_to_end(numbers_of_answers, "citations")
+    kept_columns = answers.drop(
         columns=["relevant", "citations", "answer", "gold"], errors="ignore"
-    ).iloc[rows]
-    found = others.assign(
+    )
+    table = kept_columns.iloc[rows].assign(
         document=numbers,
         relevant=np.isin(document_keys(rows, numbers), relevant),
-        probability=np.array(
-            [one.get("probability") for one in chain.from_iterable(lists)], dtype=np.float64
-        ),
+        probability=np.array(probabilities, dtype=np.float64),
     )
-    return found[(numbers >= 1) & (numbers <= documents[rows])].reset_index(drop=True)
+    was_shown = (numbers >= 1) & (numbers <= documents[rows])
+    return table[was_shown].reset_index(drop=True)
+
+
+def _summaries(values: Floats, groups: Integers, n_groups: int, is_relevant: Booleans) -> Any:
+    """Mean, spread and number of probabilities of each group, for relevant and for other documents.
+
+    Two tables, a row for each group; ``missing`` counts citations without a probability.
+    """
+    by_side = pd.Series(values).groupby([groups, is_relevant])
+    summary = by_side.agg(["mean", "std", "count", "size", "min", "max"])
+    sides = pd.MultiIndex.from_product([range(n_groups), [True, False]])
+    summary = summary.reindex(sides)
+    # Rounding leaves a spread where all are equal; the spread of one value stays NaN.
+    constant = summary["min"] == summary["max"]
+    summary["mean"] = summary["mean"].mask(constant, summary["min"])
+    summary["std"] = summary["std"].mask(constant, 0 * summary["std"])
+    summary[["count", "size"]] = summary[["count", "size"]].fillna(0).astype("int64")
+    summary["missing"] = summary["size"] - summary["count"]
+    return summary[0::2].reset_index(drop=True), summary[1::2].reset_index(drop=True)
 
 
 @declared("AC", range="0 to 1", ideal="none", direction="neither")
 def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    r"""Attribution confidence: mean probability of the citations of relevant and of non-relevant documents.
+    r"""Attribution confidence: mean probability of citations of relevant and other documents.
 
     .. math:: AC(S) = \frac{\sum_{q \in Q} \sum_{c_i \in C_q} p(c_i | q, D_q) [c_i \in S]}
         {\sum_{q \in Q} \sum_{c_i \in C_q} [c_i \in S]}
@@ -86,8 +108,10 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
 
     Examples
     --------
-    >>> cited = pd.DataFrame({"relevant": [1, 1, 0, 0, 0], "probability": [1, 0.5, 0.5, 0.25, np.nan]})
-    >>> attribution_confidence(cited)[["relevant_ac", "nonrelevant_ac", "nonrelevant_missing", "p"]].round(3)
+    >>> probability = [1, 0.5, 0.5, 0.25, np.nan]
+    >>> cited = pd.DataFrame({"relevant": [1, 1, 0, 0, 0], "probability": probability})
+    >>> columns = ["relevant_ac", "nonrelevant_ac", "nonrelevant_missing", "p"]
+    >>> attribution_confidence(cited)[columns].round(3)
        relevant_ac  nonrelevant_ac  nonrelevant_missing     p
     0         0.75           0.375                    1  0.35
     """
@@ -99,36 +123,30 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
         raise ValueError("probabilities lie between 0 and 1")
     if cited["relevant"].isna().any():
         raise ValueError("relevant: true or false is wanted for every citation")
-    codes, groups = np.zeros(len(cited), dtype=np.intp), pd.DataFrame(index=[0])
-    if by:
-        codes = cited.groupby(list(by), sort=True, observed=True, dropna=False).ngroup().to_numpy()
-        groups = cited[list(by)].drop_duplicates().sort_values(list(by), ignore_index=True)
-    relevant = cited["relevant"].to_numpy(dtype=bool)
-    each = (
-        pd.Series(values)
-        .groupby([codes, relevant])
-        .agg(["mean", "std", "count", "size", "min", "max"])
-    )
-    each = each.reindex(pd.MultiIndex.from_product([range(len(groups)), [True, False]]))
-    constant = each["min"] == each["max"]  # rounding leaves a spread where there is none
-    each["mean"] = each["mean"].mask(constant, each["min"])
-    each["std"] = each["std"].mask(constant, 0 * each["std"])  # that of one value stays NaN
-    each[["count", "size"]] = each[["count", "size"]].fillna(0).astype("int64")
-    each["missing"] = each["size"] - each["count"]
-    sides = {
-        name: each[place::2].reset_index(drop=True)
-        for place, name in enumerate(("relevant", "nonrelevant"))
-    }
-    columns = {"ac": "mean", "citations": "count", "missing": "missing"}
-    shown = {
-        f"{side}_{name}": found[column]
-        for name, column in columns.items()
-        for side, found in sides.items()
-    }
+    keys = list(by)
+    if keys:
+        codes = cited.groupby(keys, sort=True, observed=True, dropna=False).ngroup().to_numpy()
+        groups = cited[keys].drop_duplicates().sort_values(keys, ignore_index=True)
+    else:
+        codes, groups = np.zeros(len(cited), dtype=np.int64), pd.DataFrame(index=[0])
+    is_relevant = cited["relevant"].to_numpy(dtype=bool)
+    relevant, nonrelevant = _summaries(values, codes, len(groups), is_relevant)
+
     t, p = stats.ttest_ind_from_stats(
-        *(found[name].to_numpy() for found in sides.values() for name in ("mean", "std", "count")),
+        *(relevant[name].to_numpy() for name in ("mean", "std", "count")),
+        *(nonrelevant[name].to_numpy() for name in ("mean", "std", "count")),
         equal_var=False,
     )
-    first, second = sides.values()
-    same = (first["mean"] == second["mean"]) & first["std"].notna() & second["std"].notna()
-    return groups.assign(**shown, t=np.where(same, 0.0, t), p=np.where(same, 1.0, p))
+    # Equal means do not differ, even where neither side has a spread to divide by.
+    same = relevant["mean"] == nonrelevant["mean"]
+    same &= relevant["std"].notna() & nonrelevant["std"].notna()
+    return groups.assign(
+        relevant_ac=relevant["mean"],
+        nonrelevant_ac=nonrelevant["mean"],
+        relevant_citations=relevant["count"],
+        nonrelevant_citations=nonrelevant["count"],
+        relevant_missing=relevant["missing"],
+        nonrelevant_missing=nonrelevant["missing"],
+        t=np.where(same, 0.0, t),
+        p=np.where(same, 1.0, p),
+    )

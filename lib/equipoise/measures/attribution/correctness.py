@@ -18,11 +18,12 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised_answer(text: str) -> str:
-    """A text as answers are compared: lower case, without ASCII punctuation and articles, single spaces.
+    """A text as SQuAD compares answers: lower case, no ASCII punctuation, articles, or long blanks.
 
-    Rajpurkar et al. (2016), SQuAD.
+    Rajpurkar et al. (2016).
     """
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
+    words = _ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split()
+    return " ".join(words)
 
 
 @declared(
@@ -75,10 +76,13 @@ def exact_match(
     """
     if isinstance(gold, str) or not len(gold):
         raise ValueError("a list of gold answers is wanted, at least one")
+    if citation_marks == "removed":
+        answer = without_citations(answer)
+    # With a blank on each side of a text and of a gold answer, only whole words match.
     edge = " " if match == "words" else ""
-    held = (
-        edge
-        + normalised_answer(without_citations(answer) if citation_marks == "removed" else answer)
-        + edge
-    )
-    return any(edge + wanted + edge in held for wanted in map(normalised_answer, gold) if wanted)
+    text = edge + normalised_answer(answer) + edge
+    for gold_answer in gold:
+        normalised = normalised_answer(gold_answer)
+        if normalised and edge + normalised + edge in text:
+            return True
+    return False

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Booleans, Integers
+from equipoise.arrays import Booleans, Integers, ratio
 from equipoise.measures.attribution.brackets import LARGEST_NUMBER, citations
 from equipoise.measures.attribution.correctness import declared, exact_match
 from equipoise.options import CitationMarks, Match, OutOfRange
@@ -19,20 +19,24 @@ MEANS = ("precision", "recall", "exact_match", "cited", "cited_relevant")
 TOTALS = ("uncited", "out_of_range", "repeated", "malformed")
 
 
-def _refuse(wrong: Booleans, answers: pd.DataFrame, what: str) -> None:
+def _refuse(wrong: Booleans, answers: pd.DataFrame, need: str) -> None:
+    """Refuse answers; ``need`` says what is wanted of each."""
     if wrong.any():
-        place = f"{int(wrong.sum())} answers, the first to question {answers['question'].iloc[int(wrong.argmax())]!r}"
-        raise ValueError(f"{what} wanted, not so for {place}")
+        question = answers["question"].iloc[int(wrong.argmax())]
+        raise ValueError(
+            f"{need} wanted, not so for {int(wrong.sum())} answers, the first to question"
+            f" {question!r}"
+        )
 
 
-def end_to_end(lists: Iterable[Any], what: str) -> tuple[Integers, Integers]:
+def end_to_end(lists: Iterable[Any], name: str) -> tuple[Integers, Integers]:
     """Rows and values of lists of whole numbers, laid end to end."""
-    rows = [tuple(values) for values in lists]
-    numbers = np.array(list(chain.from_iterable(rows)))
+    values_of_rows = [tuple(values) for values in lists]
+    numbers = np.array(list(chain.from_iterable(values_of_rows)))
     if len(numbers) and numbers.dtype.kind not in "iu":
-        raise ValueError(f"{what}: whole numbers are wanted, found others")
-    sizes = np.array([len(values) for values in rows], dtype=np.int64)
-    return np.repeat(np.arange(len(rows)), sizes), numbers.astype(np.int64)
+        raise ValueError(f"{name}: whole numbers are wanted, found others")
+    sizes = np.array([len(values) for values in values_of_rows], dtype=np.int64)
+    return np.repeat(np.arange(len(sizes)), sizes), numbers.astype(np.int64)
 
 
 def absent(values: Any) -> bool:
@@ -46,32 +50,30 @@ def document_keys(rows: Integers, numbers: Integers) -> Integers:
 
 
 def shown_and_relevant(answers: pd.DataFrame) -> tuple[Integers, Integers, Integers]:
-    """Number of documents behind each answer; keys of the relevant ones; number of the relevant ones behind each.
+    """How many documents an answer had; keys of the relevant ones; how many are relevant.
 
     Where it is not said how many were shown, they are more than are ever cited.
     """
-    shown = np.full(len(answers), np.inf)
+    n_shown = np.full(len(answers), np.inf)
     if "documents" in answers.columns:
-        shown = answers["documents"].to_numpy(dtype=np.float64, na_value=np.nan)
-        _refuse(
-            ~((shown >= 1) & (shown == np.floor(shown))),
-            answers,
-            "documents: whole numbers from 1 are",
-        )
-    documents = np.minimum(shown, LARGEST_NUMBER - 1).astype(np.int64)
+        n_shown = answers["documents"].to_numpy(dtype=np.float64, na_value=np.nan)
+        is_count = (n_shown >= 1) & (n_shown == np.floor(n_shown))
+        _refuse(~is_count, answers, "documents: whole numbers from 1 are")
+    documents = np.minimum(n_shown, LARGEST_NUMBER - 1).astype(np.int64)
+
     rows, numbers = end_to_end(answers["relevant"], "relevant")
-    keys, sizes = (
-        document_keys(rows, numbers),
-        np.bincount(rows, minlength=len(answers)).astype(np.int64),
-    )
-    unsound = (numbers < 1) | (numbers > documents[rows]) | pd.Series(keys).duplicated().to_numpy()
-    wrong = (sizes == 0) | (np.bincount(rows, unsound, minlength=len(answers)) > 0)
+    keys = document_keys(rows, numbers)
+    n_relevant = np.bincount(rows, minlength=len(answers)).astype(np.int64)
+    # What is not among the documents shown cannot be relevant, nor can one be so twice.
+    beyond = (numbers < 1) | (numbers > documents[rows])
+    repeated = pd.Series(keys).duplicated().to_numpy()
+    n_wrong = np.bincount(rows, beyond | repeated, minlength=len(answers))
     _refuse(
-        wrong,
+        (n_relevant == 0) | (n_wrong > 0),
         answers,
         "relevant: at least one document, each once, numbered from 1 to the number of documents is",
     )
-    return documents, keys, sizes
+    return documents, keys, n_relevant
 
 
 @declared(
@@ -84,7 +86,7 @@ def score_answers(
     match: Match = "substring",
     citation_marks: CitationMarks = "removed",
 ) -> pd.DataFrame:
-    r"""Precision and recall of the citations of each answer, what is wrong with them, and exact match.
+    r"""Precision and recall of the citations of each answer, what is wrong with them, exact match.
 
     .. math:: P = \frac{|C \cap R|}{|C|}, \quad R = \frac{|C \cap R|}{|R|}
 
@@ -120,7 +122,8 @@ def score_answers(
 
     Examples
     --------
-    >>> answers = pd.DataFrame({"question": ["a", "b"], "answer": ["Wales [1][3].", "Wales."], "documents": 5})
+    >>> texts = ["Wales [1][3].", "Wales."]
+    >>> answers = pd.DataFrame({"question": ["a", "b"], "answer": texts, "documents": 5})
     >>> scored = score_answers(answers.assign(relevant=[(3,), (2,)], gold=[("Wales",), ()]))
     >>> scored[["precision", "recall", "cited", "uncited", "exact_match"]]
        precision  recall  cited  uncited  exact_match
@@ -128,38 +131,43 @@ def score_answers(
     1        0.0     0.0      0     True          NaN
     """
     need_columns(answers, ("question", "answer", "relevant"))
-    if taken := [name for name in (*MEANS, *TOTALS) if name in answers.columns]:
-        raise ValueError(f"columns {', '.join(taken)} would be overwritten; rename or drop them")
+    overwritten = [name for name in (*MEANS, *TOTALS) if name in answers.columns]
+    if overwritten:
+        raise ValueError(
+            f"columns {', '.join(overwritten)} would be overwritten; rename or drop them"
+        )
     texts = answers["answer"].tolist()
-    _refuse(
-        np.array([not isinstance(text, str) for text in texts], dtype=bool),
-        answers,
-        "answer: a text is",
-    )
-    documents, relevant, sizes = shown_and_relevant(answers)
-    found = [citations(text, shown) for text, shown in zip(texts, documents.tolist(), strict=True)]
-    counts = [(len(one.cited), len(one.out_of_range), one.repeated, one.malformed) for one in found]
-    cited, beyond, repeated, malformed = np.array(counts, dtype=np.int64).reshape(-1, 4).T
-    rows, numbers = end_to_end((one.cited for one in found), "cited")
-    hits = np.bincount(
-        rows[np.isin(document_keys(rows, numbers), relevant)], minlength=len(answers)
-    )
-    counted = cited + beyond if out_of_range == "wrong" else cited
-    gold = answers["gold"] if "gold" in answers.columns else [None] * len(answers)
-    matched = [
-        np.nan
-        if absent(wanted)
-        else exact_match(text, wanted, match=match, citation_marks=citation_marks)
-        for text, wanted in zip(texts, gold, strict=True)
+    is_text = np.array([isinstance(text, str) for text in texts], dtype=bool)
+    _refuse(~is_text, answers, "answer: a text is")
+    documents, relevant, n_relevant = shown_and_relevant(answers)
+
+    # A text can only be read by itself; what is read is laid in arrays.
+    read = [
+        citations(text, n_documents)
+        for text, n_documents in zip(texts, documents.tolist(), strict=True)
     ]
+    rows, numbers = end_to_end((answer.cited for answer in read), "cited")
+    cited = np.bincount(rows, minlength=len(answers))
+    out_of_range_numbers = np.array([len(answer.out_of_range) for answer in read], dtype=np.int64)
+    is_relevant = np.isin(document_keys(rows, numbers), relevant)
+    hits = np.bincount(rows[is_relevant], minlength=len(answers))
+    considered = cited  # what precision is a share of
+    if out_of_range == "wrong":
+        considered = cited + out_of_range_numbers
+
+    matched = np.full(len(answers), np.nan)
+    if "gold" in answers.columns:
+        for row, (text, gold) in enumerate(zip(texts, answers["gold"], strict=True)):
+            if not absent(gold):
+                matched[row] = exact_match(text, gold, match=match, citation_marks=citation_marks)
     return answers.assign(
-        precision=np.divide(hits, counted, out=np.zeros(len(answers)), where=counted > 0),
-        recall=hits / sizes,
+        precision=ratio(hits, considered, 0.0),
+        recall=hits / n_relevant,
         cited=cited,
         cited_relevant=hits,
-        out_of_range=beyond,
-        repeated=repeated,
-        malformed=malformed,
-        uncited=cited + beyond == 0,
-        exact_match=np.array(matched, dtype=np.float64),
+        out_of_range=out_of_range_numbers,
+        repeated=np.array([answer.repeated for answer in read], dtype=np.int64),
+        malformed=np.array([answer.malformed for answer in read], dtype=np.int64),
+        uncited=cited + out_of_range_numbers == 0,
+        exact_match=matched,
     )

@@ -46,7 +46,7 @@ def score_attribution(
     seed: opt.Seed = 0,
     least_seen: opt.LeastSeen = 0.5,
 ) -> pd.DataFrame:
-    r"""Everything about a table of answers: quality of each mode, CAS, CAB and attribution confidence, one row each.
+    r"""Quality of each mode, CAS, CAB and attribution confidence of answers, one row each.
 
     .. math::
         CAS = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|, \quad
@@ -68,47 +68,57 @@ def score_attribution(
 
     thesis, section 5.3.3.
 
-    >>> modes = {"question": [*"aabb"], "mode": ["Vanilla", "Informed"] * 2, "answer": ["[1]", "[2]"] * 2}
-    >>> answers = pd.DataFrame(modes).assign(relevant=[(1,)] * 4, relevant_author="Human", nonrelevant_author="LLM")
+    >>> modes = ["Vanilla", "Informed"] * 2
+    >>> answers = {"question": [*"aabb"], "mode": modes, "answer": ["[1]", "[2]"] * 2}
+    >>> answers = pd.DataFrame(answers).assign(relevant=[(1,)] * 4)
+    >>> answers = answers.assign(relevant_author="Human", nonrelevant_author="LLM")
     >>> scores = score_attribution(answers, citation_style="bracket").set_index(["mode", "measure"])
-    >>> scores.loc[[("Vanilla", "recall"), ("Informed", "CAS-recall")], ["against", "value", "count"]]
+    >>> rows = [("Vanilla", "recall"), ("Informed", "CAS-recall")]
+    >>> scores.loc[rows, ["against", "value", "count"]]
                          against  value  count
     mode     measure
     Vanilla  recall                 1.0      2
     Informed CAS-recall  Vanilla    1.0      2
     """
     _check(answers, by)
-    rows = {"out_of_range": out_of_range, "match": match, "citation_marks": citation_marks}
-    draws: Any = {"favoured": favoured, "level": level, "resamples": resamples, "seed": seed}
-    chosen = style_of([style_counts(answers, citation_style)], citation_style)
+    style = style_of([style_counts(answers, citation_style)], citation_style)
+    tables = scored_answers(
+        answers, by, style, out_of_range=out_of_range, match=match, citation_marks=citation_marks
+    )
     return attribution_rows(
-        [scored_answers(answers, by, chosen, **rows)], by, run=run, least_seen=least_seen, **draws
+        [tables],
+        by,
+        run=run,
+        favoured=favoured,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        least_seen=least_seen,
     )
 
 
 def scored_answers(
     answers: pd.DataFrame, by: Sequence[str], style: str, **options: Any
 ) -> list[pd.DataFrame]:
-    """What `attribution_rows` takes of answers, in which their texts are not: each one's scores, and each citation."""
+    """What `attribution_rows` takes of answers, without texts: scores, and citations if any."""
     _check(answers, by)
-    answers = answers.assign(
-        answer=in_brackets(answers["answer"].tolist(), style), mode=named_modes(answers)
-    )
-    keys, scored = [*by, *AUTHORS_OF, "mode"], score_answers(answers, **options)
-    tables = [each_answer_once(scored, by, (*MEANS, *TOTALS))]
+    keys = [*by, *AUTHORS_OF, "mode"]
+    texts = in_brackets(answers["answer"].tolist(), style)
+    answers = answers.assign(answer=texts, mode=named_modes(answers))
+    scored = each_answer_once(score_answers(answers, **options), by, (*MEANS, *TOTALS))
+    tables = [scored[[*keys, "question", *MEANS, *TOTALS]]]
     if "citations" in answers.columns and answers["citations"].notna().any():
         tables.append(citation_rows(answers)[[*keys, "relevant", "probability"]])
-    return [tables[0][[*keys, "question", *MEANS, *TOTALS]], *tables[1:]]
+    return tables
 
 
 def _check(answers: pd.DataFrame, by: Sequence[str]) -> None:
-    taken = sorted(
-        {*by}
-        & {"run", "topic", *_MODES, *_FOUND, "question", "answer", "relevant", "citations", "gold"}
-    )
-    if taken:
+    reserved = {"run", "topic", *_MODES, *_FOUND}
+    reserved |= {"question", "answer", "relevant", "citations", "gold"}
+    clashes = sorted(reserved.intersection(by))
+    if clashes:
         raise ValueError(
-            f"by lists further columns to group by, of other names than {', '.join(taken)}"
+            f"by lists further columns to group by, of other names than {', '.join(clashes)}"
         )
     need_columns(answers, [*by, "question", "answer", *AUTHORS_OF, "mode"])
 
@@ -124,57 +134,66 @@ def attribution_rows(
     seed: opt.Seed,
     least_seen: opt.LeastSeen,
 ) -> pd.DataFrame:
-    """The table of `score_attribution` from those of `scored_answers`, one for each part of the answers."""
-    scored, *cited = (pd.concat(same, ignore_index=True) for same in _columns(parts) if same)
+    """The table of `score_attribution` from those of `scored_answers`, one for each part."""
+    scored = pd.concat([rows[0] for rows in parts], ignore_index=True)
+    keys = [*by, *AUTHORS_OF, "mode"]
     draws: Any = {"level": level, "resamples": resamples, "seed": seed}
     bias = bias_table(scored, by, favoured=favoured, **draws)
     judge([*_citations_seen(scored, by), *_both_seen(bias)], least_seen)
-    tables, keys = [_quality_rows(scored, by, **draws)], [*by, *AUTHORS_OF, "mode"]
-    tables += [_confidence_rows(each, keys, **draws) for each in cited]
+
+    tables = [_quality_rows(scored, by, **draws)]
+    parts_with_citations = [rows[1] for rows in parts if len(rows) > 1]
+    if parts_with_citations:
+        cited = pd.concat(parts_with_citations, ignore_index=True)
+        tables.append(_confidence_rows(cited, keys, **draws))
+    # A mean of absolute differences is above 0 as soon as one answer changes: CAS has no test.
     bias[_TESTS] = bias[_TESTS].mask(bias["quantity"] == "CAS")
-    tables.append(
-        bias.assign(measure=bias["quantity"] + "-" + bias["measure"], count=bias["questions"])
-    )
-    whole = pd.concat([table for table in tables if len(table)], ignore_index=True).assign(
-        run=run, topic=""
-    )
-    whole = whole.reindex(columns=["run", "topic", *by, *_MODES, *_FOUND]).astype(
-        {"against": "object"}
-    )
-    whole = whole.fillna({"against": ""})
-    return whole.astype({"against": "str", "left_out": "int64", "count": "int64"})
+    names = bias["quantity"] + "-" + bias["measure"]
+    tables.append(bias.assign(measure=names, count=bias["questions"]))
 
-
-def _columns(parts: Sequence[Sequence[pd.DataFrame]]) -> list[list[pd.DataFrame]]:
-    """The first tables of all parts, and the second ones of those that have one."""
-    return [[part[place] for part in parts if len(part) > place] for place in range(2)]
+    table = pd.concat([rows for rows in tables if len(rows)], ignore_index=True)
+    table = table.assign(run=run, topic="")
+    # Columns that a measure does not have are NaN.
+    table = table.reindex(columns=["run", "topic", *by, *_MODES, *_FOUND])
+    table = table.astype({"against": "object"}).fillna({"against": ""})
+    return table.astype({"against": "str", "left_out": "int64", "count": "int64"})
 
 
 def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:
     """For each group, how many answers cite a document that was shown."""
     groups = scored.groupby(list(by), sort=False) if by else [((), scored)]
-    return [
-        Seen(
-            " ".join(map(str, name)) or "the answers",
-            "answers",
-            "a citation of a document shown",
-            int((own["cited"] > 0).sum()),
-            len(own),
-            first(own.loc[own["cited"] == 0, "question"]),
+    seen = []
+    for name, answers in groups:
+        cites = answers["cited"] > 0
+        seen.append(
+            Seen(
+                " ".join(map(str, name)) or "the answers",
+                "answers",
+                "a citation of a document shown",
+                int(cites.sum()),
+                len(answers),
+                first(answers.loc[~cites, "question"]),
+            )
         )
-        for name, own in groups
-    ]
+    return seen
 
 
 def _both_seen(bias: pd.DataFrame) -> list[Seen]:
     """For each comparison, how many questions were answered in both modes."""
-    once = bias.drop_duplicates(["mode", "against", *AUTHORS_OF, "questions", "left_out"])
-    rows = once[["mode", "against", "questions", "left_out"]].itertuples(index=False, name=None)
-    needed = "an answer in both modes"
-    return [
-        Seen(f"{one} against {other}", "questions", needed, n, n + left)
-        for one, other, n, left in rows
-    ]
+    columns = ["mode", "against", "questions", "left_out"]
+    comparisons = bias.drop_duplicates([*columns, *AUTHORS_OF])[columns]
+    seen = []
+    for mode, against, questions, left_out in comparisons.itertuples(index=False, name=None):
+        seen.append(
+            Seen(
+                f"{mode} against {against}",
+                "questions",
+                "an answer in both modes",
+                questions,
+                questions + left_out,
+            )
+        )
+    return seen
 
 
 def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
@@ -187,64 +206,62 @@ def quality_table(scored: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     table = each_answer_once(scored, by, (*MEANS, *TOTALS))
     table["mode"] = pd.Categorical(table["mode"], in_order(table["mode"].unique()), ordered=True)
     groups = table.groupby([*by, *AUTHORS_OF, "mode"], sort=True, observed=True)
-    counts = {
-        "answers": groups.size(),
-        **groups[list(MEANS)].mean(),
-        "with_gold": groups["exact_match"].count(),
-    }
-    return (
-        pd.DataFrame(counts).join(groups[list(TOTALS)].sum()).reset_index().astype({"mode": "str"})
-    )
+    quality = groups.size().to_frame("answers")
+    quality = quality.join(groups[list(MEANS)].mean())
+    quality["with_gold"] = groups["exact_match"].count()
+    quality = quality.join(groups[list(TOTALS)].sum())
+    return quality.reset_index().astype({"mode": "str"})
 
 
 def _quality_rows(scored: pd.DataFrame, by: Sequence[str], **draws: Any) -> pd.DataFrame:
-    """One row for each mean of a mode, with its interval over questions, and each total; the answers behind it."""
-    wide = quality_table(scored, by)
+    """One row for each mean of a mode, with its interval over questions, and each total."""
     keys = [*by, *AUTHORS_OF, "mode"]
-    each = {
-        (*key, name): own[name].dropna()
-        for key, own in scored.sort_values("question").groupby(keys)
-        for name in MEANS
-    }
-    behind = [*by, *AUTHORS_OF, "mode", "answers", "with_gold"]
-    long = wide.melt(behind, [*MEANS, *TOTALS], "measure", ignore_index=False).sort_index(
-        kind="stable"
+    quality = quality_table(scored, by)
+    rows = quality.melt(
+        [*keys, "answers", "with_gold"], [*MEANS, *TOTALS], "measure", ignore_index=False
     )
-    count = long["with_gold"].where(long["measure"] == "exact_match", long["answers"])
-    return _with_ends(
-        long.assign(count=count, left_out=long["answers"] - count), each, keys, **draws
-    )
+    rows = rows.sort_index(kind="stable")  # the measures of a mode next to each other
+    count = rows["with_gold"].where(rows["measure"] == "exact_match", rows["answers"])
+    rows = rows.assign(count=count, left_out=rows["answers"] - count)
+
+    # In order of questions: the bootstrap draws places, and the rows may come in any order.
+    values = {}
+    for group, answers in scored.sort_values("question").groupby(keys):
+        for name in MEANS:
+            values[(*group, name)] = answers[name].dropna()
+    return rows.join(_intervals(values, keys, **draws), on=[*keys, "measure"])
 
 
-def _with_ends(
-    rows: pd.DataFrame,
-    each: Mapping[tuple[Any, ...], pd.Series],
-    keys: list[str],
-    *,
-    seed: int,
-    **draws: Any,
+def _intervals(
+    values: Mapping[tuple[Any, ...], pd.Series], keys: list[str], *, seed: int, **draws: Any
 ) -> pd.DataFrame:
-    """The rows with low and high: the bootstrap interval of the mean of what is behind each, by keys and measure."""
-    names = [*keys, "measure"]
-    ends = bootstrap_intervals([*each.values()], seed, **draws)
-    found = pd.DataFrame(ends, pd.MultiIndex.from_tuples([*each], names=names), ["low", "high"])
-    return rows.join(found, on=names)
+    """Bootstrap intervals of means: columns low and high, by keys and measure."""
+    ends = bootstrap_intervals(list(values.values()), seed, **draws)
+    index = pd.MultiIndex.from_tuples(list(values), names=[*keys, "measure"])
+    return pd.DataFrame(ends, index, ["low", "high"])
 
 
 def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.DataFrame:
-    """One row for each side of each group, with an interval over citations, and one for the difference."""
-    sides, confidence = {}, attribution_confidence(cited, keys)
-    each = {
-        (*key, "AC-relevant" if side else "AC-nonrelevant"): own["probability"].dropna()
-        for (*key, side), own in cited.groupby([*keys, "relevant"])
-    }
+    """A row for each side of each group, with an interval over citations, and the difference."""
+    confidence = attribution_confidence(cited, keys)
+    sides = {}
     for side in ("relevant", "nonrelevant"):
-        found = confidence[[f"{side}_ac", f"{side}_citations", f"{side}_missing"]]
-        sides[side] = found.set_axis(["value", "count", "left_out"], axis=1)
-    difference = sides["relevant"]["value"] - sides["nonrelevant"]["value"]
-    both = sides["relevant"] + sides["nonrelevant"]
-    sides["difference"] = both.assign(value=difference, t=confidence["t"], p_t=confidence["p"])
-    rows = [
-        confidence[keys].join(part).assign(measure=f"AC-{side}") for side, part in sides.items()
-    ]
-    return _with_ends(pd.concat(rows).sort_index(kind="stable"), each, keys, **draws)
+        columns = confidence[[f"{side}_ac", f"{side}_citations", f"{side}_missing"]]
+        sides[side] = columns.set_axis(["value", "count", "left_out"], axis=1)
+    # The difference of means has no interval here, but a test.
+    difference = sides["relevant"] + sides["nonrelevant"]  # the citations of both are behind it
+    sides["difference"] = difference.assign(
+        value=sides["relevant"]["value"] - sides["nonrelevant"]["value"],
+        t=confidence["t"],
+        p_t=confidence["p"],
+    )
+    tables = []
+    for side, table in sides.items():
+        tables.append(confidence[keys].join(table).assign(measure=f"AC-{side}"))
+    rows = pd.concat(tables).sort_index(kind="stable")
+
+    values = {}
+    for (*group, is_relevant), citations in cited.groupby([*keys, "relevant"]):
+        name = "AC-relevant" if is_relevant else "AC-nonrelevant"
+        values[(*group, name)] = citations["probability"].dropna()
+    return rows.join(_intervals(values, keys, **draws), on=[*keys, "measure"])

@@ -1,4 +1,4 @@
-"""What scores say of attribution bias, in sentences: the verdict of each interval, or what would decide it."""
+"""What scores say of attribution bias, in sentences: a verdict, or what would decide it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from equipoise.statistics import units_to_decide
 
 
 def bias_rows(scores: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """The rows of CAB in a table of `score_attribution`, with a column ``what``: measure and, where several, group."""
+    """The rows of CAB of `score_attribution`; ``what`` names measure and, if several, group."""
     rows = scores[scores["measure"].str.startswith("CAB-")].reset_index(drop=True)
-    several = [name for name in (*by, *AUTHORS_OF) if len(set(rows[name])) > 1]
-    told = {
-        name: f"{name.removesuffix('_author')} " if name in AUTHORS_OF else "" for name in several
-    }
-    groups = [
-        ", ".join(f"{told[name]}{row[name]}" for name in several) for row in rows.to_dict("records")
-    ]
-    what = [
-        f"{measure} ({group})" if group else measure
-        for measure, group in zip(rows["measure"], groups, strict=True)
-    ]
-    return rows.assign(what=what)
+    varying = [name for name in (*by, *AUTHORS_OF) if len(set(rows[name])) > 1]
+    labels = []
+    for row in rows.to_dict("records"):
+        words = []
+        for name in varying:
+            role = f"{name.removesuffix('_author')} " if name in AUTHORS_OF else ""
+            words.append(f"{role}{row[name]}")
+        group = f" ({', '.join(words)})" if words else ""
+        labels.append(f"{row['measure']}{group}")
+    return rows.assign(what=labels)
 
 
 @checked
@@ -39,7 +37,7 @@ def verdicts(
     difference: Difference = 0.05,
     level: Level = 0.95,
 ) -> list[str]:
-    """A sentence for each CAB of a table of `score_attribution`: decided by its interval, or how many questions would.
+    """A sentence for each CAB of `score_attribution`: decided by its interval, or what would.
 
     ``favoured`` and ``level`` are those that the table was made with; ``difference``: the bias that
     a study of that many questions would tell from none four times in five.
@@ -50,9 +48,8 @@ def verdicts(
     CAB-precision +3.8 points for Human [-5.0, 13.0], n = 60: undecided;
     398 questions would decide 5 points four times in five
     """
-    return [
-        _verdict(row, favoured, difference, level) for row in bias_rows(scores, by).itertuples()
-    ]
+    rows = bias_rows(scores, by)
+    return [_verdict(row, favoured, difference, level) for row in rows.itertuples()]
 
 
 def _verdict(row: Any, favoured: str, difference: float, level: float) -> str:
@@ -61,11 +58,20 @@ def _verdict(row: Any, favoured: str, difference: float, level: float) -> str:
     points = f"{row.what} {100 * row.value:+.1f} points for {favoured}"
     if not row.low <= row.high:
         return f"{points}, n = {row.count}: undecided; one question has no interval"
-    found = f"{points} [{100 * row.low + 0.0:.1f}, {100 * row.high + 0.0:.1f}], n = {row.count}"
-    if row.low > 0 or row.high < 0:
-        return f"{found}: decided, {'for' if row.low > 0 else 'against'} {favoured}"
+    # 0.0 is added so that no end reads -0.0
+    ends = f"[{100 * row.low + 0.0:.1f}, {100 * row.high + 0.0:.1f}]"
+    points = f"{points} {ends}, n = {row.count}"
+    if row.low > 0:
+        return f"{points}: decided, for {favoured}"
+    if row.high < 0:
+        return f"{points}: decided, against {favoured}"
     if row.low == row.high:
-        return f"{found}: undecided; no score changed, so that nothing says how many questions it would take"
+        return (
+            f"{points}: undecided; no score changed,"
+            " so that nothing says how many questions it would take"
+        )
     needed = units_to_decide(int(row.count), row.low, row.high, difference, level=level)
-    would = f"would decide {100 * difference:g} points four times in five"
-    return f"{found}: undecided; {max(needed, 2):,} questions {would}"
+    return (
+        f"{points}: undecided; {max(needed, 2):,} questions"
+        f" would decide {100 * difference:g} points four times in five"
+    )

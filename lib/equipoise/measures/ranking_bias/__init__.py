@@ -2,11 +2,13 @@
 
 Two steps, kept apart so that a collection is counted once and scored many times:
 
-1. `count_terms` reads texts and counts the representative terms in each: a sparse matrix shaped (documents, terms) and
+1. `count_terms` reads texts and counts the representative terms in each: a sparse matrix
+   shaped (documents, terms) and
    the document lengths, in `TermCounts`. Which term stands for which group is decided afterwards,
    in `TermGroups`, so that another term list over the same vocabulary needs no second pass over the
    collection.
-2. The kernels score rankings. They take arrays whose axis *ranks* is the order of the list, rank 1 first, with any
+2. The kernels score rankings. They take arrays whose axis *ranks* is the order of the list,
+   rank 1 first, with any
    leading axes (queries, runs), and return every cut-off at once along a last axis. Lists of
    different lengths are padded; ``present`` says which ranks hold a document. `score_ranking_bias`
    does both ends for tidy tables.

@@ -9,7 +9,12 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, ratio
 from equipoise.declare import measure
-from equipoise.measures.ranked_lists import attention_weights, reached, sums_at, wanted_shares
+from equipoise.measures.ranked_lists import (
+    attention_weights,
+    sums_at,
+    target_shares,
+    within_cutoffs,
+)
 from equipoise.options import Base, Cutoffs, Places, Shares, Threshold, Undefined
 
 declared = partial(measure, family="Ranked lists: bias in their terms")
@@ -64,23 +69,24 @@ def neutrality(
     counts = np.asarray(magnitudes, dtype=np.float64)
     if counts.min(initial=0.0) < 0:
         raise ValueError("a magnitude counts occurrences, found one below zero")
-    wanted = wanted_shares(target, counts.shape[-1])[:, np.newaxis]
-    scored = np.empty(counts.shape[:-1])
-    rows, values = counts.reshape(-1, counts.shape[-1]), scored.reshape(-1)
-    for first in range(0, len(rows), _BLOCK):
-        apart = rows[first : first + _BLOCK].T.copy("C")  # sums along a short axis would be slow
-        total = apart.sum(axis=0)
+    shares = target_shares(target, counts.shape[-1])[:, np.newaxis]
+    omega = np.empty(counts.shape[:-1])
+    documents, flat_omega = counts.reshape(-1, counts.shape[-1]), omega.reshape(-1)
+    for start in range(0, len(documents), _BLOCK):
+        # (groups, documents): sums along a short last axis would be slow
+        gaps = documents[start : start + _BLOCK].T.copy("C")
+        total = gaps.sum(axis=0)
         with np.errstate(invalid="ignore"):
-            apart /= total
-        apart -= wanted
-        sums = np.abs(apart, out=apart).sum(axis=0)
-        values[first : first + _BLOCK] = np.where(total <= threshold, 1.0, 1.0 - sums)
+            gaps /= total
+        gaps -= shares
+        bias = np.abs(gaps, out=gaps).sum(axis=0)
+        flat_omega[start : start + _BLOCK] = np.where(total <= threshold, 1.0, 1.0 - bias)
     if decimals is None:
-        return scored
-    values, place = np.unique(
-        scored, return_inverse=True
-    )  # few: written and read as the program does, not scaled
-    return np.char.mod(f"%.{decimals}f", values).astype(np.float64)[place].reshape(scored.shape)
+        return omega
+    # There are few different values: they are written and read, as the program does, not scaled.
+    distinct, place = np.unique(omega, return_inverse=True)
+    rounded = np.char.mod(f"%.{decimals}f", distinct).astype(np.float64)
+    return rounded[place].reshape(omega.shape)
 
 
 @_neutral("FaiRR", range="from 0, no bound", ideal="IFaiRR")
@@ -118,14 +124,15 @@ def fairr(
     >>> fairr([1, 0, 1], [1, 3])
     array([1. , 1.5])
     """
-    omega, at, held = reached(neutralities, cutoffs, present)
-    return sums_at(omega * attention_weights(omega.shape[-1], base=base) * held, at)
+    omega, depths, is_present = within_cutoffs(neutralities, cutoffs, present)
+    attention = attention_weights(omega.shape[-1], base=base)
+    return sums_at(omega * attention * is_present, depths)
 
 
 def ideal_fairr(
     neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None, base: Base = 2.0
 ) -> Floats:
-    r"""Best FaiRR that any order of the background documents can reach (thesis Eq. 4.3, after Rekabsaz et al.).
+    r"""Best FaiRR that any order of the background documents can reach (thesis Eq. 4.3).
 
     .. math:: IFaiRR(q, k, S) = \sum_{r=1}^{\min(k, |S|)} \frac{\omega_{(r)}}{\log_b(r + 1)},
         \quad \omega_{(1)} \ge \omega_{(2)} \ge \dots
@@ -135,13 +142,14 @@ def ideal_fairr(
     cuts at min(k, \|S\|), as here: a cut-off beyond the background gives the uncut ideal.
     """
     omega = np.asarray(neutralities, dtype=np.float64)
-    held = omega if present is None else np.where(present, omega, -np.inf)
-    depth = reached(omega, cutoffs, present)[0].shape[-1]
+    candidates = omega if present is None else np.where(present, omega, -np.inf)
+    depth = within_cutoffs(omega, cutoffs, present)[0].shape[-1]
     if depth < omega.shape[-1]:
-        held = np.partition(held, -depth, axis=-1)[..., -depth:]
-    best = np.sort(held, axis=-1)[..., ::-1]
-    there = np.isfinite(best)
-    return fairr(np.where(there, best, 0.0), cutoffs, present=there, base=base)
+        # Only the best are sorted: the background may be a whole collection.
+        candidates = np.partition(candidates, -depth, axis=-1)[..., -depth:]
+    best = np.sort(candidates, axis=-1)[..., ::-1]
+    is_document = np.isfinite(best)
+    return fairr(np.where(is_document, best, 0.0), cutoffs, present=is_document, base=base)
 
 
 @_neutral("NFaiRR", range="0 to 1", ideal="1")

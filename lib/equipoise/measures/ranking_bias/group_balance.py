@@ -1,4 +1,4 @@
-"""Balance of the groups in a ranked list: AWRF of its documents, TED and TExFAIR of its terms, and their rank bias."""
+"""Balance of the groups in a ranked list: AWRF of documents, TED and TExFAIR of terms, ARB."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from equipoise.declare import checked
 from equipoise.divergences import DIVERGENCES
 from equipoise.measures.ranked_lists import (
     attention_weights,
-    reached,
     sums_at,
+    target_shares,
     term_exposure,
-    wanted_shares,
+    within_cutoffs,
 )
 from equipoise.measures.ranking_bias.document_neutrality import declared
 from equipoise.measures.tied_scores import orders_of_ties
@@ -28,8 +28,8 @@ _CHAPTER_4 = ("thesis-ch4", "thesis")
 Distance = Callable[[Floats, Floats], Floats]
 
 
-def _l1(achieved: Floats, wanted: Floats) -> Floats:
-    return np.abs(achieved - wanted).sum(axis=-1)
+def _l1(achieved: Floats, target: Floats) -> Floats:
+    return np.abs(achieved - target).sum(axis=-1)
 
 
 SIZES: dict[str, Callable[[Floats], Floats]] = {
@@ -46,7 +46,7 @@ _DISTANCES: dict[str, Distance] = {"l1": _l1} | {
 def share_alignment(
     magnitudes: ArrayLike, *, unrepresentative: options.Unaligned = "equal"
 ) -> Floats:
-    r"""Alignment of a document to each group by its share of the representative terms (thesis Eq. 4.14).
+    r"""Alignment of a document to each group by its share of the terms (thesis Eq. 4.14).
 
     .. math:: a_d^G = M^G(d) / \sum_X M^X(d)
 
@@ -77,7 +77,7 @@ def awrf(
     present: ArrayLike | None = None,
     undefined: Undefined = np.nan,
 ) -> Floats:
-    r"""Attention-weighted rank fairness: distance between the groups' exposure and its target. Lower is fairer.
+    r"""Attention-weighted rank fairness: distance of the groups' exposure from its target.
 
     .. math:: E = \sum_{r=1}^{k} v_r a_{d^r}, \quad AWRF = \Delta(E / \|E\|_1, \hat E)
 
@@ -112,17 +112,18 @@ def awrf(
     >>> awrf([[1, 0], [0, 1]], [1, 2]).round(4)
     array([1.    , 0.2263])
     """
-    between = distance if callable(distance) else _DISTANCES.get(distance)
-    if between is None:
+    divergence = distance if callable(distance) else _DISTANCES.get(distance)
+    if divergence is None:
         raise ValueError(f"no distance named {distance!r}; there are {', '.join(_DISTANCES)}")
-    aligned, at, held = reached(alignment, cutoffs, present, axis=-2)
-    seen = attention_weights(aligned.shape[-2], attention, persistence=persistence) * held
-    exposure = sums_at(aligned * seen[..., np.newaxis], at, axis=-2)
+    aligned, depths, is_present = within_cutoffs(alignment, cutoffs, present, axis=-2)
+    weights = attention_weights(aligned.shape[-2], attention, persistence=persistence)
+    weights = weights * is_present
+    exposure = sums_at(aligned * weights[..., np.newaxis], depths, axis=-2)
     total = exposure.sum(axis=-1)
-    apart = between(
-        ratio(exposure, total[..., np.newaxis], 0.0), wanted_shares(target, aligned.shape[-1])
-    )
-    return np.where(total > 0, apart, undefined)
+    # Shares of the exposure that the groups get together; documents of none take no part.
+    achieved = ratio(exposure, total[..., np.newaxis], 0.0)
+    gaps = divergence(achieved, target_shares(target, aligned.shape[-1]))
+    return np.where(total > 0, gaps, undefined)
 
 
 @declared("RBDF", range="0 to 1", ideal="none", direction="neither", sources=_CHAPTER_4)
@@ -164,10 +165,14 @@ def rbdf(
     >>> rbdf([False, True, True], [1, 3]).round(4)
     array([0.    , 0.5307])
     """
-    shown, at, held = reached(representative, cutoffs, present)
-    weights = attention_weights(shown.shape[-1])
-    whole = sums_at(weights * held if short == "length" else attention_weights(at.max()), at)
-    return ratio(sums_at(weights * (shown.astype(np.bool_) & held), at), whole, 0.0)
+    has_term, depths, is_present = within_cutoffs(representative, cutoffs, present)
+    weights = attention_weights(has_term.shape[-1])
+    if short == "length":
+        attention = sums_at(weights * is_present, depths)
+    else:
+        attention = sums_at(attention_weights(depths.max()), depths)
+    to_representative = sums_at(weights * (has_term.astype(np.bool_) & is_present), depths)
+    return ratio(to_representative, attention, 0.0)
 
 
 def max_ted(target: Shares | None = None, groups: int = 2) -> float:
@@ -178,7 +183,9 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
     ``target``: as in `ted`; equal shares of ``groups`` groups where not given, so that it is 1 for
     two. thesis Eq. 4.13 states it for two groups with equal targets only.
     """
-    return float(2 * (1 - wanted_shares(target, groups if target is None else len(target)).min()))
+    if target is not None:
+        groups = len(target)
+    return float(2 * (1 - target_shares(target, groups).min()))
 
 
 def divergences(
@@ -191,26 +198,20 @@ def divergences(
     unrepresentative: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """`ted` without RBDF and with it, from one exposure."""
-    reach = int(np.max(cutoffs, initial=1))
-    if np.shape(lengths) == np.shape(magnitudes)[:-1] and np.shape(present) in (
-        (),
-        np.shape(lengths),
-    ):
-        magnitudes, lengths = (
-            np.asarray(magnitudes)[..., :reach, :],
-            np.asarray(lengths)[..., :reach],
-        )
-        present = None if present is None else np.asarray(present)[..., :reach]
+    # Without any exposure of the groups p(G | q, k) is 0 / 0, and what is returned a choice.
     exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
     total = exposure.sum(axis=-1)
-    apart = _l1(
-        ratio(exposure, total[..., np.newaxis], np.nan), wanted_shares(target, exposure.shape[-1])
-    )
-    shown = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
-    discounted = apart * rbdf(shown, cutoffs, present=present, short=short)
-    return np.where(total == 0, unrepresentative, apart), np.where(
-        total == 0, unrepresentative, discounted
-    )
+    achieved = ratio(exposure, total[..., np.newaxis], np.nan)
+    gaps = _l1(achieved, target_shares(target, exposure.shape[-1]))
+
+    # Nobody reads beyond the deepest cut-off.
+    deepest = int(np.max(cutoffs))
+    occurrences = np.asarray(magnitudes)[..., :deepest, :].sum(axis=-1)
+    representative = (occurrences > 0) & (np.asarray(lengths)[..., :deepest] > 0)
+    read = None if present is None else np.asarray(present)[..., :deepest]
+    discounted = gaps * rbdf(representative, cutoffs, present=read, short=short)
+    plain = np.where(total == 0, unrepresentative, gaps)
+    return plain, np.where(total == 0, unrepresentative, discounted)
 
 
 def expected_divergences(
@@ -220,24 +221,26 @@ def expected_divergences(
     target: Any,
     present: Any,
     short: Short,
-    first: Any,
-    last: Any,
-) -> list[Floats]:
-    """`divergences` as means over the orders that ties leave open; ``first``, ``last``: of `tied_spans`."""
-    means: list[list[Floats]] = [[], []]
-    for k in cutoffs:
-        own, places = orders_of_ties(first, last, k)
-        shown = (own[:, np.newaxis], places)
-        begin = starts(own)
-        for mean, values in zip(
-            means,
-            divergences(magnitudes[shown], lengths[shown], [k], target, present[shown], short),
-            strict=True,
-        ):
-            mean.append(
-                np.add.reduceat(values, begin) / np.diff(begin, append=len(own))[:, np.newaxis]
-            )
-    return [np.concatenate(mean, axis=1) for mean in means]
+    first_rank: Any,
+    last_rank: Any,
+) -> tuple[Floats, Floats]:
+    """`divergences` as means over the orders that ties leave open.
+
+    ``first_rank``, ``last_rank``: of `tied_spans`.
+    """
+    plain_means, discounted_means = [], []
+    for cutoff in cutoffs:
+        list_of_order, places = orders_of_ties(first_rank, last_rank, cutoff)
+        documents = (list_of_order[:, np.newaxis], places)  # (orders, ranks)
+        plain, discounted = divergences(
+            magnitudes[documents], lengths[documents], [cutoff], target, present[documents], short
+        )
+        # The orders of a list come one after the other.
+        begins = starts(list_of_order)
+        n_orders = np.diff(begins, append=len(list_of_order))[:, np.newaxis]
+        plain_means.append(np.add.reduceat(plain, begins) / n_orders)
+        discounted_means.append(np.add.reduceat(discounted, begins) / n_orders)
+    return np.concatenate(plain_means, axis=1), np.concatenate(discounted_means, axis=1)
 
 
 def fairness(divergence: Floats, target: Any, groups: int) -> Floats:
@@ -294,9 +297,10 @@ def ted(
     >>> ted(magnitudes, lengths, [1, 3], proportional=False).round(4)
     array([1. , 0.6])
     """
-    return divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)[
-        int(proportional)
-    ]
+    plain, discounted = divergences(
+        magnitudes, lengths, cutoffs, target, present, short, unrepresentative
+    )
+    return discounted if proportional else plain
 
 
 @declared(
@@ -350,8 +354,17 @@ def texfair(
     >>> texfair([[2, 0], [0, 2]], [10, 10], [2]).round(4)
     array([0.7737])
     """
-    found = divergences(magnitudes, lengths, cutoffs, target, present, short, unrepresentative)
-    return fairness(found[int(proportional)], target, np.shape(magnitudes)[-1])
+    divergence = ted(
+        magnitudes,
+        lengths,
+        cutoffs,
+        target,
+        proportional=proportional,
+        present=present,
+        short=short,
+        unrepresentative=unrepresentative,
+    )
+    return fairness(divergence, target, np.shape(magnitudes)[-1])
 
 
 @declared("ARB", range="no bounds", ideal="0", direction="neither", sources=("rekabsaz2020",))
@@ -398,12 +411,17 @@ def arb(
     >>> arb([[0, 1], [1, 0]], [1, 2], magnitude="count")
     array([1. , 0.5])
     """
-    counts, at, held = reached(np.asarray(magnitudes, dtype=np.float64), cutoffs, present, axis=-2)
-    size = SIZES[magnitude]
-    if towards == against or max(towards, against) >= counts.shape[-1]:
+    counts, depths, is_present = within_cutoffs(
+        np.asarray(magnitudes, dtype=np.float64), cutoffs, present, axis=-2
+    )
+    n_groups = counts.shape[-1]
+    if towards == against or max(towards, against) >= n_groups:
         raise ValueError(
-            f"towards {towards} and against {against} must be two of the {counts.shape[-1]} groups, from 0"
+            f"towards {towards} and against {against} must be two of the {n_groups} groups, from 0"
         )
-    lean = np.where(held, size(counts[..., towards]) - size(counts[..., against]), 0.0)
-    running = np.where(held, np.cumsum(lean, axis=-1) / np.arange(1, lean.shape[-1] + 1), 0.0)
-    return ratio(sums_at(running, at), sums_at(held.astype(np.float64), at), undefined)
+    size = SIZES[magnitude]
+    lean = size(counts[..., towards]) - size(counts[..., against])
+    sums = np.cumsum(np.where(is_present, lean, 0.0), axis=-1)
+    bias_at_rank = np.where(is_present, sums / np.arange(1, sums.shape[-1] + 1), 0.0)  # RaB
+    n_ranks = sums_at(is_present.astype(np.float64), depths)
+    return ratio(sums_at(bias_at_rank, depths), n_ranks, undefined)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,86 +40,162 @@ from equipoise.problems import listed, refuse_twice
 from equipoise.tidy import tidy_runs
 
 
-def _lists(
-    runs: pd.DataFrame, counts: TermCounts, depth: float
-) -> tuple[pd.DataFrame, Integers, Booleans]:
-    """Run and topic of each list; its documents as rows of the collection, padded with -1; and which are no padding."""
-    table = by_rank(runs, counts.documents, depth)
-    return (
-        table.index.to_frame(index=False),
-        table.fillna(-1).to_numpy(dtype=np.int64),
-        table.notna().to_numpy(),
-    )
+@dataclass(frozen=True)
+class _Lists:
+    """Ranked lists side by side: of each rank, the document as a row of the collection."""
+
+    keys: pd.DataFrame  # run and topic of each list
+    rows: Integers  # (lists, ranks), -1 for documents without a text, and beyond the end
+    present: Booleans  # (lists, ranks): a document is ranked there
+
+    @classmethod
+    def of(cls, runs: pd.DataFrame, counts: TermCounts, depth: float) -> _Lists:
+        """The first ranks of runs (columns run, topic, document, rank)."""
+        table = by_rank(runs, counts.documents, depth)
+        rows = table.fillna(-1).to_numpy(dtype=np.int64)
+        return cls(table.index.to_frame(index=False), rows, table.notna().to_numpy())
+
+    @property
+    def with_text(self) -> Booleans:
+        """Which ranks have a document with a text, shaped (lists, ranks)."""
+        return self.present & (self.rows >= 0)
 
 
-def _texts_seen(
-    runs: pd.DataFrame, counts: TermCounts, of: pd.Series, held: Booleans, present: Booleans
-) -> list[Seen]:
-    """For each run, of how many ranked documents the collection has a text."""
-    code, names = pd.factorize(of)
-    some, every = (
-        np.bincount(code, which.sum(axis=1)).astype(np.int64) for which in (held, present)
-    )
-    absent = runs[~runs["document"].isin(counts.documents)] if (some < every).any() else runs[:0]
+def _texts_seen(runs: pd.DataFrame, counts: TermCounts, lists: _Lists, depth: int) -> list[Seen]:
+    """For each run, of how many documents of its first ranks the collection has a text."""
+    code, names = pd.factorize(lists.keys["run"])
+    n_with_text = np.bincount(code, lists.with_text[:, :depth].sum(axis=1)).astype(np.int64)
+    n_ranked = np.bincount(code, lists.present[:, :depth].sum(axis=1)).astype(np.int64)
+    without_text = runs[~runs["document"].isin(counts.documents)]
 
     def lacking(run: int) -> pd.Series:
-        return absent.loc[absent["run"] == names[run], "document"]
+        return without_text.loc[without_text["run"] == names[run], "document"]
 
-    ranked = pd.Index(runs["document"].unique())
-    return of_runs("a text", list(names), some, every, lacking, counts.documents, ranked)
+    documents = pd.Index(runs["document"].unique())
+    return of_runs(
+        "a text", list(names), n_with_text, n_ranked, lacking, counts.documents, documents
+    )
+
+
+def _occurs(counts: TermCounts, groups: TermGroups) -> Booleans:
+    """Which terms of the groups any text has, shaped (terms,)."""
+    in_texts = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)
+    return in_texts[list(groups.terms)].to_numpy()
 
 
 def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
     """How many terms of each group the texts have."""
-    found = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)[list(groups.terms)].to_numpy()
-    each = (
-        f"{name} {(found & own).sum()} of {own.sum()}"
-        for name, own in zip(groups.groups, groups.membership.T, strict=True)
-    )
-    terms = np.array(groups.terms)
-    needed = f"an occurrence in {len(counts.documents):,} texts ({', '.join(each)})"
+    occurs = _occurs(counts, groups)
+    by_group = []
+    for name, is_member in zip(groups.groups, groups.membership.T, strict=True):
+        by_group.append(f"{name} {(occurs & is_member).sum()} of {is_member.sum()}")
     return Seen(
         "the terms",
         "terms",
-        needed,
-        int(found.sum()),
-        len(terms),
-        first(terms[~found]),
+        f"an occurrence in {len(counts.documents):,} texts ({', '.join(by_group)})",
+        int(occurs.sum()),
+        len(groups.terms),
+        first(np.array(groups.terms)[~occurs]),
         asked=False,
     )
 
 
 _ENOUGH_TEXTS = 5
+"""Fewer texts than these say nothing by lacking the terms of a group."""
 
 
-def _tell_absent(counts: TermCounts, groups: TermGroups) -> None:
-    """Warn of groups of which no text has a term: their side of a measure is never seen. A few texts say nothing."""
+def _warn_of_absent_groups(counts: TermCounts, groups: TermGroups) -> None:
+    """Warn of groups of which no text has a term: their side of a measure is never seen."""
     if len(counts.documents) < _ENOUGH_TEXTS:
         return
-    occurs = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)[list(groups.terms)].to_numpy()
-    if absent := [
-        name
-        for name, own in zip(groups.groups, groups.membership.T, strict=True)
-        if not occurs[own].any()
-    ]:
-        found = f"no term of {listed(absent)} in any of {len(counts.documents):,} texts"
+    occurs = _occurs(counts, groups)
+    absent = []
+    for name, is_member in zip(groups.groups, groups.membership.T, strict=True):
+        if not occurs[is_member].any():
+            absent.append(name)
+    if absent:
         warnings.warn(
-            f"{found}: whatever they hold counts for the other groups", Unseen, stacklevel=3
+            f"no term of {listed(absent)} in any of {len(counts.documents):,} texts:"
+            " whatever they hold counts for the other groups",
+            Unseen,
+            stacklevel=3,
         )
 
 
-def _shares(
-    keys: pd.DataFrame, held: Booleans, present: Booleans, cutoffs: Sequence[int], scores: int
+def _shares_with_text(lists: _Lists, cutoffs: Sequence[int], n_scores: int) -> Floats:
+    """Share of the first k documents with a text, of each list, then of each run.
+
+    Once for each of the scores, in the order of the table.
+    """
+    depths = np.asarray(cutoffs)
+    n_with_text = pd.DataFrame(sums_at(lists.with_text.astype(np.float64), depths))
+    n_ranked = pd.DataFrame(sums_at(lists.present.astype(np.float64), depths))
+    run = lists.keys["run"]
+    covered = pd.concat([n_with_text, n_with_text.groupby(run).sum()]).to_numpy()
+    ranked = pd.concat([n_ranked, n_ranked.groupby(run).sum()]).to_numpy()
+    shares = ratio(covered, ranked, np.nan)  # (lists and runs, cutoffs)
+    return np.tile(shares, n_scores).T.ravel()
+
+
+def _in_order_of_groups(
+    target: options.Target | None, groups: TermGroups
+) -> Sequence[float] | None:
+    """The target as shares in the order of the groups."""
+    if not isinstance(target, Mapping):
+        return target
+    if set(target) != set(groups.groups):
+        raise ValueError(
+            f"the target names {', '.join(target)}; the groups are {', '.join(groups.groups)}"
+        )
+    return [target[group] for group in groups.groups]
+
+
+def _check_runs(runs: pd.DataFrame) -> None:
+    if runs.empty:
+        raise ValueError("the runs hold no document")
+    if (runs["topic"] == "all").any():
+        raise ValueError("a topic is called 'all', as other programs name the mean over the topics")
+    refuse_twice(runs, ["run", "topic", "document"], "the runs list a document")
+
+
+def _ideals(
+    background: str | pd.DataFrame,
+    lists: _Lists,
+    counts: TermCounts,
+    omega: Floats,
+    cutoffs: Sequence[int],
+    base: float,
 ) -> Floats:
-    """Share of the first k documents with a text, of each list, then of each run, in the order of the table."""
-    some, every = (
-        sums_at(which.astype(np.float64), np.asarray(cutoffs)) for which in (held, present)
+    """IFaiRR over the background, shaped (lists, cutoffs) or (cutoffs,)."""
+    if isinstance(background, pd.DataFrame):
+        absent = sorted(set(lists.keys["topic"]) - set(background["topic"]))
+        if absent:
+            raise ValueError(
+                f"the background lacks {len(absent)} topics of the runs,"
+                f" such as {', '.join(absent[:3])}"
+            )
+        documents = background[["topic", "document"]].drop_duplicates().assign(run="", rank=0)
+        pool = _Lists.of(documents, counts, np.inf)
+        ideals = ideal_fairr(omega[pool.rows], cutoffs, present=pool.present, base=base)
+        return ideals[pd.Index(pool.keys["topic"]).get_indexer(pd.Index(lists.keys["topic"]))]
+    if background == "own":
+        return ideal_fairr(omega[lists.rows], cutoffs, present=lists.present, base=base)
+    if background == "collection":
+        return ideal_fairr(omega[:-1], cutoffs, base=base)
+    raise ValueError(f"the background is a table, 'own' or 'collection', found {background!r}")
+
+
+def _tidy(
+    lists: _Lists, scores: Mapping[str, Floats], cutoffs: Sequence[int], attribute: str
+) -> pd.DataFrame:
+    """Scores, by name and shaped (lists, cutoffs), as rows, with the means over topics."""
+    names = [f"{name}@{cutoff}" for name in scores for cutoff in cutoffs]
+    values = pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)
+    wide = with_means(pd.concat([lists.keys, values], axis=1), names)
+    table = wide.assign(attribute=attribute).melt(
+        [*lists.keys, "attribute"], names, "measure", "value"
     )
-    own = pd.DataFrame(np.concatenate([some, every], axis=1)).groupby(keys["run"]).sum().to_numpy()
-    whole = np.concatenate([np.concatenate([some, every], axis=1), own])
-    return np.tile(
-        ratio(whole[:, : len(cutoffs)], whole[:, len(cutoffs) :], np.nan), scores
-    ).T.ravel()
+    return table.assign(seen=_shares_with_text(lists, cutoffs, len(scores)))
 
 
 @checked
@@ -164,7 +241,8 @@ def score_ranking_bias(
     >>> counts = count_terms([("d1", "he saw him"), ("d2", "rain")], ["he", "him", "she"])
     >>> groups = TermGroups.from_pairs([("he", "m"), ("him", "m"), ("she", "f")])
     >>> run = pd.DataFrame({"run": "bm25", "topic": "1", "document": ["d1", "d2"], "rank": [1, 2]})
-    >>> score_ranking_bias(run, counts, groups, cutoffs=[2])[["topic", "measure", "value"]].round(3).head(4)
+    >>> scores = score_ranking_bias(run, counts, groups, cutoffs=[2])
+    >>> scores[["topic", "measure", "value"]].round(3).head(4)
       topic   measure  value
     0     1  NFaiRR@2  0.631
     1        NFaiRR@2  0.631
@@ -172,92 +250,61 @@ def score_ranking_bias(
     3         FaiRR@2  0.631
     """
     runs = tidy_runs(runs)
-    groups = groups if isinstance(groups, TermGroups) else TermGroups.from_pairs(groups.items())
-    counts = counts if isinstance(counts, TermCounts) else count_terms(counts.items(), groups.terms)
-    if runs.empty:
-        raise ValueError("the runs hold no document")
-    if (runs["topic"] == "all").any():
-        raise ValueError("a topic is called 'all', as other programs name the mean over the topics")
-    refuse_twice(runs, ["run", "topic", "document"], "the runs list a document")
-    if isinstance(target, Mapping):
-        if set(target) != set(groups.groups):
-            raise ValueError(
-                f"the target names {', '.join(target)}; the groups are {', '.join(groups.groups)}"
-            )
-        target = [target[group] for group in groups.groups]
-    # the last row stands for padding and for documents that are not in the collection
+    if not isinstance(groups, TermGroups):
+        groups = TermGroups.from_pairs(groups.items())
+    if not isinstance(counts, TermCounts):
+        counts = count_terms(counts.items(), groups.terms)
+    _check_runs(runs)
+    shares = _in_order_of_groups(target, groups)
+    # The last row, where -1 leads, stands for padding and for documents without a text.
     magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
     lengths = np.append(counts.lengths, 0)
-    omega = neutrality(magnitudes, target, threshold=threshold, decimals=decimals)
+    omega = neutrality(magnitudes, shares, threshold=threshold, decimals=decimals)
 
-    own, tied = isinstance(background, str) and background == "own", tied_scores == "expected"
-    keys, rows, present = _lists(runs, counts, np.inf if own or tied else max(cutoffs, default=1))
-    held, deepest = present & (rows >= 0), max(cutoffs, default=1)
-    texts = _texts_seen(runs, counts, keys["run"], held[:, :deepest], present[:, :deepest])
-    if missing == "refuse" and (lacking := [one for one in texts if one.found < one.whole]):
-        raise ValueError(f"{lacking[0].place}: {lacking[0]}; not for {listed(lacking[0].lacking)}")
+    tied = tied_scores == "expected"
+    own_background = isinstance(background, str) and background == "own"
+    deepest = max(cutoffs, default=1)
+    lists = _Lists.of(runs, counts, np.inf if own_background or tied else deepest)
+    texts = _texts_seen(runs, counts, lists, deepest)
+    incomplete = [seen for seen in texts if seen.found < seen.whole]
+    if missing == "refuse" and incomplete:
+        seen = incomplete[0]
+        raise ValueError(f"{seen.place}: {seen}; not for {listed(seen.lacking)}")
     judge([*texts, _terms_seen(counts, groups)], least_seen)
-    _tell_absent(counts, groups)
+    _warn_of_absent_groups(counts, groups)
 
-    if isinstance(background, pd.DataFrame):
-        absent = sorted(set(keys["topic"]) - set(background["topic"]))
-        if absent:
-            raise ValueError(
-                f"the background lacks {len(absent)} topics of the runs, such as {', '.join(absent[:3])}"
-            )
-        pool = background[["topic", "document"]].drop_duplicates().assign(run="", rank=0)
-        pool_keys, pool_rows, pool_present = _lists(pool, counts, np.inf)
-        ideal = ideal_fairr(omega[pool_rows], cutoffs, present=pool_present, base=base)
-        ideal = ideal[pd.Index(pool_keys["topic"]).get_indexer(pd.Index(keys["topic"]))]
-    elif own:
-        ideal = ideal_fairr(omega[rows], cutoffs, present=present, base=base)
-    elif background == "collection":
-        ideal = ideal_fairr(omega[:-1], cutoffs, base=base)
-    else:
-        raise ValueError(f"the background is a table, 'own' or 'collection', found {background!r}")
-
-    neutral, shown = omega[rows], magnitudes[rows]
-    leaning = SIZES[magnitude](shown)
+    # Of each rank: neutrality, magnitude of each group, what ARB adds up, and length.
+    neutral, terms, present = omega[lists.rows], magnitudes[lists.rows], lists.present
+    leaning, sizes = SIZES[magnitude](terms), lengths[lists.rows]
     if tied:
+        # FaiRR and ARB are sums over ranks: in the mean over orders, ties share what they bring.
         spans = spans_by_rank(runs)
         neutral, leaning = mean_of_ties(neutral, *spans), mean_of_ties(leaning, *spans)
-        plain, discounted = expected_divergences(
-            shown, lengths[rows], cutoffs, target, present, short, *spans
+        ted, discounted_ted = expected_divergences(
+            terms, sizes, cutoffs, shares, present, short, *spans
         )
     else:
-        plain, discounted = divergences(shown, lengths[rows], cutoffs, target, present, short)
+        ted, discounted_ted = divergences(terms, sizes, cutoffs, shares, present, short)
     fair = fairr(neutral, cutoffs, present=present, base=base)
+    ideal = _ideals(background, lists, counts, omega, cutoffs, base)
+    n_groups = len(groups.groups)
     scores = {
         "NFaiRR": nfairr(fair, ideal, undefined=undefined),
         "FaiRR": fair,
-        "TED": discounted,
-        "TED(proportional=False)": plain,
-        "TExFAIR": fairness(discounted, target, len(groups.groups)),
-        "TExFAIR(proportional=False)": fairness(plain, target, len(groups.groups)),
+        "TED": discounted_ted,
+        "TED(proportional=False)": ted,
+        "TExFAIR": fairness(discounted_ted, shares, n_groups),
+        "TExFAIR(proportional=False)": fairness(ted, shares, n_groups),
         "ARB": arb(
             leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present
         ),
     }
     if by_group:
-        shared = (
-            mean_of_ties(shown / np.maximum(lengths[rows], 1)[..., np.newaxis], *spans)
-            if tied
-            else shown
-        )
-        exposure = term_exposure(
-            shared, np.ones(rows.shape) if tied else lengths[rows], cutoffs, present=present
-        )
-        scores |= {
-            f"TermExposure(group={name})": exposure[..., at]
-            for at, name in enumerate(groups.groups)
-        }
-    names = [f"{name}@{k}" for name in scores for k in cutoffs]
-    wide = pd.concat(
-        [keys, pd.DataFrame(np.concatenate(list(scores.values()), axis=1), columns=names)], axis=1
-    )
-    table = (
-        with_means(wide, names)
-        .assign(attribute=attribute)
-        .melt([*keys, "attribute"], names, "measure", "value")
-    )
-    return table.assign(seen=_shares(keys, held, present, cutoffs, len(scores)))
+        if tied:
+            terms = mean_of_ties(terms / np.maximum(sizes, 1)[..., np.newaxis], *spans)
+            sizes = np.ones(lists.rows.shape)
+        exposure = term_exposure(terms, sizes, cutoffs, present=present)
+        for place, name in enumerate(groups.groups):
+            scores[f"TermExposure(group={name})"] = exposure[..., place]
+
+    return _tidy(lists, scores, cutoffs, attribute)

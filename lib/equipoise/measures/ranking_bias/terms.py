@@ -1,4 +1,4 @@
-r"""Representative terms: which term stands for which group, and how often each occurs in each document."""
+r"""Representative terms: which stands for which group, and how often each is in a document."""
 
 from __future__ import annotations
 
@@ -12,31 +12,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy import sparse
 
-from equipoise.arrays import Booleans, Floats, Integers, each_once, text_bytes, words_at
+from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.declare import checked
 from equipoise.options import Tokens
 
-_BLOCK = 2048
-"""Texts worked on at a time: a few stay in the processor's cache."""
-
-_BETWEEN = {"space": None, "whitespace": re.compile(r"\s"), "word": re.compile(r"[\W_]")}
-"""What is between words, of any script, besides blanks."""
-
-_AS_BLANK = {
-    name: bytes(
-        ord(" ")
-        if letter < 128 and between and between.match(chr(letter))
-        else ord(chr(letter).lower())
-        if letter < 128
-        else letter
-        for letter in range(256)
-    )
-    for name, between in _BETWEEN.items()
-}
-"""The same for bytes of ASCII, and their lower case."""
+_BLOCK = 8192
+"""Texts whose words are held at once: memory is bounded by these, whatever a table holds."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +39,7 @@ class TermGroups:
     def from_pairs(
         cls, pairs: Iterable[tuple[str, str]], groups: Sequence[str] | None = None
     ) -> TermGroups:
-        """Gather (term, group) pairs, each once; terms are lower-cased, as in the public NFaiRR program.
+        """Gather (term, group) pairs, each once; terms are lower-cased, as the program does.
 
         ``groups``: their order; by name where not given.
 
@@ -66,27 +49,30 @@ class TermGroups:
         ('he', 'him', 'she')
         """
         lowered = {(term.lower(), group) for term, group in pairs}
-        found = sorted({group for _, group in lowered})
-        order = tuple(found if groups is None else groups)
+        groups_with_terms = sorted({group for _, group in lowered})
+        order = tuple(groups_with_terms if groups is None else groups)
         if len(order) < 2:
             raise ValueError(
                 f"bias is between two groups or more, found {len(order)}: {', '.join(order)}"
             )
-        if unknown := [group for group in found if group not in order]:
-            raise ValueError(f"terms of groups that are not asked for: {', '.join(unknown)}")
-        if bare := [group for group in order if group not in found]:
+        stray = [group for group in groups_with_terms if group not in order]
+        if stray:
+            raise ValueError(f"terms of groups that are not asked for: {', '.join(stray)}")
+        bare = [group for group in order if group not in groups_with_terms]
+        if bare:
             raise ValueError(f"no representative term for {', '.join(bare)}")
+
         terms = tuple(sorted({term for term, _ in lowered}))
-        return cls(
-            order,
-            terms,
-            np.array([[(term, group) in lowered for group in order] for term in terms]),
-        )
+        membership = np.zeros((len(terms), len(order)), dtype=np.bool_)  # (terms, groups)
+        for term, group in lowered:
+            membership[terms.index(term), order.index(group)] = True
+        return cls(order, terms, membership)
 
     @property
     def shared(self) -> tuple[str, ...]:
         """Terms that represent more than one group."""
-        return tuple(np.asarray(self.terms, dtype=object)[self.membership.sum(axis=1) > 1])
+        n_groups = self.membership.sum(axis=1)
+        return tuple(np.asarray(self.terms, dtype=object)[n_groups > 1])
 
 
 @dataclass(frozen=True)
@@ -104,108 +90,93 @@ class TermCounts:
     lengths: Integers
 
     def magnitudes(self, groups: TermGroups) -> Floats:
-        r"""Magnitude of each group in each document, :math:`M^G(d) = \sum_{t \in V_G} tf(t, d)` (thesis section 4.2).
+        r"""Magnitude of each group in each document (thesis section 4.2).
+
+        .. math:: M^G(d) = \sum_{t \in V_G} tf(t, d)
 
         ``groups``: any groups over the terms that were counted. Returns ndarray, shaped (documents,
         groups).
         """
-        if absent := sorted(set(groups.terms) - set(self.terms)):
+        absent = sorted(set(groups.terms) - set(self.terms))
+        if absent:
             raise ValueError(
-                f"{len(absent)} terms of the groups were not counted, such as {', '.join(absent[:3])}"
+                f"{len(absent)} terms of the groups were not counted,"
+                f" such as {', '.join(absent[:3])}"
             )
-        member = pd.DataFrame(groups.membership, index=groups.terms).reindex(
-            self.terms, fill_value=False
-        )
-        return self.counts @ member.to_numpy(dtype=np.float64)
+        membership = pd.DataFrame(groups.membership, index=groups.terms)
+        membership = membership.reindex(self.terms, fill_value=False)
+        return self.counts @ membership.to_numpy(dtype=np.float64)
 
 
-class _Vocabulary:
-    """Terms that are found among the words of many texts at once, by a table of their first eight bytes."""
-
-    def __init__(self, terms: tuple[str, ...]) -> None:
-        self.held, bounds = text_bytes(terms)
-        self.begin, self.size = bounds[:-1], np.diff(bounds)
-        self.words = words_at(self.held, self.begin, self.size)
-        self.likely = np.zeros(1 << 16, dtype=bool)
-        self.likely[self._kinds(self.held, self.begin, self.size)] = True
-        self.first = np.full(1 << 16, -1, dtype=np.int32)
-        self.next = np.full(len(terms), -1, dtype=np.int32)
-        for term, slot in enumerate(self._slots(self.words).tolist()):
-            self.next[term], self.first[slot] = self.first[slot], term
-
-    @staticmethod
-    def _kinds(held: NDArray[np.uint8], begin: Integers, size: Integers) -> NDArray[np.uint16]:
-        """The first byte and the size of each word, up to 255, in one number: most words are like no term in these."""
-        kinds = np.minimum(size, 255).astype(np.uint16)
-        kinds <<= np.uint16(8)
-        kinds |= held[begin]
-        return kinds
-
-    @staticmethod
-    def _slots(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        mixed = words * np.uint64(0x9E3779B97F4A7C15)
-        mixed >>= np.uint64(48)
-        return mixed
-
-    def find(
-        self, held: NDArray[np.uint8], begin: Integers, size: Integers
-    ) -> tuple[Integers, Integers]:
-        """Places and terms of the words (of bytes, as of `text_bytes`) that are terms."""
-        whole = np.flatnonzero(self.likely[self._kinds(held, begin, size)])
-        begin, size = begin[whole], size[whole]
-        words = words_at(held, begin, size)
-        term = self.first[self._slots(words)]
-        at = np.flatnonzero(term >= 0)
-        term, places, terms = term[at], [at[:0]], [at[:0]]
-        while len(at):
-            same = (words[at] == self.words[term]) & (size[at] == self.size[term])
-            for step in range(8, int(self.size.max()), 8):
-                long = np.flatnonzero(same & (size[at] > step))
-                one, other = at[long], term[long]
-                rest = self.size[other] - step
-                theirs = words_at(self.held, self.begin[other] + step, rest)
-                same[long] = words_at(held, begin[one] + step, rest) == theirs
-            places.append(at[same])
-            terms.append(term[same].astype(np.int64))
-            at, term = at[~same], self.next[term[~same]]
-            at, term = at[term >= 0], term[term >= 0]
-        return whole[np.concatenate(places)], np.concatenate(terms)
+_NOT_IN_WORDS = {"whitespace": re.compile(r"\s"), "word": re.compile(r"[\W_]")}
+"""What is between words of any script besides blanks; with tokens "space", nothing is."""
 
 
-def _plain(texts: Any, tokens: str) -> Any:
-    """The texts, of Arrow, in lower case and with blanks between the words where they are not of ASCII."""
-    wide = pc.invert(pc.string_is_ascii(texts))
-    if not pc.any(wide).as_py():
+def _translation(tokens: str) -> bytes:
+    """For each byte: a blank for what is between words in ASCII, its lower case for a capital."""
+    translation = bytearray(range(256))  # a byte beyond ASCII is part of a letter, and stays
+    between_words = _NOT_IN_WORDS.get(tokens)
+    for code in range(128):
+        letter = chr(code)
+        if between_words and between_words.match(letter):
+            letter = " "
+        translation[code] = ord(letter.lower())
+    return bytes(translation)
+
+
+def _beyond_ascii(texts: Any, tokens: str) -> Any:
+    """The texts, those beyond ASCII in lower case, with blanks for what parts their words."""
+    beyond = pc.invert(pc.string_is_ascii(texts))
+    if not pc.any(beyond).as_py():
         return texts
-    between = _BETWEEN[tokens]
-    lowered = (text.lower() for text in texts.filter(wide).to_pylist())
-    made = [between.sub(" ", text) if between else text for text in lowered]
-    return pc.replace_with_mask(texts, wide, pa.array(made, pa.large_string()))
+    between_words = _NOT_IN_WORDS.get(tokens)
+    changed = []
+    for text in texts.filter(beyond).to_pylist():
+        lowered = text.lower()
+        if between_words:
+            lowered = between_words.sub(" ", lowered)
+        changed.append(lowered)
+    return pc.replace_with_mask(texts, beyond, pa.array(changed, pa.large_string()))
 
 
-def _count(texts: Any, vocabulary: _Vocabulary, tokens: str) -> tuple[Integers, Integers, Integers]:
-    """Row and term of every occurrence, and the number of words of each of the texts, of Arrow."""
-    nothing, blank = (pa.scalar(text, pa.large_string()) for text in ("", " "))
-    ended = pc.binary_join_element_wise(_plain(texts, tokens), nothing, blank)
-    held, bounds = text_bytes(ended, _AS_BLANK[tokens])
-    blanks = np.flatnonzero(held[:-8] == ord(" "))
-    begin = np.append(0, blanks[:-1] + 1)
-    size = blanks - begin
-    last = np.searchsorted(blanks, bounds[1:] - 1)  # the blank behind each text
-    lengths = np.diff(last, prepend=-1)
-    lengths -= np.bincount(np.searchsorted(last, np.flatnonzero(size == 0)), minlength=len(texts))
-    places, terms = vocabulary.find(held, begin, size)
-    return np.searchsorted(last, places), terms, lengths
+def _words(texts: Any, tokens: str) -> Any:
+    """The words of each of the texts, of Arrow, in lower case; empty ones where blanks meet."""
+    plain = _beyond_ascii(pc.fill_null(texts, ""), tokens)
+    # One byte for one byte: the texts begin and end where they did.
+    _, ends, letters = pa.concat_arrays([plain]).buffers()
+    lowered = bytes(letters or b"").translate(_translation(tokens))
+    plain = pa.LargeStringArray.from_buffers(len(plain), ends, pa.py_buffer(lowered))
+    return pc.split_pattern(plain, " ")
 
 
-def _tables(documents: Iterable[Any], batch: int) -> Iterator[tuple[pd.Series, Any]]:
+def _count(texts: Any, terms: Any, tokens: str) -> tuple[sparse.csr_array, Integers]:
+    """Occurrences of the terms, shaped (texts, terms), and the number of words of each text."""
+    words_by_text = _words(texts, tokens)
+    words = pc.list_flatten(words_by_text)
+    text_of_word = pc.list_parent_indices(words_by_text).to_numpy()
+    # Where blanks meet, an empty word is between them, which counts for nothing.
+    is_word = pc.not_equal(words, "").to_numpy(zero_copy_only=False)
+    lengths = np.bincount(text_of_word[is_word], minlength=len(texts))
+
+    term_of_word = pc.index_in(words, value_set=terms)
+    is_term = pc.is_valid(term_of_word).to_numpy(zero_copy_only=False)
+    term = term_of_word.drop_null().to_numpy()
+    entries = (np.ones(len(term), dtype=np.int32), (text_of_word[is_term], term))
+    counts = sparse.coo_array(entries, shape=(len(texts), len(terms)))
+    return sparse.csr_array(counts), lengths
+
+
+def _batches(documents: Iterable[Any], batch: int) -> Iterator[tuple[pd.Series, Any]]:
     """Ids and texts of one batch of documents after the other."""
     stream = iter(documents)
-    for first in stream:
-        if isinstance(first, pd.DataFrame):
-            yield first["document"].astype("str"), pa.array(first["text"]).cast(pa.large_string())
+    for document in stream:
+        if isinstance(document, pd.DataFrame):
+            ids = document["document"].astype("str")
+            texts = pa.array(document["text"]).cast(pa.large_string())
+            yield ids, texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         else:
-            ids, texts = zip(first, *islice(stream, batch - 1), strict=True)
+            pairs = [document, *islice(stream, batch - 1)]
+            ids, texts = zip(*pairs, strict=True)
             yield pd.Series(ids, dtype="str"), pa.array(texts, pa.large_string())
 
 
@@ -217,7 +188,7 @@ def count_terms(
     tokens: Tokens = "word",
     batch: int = 8192,
 ) -> TermCounts:
-    """Count the given terms in a stream of documents, in memory bounded by one batch of texts and the counts.
+    """Count the given terms in a stream of documents; memory holds one batch and the counts.
 
     ``documents``: id and text, or tables of them with the columns document and text; read once, a
     batch or a table at a time, so that it may be a generator over a collection of any size.
@@ -231,46 +202,35 @@ def count_terms(
     names = tuple(sorted({term.lower() for term in terms}))
     if not names:
         raise ValueError("the list of terms is empty: nothing to count")
-    vocabulary = _Vocabulary(names)
+    # Blocks bound the memory of words; batches that of texts, where documents are a stream.
+    term_array = pa.array(names, pa.large_string())
     ids = [pd.Series([], dtype="str")]
-    lengths: list[Integers] = [np.empty(0, dtype=np.int64)]
-    parts = [sparse.csr_array((0, len(names)), dtype=np.int32)]
-    for documents_of, texts in _tables(documents, batch):
-        ids.append(documents_of)
-        whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-        found = [
-            _count(whole.slice(first, _BLOCK), vocabulary, tokens)
-            for first in range(0, len(whole), _BLOCK)
-        ]
-        row = np.concatenate(
-            [rows + place * _BLOCK for place, (rows, _, _) in enumerate(found)] or [lengths[0]]
-        )
-        term = np.concatenate([own for _, own, _ in found] or [lengths[0]])
-        entries = (np.ones(len(row), dtype=np.int32), (row, term))
-        parts.append(sparse.csr_array(sparse.coo_array(entries, shape=(len(whole), len(names)))))
-        lengths.extend(size for _, _, size in found)
-    counts = sparse.vstack(parts, format="csr")
-    return _once(
-        TermCounts(
-            pd.Index(pd.concat(ids), name="document"), names, counts, np.concatenate(lengths)
-        )
-    )
+    lengths = [np.empty(0, dtype=np.int64)]
+    counts = [sparse.csr_array((0, len(names)), dtype=np.int32)]
+    for batch_ids, texts in _batches(documents, batch):
+        ids.append(batch_ids)
+        for start in range(0, len(texts), _BLOCK):
+            block_counts, block_lengths = _count(texts.slice(start, _BLOCK), term_array, tokens)
+            counts.append(block_counts)
+            lengths.append(block_lengths)
+    index = pd.Index(pd.concat(ids), name="document")
+    matrix = sparse.vstack(counts, format="csr")
+    return _with_unique_documents(TermCounts(index, names, matrix, np.concatenate(lengths)))
 
 
 def joined(counts: Sequence[TermCounts]) -> TermCounts:
     """Counts of the same terms in several parts of a collection, one after the other."""
-    documents = pd.Index(pd.concat([pd.Series(part.documents) for part in counts]), name="document")
-    matrix = sparse.vstack([part.counts for part in counts], format="csr")
-    return _once(
-        TermCounts(
-            documents, counts[0].terms, matrix, np.concatenate([part.lengths for part in counts])
-        )
+    documents = pd.Index(
+        pd.concat([pd.Series(counts_of_part.documents) for counts_of_part in counts]),
+        name="document",
     )
+    matrix = sparse.vstack([counts_of_part.counts for counts_of_part in counts], format="csr")
+    lengths = np.concatenate([counts_of_part.lengths for counts_of_part in counts])
+    return _with_unique_documents(TermCounts(documents, counts[0].terms, matrix, lengths))
 
 
-def _once(counts: TermCounts) -> TermCounts:
-    document = pd.Series(counts.documents)
-    if not each_once(document):
-        twice = document[document.duplicated()]
-        raise ValueError(f"{len(twice)} documents come twice, such as {twice.iloc[0]}")
+def _with_unique_documents(counts: TermCounts) -> TermCounts:
+    repeated = counts.documents[counts.documents.duplicated()]
+    if len(repeated):
+        raise ValueError(f"{len(repeated)} documents come twice, such as {repeated[0]}")
     return counts
