@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise_compendium import registry
-from equipoise_studies.ranking_bias.data import collection, gender_pairs
+from equipoise_studies.ranking_bias.upstream import collection, gender_pairs
 from equipoise_studies.ranking_bias.substitution import (
     SPACY_MODEL,
     GenderPairs,

@@ -28,8 +28,8 @@ from tqdm import tqdm
 
 from equipoise.arrays import Floats, Integers
 from equipoise_compendium.writing import new_folder, write_files
-from equipoise_studies.ranking_bias.data import BiasCollection
 from equipoise_studies.ranking_bias.study import Ranker, Training
+from equipoise_studies.ranking_bias.upstream import BiasCollection
 from equipoise_studies.systems import models_package, rankers
 from equipoise_studies.systems.encoders import Floats32, Model, load_model
 from equipoise_studies.training import descend

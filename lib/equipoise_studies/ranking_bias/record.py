@@ -27,16 +27,11 @@ from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_compendium.writing import staging, write_files
 from equipoise_studies.config import Step
-from equipoise_studies.ranking_bias import cross_encoder, data
-from equipoise_studies.ranking_bias.data import (
-    RUN_COLUMNS,
-    WORLDS,
-    BiasCollection,
-    gender_pairs,
-    gender_terms_of,
-)
+from equipoise_studies.ranking_bias import cross_encoder, data, upstream
+from equipoise_studies.ranking_bias.data import RUN_COLUMNS, WORLDS
 from equipoise_studies.ranking_bias.study import NOTEBOOK, Ranker, Study
 from equipoise_studies.ranking_bias.substitution import restored_share, spacy_tagger, substitute
+from equipoise_studies.ranking_bias.upstream import BiasCollection, gender_pairs, read_term_list
 from equipoise_studies.recording import settings_of
 from equipoise_studies.records import refuse_others
 from equipoise_studies.systems import rankers
@@ -99,7 +94,7 @@ class _Recorder:
         own = f"-{_digest(self.files)}" if self.files else ""
         self.work, self.texts = (
             work / f"{self.name}{own}",
-            work / f"{data.PASSAGES.get(self.name, self.name)}{own}",
+            work / f"{upstream.PASSAGES.get(self.name, self.name)}{own}",
         )
         self.above, self.recorded = work, set[str]()
 
@@ -202,7 +197,11 @@ class _Recorder:
     def _substitute(self) -> None:
         """Keep every document, its counterfactual, and the counterfactual of that, some thousands at a time."""
         self.texts.mkdir(parents=True, exist_ok=True)
-        pairs, tagger, watched = gender_pairs(), spacy_tagger(), gender_terms_of()["term"].tolist()
+        pairs, tagger, watched = (
+            gender_pairs(),
+            spacy_tagger(),
+            read_term_list("long")["term"].tolist(),
+        )
         documents = iter(
             tqdm(self.collection.documents(), desc=f"substitution, {self.name}", mininterval=10)
         )

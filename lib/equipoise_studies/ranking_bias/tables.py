@@ -17,8 +17,9 @@ from equipoise.nuggets import read_nuggets
 from equipoise.statistics import compare_pairs
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.ranking_bias.data import WORLDS, BiasCollection
+from equipoise_studies.ranking_bias.data import WORLDS
 from equipoise_studies.ranking_bias.study import Study
+from equipoise_studies.ranking_bias.upstream import BiasCollection
 
 Sets = Mapping[str, BiasCollection]
 Counts = Mapping[str, bias.TermCounts]
