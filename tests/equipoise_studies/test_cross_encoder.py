@@ -16,8 +16,8 @@ transformers = pytest.importorskip(
 )
 
 from equipoise_studies.ranking_bias import cross_encoder  # noqa: E402
-from equipoise_studies.ranking_bias.data import BiasCollection  # noqa: E402
 from equipoise_studies.ranking_bias.study import Ranker, Training  # noqa: E402
+from equipoise_studies.ranking_bias.upstream import BiasCollection  # noqa: E402
 from equipoise_studies.systems import rankers  # noqa: E402
 from equipoise_studies.systems.encoders import load_model  # noqa: E402
 

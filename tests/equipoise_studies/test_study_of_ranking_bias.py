@@ -13,12 +13,12 @@ import yaml
 
 from commands import called
 from equipoise.problems import InputError
-from equipoise_compendium import build, project, registry
+from equipoise_compendium import build, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.config import read_config
 from equipoise_studies.ranking_bias import record
-from equipoise_studies.ranking_bias.data import gender_pairs
 from equipoise_studies.ranking_bias.study import Study
+from equipoise_studies.ranking_bias.substitution import GenderPairs
 from plain_tagger import plain_tagger
 
 THESIS = yaml.safe_load(
@@ -79,11 +79,9 @@ def config_in(folder: Path, **changes: Any) -> Path:
 
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Path, str]]:
-    try:
-        gender_pairs()
-    except registry.DataUnreachable as error:
-        pytest.skip(f"upstream data is not on this machine: {error}")
     collection_in(tmp_path)
+    pairs = GenderPairs.of([("he", "she"), ("king", "queen")], [("John", "Mary")])
+    monkeypatch.setattr(record, "gender_pairs", lambda: pairs)
     monkeypatch.setattr(record, "spacy_tagger", lambda: plain_tagger)
     monkeypatch.setattr(record, "PACKAGES", ())
     monkeypatch.setattr(record, "CHUNK", 15)  # the last of three is kept short

@@ -33,11 +33,15 @@ RUN_COLUMNS = ["world", "run", "topic", "document", "rank", "score"]
 # --- terms ----------------------------------------------------------------------------------------
 
 
-def gender_groups(term_list: str = "long") -> TermGroups:
-    """The groups of a public term list: the long one with first names, or the short one of words."""
+def read_terms(term_list: str) -> pd.DataFrame:
+    """A public term list, ``long`` with first names or ``short``: columns ``term, group``."""
     terms = facts.read(STUDY, "terms.csv")
-    listed = terms.loc[terms["list"] == term_list, ["term", "group"]]
-    return TermGroups.from_pairs(listed.itertuples(index=False, name=None))
+    return terms.loc[terms["list"] == term_list, ["term", "group"]].reset_index(drop=True)
+
+
+def gender_groups(term_list: str = "long") -> TermGroups:
+    """The groups of a public term list, two genders."""
+    return TermGroups.from_pairs(read_terms(term_list).itertuples(index=False, name=None))
 
 
 # --- counted collections --------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from equipoise_studies.ranking_bias import cross_encoder, data, upstream
 from equipoise_studies.ranking_bias.data import RUN_COLUMNS, WORLDS
 from equipoise_studies.ranking_bias.study import NOTEBOOK, Ranker, Study
 from equipoise_studies.ranking_bias.substitution import restored_share, spacy_tagger, substitute
-from equipoise_studies.ranking_bias.upstream import BiasCollection, gender_pairs, read_term_list
+from equipoise_studies.ranking_bias.upstream import BiasCollection, gender_pairs
 from equipoise_studies.recording import settings_of
 from equipoise_studies.records import refuse_others
 from equipoise_studies.systems import rankers
@@ -200,7 +200,7 @@ class _Recorder:
         pairs, tagger, watched = (
             gender_pairs(),
             spacy_tagger(),
-            read_term_list("long")["term"].tolist(),
+            data.read_terms("long")["term"].tolist(),
         )
         documents = iter(
             tqdm(self.collection.documents(), desc=f"substitution, {self.name}", mininterval=10)

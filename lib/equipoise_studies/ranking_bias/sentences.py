@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from equipoise_compendium.claims import Evidence
+from equipoise_studies.ranking_bias.data import CountedCollection
 from equipoise_studies.ranking_bias.study import Study
-from equipoise_studies.ranking_bias.tables import Sets
 
 _KINDS = {
     "bm25": "it counts the words that query and document share",
@@ -19,9 +19,15 @@ _KINDS = {
 }
 
 
-def of_collections(sets: Sets) -> list[str]:
-    """What stands for each query set."""
-    return [f"{label} is {held.about}." for label, held in sets.items()]
+def names_of(collections: Mapping[str, CountedCollection]) -> str:
+    """Which collection stands for each query set, by name."""
+    names = [f"{collection.name} for {label}" for label, collection in collections.items()]
+    return " and ".join(names)
+
+
+def of_collections(collections: Mapping[str, CountedCollection]) -> list[str]:
+    """What stands for each query set, in words."""
+    return [f"{label} is {collection.about}." for label, collection in collections.items()]
 
 
 def of_rankers(study: Study) -> list[str]:
