@@ -215,14 +215,6 @@ def test_correlation_agreement_and_choice() -> None:
     assert claims.another_choice(topics, "QS1").estimate == pytest.approx(lead)
 
 
-def test_a_statistic_of_two_query_sets_draws_from_both() -> None:
-    sets = [np.array([1.0, 2, 3]), np.array([10.0, 20])]
-    mean, units = claims._over_sets(lambda scores: float(scores.sum()), sets)
-    assert units == 5
-    assert mean(np.arange(5)) == (6 + 30) / 2
-    assert mean(np.array([0, 0, 4, 4, 2])) == (1 + 1 + 3 + 40) / 2
-
-
 def test_sensitivity_is_a_range_of_means_over_the_cut_offs() -> None:
     rng = np.random.default_rng(1)
     names = {"TExFAIR(proportional=False)": 5.0, "TExFAIR": 1.0, "NFaiRR": 2.0}

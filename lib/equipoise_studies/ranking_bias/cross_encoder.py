@@ -1,4 +1,4 @@
-r"""A cross-encoder: query and document read together by an encoder that is trained on one half of a query set.
+r"""A cross-encoder: query and document read together, by an encoder trained on half of the queries.
 
 .. math:: s(q, d) = 20 \cos\left(\overline{h(q)}, \overline{h(d)}\right)
 

@@ -86,7 +86,7 @@ def counted(
 
 
 def occurrences(term_counts: TermCounts, of: str) -> pd.DataFrame:
-    """The counts that are not zero, by text and term: columns named by ``of``, ``term, occurrences``."""
+    """The counts that are not zero: columns ``term, occurrences`` and, named by ``of``, the text's."""
     entries = term_counts.counts.tocoo()
     table = pd.DataFrame(
         {

@@ -52,7 +52,7 @@ def make_qrels() -> pd.DataFrame:
 
 
 def make_documents() -> pd.DataFrame:
-    """Lengths of the documents in terms: ``collection, document``, a column for each tokenisation."""
+    """Lengths in terms: columns ``collection, document``, and one for each tokenisation."""
     tables = {}
     for name in WITH_FACTS:
         lengths = {}

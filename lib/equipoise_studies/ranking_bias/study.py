@@ -82,8 +82,8 @@ class QuerySet:
 class Training:
     """How a cross-encoder is trained: on each half of a query set, for the other half.
 
-    Each half has a model of its own. ``queries``: the query set. Other query sets are ranked by the model of its first half.
-    ``rate``: of learning.
+    Each half has a model of its own. ``queries``: the query set. Other query sets are ranked by the
+    model of its first half. ``rate``: of learning.
     """
 
     queries: str
@@ -245,7 +245,10 @@ class Study(ChapterConfig):
         return dict(self.settings(label)["account"])
 
     def substitution(self, label: str) -> pd.DataFrame:
-        """What became of each gendered term: columns ``term, counterpart, outcome, occurrences``."""
+        """What became of each gendered term.
+
+        Columns ``term, counterpart, outcome, occurrences``.
+        """
         return pd.read_csv(
             self.file(label, "substitution.tsv"),
             sep="\t",

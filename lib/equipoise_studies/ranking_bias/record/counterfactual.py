@@ -1,4 +1,4 @@
-"""The counterfactual of a collection, kept in a folder, some thousands of documents in each file."""
+"""The counterfactual of a collection, kept in a folder, some thousand documents in each file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CounterfactualTexts:
         return map(pd.read_parquet, sorted(self.folder.glob("texts-*.parquet")))
 
     def make(self, collection: BiasCollection, pairs: GenderPairs) -> None:
-        """Substitute the documents that are not kept, a chunk at a time, and then write the whole."""
+        """Substitute the documents that are not kept, a chunk at a time; then write the whole."""
         self.folder.mkdir(parents=True, exist_ok=True)
         tagger = spacy_tagger()
         watched = read_terms("long")["term"].tolist()

@@ -370,7 +370,7 @@ class Recorder:
         )
 
     def _all_runs(self, recorded: list[str]) -> pd.DataFrame:
-        """The recorded runs and the new ones: by world, and the rankers in the order of recording."""
+        """The recorded runs and the new ones: by world, rankers in the order of their recording."""
         runs = []
         if recorded:
             runs.append(data.read_recorded_runs(self.study.file(self.label, "runs.tsv.gz")))
