@@ -1,4 +1,4 @@
-"""Gendered-term substitution: grammar, capitals, names, the involution, and the account of what was left."""
+"""Gendered-term substitution: grammar, capitals, names, the involution, and what was left."""
 
 from collections.abc import Iterable, Iterator
 
@@ -98,7 +98,7 @@ word = st.one_of(plain, names_of_people, st.builds(lambda text, case: case(text)
 
 @given(st.lists(word, max_size=12).map(" ".join))
 def test_with_a_fixed_tagger_substitution_is_an_involution(text: str) -> None:
-    """The "man" of a pair and the capitals come back; the tagger reads both texts alike, so names do too."""
+    """Pairs and capitals come back; the tagger reads both texts alike, so names do too."""
     assert changed(changed(text, plain_tagger), plain_tagger) == text
 
 

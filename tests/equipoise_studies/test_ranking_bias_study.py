@@ -1,4 +1,4 @@
-"""Tables and claims of chapter 4: on lists small enough to be scored by hand, and on the printed cells."""
+"""Ties and claims of chapter 4, on lists small enough to score by hand and on the printed cells."""
 
 import csv
 from dataclasses import replace
@@ -77,7 +77,7 @@ def test_tied_ranks_are_counted_up_to_the_cut_off(cutoff: int, tied_ranks: int) 
     assert tied.loc["s", columns].tolist() == [0, 0]
 
 
-# --- what the notebook computes, against the same written in plain Python --------------------------
+# --- what the notebook computes, against the same written in plain Python -------------------------
 
 
 def reported(name: str) -> list[dict[str, str]]:
@@ -274,8 +274,9 @@ def test_undefined_correlations_and_two_verdicts_are_said() -> None:
     lead = Evidence("a lead", 0.1, 0.05, 0.2, 9)
     said = sentences.of_two_verdicts(table, {"QS1": lead})
     assert said == [
-        "On QS1 q has the highest NFaiRR (0.600; TExFAIR 0.700) and p the highest TExFAIR (0.800; NFaiRR 0.500); the "
-        "smaller of the two leads is 0.100 [0.050, 0.200], so the two measures choose different rankers."
+        "On QS1 q has the highest NFaiRR (0.600; TExFAIR 0.700) and p the highest TExFAIR "
+        "(0.800; NFaiRR 0.500); the smaller of the two leads is 0.100 [0.050, 0.200], "
+        "so the two measures choose different rankers."
     ]
     (open_,) = sentences.of_two_verdicts(table, {"QS1": replace(lead, low=-0.01)})
     assert open_.endswith("[-0.010, 0.200], so they are not shown to choose different rankers.")

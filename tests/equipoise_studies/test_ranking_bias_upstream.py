@@ -1,4 +1,4 @@
-"""Chapter 4's collections as their upstream files hold them, and what was recorded of their texts."""
+"""Chapter 4's collections as their upstream files hold them, and what was recorded of them."""
 
 import sys
 import types
@@ -110,7 +110,7 @@ def test_nq_utd_holds_the_same_passages_by_people_and_by_a_model() -> None:
 def test_the_original_collection_streams_through_ir_datasets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Stands in for ir_datasets: queries come from the public sets, judgements and passages from it."""
+    """Stands in for ir_datasets: queries come from the public sets, all else from it."""
     passes = []
 
     class Dataset:

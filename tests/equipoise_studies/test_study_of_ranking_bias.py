@@ -1,4 +1,4 @@
-"""Chapter 4 from a config: a tiny stand-in of MS MARCO in its formats, from documents to the compared report."""
+"""Chapter 4 from a config: a tiny stand-in of MS MARCO, from documents to the compared report."""
 
 import json
 import random

@@ -24,7 +24,7 @@ from equipoise.loaders.documents import json_object
 from equipoise.problems import Problems, reason, refused, shown
 
 LARGEST_MEMBER = 2**30
-"""Bytes beyond which a file within an archive is refused: a small archive must not fill the memory."""
+"""Bytes beyond which a file in an archive is refused: a small archive must not fill the memory."""
 
 _SOURCES = {"human": "corpus/human.jsonl", "model": "corpus/llama-2-7b-chat-tmp0.2.jsonl"}
 
@@ -36,14 +36,16 @@ def _lines(path: str | Path, member: str) -> list[tuple[int, str]]:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo(member).file_size > LARGEST_MEMBER:
                 raise refused(name, f"more than {LARGEST_MEMBER} bytes", "a smaller file")
+            # the size in the archive's table may be false, so reading stops by itself
             with archive.open(member) as file:
                 text = decoded(file.read(LARGEST_MEMBER + 1), name)
     except KeyError:
         raise refused(name, "no such file", "it within the archive") from None
     except (OSError, zipfile.BadZipFile) as error:
-        found = reason(error) if isinstance(error, OSError) else "no zip archive"
-        raise refused(path, found, "a readable zip archive") from None
-    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        fault = reason(error) if isinstance(error, OSError) else "no zip archive"
+        raise refused(path, fault, "a readable zip archive") from None
+    lines = enumerate(text.split("\n"), start=1)
+    return [(number, line) for number, line in lines if line.strip()]
 
 
 def _objects(
@@ -114,8 +116,8 @@ def read_qrels(path: str | Path, split: str = "test") -> pd.DataFrame:
     lines = _lines(path, f"qrels/{split}.tsv")
     header = lines[0][1] if lines else ""
     if header.strip().split("\t") != ["query-id", "corpus-id", "score"]:
-        wanted = "the header query-id, corpus-id, score between tabs"
-        problems.add(name, 1, None, shown(header), wanted)
+        columns = "the header query-id, corpus-id, score between tabs"
+        problems.add(name, 1, None, shown(header), columns)
         problems.refuse()
 
     rows = []

@@ -44,21 +44,22 @@ _BATCH = 32
 
 def halves(queries: int, seed: int) -> Integers:
     """The half, 0 or 1, that each query is in."""
+    # of the shuffled places half are odd, so the halves differ by one query at most
     return np.argsort(np.random.default_rng(seed).permutation(queries)) % 2
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What is learnt from: of each query the place of its own document, and those of others.
+    """What is learnt from: of each query the place of its gold document, and of some negatives.
 
-    ``own`` and ``others`` are places among ``documents``; the others are what BM25 finds for the
+    ``gold`` and ``negatives`` are places among ``documents``; negatives are what BM25 finds for the
     query and nobody judged.
     """
 
     queries: Sequence[str]
     documents: Sequence[str]
-    own: Integers  # (queries,)
-    others: Sequence[Integers]
+    gold: Integers  # (queries,)
+    negatives: Sequence[Integers]
 
 
 def best_columns(scores: Any, candidates: int) -> Integers:
@@ -84,18 +85,20 @@ def examples(collection: BiasCollection, ranker: Ranker, half: int) -> Examples:
     for topic, judged in relevant.groupby("topic")["document"]:
         relevant_places[topic] = documents.get_indexer(judged)
 
-    asked, own, others = [], [], []
+    query_texts = []
+    gold = []
+    negatives = []
     for query, text, places in zip(queries["query"], queries["text"], candidates, strict=True):
         if query not in relevant_places:
             continue
         unjudged = np.setdiff1d(places, relevant_places[query])
         if len(unjudged):
-            asked.append(text)
-            own.append(relevant_places[query][0])
-            others.append(unjudged)
-    if not asked:
+            query_texts.append(text)
+            gold.append(relevant_places[query][0])
+            negatives.append(unjudged)
+    if not query_texts:
         raise ValueError(f"no query of half {half + 1} has both a judged document and another one")
-    return Examples(asked, texts["text"].tolist(), np.array(own, dtype=np.int64), others)
+    return Examples(query_texts, texts["text"].tolist(), np.array(gold, dtype=np.int64), negatives)
 
 
 def training_of(ranker: Ranker) -> Training:
@@ -132,6 +135,7 @@ def relevance(
     )
     with _autocast(precision):
         states = model.network(**coded).last_hidden_state.float()
+    # token types are 0 for the query and for padding, 1 for the document
     attended = coded["attention_mask"].float().unsqueeze(-1)
     in_document = (coded["token_type_ids"] * coded["attention_mask"]).float().unsqueeze(-1)
     in_query = attended - in_document
@@ -140,8 +144,8 @@ def relevance(
     return _SCALE * torch.nn.functional.cosine_similarity(query_mean, document_mean)
 
 
-def train(base: Path, ranker: Ranker, given: Examples, into: Path) -> None:
-    r"""Fine-tune an encoder to score a query's own document above another, and keep it in a folder.
+def train(base: Path, ranker: Ranker, examples: Examples, into: Path) -> None:
+    r"""Fine-tune an encoder to score a query's gold document above a negative; keep it in a folder.
 
     .. math:: L = -\frac1B \sum_b \log \sigma \bigl( s(q_b, d_b) - s(q_b, d_b^-) \bigr)
     """
@@ -150,20 +154,24 @@ def train(base: Path, ranker: Ranker, given: Examples, into: Path) -> None:
     torch.manual_seed(training.seed)
     rng = np.random.default_rng(training.seed)
     model = load_model(base)
-    rows = np.arange(len(given.queries))
+    rows = np.arange(len(examples.queries))
     order = np.concatenate([rng.permutation(rows) for _ in range(training.epochs)])
     starts = range(0, len(order), training.batch)
     batches = [order[start : start + training.batch] for start in starts]
 
     def loss_of(batch: Integers) -> Any:
-        other_places = [rng.choice(given.others[row]) for row in batch]
-        queries = [given.queries[row] for row in batch]
-        documents = [given.documents[place] for place in (*given.own[batch], *other_places)]
+        negatives = [rng.choice(examples.negatives[row]) for row in batch]
+        queries = [examples.queries[row] for row in batch]
+        places = [*examples.gold[batch], *negatives]
+        documents = [examples.documents[place] for place in places]
+        # both documents of each query at once, the gold ones in the first half
         scores = relevance(model, queries * 2, documents, ranker.length, ranker.precision)
-        own, other = scores.chunk(2)
-        return torch.nn.functional.softplus(other - own).mean()
+        gold_scores, negative_scores = scores.chunk(2)
+        # the same as -log sigmoid of the gap, without overflow
+        return torch.nn.functional.softplus(negative_scores - gold_scores).mean()
 
     model.network.train()
+    # the rate rises over the first tenth of the batches
     warm = round(0.1 * len(batches))
     losses = descend([model.network], batches, loss_of, into.name, rate=training.rate, warm=warm)
     with new_folder(into) as folder:
@@ -184,6 +192,7 @@ def scores(
     """Scores of pairs of texts, similar lengths together; shaped (pairs,)."""
     torch = models_package("torch")
     lengths = [len(text) for text in documents]
+    # batches of like lengths need little padding
     longest_first = np.argsort(lengths, kind="stable")[::-1]
     pair_scores = np.empty(len(documents), dtype=np.float32)
     for start in range(0, len(documents), _BATCH):
@@ -233,20 +242,24 @@ def scorer(
         return table
 
     def _with_scores(pairs: pd.DataFrame, path: Path) -> pd.DataFrame:
-        """Scores of pairs, of a file or new; the file keeps all."""
-        known = pairs.head(0).assign(score=0.0)
+        """Scores of pairs, from a file where it has them; the file keeps all."""
+        scored = pairs.head(0).assign(score=0.0)
+        # a run was interrupted, or the other world has some of the pairs too
         if path.is_file():
-            known = pd.read_parquet(path)
-        new = pairs.drop_duplicates().merge(known, how="left")
-        new = new[new["score"].isna()]
-        for number, of_model in new.groupby(model_of_query[new["query"]]):
-            asked = [queries[row] for row in of_model["query"]]
-            shown = [distinct[place] for place in of_model["text"]]
-            new.loc[of_model.index, "score"] = scores(models[number], ranker, asked, shown)
-        if len(new):
-            known = pd.concat([known, new], ignore_index=True)
+            scored = pd.read_parquet(path)
+        unscored = pairs.drop_duplicates().merge(scored, how="left")
+        unscored = unscored[unscored["score"].isna()]
+        for number, of_model in unscored.groupby(model_of_query[unscored["query"]]):
+            unscored.loc[of_model.index, "score"] = scores(
+                models[number],
+                ranker,
+                [queries[row] for row in of_model["query"]],
+                [distinct[place] for place in of_model["text"]],
+            )
+        if len(unscored):
+            scored = pd.concat([scored, unscored], ignore_index=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_files({path: known})
-        return known
+        write_files({path: scored})
+        return scored
 
     return score

@@ -85,16 +85,17 @@ def counted(
     )
 
 
-def occurrences(term_counts: TermCounts, of: str) -> pd.DataFrame:
-    """The counts that are not zero: columns ``term, occurrences`` and, named by ``of``, the text's."""
+def occurrences(term_counts: TermCounts, id_column: str) -> pd.DataFrame:
+    """The counts that are not zero: columns ``id_column, term, occurrences``, in their order."""
     entries = term_counts.counts.tocoo()
     table = pd.DataFrame(
         {
-            of: np.asarray(term_counts.documents)[entries.row],
+            id_column: np.asarray(term_counts.documents)[entries.row],
             "term": np.asarray(term_counts.terms)[entries.col],
             "occurrences": entries.data,
         }
     )
+    # the sparse matrix promises no order of its entries, facts have one
     order = np.lexsort((entries.col, entries.row))
     return table.iloc[order].reset_index(drop=True)
 

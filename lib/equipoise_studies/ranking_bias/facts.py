@@ -22,6 +22,7 @@ TOKENISATIONS: tuple[Tokens, ...] = ("word", "whitespace", "space")
 
 def make_terms() -> pd.DataFrame:
     """Both term lists: columns ``list, term, group``."""
+    # capitals stay: they tell a name from a word
     lists = {name: upstream.read_term_list(name) for name in upstream.TERM_LISTS}
     return pd.concat(lists, names=["list"]).reset_index("list")
 
@@ -36,6 +37,7 @@ def make_query_terms() -> pd.DataFrame:
 
     Columns ``collection, query, term, occurrences``.
     """
+    # every word that a substitution may touch, whatever was recorded of one
     pairs = upstream.gender_pairs()
     vocabulary = {*pairs.words, *pairs.names, *pairs.one_way, *PRONOUNS}
     tables = {}
@@ -57,6 +59,7 @@ def make_documents() -> pd.DataFrame:
     for name in WITH_FACTS:
         lengths = {}
         for tokens, term_counts in _counted_each_way(name).items():
+            # Parquet keeps the type: half the bytes of the default
             lengths[tokens] = pd.Series(term_counts.lengths, term_counts.documents, dtype="int32")
         tables[name] = pd.DataFrame(lengths).reset_index()
     return _of_each(tables)
@@ -73,6 +76,7 @@ def make_term_counts() -> pd.DataFrame:
         columns = {}
         for tokens, counts in term_counts.items():
             columns[tokens] = occurrences(counts, "document").set_index(["document", "term"])
+        # a term may stand in a document under one tokenisation and not under another
         table = pd.concat(columns, axis=1).droplevel(1, axis=1)
         table = table.fillna(0).astype("int16").reset_index()
 

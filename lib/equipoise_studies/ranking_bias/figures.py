@@ -27,10 +27,10 @@ def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     colours = dict(zip(sorted(lists["group"].unique()), COLOURS, strict=False))
     ranks = lists["rank"].astype(float)
     for ranking, rank, group in zip(lists["ranking"], ranks, lists["group"], strict=True):
-        left = rankings.index(ranking) * _LIST_WIDTH
+        x = rankings.index(ranking) * _LIST_WIDTH
         text = f"{rank:.0f}  {group} terms only"
-        ax.add_patch(Rectangle((left, -rank), 1, 0.85, color=colours[group]))
-        ax.text(left + 0.5, -rank + 0.42, text, ha="center", va="center", color="white")
+        ax.add_patch(Rectangle((x, -rank), 1, 0.85, color=colours[group]))
+        ax.text(x + 0.5, -rank + 0.42, text, ha="center", va="center", color="white")
     lowest = -float(ranks.max())
     for number, ranking in enumerate(rankings):
         middle = number * _LIST_WIDTH + 0.5

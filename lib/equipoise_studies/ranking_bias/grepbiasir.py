@@ -64,9 +64,9 @@ def _read(path: str | Path, columns: Sequence[str]) -> Source:
     return source
 
 
-def _report(source: Source, column: str, wrong: ArrayLike, wanted: str) -> None:
+def _report(source: Source, column: str, wrong: ArrayLike, expected: str) -> None:
     cells = source.columns[column]
-    source.report(np.flatnonzero(wrong), column, lambda row: shown(cells.iloc[row]), wanted)
+    source.report(np.flatnonzero(wrong), column, lambda row: shown(cells.iloc[row]), expected)
 
 
 def _one_of(values: Collection[str]) -> str:
@@ -94,33 +94,35 @@ def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
     """
     problems = Problems()
     tables: list[pd.DataFrame] = []
-    seen: set[str] = set()
+    earlier_ids: set[str] = set()
     for path in paths:
         with problems.collecting():
             source = _read(path, [*_NAMES, "query"])
+            # capitals vary upstream: "Towards female" and "Towards Female"
             table = source.columns.assign(
                 exp_stereotype=source.columns["exp_stereotype"].str.lower()
             )
-            _check_documents(source, table, seen)
-            seen.update(table["d_id"])
+            _check_documents(source, table, earlier_ids)
+            earlier_ids.update(table["d_id"])
             tables.append(table)
             source.problems.refuse()
     if not tables and not problems:
         problems.add("the documents", None, None, "no file", "one file for each category")
     problems.refuse()
 
+    # column query is the text of a query; its id is q_id
     documents = pd.concat(tables, ignore_index=True).drop(columns="query")
     documents = documents.replace({"content_gender": _WORDINGS, "exp_stereotype": _STEREOTYPES})
     documents = documents.astype({"relevant": "int64"}).rename(columns=_NAMES)
     return documents[list(_NAMES.values())]
 
 
-def _check_documents(source: Source, table: pd.DataFrame, seen: Collection[str]) -> None:
-    """Report the rows of a file that are not as they should be; ``seen``: ids of files before."""
+def _check_documents(source: Source, table: pd.DataFrame, earlier_ids: Collection[str]) -> None:
+    """Report the rows of a file that are not as they should be; ``earlier_ids``: of other files."""
     unknown_level = ~table["relevant"].isin(["0", "1"])
     unknown_wording = ~table["content_gender"].isin(_WORDINGS)
     unknown_stereotype = ~table["exp_stereotype"].isin(_STEREOTYPES)
-    repeated = table["d_id"].duplicated() | table["d_id"].isin(seen)
+    repeated = table["d_id"].duplicated() | table["d_id"].isin(earlier_ids)
     once = "each document once, and none that stands in another file too"
     _report(source, "relevant", unknown_level, _one_of("01"))
     _report(source, "content_gender", unknown_wording, _one_of(_WORDINGS))

@@ -72,6 +72,7 @@ def of_what_reproduces(study: Study) -> list[str]:
 
 def of_ties(tied: pd.DataFrame, tied_scores: str, cutoff: int) -> list[str]:
     """How many ranks are tied, and what is made of them."""
+    # rankers without ties are passed over
     most_first = tied[tied["tied ranks"] > 0].sort_values("tied ranks", ascending=False)
     rankers = []
     for row in most_first.to_dict("records"):
@@ -100,9 +101,10 @@ def of_moves(ranges: pd.DataFrame) -> list[str]:
         run = moves.idxmax()
         if moves[run] < _LEAST_MOVE:
             continue
-        others = by_run["mean"].drop(run)
+        # the place among rankers whose own ties are averaged
+        unmoved = by_run["mean"].drop(run)
         score = by_run.loc[run, ["ids ascending", "ids descending", "least", "greatest"]]
-        place = {order: 1 + int((others > score[order]).sum()) for order in score.index}
+        place = {order: 1 + int((unmoved > score[order]).sum()) for order in score.index}
         sentences.append(
             f"{measure} of {run} on {label} is {score['ids ascending']:.3f} with ties in the "
             f"order of ids (place {place['ids ascending']} of {len(by_run)}), "
@@ -130,6 +132,7 @@ def of_two_verdicts(table: pd.DataFrame, leads: Mapping[str, Evidence]) -> list[
         if neutral == balanced:
             sentences.append(f"On {label} {neutral} has the highest mean of both measures.")
             continue
+        # only a lead whose whole interval is above 0 shows a choice
         verdict = "so they are not shown to choose different rankers"
         if lead.low is not None and lead.low > 0:
             verdict = "so the two measures choose different rankers"
@@ -203,6 +206,7 @@ def of_choices(variants: pd.DataFrame) -> list[str]:
     taus = variants["tau"].dropna()
     if taus.empty:
         return ["The rankers have equal scores: there is no order that a choice could change."]
+    # a tau of 1 may lack its last bit
     if taus.min() > 1 - 1e-9:
         return [
             "No choice changes the order of the rankers by either measure, "

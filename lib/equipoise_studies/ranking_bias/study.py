@@ -121,6 +121,7 @@ class Ranker:
     def __post_init__(self) -> None:
         if (self.kind == "run files") != (self.runs is not None):
             raise ValueError("run files, and no other kind, have runs")
+        # there is no counterfactual without what it is held against
         original = data.WORLDS[0]
         if original not in self.worlds or set(self.worlds) - set(data.WORLDS):
             raise ValueError(f"worlds are {' and '.join(data.WORLDS)}, the first one always")
@@ -169,6 +170,7 @@ class Study(ChapterConfig):
             raise ValueError(
                 f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}"
             )
+        # names label the rows of the tables
         names = {self.called(key) for key in self.rankers}
         if len(names) < len(self.rankers):
             raise ValueError("two rankers have one name")
@@ -188,6 +190,7 @@ class Study(ChapterConfig):
 
         ``column``: the printed column that names the rankers.
         """
+        # a replica's rankers are not the printed ones, so its cells are compared with none
         ours = table.reset_index()
         keys = ["queries", "run"]
         if self.stands_for == "thesis":
@@ -232,6 +235,7 @@ class Study(ChapterConfig):
             raise FileNotFoundError(
                 f"{path.name} is not recorded: equipoise study ranking_bias makes it"
             )
+        # a record elsewhere has no name that is the same on every machine
         if path.is_relative_to(project.root()):
             project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
         return path
@@ -271,6 +275,7 @@ class Study(ChapterConfig):
             recorded[label] = data.read_recorded_runs(self.file(label, "runs.tsv.gz"))
         runs = pd.concat(recorded, names=["queries"]).reset_index("queries")
 
+        # a record may hold rankers that the config does not name
         place = {key: number for number, key in enumerate(self.rankers)}
         runs = runs[runs["run"].isin(place)]
         runs = runs.sort_values("run", key=lambda keys: keys.map(place), kind="stable")
@@ -279,7 +284,7 @@ class Study(ChapterConfig):
 
 def _read_queries(path: Path) -> pd.DataFrame:
     """Queries of one's own, an id, a tab and a text on each line: columns ``query, text``."""
-    wanted = "an id, a tab and a text"
+    line_format = "an id, a tab and a text"
     problems = Problems()
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -289,10 +294,10 @@ def _read_queries(path: Path) -> pd.DataFrame:
         if tab and query.strip() and text.strip():
             rows.append((number, query.strip(), text.strip()))
         else:
-            problems.add(path, number, None, shown(line), wanted)
+            problems.add(path, number, None, shown(line), line_format)
     table = pd.DataFrame(rows, columns=["line", "query", "text"])
     problems.add_repeats(path, table, ["query"], "query", "each query once")
     if not rows and not problems:
-        problems.add(path, None, None, "no query", f"{wanted} on each line")
+        problems.add(path, None, None, "no query", f"{line_format} on each line")
     problems.refuse()
     return table.drop(columns="line").astype("str")

@@ -45,10 +45,10 @@ def extremes_over_orders(
         term_counts = collections[label].term_counts
         scores = _scores_of_all_orders(lists, term_counts, groups, cutoff, threshold)
         by_query = scores.groupby("query")
-        least = by_query.min().mean()
-        greatest = by_query.max().mean()
+        lowest_mean = by_query.min().mean()
+        highest_mean = by_query.max().mean()
         for measure in ("NFaiRR", "TExFAIR"):
-            rows.append((label, run, measure, least[measure], greatest[measure]))
+            rows.append((label, run, measure, lowest_mean[measure], highest_mean[measure]))
     table = pd.DataFrame(rows, columns=[*_KEYS, "measure", "least", "greatest"])
     return table.set_index([*_KEYS, "measure"])
 

@@ -103,6 +103,7 @@ def _grepbiasir(name: str) -> BiasCollection:
 
 def _cocktail(name: str) -> BiasCollection:
     archive = registry.fetch("cocktail", f"dataset/{name}.zip")
+    # the archive has queries of other splits too
     qrels = cocktail.read_qrels(archive)
     queries = cocktail.read_queries(archive)
     judged = queries[queries["query"].isin(qrels["topic"])].reset_index(drop=True)
@@ -118,11 +119,13 @@ def _nqoracle(name: str) -> BiasCollection:
     same_passage = questions.groupby("passage", sort=False)["query"]
     questions["document"] = same_passage.transform("first")
 
+    # QS1 of the thesis is of queries that name no gender
     texts = zip(questions["query"], questions["text"], strict=True)
     gendered = count_terms(texts, read_term_list("long")["term"], tokens="word")
     neutral = questions[gendered.counts.sum(axis=1) == 0].reset_index(drop=True)
     qrels = neutral[["query", "document"]].set_axis(["topic", "document"], axis=1).assign(level=1)
 
+    # passages of gendered questions stay: they are documents like the others
     passages = questions.drop_duplicates("document")
     gold = _in_memory(passages, passages["passage"])
     nfcorpus = _cocktail("nfcorpus").documents

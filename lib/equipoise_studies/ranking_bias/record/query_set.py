@@ -86,13 +86,14 @@ class Recorder:
             documents = self._record()["account"]["documents"]
             return [Step(self.title, "documents", documents, documents, self._assemble)]
 
-        kept = self.texts.documents_kept()
+        documents = self.texts.documents_kept()
         steps = [
             Step(
                 f"{self.title}, counterfactual",
                 "documents",
-                kept if self.texts.finished else None,
-                kept,
+                # how many there are is known once all are substituted
+                documents if self.texts.finished else None,
+                documents,
                 self._substitute,
                 SECONDS_A_DOCUMENT,
                 self._lacks_texts(),
@@ -110,6 +111,7 @@ class Recorder:
         """The steps that train a ranker on these queries, one for each half."""
         ranker = self.study.rankers[name]
         lacks = self._lacks(ranker) + self._lacks_collection()
+        # the two models are apart, so that an interruption costs one of them at most
         steps = []
         for half, folder in enumerate(self._trained_models(name, ranker)):
             title = f"{name}, half {half + 1} of {self.label}"
@@ -179,6 +181,7 @@ class Recorder:
             comparable = config[part].keys() & record.get(part, {}).keys()
             config[part] = {name: config[part][name] for name in comparable}
             recorded[part] = {name: record[part][name] for name in comparable}
+        # tuples of the config are lists in the record
         as_json = json.loads(json.dumps(config))
         refuse_others(self._settings_path(), _flat(recorded), _flat(as_json))
 
@@ -245,6 +248,7 @@ class Recorder:
         query_set = self.study.query_sets[ranker.training.queries]
         version = _digest(
             [
+                # another wording trains the same model
                 {**ranker.stated(), "about": ""},
                 project.sha256(weights) if weights.is_file() else "",
                 {path.name: project.sha256(path) for path in query_set.files()},
@@ -276,6 +280,7 @@ class Recorder:
         if run.empty:
             raise ValueError(f"{path}: no line for a query of {self.label}")
         best = run.groupby("topic", sort=False).head(self.study.depth)
+        # a tie at the last rank is kept whole, so that its order can be averaged over
         last_score = best.groupby("topic")["score"].min()
         in_depth = run["score"].to_numpy() >= last_score.reindex(run["topic"]).to_numpy()
         return run[in_depth].assign(world=world)
@@ -289,6 +294,7 @@ class Recorder:
                 "run files"
             )
         all_texts = pd.concat([texts[world] for world in WORLDS])
+        # most texts are the same in both worlds, and models are slow
         distinct = pd.Index(all_texts.drop_duplicates())
         score = self._scorer(name, ranker, distinct.tolist())
         runs = []
@@ -309,10 +315,12 @@ class Recorder:
         queries = self.collection.queries["text"].tolist()
         if ranker.training is not None:
             return self._cross_encoder(name, ranker, queries, distinct)
+        # BM25 depends on the whole collection: each world has its own statistics
         if ranker.kind == "bm25":
             return lambda _places, texts: _matching(rankers.bm25_scores(queries, texts))
 
         options = {"length": ranker.length, "progress": ranker.model}
+        # neural scores depend on the text alone, so both worlds take theirs from one table
         if ranker.kind == "splade":
             model = load_model(self._checkpoint(ranker), "masked-lm", ranker.precision)
             scores = rankers.splade_scores(queries, distinct, model, **options)
@@ -353,6 +361,7 @@ class Recorder:
             refuse_others(self._settings_path(), _made_by(record), _made_by(settings))
         for part in ("runs", "models", "run files", "trained", "inputs"):
             settings[part] = record.get(part, {}) | settings[part]
+        # a part that says nothing is left out
         for part in ("files", "run files", "trained"):
             if not settings[part]:
                 del settings[part]
@@ -394,6 +403,7 @@ class Recorder:
         for name, ranker in self.new_rankers().items():
             if ranker.training is not None:
                 settings["trained"][name] = self._training_record(name, ranker)
+        # configs are compared by what they say, and may change in their comments
         settings["inputs"] = {
             name: digest
             for name, digest in settings["inputs"].items()
