@@ -19,8 +19,9 @@ from equipoise_studies.ranking_bias.substitution import (
 from plain_tagger import plain_tagger
 
 WORDS = [
-    ("he", "she"), ("himself", "herself"), ("man", "woman"), ("men", "women"), ("son", "daughter"), ("king", "queen"),
-    ("father", "mother"), ("mr", "mrs"), ("mr.", "mrs."), ("actor", "actress"),
+    ("he", "she"), ("himself", "herself"), ("man", "woman"), ("men", "women"),
+    ("son", "daughter"), ("king", "queen"), ("father", "mother"), ("mr", "mrs"),
+    ("mr.", "mrs."), ("actor", "actress"),
 ]  # fmt: skip
 NAMES = [
     ("John", "Mary"),

@@ -42,7 +42,9 @@ def _lines(path: str | Path, member: str) -> list[tuple[int, str]]:
     except KeyError:
         raise refused(name, "no such file", "it within the archive") from None
     except (OSError, zipfile.BadZipFile) as error:
-        fault = reason(error) if isinstance(error, OSError) else "no zip archive"
+        fault = "no zip archive"
+        if isinstance(error, OSError):
+            fault = reason(error)
         raise refused(path, fault, "a readable zip archive") from None
     lines = enumerate(text.split("\n"), start=1)
     return [(number, line) for number, line in lines if line.strip()]
@@ -101,8 +103,11 @@ def read_queries(path: str | Path) -> pd.DataFrame:
     rows = []
     for line, content in _objects(path, "queries.jsonl", problems):
         metadata = content.get("metadata")
-        answer = metadata.get("answer") if isinstance(metadata, dict) else None
-        rows.append((line, content["_id"], content["text"], str(answer or "")))
+        answer = ""
+        # only NQ-UTD states answers
+        if isinstance(metadata, dict):
+            answer = str(metadata.get("answer") or "")
+        rows.append((line, content["_id"], content["text"], answer))
     return _table(rows, ["query", "text", "answer"], f"{path}/queries.jsonl", problems)
 
 

@@ -181,9 +181,9 @@ def of_cutoffs(curves: pd.DataFrame) -> list[str]:
     moves = (by_curve.max() - by_curve.min()).groupby("measure").mean()
     moves = moves.sort_values(ascending=False)
     moves_in_words = "; ".join(f"{measure} by {move:.2f}" for measure, move in moves.items())
-    first, last = curves["cutoff"].min(), curves["cutoff"].max()
+    lowest, deepest = curves["cutoff"].min(), curves["cutoff"].max()
     return [
-        f"Between the cut-offs {first} and {last} the measures move, on average: {moves_in_words}."
+        f"Between the cut-offs {lowest} and {deepest} the measures move, on average: {moves_in_words}."
     ]
 
 

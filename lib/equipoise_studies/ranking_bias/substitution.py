@@ -89,13 +89,13 @@ def _refuse(terms: Iterable[str]) -> None:
 
 def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The counterpart of each term of some pairs, lower-cased; a term of two pairs is refused."""
-    lowered = [(first.lower(), second.lower()) for first, second in pairs]
+    lowered = [(term.lower(), counterpart.lower()) for term, counterpart in pairs]
     times = Counter(term for pair in lowered for term in pair)
     _refuse(term for term in times if times[term] > 1 or term in PRONOUNS)
     counterparts = {}
-    for first, second in lowered:
-        counterparts[first] = second
-        counterparts[second] = first
+    for term, counterpart in lowered:
+        counterparts[term] = counterpart
+        counterparts[counterpart] = term
     return counterparts
 
 
@@ -127,7 +127,7 @@ class GenderPairs:
         does.
         """
         counterparts = _two_ways(words)
-        single = {first.lower(): second.lower() for first, second in one_way}
+        single = {term.lower(): counterpart.lower() for term, counterpart in one_way}
         _refuse(single.keys() & (counterparts.keys() | PRONOUNS.keys()))
         return cls(counterparts, _two_ways(names), single)
 

@@ -20,8 +20,8 @@ def tied_ranks(runs: pd.DataFrame, cutoff: int) -> pd.DataFrame:
     """Ranks up to the cut-off that share their score with another, by query set and run."""
     rows = []
     for (label, run), lists in runs.groupby(_KEYS, sort=False):
-        first, last = spans_by_rank(lists)
-        tied = (first < last)[:, :cutoff]
+        tie_starts, tie_ends = spans_by_rank(lists)
+        tied = (tie_starts < tie_ends)[:, :cutoff]
         rows.append((label, run, len(tied), int(tied.any(axis=1).sum()), int(tied.sum())))
     columns = [*_KEYS, "number of queries", "queries with ties", "tied ranks"]
     return pd.DataFrame(rows, columns=columns)

@@ -64,8 +64,8 @@ def gender_pairs() -> GenderPairs:
     return pairs.completed(_pairs(read_term_list("long"), "term", "group"))
 
 
-def _pairs(table: pd.DataFrame, first: str, second: str) -> list[tuple[str, str]]:
-    return list(zip(table[first], table[second], strict=True))
+def _pairs(table: pd.DataFrame, column: str, other_column: str) -> list[tuple[str, str]]:
+    return list(zip(table[column], table[other_column], strict=True))
 
 
 # --- collections ----------------------------------------------------------------------------------
