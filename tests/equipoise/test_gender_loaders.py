@@ -16,17 +16,8 @@ import pytest
 from equipoise.loaders import documents, gender_terms
 from equipoise.measures.ranking_bias import TermGroups, count_terms
 from equipoise.problems import InputError
-from equipoise_compendium import registry
 from equipoise_studies.collections import cocktail
-from equipoise_studies.ranking_bias import data as bias_collections
 from equipoise_studies.ranking_bias import grepbiasir
-
-
-def upstream(item: str, path: str) -> Path:
-    try:
-        return registry.fetch(item, path)
-    except registry.DataUnreachable as error:
-        pytest.skip(f"upstream data is not on this machine: {error}")
 
 
 def problems_of(read: Callable[[], Any]) -> list[str]:
@@ -39,67 +30,6 @@ def written(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
-
-
-# --- upstream files -------------------------------------------------------------------------------
-
-
-def test_grepbiasir_has_117_queries_and_702_documents_in_triples() -> None:
-    queries = grepbiasir.read_queries(upstream("grepbiasir", grepbiasir.QUERIES))
-    table = grepbiasir.read_documents([upstream("grepbiasir", path) for path in grepbiasir.FILES])
-    assert (len(queries), len(table)) == (117, 702)
-    assert set(table["query"]) == set(queries["query"])
-    assert table.groupby("query")["level"].sum().eq(3).all()
-    assert table["wording"].value_counts().to_dict() == {
-        "neutral": 233,
-        "male": 232,
-        "female": 232,
-        "both": 5,
-    }
-    assert "botrh" not in set(table["wording"])
-
-
-def test_term_lists_are_326_and_64_terms_of_two_groups() -> None:
-    long = gender_terms.read_terms(
-        upstream("cpjku", "resources/wordlist_gender_representative.txt")
-    )
-    short = gender_terms.read_terms(
-        upstream("genderbias_ir", "resources/wordlist_genderspecific.txt")
-    )
-    assert (len(long), len(short)) == (326, 64)
-    assert TermGroups.from_pairs(long.itertuples(index=False, name=None)).shared == ()
-    assert set(short["term"]) <= set(long["term"].str.lower())
-
-
-def test_pairs_and_query_sets_have_their_published_sizes() -> None:
-    assert len(gender_terms.read_pairs(upstream("cds", "data/cda_default_pairs.json"))) == 124
-    assert (
-        len(gender_terms.read_pairs(upstream("cds", "data/names_pairs_1000_scaled.json"))) == 1000
-    )
-    assert (
-        len(
-            gender_terms.read_sensitive_queries(
-                upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
-            )
-        )
-        == 215
-    )
-    annotated = gender_terms.read_annotated_queries(
-        upstream("genderbias_ir", "resources/queries_gender_annotated.csv")
-    )
-    assert len(annotated) == 3750
-    assert set(annotated["label"]) <= set(gender_terms.QUERY_LABELS)
-
-
-def test_nq_utd_holds_the_same_passages_by_people_and_by_a_model() -> None:
-    archive = upstream("cocktail", "dataset/nq-utd.zip")
-    human, model = cocktail.read_documents(archive), cocktail.read_documents(archive, "model")
-    assert human["document"].tolist() == model["document"].tolist()
-    assert (human["text"] != model["text"]).mean() > 0.99
-    qrels, queries = cocktail.read_qrels(archive), cocktail.read_queries(archive)
-    assert set(qrels["topic"]) == set(queries["query"])
-    assert set(qrels["document"]) <= set(human["document"])
-    assert set(qrels["level"]) == {0, 1, 2}
 
 
 # --- problems -------------------------------------------------------------------------------------
@@ -332,37 +262,3 @@ def test_counting_a_streamed_collection_holds_no_text(tmp_path: Path) -> None:
     (small, _), (large, size) = peaks
     assert large - small < size / 2
     assert pd.Series([small, large]).gt(0).all()
-
-
-# --- collections ----------------------------------------------------------------------------------
-
-
-def test_the_original_collection_streams_through_ir_datasets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Stands in for ir_datasets: queries come from the public sets, judgements and passages from it."""
-    upstream("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
-    passes = []
-
-    class Dataset:
-        def has_docs(self) -> bool:
-            return True
-
-        def docs_iter(self) -> Iterator[Any]:
-            passes.append(1)
-            yield types.SimpleNamespace(doc_id="7", text="Put your hips to work.")
-
-        def qrels_iter(self) -> Iterator[Any]:
-            yield types.SimpleNamespace(query_id="361240", doc_id="7", relevance=1)
-            yield types.SimpleNamespace(query_id="not in QS2", doc_id="8", relevance=1)
-
-    monkeypatch.setitem(sys.modules, "ir_datasets", types.SimpleNamespace(load=lambda _: Dataset()))
-    held = bias_collections.collection("msmarco-qs2")
-    assert len(held.queries) == 215
-    assert held.qrels.to_numpy().tolist() == [["361240", "7", 1]]
-    assert passes == []  # nothing is read before it is asked for
-    assert [list(held.documents()) for _ in range(2)] == [[("7", "Put your hips to work.")]] * 2
-    assert len(bias_collections.collection("msmarco-qs1").queries) == 1765
-    monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(registry.DataUnreachable, match="pip install"):
-        bias_collections.collection("msmarco-qs2")

@@ -1,14 +1,11 @@
-"""Gendered-term substitution: grammar, capitals, names, the involution, and the account of what was left."""
+"""Gendered-term substitution: grammar, capitals, names, the involution, and what was left."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise_compendium import registry
-from equipoise_studies.ranking_bias.data import collection, gender_pairs
 from equipoise_studies.ranking_bias.substitution import (
     SPACY_MODEL,
     GenderPairs,
@@ -22,8 +19,9 @@ from equipoise_studies.ranking_bias.substitution import (
 from plain_tagger import plain_tagger
 
 WORDS = [
-    ("he", "she"), ("himself", "herself"), ("man", "woman"), ("men", "women"), ("son", "daughter"), ("king", "queen"),
-    ("father", "mother"), ("mr", "mrs"), ("mr.", "mrs."), ("actor", "actress"),
+    ("he", "she"), ("himself", "herself"), ("man", "woman"), ("men", "women"),
+    ("son", "daughter"), ("king", "queen"), ("father", "mother"), ("mr", "mrs"),
+    ("mr.", "mrs."), ("actor", "actress"),
 ]  # fmt: skip
 NAMES = [
     ("John", "Mary"),
@@ -101,7 +99,7 @@ word = st.one_of(plain, names_of_people, st.builds(lambda text, case: case(text)
 
 @given(st.lists(word, max_size=12).map(" ".join))
 def test_with_a_fixed_tagger_substitution_is_an_involution(text: str) -> None:
-    """The "man" of a pair and the capitals come back; the tagger reads both texts alike, so names do too."""
+    """Pairs and capitals come back; the tagger reads both texts alike, so names do too."""
     assert changed(changed(text, plain_tagger), plain_tagger) == text
 
 
@@ -203,20 +201,3 @@ def test_restored_words_are_counted_in_their_order() -> None:
     assert restored_share(["a b", ""], ["a c", ""]).to_numpy().tolist() == [[2, 1], [0, 0]]
     with pytest.raises(ValueError, match="2 words came back with 1"):
         restored_share(["a b"], ["a"])
-
-
-def test_real_passages_come_back_but_for_less_than_one_word_in_a_hundred(tagger: Tagger) -> None:
-    """Every seventh passage of NQ-UTD, with the pairs of the replica."""
-    try:
-        pairs = gender_pairs()
-        held = collection("nq-utd")
-    except registry.DataUnreachable as error:
-        pytest.skip(f"upstream data is not on this machine: {error}")
-    assert all(pairs.words[pairs.words[word]] == word for word in pairs.words)
-    assert all(pairs.names[pairs.names[name]] == name for name in pairs.names)
-    documents = list(islice(held.documents(), 0, None, 7))
-    once = substitute(documents, pairs, tagger)
-    twice = substitute(once.texts.itertuples(index=False, name=None), pairs, tagger)
-    words = restored_share([text for _, text in documents], twice.texts["text"])
-    assert (once.texts["text"].to_numpy() != [text for _, text in documents]).sum() >= 30
-    assert words["restored"].sum() / words["tokens"].sum() > 0.99

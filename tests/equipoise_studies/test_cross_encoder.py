@@ -16,8 +16,8 @@ transformers = pytest.importorskip(
 )
 
 from equipoise_studies.ranking_bias import cross_encoder  # noqa: E402
-from equipoise_studies.ranking_bias.data import BiasCollection  # noqa: E402
 from equipoise_studies.ranking_bias.study import Ranker, Training  # noqa: E402
+from equipoise_studies.ranking_bias.upstream import BiasCollection  # noqa: E402
 from equipoise_studies.systems import rankers  # noqa: E402
 from equipoise_studies.systems.encoders import load_model  # noqa: E402
 
@@ -98,10 +98,10 @@ def test_a_half_learns_its_own_documents_and_no_query_of_the_other(
     assert half.tolist() != cross_encoder.halves(16, 1).tolist()
     given = cross_encoder.examples(COLLECTION, ranker(), 1)
     assert set(given.queries) == set(QUERIES["text"][half == 1])
-    for text, own, others in zip(given.queries, given.own, given.others, strict=True):
-        assert given.documents[own] == text
-        assert own not in others
-        assert 1 <= len(others) <= 6
+    for text, gold, negatives in zip(given.queries, given.gold, given.negatives, strict=True):
+        assert given.documents[gold] == text
+        assert gold not in negatives
+        assert 1 <= len(negatives) <= 6
     into = tmp_path / "trained"
     cross_encoder.train(folder, ranker(), given, into)
     told = json.loads((into / "training.json").read_text())

@@ -1,4 +1,4 @@
-"""Tables and claims of chapter 4: on lists small enough to be scored by hand, and on the printed cells."""
+"""Ties and claims of chapter 4, on lists small enough to score by hand and on the printed cells."""
 
 import csv
 from dataclasses import replace
@@ -13,14 +13,15 @@ from scipy import stats
 from equipoise.measures import ranking_bias as bias
 from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence
-from equipoise_studies.ranking_bias import claims, sentences, tables, ties
-from equipoise_studies.ranking_bias.data import BiasCollection
+from equipoise_studies.ranking_bias import claims, sentences, ties
+from equipoise_studies.ranking_bias.data import CountedCollection
 from equipoise_studies.ranking_bias.study import Study
 
 FOLDER = project.root() / "data" / "published" / "thesis"
 GROUPS = bias.TermGroups.from_pairs([("he", "m"), ("she", "f")])
 TEXTS = {"a": "he he x", "b": "she she she", "c": "x x", "d": "he she x x", "e": "he he he x x"}
-COUNTS = {"QS1": bias.count_terms(TEXTS.items(), GROUPS.terms)}
+COUNTS = bias.count_terms(TEXTS.items(), GROUPS.terms)
+COLLECTION = CountedCollection("x", "texts", pd.Series(), pd.DataFrame(), COUNTS, pd.DataFrame())
 
 
 def runs_of(lists: dict[tuple[str, str], list[tuple[str, float]]]) -> pd.DataFrame:
@@ -46,45 +47,92 @@ def score_of(documents: tuple[str, ...], cutoff: int) -> dict[str, float]:
     listed = pd.DataFrame(
         {"run": "x", "topic": "1", "document": documents, "rank": range(1, len(documents) + 1)}
     )
-    found = bias.score_ranking_bias(listed, COUNTS["QS1"], GROUPS, cutoffs=[cutoff]).set_index(
-        "measure"
-    )["value"]
-    return {name: float(found[f"{name}@{cutoff}"].iloc[0]) for name in ("NFaiRR", "TExFAIR")}
+    table = bias.score_ranking_bias(listed, COUNTS, GROUPS, cutoffs=[cutoff])
+    scores = table[table["topic"] == "1"].set_index("measure")["value"]
+    return {name: float(scores[f"{name}@{cutoff}"]) for name in ("NFaiRR", "TExFAIR")}
 
 
 @pytest.mark.parametrize("cutoff", [1, 2, 3])
-def test_ranges_over_ties_are_those_of_every_order_written_out(cutoff: int) -> None:
-    found = ties.ranges_over_ties(RUNS, COUNTS, GROUPS, cutoff, 1.0).set_index(["run", "measure"])
-    of_r = [[("a", *tail) for tail in permutations("bcd")], list(permutations("be"))]
+def test_extremes_over_ties_are_those_of_every_order_written_out(cutoff: int) -> None:
+    extremes = ties.extremes_over_orders(RUNS, {"QS1": COLLECTION}, GROUPS, cutoff, 1.0)
+    orders_of_r = [[("a", *tail) for tail in permutations("bcd")], list(permutations("be"))]
     for measure in ("NFaiRR", "TExFAIR"):
-        scores = [[score_of(order, cutoff)[measure] for order in orders] for orders in of_r]
-        row = found.loc[("r", measure)]
-        assert row["least"] == pytest.approx(np.mean([min(one) for one in scores]))
-        assert row["mean"] == pytest.approx(np.mean([np.mean(one) for one in scores]))
-        assert row["greatest"] == pytest.approx(np.mean([max(one) for one in scores]))
-        assert row["ids ascending"] == pytest.approx(np.mean([one[0] for one in scores]))
-        assert row["ids descending"] == pytest.approx(np.mean([one[-1] for one in scores]))
-        assert np.ptp(found.loc[("s", measure), ["least", "mean", "greatest"]]) == 0
-    expected = tables.fairness(RUNS, COUNTS, GROUPS, cutoffs=[cutoff], tied_scores="expected")
-    expected = expected[expected["topic"] == ""].set_index(["run", "measure"])["value"]
-    for (run, measure), row in found.iterrows():
-        assert row["mean"] == pytest.approx(expected[run, f"{measure}@{cutoff}"])
+        least, greatest = [], []
+        for orders in orders_of_r:
+            scores = [score_of(order, cutoff)[measure] for order in orders]
+            least.append(min(scores))
+            greatest.append(max(scores))
+        of_r = extremes.loc[("QS1", "r", measure)]
+        assert of_r["least"] == pytest.approx(np.mean(least))
+        assert of_r["greatest"] == pytest.approx(np.mean(greatest))
+        of_s = extremes.loc[("QS1", "s", measure)]  # which ties nothing
+        assert of_s["least"] == of_s["greatest"]
+
+
+@pytest.mark.parametrize(("cutoff", "tied_ranks"), [(1, 1), (2, 3), (3, 4)])
+def test_tied_ranks_are_counted_up_to_the_cut_off(cutoff: int, tied_ranks: int) -> None:
     tied = ties.tied_ranks(RUNS, cutoff).set_index("run")
-    assert tied.loc["r", ["queries with ties", "tied ranks"]].tolist() == [
-        1 + (cutoff > 1),
-        [1, 3, 4][cutoff - 1],
-    ]
-    assert tied.loc["s", ["queries with ties", "tied ranks"]].tolist() == [0, 0]
+    columns = ["queries with ties", "tied ranks"]
+    assert tied.loc["r", columns].tolist() == [1 if cutoff == 1 else 2, tied_ranks]
+    assert tied.loc["s", columns].tolist() == [0, 0]
 
 
-def test_what_lists_hold() -> None:
-    qrels = pd.DataFrame({"topic": ["1", "1", "2"], "document": ["a", "e", "b"], "level": 1})
-    sets = {"QS1": BiasCollection("x", pd.DataFrame(), qrels, lambda: iter(TEXTS.items()))}
-    row = tables.composition(RUNS, sets, COUNTS, GROUPS, 3).iloc[0]
-    # r: a b c, b e; s: e a b, c d
-    assert row["judged for the query"] == pytest.approx((1 + 1 + 2 + 0) / 10)
-    assert row["leaning"] == pytest.approx((2 + 2 + 3 + 0) / 10)
-    assert row["leaning as their list"] == pytest.approx((1 + 1 + 2) / (2 + 2 + 3))
+# --- what the notebook computes, against the same written in plain Python -------------------------
+
+
+def reported(name: str) -> list[dict[str, str]]:
+    path = project.root() / "reports" / "thesis_ch4_ranking_bias" / "tables" / f"{name}.csv"
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def test_the_reported_composition_is_that_of_the_lists_one_by_one() -> None:
+    study = Study.read("replica")
+    runs = study.runs()
+    collections = study.collections("word")
+    male, female = ({term.lower() for term in terms} for terms in sides_of_the_long_list())
+    for row in reported("composition"):
+        collection = collections[row["queries"]]
+        lean = leanings(collection, male, female)
+        judged = set(zip(collection.qrels["topic"], collection.qrels["document"], strict=True))
+        listed = runs[
+            (runs["queries"] == row["queries"])
+            & (runs["world"] == "original")
+            & (runs["rank"] <= 10)
+        ]
+        lists: dict[tuple[str, str], list[int]] = {}
+        judged_ranks = 0
+        for run, topic, document in zip(
+            listed["run"], listed["topic"], listed["document"], strict=True
+        ):
+            lists.setdefault((run, topic), []).append(lean[document])
+            judged_ranks += (topic, document) in judged
+        sides = [[side for side in ranks if side] for ranks in lists.values()]
+        comparable = [ranks for ranks in sides if len(ranks) > 1]
+        alike = sum(max(ranks.count(1), ranks.count(-1)) for ranks in comparable)
+        assert float(row["judged for the query"]) == pytest.approx(judged_ranks / len(listed))
+        assert float(row["leaning"]) == pytest.approx(sum(map(len, sides)) / len(listed))
+        assert float(row["leaning as their list"]) == pytest.approx(
+            alike / sum(map(len, comparable))
+        )
+
+
+def sides_of_the_long_list() -> tuple[list[str], list[str]]:
+    path = project.root() / "data" / "facts" / "ranking_bias" / "terms.csv"
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    long = [row for row in rows if row["list"] == "long"]
+    male = [row["term"] for row in long if row["group"] == "m"]
+    return male, [row["term"] for row in long if row["group"] == "f"]
+
+
+def leanings(collection: CountedCollection, male: set[str], female: set[str]) -> dict[str, int]:
+    """Per document 1 where it has more terms of men, -1 more of women, 0 else."""
+    difference = dict.fromkeys(collection.term_counts.documents, 0)
+    entries = collection.term_counts.counts.tocoo()
+    for row, column, count in zip(entries.row, entries.col, entries.data, strict=True):
+        term = collection.term_counts.terms[column]
+        sign = (term in male) - (term in female)
+        difference[collection.term_counts.documents[row]] += sign * int(count)
+    return {document: (gap > 0) - (gap < 0) for document, gap in difference.items()}
 
 
 # --- claims ---------------------------------------------------------------------------------------
@@ -167,14 +215,6 @@ def test_correlation_agreement_and_choice() -> None:
     assert claims.another_choice(topics, "QS1").estimate == pytest.approx(lead)
 
 
-def test_a_statistic_of_two_query_sets_draws_from_both() -> None:
-    sets = [np.array([1.0, 2, 3]), np.array([10.0, 20])]
-    mean, units = claims._over_sets(lambda scores: float(scores.sum()), sets)
-    assert units == 5
-    assert mean(np.arange(5)) == (6 + 30) / 2
-    assert mean(np.array([0, 0, 4, 4, 2])) == (1 + 1 + 3 + 40) / 2
-
-
 def test_sensitivity_is_a_range_of_means_over_the_cut_offs() -> None:
     rng = np.random.default_rng(1)
     names = {"TExFAIR(proportional=False)": 5.0, "TExFAIR": 1.0, "NFaiRR": 2.0}
@@ -210,8 +250,9 @@ def test_printed_cells_are_compared_as_labelled_and_exchanged() -> None:
             ("exchanged", other[row["queries"]]),
         ):
             equal[reading] += printed[label, method][column].rstrip("‡") == row[column]
-    checks = tables.equal_cells()
-    assert checks.set_index("reading")["equal cells"].to_dict() == equal
+    rows = reported("exchanged_columns")
+    assert {row["reading"]: int(row["equal cells"]) for row in rows} == equal
+    checks = pd.DataFrame(rows).astype({"equal cells": int, "cells": int})
     assert claims.share_equal(checks, "exchanged").estimate == equal["exchanged"] / 16
     assert claims.largest_printed_r().estimate == max(float(row["r"].rstrip("†")) for row in first)
 
@@ -233,8 +274,9 @@ def test_undefined_correlations_and_two_verdicts_are_said() -> None:
     lead = Evidence("a lead", 0.1, 0.05, 0.2, 9)
     said = sentences.of_two_verdicts(table, {"QS1": lead})
     assert said == [
-        "On QS1 q has the highest NFaiRR (0.600; TExFAIR 0.700) and p the highest TExFAIR (0.800; NFaiRR 0.500); the "
-        "smaller of the two leads is 0.100 [0.050, 0.200], so the two measures choose different rankers."
+        "On QS1 q has the highest NFaiRR (0.600; TExFAIR 0.700) and p the highest TExFAIR "
+        "(0.800; NFaiRR 0.500); the smaller of the two leads is 0.100 [0.050, 0.200], "
+        "so the two measures choose different rankers."
     ]
     (open_,) = sentences.of_two_verdicts(table, {"QS1": replace(lead, low=-0.01)})
     assert open_.endswith("[-0.010, 0.200], so they are not shown to choose different rankers.")
@@ -279,12 +321,6 @@ def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
         "On QS1, 25% of the documents were changed, and substituting twice gives back 90.0% "
     )
     assert "1 of 3 queries" in said
-
-
-def test_only_rows_that_ties_move_are_shown() -> None:
-    ranges = pd.DataFrame({"run": ["a", "b"], "least": [0.1, 0.2], "greatest": [0.1, 0.3]})
-    assert ties.moved(ranges)["run"].tolist() == ["b"]
-    assert ties.moved(ranges.assign(greatest=ranges["least"]))["run"].tolist() == ["a"]
 
 
 def test_rankers_stand_in_the_order_of_the_config_the_baseline_first() -> None:

@@ -1,4 +1,4 @@
-"""Chapter 4 from a config: a tiny stand-in of MS MARCO in its formats, from documents to the compared report."""
+"""Chapter 4 from a config: a tiny stand-in of MS MARCO, from documents to the compared report."""
 
 import json
 import random
@@ -16,9 +16,9 @@ from equipoise.problems import InputError
 from equipoise_compendium import build, project, registry
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.config import read_config
-from equipoise_studies.ranking_bias import record
-from equipoise_studies.ranking_bias.data import gender_pairs
+from equipoise_studies.ranking_bias.record import counterfactual, query_set
 from equipoise_studies.ranking_bias.study import Study
+from equipoise_studies.ranking_bias.substitution import GenderPairs
 from plain_tagger import plain_tagger
 
 THESIS = yaml.safe_load(
@@ -79,14 +79,12 @@ def config_in(folder: Path, **changes: Any) -> Path:
 
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Path, str]]:
-    try:
-        gender_pairs()
-    except registry.DataUnreachable as error:
-        pytest.skip(f"upstream data is not on this machine: {error}")
     collection_in(tmp_path)
-    monkeypatch.setattr(record, "spacy_tagger", lambda: plain_tagger)
-    monkeypatch.setattr(record, "PACKAGES", ())
-    monkeypatch.setattr(record, "CHUNK", 15)  # the last of three is kept short
+    pairs = GenderPairs.of([("he", "she"), ("king", "queen")], [("John", "Mary")])
+    monkeypatch.setattr(query_set, "gender_pairs", lambda: pairs)
+    monkeypatch.setattr(counterfactual, "spacy_tagger", lambda: plain_tagger)
+    monkeypatch.setattr(query_set, "PACKAGES", ())
+    monkeypatch.setattr(counterfactual, "CHUNK", 15)  # the last of three is kept short
 
     def run(*options: str, **changes: Any) -> tuple[Path, str]:
         config = config_in(tmp_path, **changes)
@@ -326,3 +324,31 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     assert {ranker.printed for ranker in thesis.rankers.values()} == set(rows)
     with pytest.raises(InputError, match="replica, thesis"):
         Study.read("another")
+
+
+@pytest.fixture
+def no_upstream_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(item: str, path: str) -> Path:
+        raise registry.DataUnreachable(f"{item}/{path} is not in the cache or the mirror")
+
+    monkeypatch.setattr(registry, "fetch", refuse)
+
+
+@pytest.mark.usefixtures("no_upstream_files")
+def test_what_is_recorded_is_planned_without_upstream_files() -> None:
+    result = called("study", "ranking_bias", "--config", "replica", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "QS1, nqoracle: 7,033 of 7,033 documents recorded" in result.output
+    assert "wanted first" not in result.output
+
+
+@pytest.mark.usefixtures("no_upstream_files")
+def test_a_dry_run_without_upstream_files_says_which_it_lacks(tmp_path: Path) -> None:
+    query_sets = {"QS1": {"collection": "nqoracle"}, "QS2": {"collection": "grepbiasir"}}
+    bm25 = {"bm25": {"kind": "bm25", "about": "ours"}}
+    config = config_in(tmp_path, query_sets=query_sets, rankers=bm25)
+    result = called("study", "ranking_bias", "--config", str(config), "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "QS2, grepbiasir, bm25: 0 of 1 rankers recorded" in result.output
+    for path in ("nqoracle/qa_data/nq-open-oracle.jsonl.gz", "grepbiasir/queries.csv", "cds/data"):
+        assert f"wanted first: {path}" in result.output

