@@ -15,7 +15,6 @@ from equipoise.orders.effects import conversation_leads, conversation_spread
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence
 from equipoise_studies.permutations.order_tests import shared_by_systems
-from equipoise_studies.permutations.tables import script_place
 
 _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
@@ -112,9 +111,15 @@ def permuting_can_raise(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence
     return _over_conversations(said, best, np.min, theirs)
 
 
+def _share_above_script(scores: pd.DataFrame) -> Floats:
+    """Share of the orders of each conversation that score higher than the script, all systems."""
+    spread = conversation_spread(scores)
+    return spread.loc[spread["permutation"] == SCRIPT, "rank"].to_numpy()
+
+
 def script_best(scores: pd.DataFrame) -> Evidence:
     """Share of the conversations in which no drawn order is better than the script, of Figure 1."""
-    place = script_place(conversation_spread(scores)).to_numpy()
+    place = _share_above_script(scores)
     best = int((place == 0).sum())
     interval = stats.binomtest(best, len(place)).proportion_ci()
     said = f"share of the conversations whose script no drawn order beats ({best} of {len(place)})"
@@ -127,7 +132,7 @@ def script_against_chance(scores: pd.DataFrame) -> Evidence:
     """Share of the other orders that beat the script, of Figure 1."""
     return _over_conversations(
         "share of the drawn orders that beat the script",
-        script_place(conversation_spread(scores)).to_numpy(),
+        _share_above_script(scores),
     )
 
 

@@ -22,11 +22,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Booleans, Floats
+from equipoise.measures.effectiveness import effectiveness
 from equipoise.orders.conversations import Conversation
 from equipoise_studies.permutations.scoring import (
     grades,
     optimistic,
-    run_scores,
     score_alternatives,
 )
 from equipoise_studies.permutations.systems import (
@@ -179,11 +179,12 @@ class Experiment:
 
         It is below 1 where passages with high grades are not in the collection.
         """
-        held = self.qrels[self.qrels["document"].isin(self.collection.documents)].rename(
-            columns={"grade": "score"}
-        )
-        best = run_scores(held, self.qrels, self.measure)
-        return self._utterances().merge(best[["query", "value"]])
+        retrievable = self.qrels["document"].isin(self.collection.documents)
+        perfect = self.qrels[retrievable].rename(columns={"grade": "score"})
+        best = effectiveness(perfect, self.qrels, by=(), measures={self.measure: self.measure})
+        # an utterance without a document here has no ranking, and scores 0
+        table = self._utterances().merge(best[["query", "value"]], how="left", on="query")
+        return table.fillna({"value": 0.0})
 
     def scores(
         self, orders: Mapping[str, ArrayLike], systems: Sequence[str] = tuple(SYSTEMS)
@@ -221,6 +222,7 @@ class Experiment:
     def answers(
         self,
         orders: Mapping[str, ArrayLike],
+        words: Mapping[str, int],
         passages: pd.DataFrame,
         systems: Sequence[str] = tuple(SYSTEMS),
     ) -> pd.DataFrame:
@@ -230,38 +232,40 @@ class Experiment:
         nugget: all words of the passage, its level after the grade. Any other answer is a turn
         without a relevant nugget.
 
-        ``passages``: of `read_passages`. An unjudged passage has level 0. Returns a frame for
+        ``words``: number of words of each utterance, by query. ``passages``: columns document,
+        source, words. An unjudged passage has level 0. Returns a frame for
         `equipoise.nuggets.nugget_table`: topic is topic#permutation, entity the passage, SOURCE an
         attribute set whose groups are the sources, sorted.
 
         gfrc2 defines its measures on such tables. CAsT annotates no groups: the attribute is where
         a passage is from.
         """
-        texts = passages.set_index("document").reindex(self.collection.documents)
-        if texts["text"].isna().any():
-            raise ValueError(f"no text for passage {texts.index[texts['text'].isna()][0]}")
-        shares = pd.get_dummies(texts["source"]).astype(int).astype(str).agg(" ".join, axis=1)
-        about = pd.DataFrame({"length": texts["text"].str.split().str.len(), "SOURCE": shares})
+        passages = passages.set_index("document").reindex(self.collection.documents)
+        if passages["words"].isna().any():
+            raise ValueError(f"no length of passage {passages.index[passages['words'].isna()][0]}")
+        # a membership vector as text: 1 for the passage's source, 0 for the others
+        memberships = pd.get_dummies(passages["source"]).astype(int).astype(str)
+        answer_columns = pd.DataFrame(
+            {"length": passages["words"].astype(int), "SOURCE": memberships.agg(" ".join, axis=1)}
+        )
         parts = []
-        for system, one in product(systems, self.conversations):
-            stacked = np.asarray(orders[one.topic], dtype=np.intp)
-            number, turn = np.indices(stacked.shape)
-            part = {
-                "topic": [f"{one.topic}#{row}" for row in number.ravel()],
-                "turn": turn.ravel() + 1,
-                "query": np.array(one.queries)[stacked].ravel(),
-                "asked": np.array([len(text.split()) for text in one.texts])[stacked].ravel(),
-                "entity": texts.index[self.rankings(one, system, stacked)[..., 0].ravel()],
-            }
-            parts.append(pd.DataFrame(part).assign(run=system))
-        table = pd.concat(parts, ignore_index=True).join(about, on="entity")
-        table = table.merge(
-            self.qrels, how="left", left_on=["query", "entity"], right_on=["query", "document"]
-        )
+        for system, conversation in product(systems, self.conversations):
+            stacked = np.asarray(orders[conversation.topic], dtype=np.intp)
+            permutation, turn = np.indices(stacked.shape)
+            queries = np.array(conversation.queries)[stacked].ravel()
+            best = self.rankings(conversation, system, stacked)[..., 0].ravel()
+            part = pd.DataFrame({"query": queries, "turn": turn.ravel() + 1})
+            part["run"] = system
+            part["topic"] = [f"{conversation.topic}#{number}" for number in permutation.ravel()]
+            part["asked"] = part["query"].map(dict(words))
+            part["entity"] = passages.index[best]
+            parts.append(part)
+        table = pd.concat(parts, ignore_index=True).join(answer_columns, on="entity")
+        judged = self.qrels.rename(columns={"document": "entity"})
+        table = table.merge(judged, how="left", on=["query", "entity"])
         table["level"] = table["grade"].map(_RELEVANCE_LEVELS).fillna(0).astype(int)
-        table["end"] = (
-            (table["asked"] + table["length"]).groupby([table["run"], table["topic"]]).cumsum()
-        )
+        spoken = table["asked"] + table["length"]
+        table["end"] = spoken.groupby([table["run"], table["topic"]]).cumsum()
         table["start"] = table["end"] - table["length"] + 1
         table = table.astype(str)
         table.loc[table["level"] == "0", ["start", "end", "entity", "SOURCE"]] = ""

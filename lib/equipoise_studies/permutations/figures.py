@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import Conversation
 from equipoise_compendium.plots import COLOURS, GREY, look
 from equipoise_compendium.plots.orders import SCRIPT_MARK
 
@@ -21,6 +23,26 @@ _CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, f
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
 _LINE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.2}
 _BAND: dict[str, Any] = {"color": GREY, "lw": 7}
+
+
+def utterance_blocks(table: pd.DataFrame, scripts: Sequence[Conversation]) -> pd.DataFrame:
+    """Block of every utterance of conversations with a class structure: what the figure draws.
+
+    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the
+    utterances in the order of their blocks; block 0 opens the conversation.
+    """
+    rows = []
+    for script in scripts:
+        structure = script.structure
+        if not isinstance(structure, ClassStructure):
+            found = f"topic {script.topic} has a {type(structure).__name__}"
+            raise TypeError(f"{found}, which has no blocks")
+        for number, block in enumerate(structure.blocks):
+            for utterance in block:
+                rows.append((script.topic, script.queries[utterance], number))
+    blocks = pd.DataFrame(rows, columns=["topic", "query", "block"])
+    blocks = blocks.merge(table[["query", "turn", "class"]], on="query")
+    return blocks[["topic", "turn", "class", "block"]]
 
 
 def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Series) -> Axes:

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from equipoise.orders.conversations import conversations
 from equipoise_compendium import project
 from equipoise_studies.permutations import antecedents, rewrites
-from equipoise_studies.permutations.data import fetch_judged
+from equipoise_studies.permutations.upstream import fetch_judged
 from equipoise_studies.recording import add, begin, digest, settings_of
 from equipoise_studies.systems.language_models import load_server
 

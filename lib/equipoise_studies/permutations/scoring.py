@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, ranks, starts
-from equipoise.measures.effectiveness import effectiveness, parsed_measure
+from equipoise.measures.effectiveness import parsed_measure
 
 
 def score_alternatives(
@@ -103,21 +103,3 @@ def optimistic(
     return np.minimum(
         1.0, np.divide(gains @ discounts, ideal, out=np.zeros(len(ideal)), where=ideal > 0)
     )
-
-
-def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") -> pd.DataFrame:
-    """Score of every judged query of a run, sorted by query: columns query, topic (before the underscore), value.
-
-    Queries of the run without judgements are left out; judged queries without a ranking score 0.
-    """
-    judged = run[run["query"].isin(qrels["query"])]
-    found = effectiveness(judged, qrels, by=(), measures={measure: measure}).set_index("query")[
-        "value"
-    ]
-    table = (
-        found.reindex(sorted(set(qrels["query"])), fill_value=0.0)
-        .rename_axis("query")
-        .reset_index()
-    )
-    table.insert(1, "topic", table["query"].str.partition("_")[0])
-    return table

@@ -14,38 +14,6 @@ def _wide(exact: pd.DataFrame, column: str) -> pd.DataFrame:
     return exact.pivot_table(index="topic", columns="run", values=column, sort=False)
 
 
-def order_dependence(exact: pd.DataFrame, scripts: pd.DataFrame, beside: str = "") -> pd.DataFrame:
-    """How much each system varies over all valid orders, means over conversations.
-
-    ``exact``: of `Experiment.exact`, without missing values. ``scripts`` (columns run, topic,
-    value): scores of the script. ``beside``: a system whose standard deviation is taken from that
-    of each other one. Returns columns run, script, mean, change (mean minus script) with its ends,
-    minimum, maximum, sd with its ends, sd / mean, and, beside a system, the difference with its
-    ends.
-    """
-    means, spreads = _wide(exact, "mean"), _wide(exact, "sd")
-    script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[
-        means.index
-    ]
-    rows = []
-    for run in means:
-        change = interval((means[run] - script[run]).to_numpy())
-        sd = interval(spreads[run].to_numpy())
-        found = {"run": run, "script": script[run].mean(), "mean": means[run].mean()}
-        found |= dict(zip(["change", "change low", "change high"], change, strict=True))
-        found |= {end: _wide(exact, end)[run].mean() for end in ("minimum", "maximum")}
-        found |= dict(zip(["sd", "sd low", "sd high"], sd, strict=True)) | {
-            "sd / mean": sd[0] / found["mean"]
-        }
-        if beside:
-            more = interval((spreads[run] - spreads[beside]).to_numpy())
-            found |= dict(
-                zip(["more than the rewriter", "more, low", "more, high"], more, strict=True)
-            )
-        rows.append(found)
-    return pd.DataFrame(rows)
-
-
 def relative_range(exact: pd.DataFrame, run: str) -> Evidence:
     """How far the choice of orders moves the mean score of a system, as a share of its mean over all orders."""
     part = exact[exact["run"] == run]

@@ -14,10 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from equipoise.arrays import Floats, Integers
-from equipoise.statistics import resampled
+from equipoise.arrays import Floats
 from equipoise_studies.permutations.bootstraps import NEEDS, Observed, bootstrapped
-from equipoise_studies.permutations.experiment import Experiment
 
 LEVEL = 0.9  # share of the orders that a band is to hold
 _ROUNDING = 1e-12
@@ -126,56 +124,6 @@ def unseen_systems(
                 named = {"prediction": name, "needs": needs, "run": run, "topic": topic}
                 rows.append({**named, **_errors(prediction, actual)})
     return pd.DataFrame(rows)
-
-
-def by_prediction(
-    found: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 1999
-) -> pd.DataFrame:
-    """Means of `unseen_systems` over systems and conversations, the coverage with its interval over conversations.
-
-    ``error of the mean``: of the mean over all conversations, absolute, averaged over systems.
-    ``lowest system``: the coverage of the system that is predicted worst.
-    """
-    rows = []
-    for (name, needs), part in found.groupby(["prediction", "needs"], sort=False):
-        coverage = part.groupby("topic", sort=False)["coverage"].mean().to_numpy()
-
-        def of_those(places: Integers, coverage: Floats = coverage) -> float:
-            return float(coverage[places].mean())
-
-        share, low, high = resampled(of_those, len(coverage), rng, resamples=resamples)
-        whole = part.groupby("run")[["mean", "predicted"]].mean()
-        errors = {"error of the mean": (whole["predicted"] - whole["mean"]).abs().mean()}
-        errors |= part[["mean error", "sd error", "distance"]].mean().to_dict()
-        row = {
-            "prediction": name,
-            "needs": needs,
-            **errors,
-            "coverage": share,
-            "low": low,
-            "high": high,
-        }
-        lowest = part.groupby("run")["coverage"].mean().min()
-        rows.append(row | {"lowest system": lowest, "width": part["width"].mean()})
-    return pd.DataFrame(rows)
-
-
-def by_system(found: pd.DataFrame) -> pd.DataFrame:
-    """Means of `unseen_systems` over conversations."""
-    return (
-        found.drop(columns=["needs", "topic"])
-        .groupby(["prediction", "run"], sort=False)
-        .mean()
-        .reset_index()
-    )
-
-
-def script_means(
-    experiment: Experiment, rewritten: Mapping[str, Mapping[str, str]]
-) -> dict[str, dict[str, float]]:
-    """Score of each conversation, in the order of the script, of BM25 for rewritten utterances by query, by run."""
-    tables = {run: experiment.fixed_scores(texts) for run, texts in rewritten.items()}
-    return {run: table.groupby("topic")["value"].mean().to_dict() for run, table in tables.items()}
 
 
 def predicted_means(
