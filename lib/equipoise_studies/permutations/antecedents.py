@@ -30,7 +30,7 @@ _THIRD_PERSON = frozenset(
 
 
 def antecedent(text: str, line: Mapping[str, Any]) -> tuple[str, bool]:
-    """The phrase that a later pronoun could refer to, "" for none, and whether there is a pronoun."""
+    """The phrase that a later pronoun could refer to ("" for none), and if it has a pronoun."""
     last_phrase = ""
     for start, end, head in line["phrases"]:
         if head in _NOUNS:

@@ -1,4 +1,4 @@
-"""The five bootstraps of the authors' public program (UtterancesSampling.py), described and drawn anew.
+"""The five bootstraps of the authors' public program (UtterancesSampling.py), drawn anew.
 
 Each gives scores that a conversation could have over its orders; none of them is in the paper.
 There every shuffle of the utterances was an order, for they were resolved by hand; here the orders

@@ -266,7 +266,7 @@ def _studentised_range(systems: int, freedom: int) -> float:
 
 
 def _tiers(parts: list[Floats]) -> int:
-    """Tiers by Tukey's test, residual beside orders and systems; values shaped (orders, systems)."""
+    """Tiers by Tukey's test on the residual beside orders; values shaped (orders, systems)."""
     values = np.concatenate(parts)
     orders, systems = values.shape
     centred = values - values.mean(axis=1, keepdims=True)

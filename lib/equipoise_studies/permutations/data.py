@@ -59,7 +59,7 @@ def _qrels(name: str) -> pd.DataFrame:
 
 
 def read_rewritings() -> pd.DataFrame:
-    """Rewritten utterances of CAsT 2019 as bags: a row for each query, a column for each rewriter."""
+    """Rewritten utterances of CAsT 2019 as bags: a row a query, a column a rewriter."""
     table = facts.read(_STUDY, "rewritings.csv")
     return table.pivot_table(
         index="query", columns="rewriter", values="terms", aggfunc="first", sort=False

@@ -95,7 +95,7 @@ class Experiment:
         return grades(conversation.queries, self.collection.documents, self.qrels) >= 0
 
     def _score(self, queries: NDArray[np.object_], rankings: Columns) -> Floats:
-        """Scores of rankings, shaped (..., depth), of queries that broadcast to the leading axes."""
+        """Scores of rankings, shaped (..., depth); queries broadcast to the leading axes."""
         query_of_ranking = np.broadcast_to(queries, rankings.shape[:-1]).ravel().tolist()
         stacked = rankings.reshape(-1, rankings.shape[-1])
         score = optimistic if self.unjudged == "relevant" else score_alternatives
@@ -115,7 +115,7 @@ class Experiment:
     def utterance_scores(
         self, conversation: Conversation, system: str, orders: ArrayLike
     ) -> Floats:
-        """Score of a system for the utterance at each position of each order, shaped (orders, n)."""
+        """Score for the utterance at each position of each order, shaped (orders, n)."""
         if context_of(system) != "everything":
             _, scores = self._contexts(conversation, system)
             return scores.of(orders)
@@ -214,7 +214,7 @@ class Experiment:
     def scores_by_utterance(
         self, orders: Mapping[str, ArrayLike], systems: Sequence[str]
     ) -> pd.DataFrame:
-        """Score of each system for each utterance: columns run, topic, permutation, utterance, value."""
+        """Score for each utterance: columns run, topic, permutation, utterance, value."""
         parts = []
         for system, conversation in product(systems, self.conversations):
             stacked = np.asarray(orders[conversation.topic], dtype=np.intp)
@@ -281,7 +281,7 @@ class Experiment:
         return table[["run", "topic", "turn", "start", "end", "level", "entity", "SOURCE"]]
 
     def exact(self, systems: Sequence[str] = tuple(SYSTEMS)) -> pd.DataFrame:
-        """Mean, standard deviation and extremes of each system over all orders of each conversation.
+        """Mean, standard deviation and extremes over all valid orders of each conversation.
 
         Where the context is the previous utterance, the mean follows from adjacency probabilities
         and the extremes from dynamic programming: no order is drawn or listed. The other systems

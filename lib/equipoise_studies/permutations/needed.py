@@ -62,7 +62,7 @@ def orders_for_ranking(
     systems: Sequence[str],
     taus: Sequence[float] = (0.8, 0.9, 0.95, 0.99),
 ) -> pd.DataFrame:
-    """Fewest orders of each conversation that give an expected Kendall's tau with the exact ranking.
+    """Fewest orders of each conversation for an expected Kendall's tau with the exact ranking.
 
     The last row: the very same ranking, 19 times in 20; by Bonferroni's inequality over the
     neighbours in it, so that fewer may do. Returns columns wanted, orders, deciding: the pair that

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Phrases of each text (start, end, part of speech of the head), and its pronouns (start, end)."""
+    """Phrases (start, end, part of speech of the head) and pronouns (start, end) of each text."""
     import spacy  # two seconds, and nothing else here needs it
 
     for tokens in spacy.load(MODEL, exclude=["ner", "lemmatizer"]).pipe(texts):

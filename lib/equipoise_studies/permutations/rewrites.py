@@ -1,8 +1,8 @@
-"""What a language model makes of an utterance, told the first one and the one before: recorded once.
+"""What a language model makes of an utterance, told the first one and the one before.
 
 The rewriter sees what CU sees, so it is asked once for each pair of utterances of a conversation,
 whatever the number of orders. The first utterance never moves and is kept as it is. The rewrites
-lie in ``data/outputs/permutations``.
+were recorded once and lie in ``data/outputs/permutations``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ FIELDS: Mapping[str, type] = {
 }
 
 INSTRUCTION = """\
-Each conversation below is a user's questions to a search engine: the first one, the one before, and the last one. \
-Rewrite the last question so that it can be understood without the conversation: replace pronouns and add what is left \
-out. If the last question can be understood alone, repeat it.
+Each conversation below is a user's questions to a search engine: the first one, the one before, \
+and the last one. \
+Rewrite the last question so that it can be understood without the conversation: replace pronouns \
+and add what is left out. If the last question can be understood alone, repeat it.
 
 First: "What is a solar eclipse?"
 Before: "How often does it occur?"

@@ -85,7 +85,7 @@ def optimistic(
     qrels: pd.DataFrame,
     measure: str = "nDCG@3",
 ) -> Floats:
-    r"""Upper bound of nDCG of each ranking, whatever the unjudged documents that it holds are worth.
+    r"""Upper bound of nDCG of each ranking, whatever its unjudged documents are worth.
 
     .. math:: \min\Bigl(1, \frac{\sum_{r \le k} g_r / \log_2 (r + 1)}{IDCG}\Bigr)
 

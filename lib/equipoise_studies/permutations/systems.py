@@ -36,7 +36,7 @@ Columns = NDArray[np.intp]
 
 
 class System(NamedTuple):
-    """What a system's ranking depends on, besides the utterance and the first one; its group in Table 2."""
+    """What a ranking depends on, besides the utterance and the first one; its group in Table 2."""
 
     context: Literal["none", "previous", "antecedent", "everything"]
     family: str
@@ -112,7 +112,7 @@ class Settings:
             raise ValueError(f"variant is 'paper' or 'program', found {self.variant!r}")
 
     def of_the_program(self) -> Settings:
-        """The same, as the authors' public program has it: RM3 takes its engine's three documents there."""
+        """The same as the authors' program has it: RM3 takes its engine's three documents there."""
         return replace(self, variant="program", documents=_PROGRAM_DOCUMENTS)
 
 
@@ -159,8 +159,8 @@ def context_rankings(
     as term counts, and :math:`\bar u` for weights scaled to sum to one, the queries are
 
     .. math::
-        FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad
-        RM3p: \bar u_j + RM3(u_{j-1})
+        FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad
+        LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad RM3p: \bar u_j + RM3(u_{j-1})
 
     The first utterance of a conversation is ranked as it is: a factor common to all weights changes
     no ranking. In CU the first utterance enters once where it is the previous one too. RM3p adds

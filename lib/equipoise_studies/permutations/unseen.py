@@ -1,4 +1,4 @@
-"""Systems that were run on the script alone: their scores over orders, predicted from other systems.
+"""Systems that were run on the script alone: their scores over orders, predicted from others.
 
 The paper leaves it to future work to estimate it "without actually having the permutations and the
 models at hand"; its authors' program tries five bootstraps. Here every prediction is held against

@@ -1,4 +1,4 @@
-"""TREC CAsT 2019 and 2020 as published, with texts: utterances, classes, judgements, passages, rewrites, runs.
+"""TREC CAsT 2019 and 2020 as published, with texts: utterances, passages, judgements and runs.
 
 Facts and records are made from them; the notebook reads the facts (`data`). Columns are ``query``
 (topic_turn, such as 31_4), ``topic``, ``turn``, ``text``, ``class``, ``document``, ``grade``. Each
