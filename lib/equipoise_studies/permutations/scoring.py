@@ -45,8 +45,7 @@ def score_alternatives(
             f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them"
         )
 
-    columns = {"query": "query_id", "document": "doc_id", "grade": "relevance"}
-    evaluator = ir_measures.evaluator([parsed], judged.rename(columns=columns))
+    evaluator = ir_measures.evaluator([parsed], _by_query(judged))
     with_query = np.column_stack([query_of_ranking, ranked])
     distinct, place_of_ranking = np.unique(with_query, axis=0, return_inverse=True)
     distinct_queries = query_ids[distinct[:, 0]]
@@ -67,14 +66,24 @@ def score_alternatives(
     return values[place_of_ranking.ravel()]
 
 
+def _by_query(judged: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Grade of each judged document by query: the form in which ir_measures takes them fastest."""
+    columns = [judged[name].tolist() for name in ("query", "document", "grade")]
+    grade_of_document: dict[str, dict[str, int]] = {}
+    for query, document, grade in zip(*columns, strict=True):
+        grade_of_document.setdefault(query, {})[document] = grade
+    return grade_of_document
+
+
 def grades(
     queries: Sequence[str], documents: Sequence[str], qrels: pd.DataFrame
 ) -> NDArray[np.intp]:
     """Grade of each document for each query, shaped (queries, documents); -1 where not judged."""
-    judged = qrels.pivot_table(
+    judged = qrels[qrels["query"].isin(queries) & qrels["document"].isin(documents)]
+    wide = judged.pivot_table(
         index="query", columns="document", values="grade", aggfunc="first", sort=False
     )
-    table = judged.reindex(index=list(queries), columns=list(documents)).fillna(-1)
+    table = wide.reindex(index=list(queries), columns=list(documents)).fillna(-1)
     return table.to_numpy(dtype=np.intp)
 
 
@@ -105,7 +114,8 @@ def optimistic(
     discounts = 1 / np.log2(np.arange(2, depth + 2))
 
     ideal_of_query = {}
-    for query, judged in qrels.groupby("query")["grade"]:
+    judged_queries = qrels[qrels["query"].isin(query_ids)]
+    for query, judged in judged_queries.groupby("query")["grade"]:
         best = np.sort(judged.to_numpy())[::-1][:depth]
         ideal_of_query[query] = float(best @ discounts[: len(best)])
     ideal = np.array([ideal_of_query[query] for query in query_ids])[query_of_ranking]

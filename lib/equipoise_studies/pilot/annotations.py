@@ -111,7 +111,7 @@ def annotation_draws(
 def annotation_intervals(
     nuggets: NuggetTable, score: Scorer, *, level: float = 0.95, **options: Any
 ) -> pd.DataFrame:
-    """Interval of each score over `annotation_draws`, with its options, by what is judged otherwise.
+    """Interval of each score over `annotation_draws`, by what is judged otherwise.
 
     Columns are run, topic, attribute, measure, value, judged (one of `KINDS`, or ``all``), low and
     high.

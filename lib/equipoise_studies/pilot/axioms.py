@@ -32,7 +32,7 @@ _ROUNDING = 1e-12  # scores that differ by no more are equal
 
 @dataclass(frozen=True)
 class Property:
-    """What is changed in a conversation, and how a score may move: not up, not down, or not at all."""
+    """What is changed in a conversation, and how a score may move: not up, not down, nor at all."""
 
     change: Change
     wanted: Literal["not higher", "not lower", "same"]
@@ -70,7 +70,7 @@ def _with_entities(nuggets: NuggetTable) -> NuggetTable:
 def _with_one_more(
     nuggets: NuggetTable, sets: Sets, memberships: Mapping[str, Floats], **columns: Any
 ) -> NuggetTable:
-    """Each conversation with one more nugget: a word behind the last one, in the last turn, level 2.
+    """Each conversation with one more nugget: a word behind the last, in the last turn, level 2.
 
     ``columns`` say what of it is otherwise; ``behind`` are the rows to put it behind.
     """

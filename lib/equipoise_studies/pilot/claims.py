@@ -54,7 +54,7 @@ def changed(turns: pd.DataFrame) -> Evidence:
 
 
 def repeating(turns: pd.DataFrame, kinds: list[str]) -> Evidence:
-    """Conversations with two useful turns, about topics of these types, in which a URL stands twice."""
+    """Conversations with two useful turns, on topics of these types, with a URL that is twice there."""
     urls = repeated_urls(turns[turns["type"].isin(kinds)], useful=True)
     said = "share of conversations with two useful turns in which a URL is given twice"
     return clustered(urls.assign(value=urls["repeated"] > 0), said)
@@ -95,7 +95,7 @@ def against_targets(
 def one_more_nugget(
     frame: pd.DataFrame, attributes: Mapping[str, AttributeSet], **settings: float | str
 ) -> pd.DataFrame:
-    """EGF in its two factors, as given and with one more nugget of the group that each run names most.
+    """EGF in its two factors, as given and with one more nugget of the most frequent group.
 
     ``frame`` is a table of nuggets as read from its file. The nugget added to each run stands at
     once behind its last one and is as long. Columns are run, attribute, nuggets, added (how many),

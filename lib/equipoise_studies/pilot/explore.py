@@ -1,4 +1,4 @@
-"""Scores of a case study under many settings, which a page of the site lets a reader move through."""
+"""Scores of a case study under many settings, through which a page lets a reader move."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def settings_grid(
     gains: Mapping[str, Gains],
     stop_models: Sequence[str],
 ) -> pd.DataFrame:
-    """Every score of every run under every combination of settings, and which combination is the paper's (1).
+    """Scores of every run under every combination of settings, and whether it is the paper's (1).
 
     Columns are run, those of `SETTINGS`, paper, and a score each: R, GF, GFRC, EGNP, EGF, GFRC2,
     and served, the share of the users that leaves at a relevant nugget. Rows go through the

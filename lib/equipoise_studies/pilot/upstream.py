@@ -1,4 +1,4 @@
-"""The FairWeb-1 pilot pack and its toy set as published, of which the facts of the pilot are made."""
+"""The FairWeb-1 pilot pack and its toy set as published, of which the facts are made."""
 
 from __future__ import annotations
 
