@@ -20,6 +20,7 @@ from equipoise.measures.gfr import gfr_table
 from equipoise.problems import InputError
 from equipoise_compendium import registry
 from equipoise_studies.pilot.data import Pack, read_pack
+from equipoise_studies.pilot.upstream import fetch_pack
 
 RUN = "M002 Q0 d1 1 12.5 bm25\nM002 Q0 d2 2 1e-3 bm25\nM003 Q0 d1 1 -4 bm25\n"
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
@@ -229,7 +230,7 @@ def test_no_bytes_break_the_readers(content: bytes) -> None:
 @pytest.fixture(scope="module")
 def toy() -> Pack:
     try:
-        return read_pack("toy")
+        return fetch_pack("toy")
     except registry.DataUnreachable as error:
         pytest.skip(f"the toy set cannot be reached: {error}")
 
@@ -281,10 +282,7 @@ def test_toy_set_by_hand(toy: Pack) -> None:
 
 
 def test_the_pilot_pack_is_whole() -> None:
-    try:
-        pack = read_pack("pilot")
-    except registry.DataUnreachable as error:
-        pytest.skip(f"the pilot pack cannot be reached: {error}")
+    pack = read_pack()
     assert len(pack.qrels) == 393
     assert pack.runs.groupby(["run", "topic"]).size().tolist() == [100] * 12
     judged = set(map(tuple, pack.qrels[["topic", "document"]].to_numpy().tolist()))

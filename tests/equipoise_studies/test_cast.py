@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 
 from equipoise.files import read_columns
-from equipoise.loaders import trec
 from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.conversations import conversations, with_dependencies
 from equipoise.problems import InputError
-from equipoise_compendium import project, registry
+from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.permutations import data as cast
-from equipoise_studies.permutations.tables import utterance_blocks
+from equipoise_studies.permutations import data
+from equipoise_studies.permutations import upstream as cast
+from equipoise_studies.permutations.figures import utterance_blocks
 
 
 def problems(reader: Callable[[Path], pd.DataFrame], path: Path, content: str) -> list[str]:
@@ -96,20 +96,9 @@ def test_conversations_that_cannot_be_made_are_all_named() -> None:
         conversations(table)
 
 
-def fetched(item: str, path: str) -> Path:
-    try:
-        return registry.fetch(item, path)
-    except registry.DataUnreachable as error:
-        pytest.skip(f"needs upstream data: {error}")
-
-
 @pytest.fixture(scope="module")
 def judged() -> pd.DataFrame:
-    return cast.judged_conversations(
-        cast.read_topics(fetched("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")),
-        cast.read_classes(fetched("mele_classes", "data/datasets/test_set.tsv")),
-        cast.read_qrels(fetched("cast19", "2019/data/2019qrels.txt")),
-    )
+    return data.read_utterances()
 
 
 def test_orders_of_the_real_conversations_agree_with_listing_them(judged: pd.DataFrame) -> None:
@@ -178,11 +167,3 @@ def test_table_1_differs_from_the_printed_counts_only_where_that_is_explained(
     assert set(printed[printed != counts].index) == set(
         explained.query("artefact == 'permutations/table-1'")["row"]
     )
-
-
-def test_the_real_passages_and_runs_can_be_read() -> None:
-    passages = cast.read_passages(fetched("case_saac", "dataset/cast/cast.support"))
-    assert len(passages) == passages["document"].nunique() == 866
-    run = trec.read_run(fetched("cqr_runs", "results/bert_base_run_raw.trec"))
-    assert run.groupby("topic")["document"].size().max() == 100
-    assert run["topic"].nunique() == 479

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import spearmanr
 
 from equipoise.measures.orders import preference
 from equipoise.orders.effects import (
@@ -20,8 +18,7 @@ from equipoise.orders.effects import (
     sampling_error,
     standard_errors,
 )
-from equipoise_studies.permutations.order_measures import order_correlation
-from equipoise_studies.permutations.scoring import run_scores, score_alternatives
+from equipoise_studies.permutations.scoring import score_alternatives
 
 
 def random_scores(seed: int, sizes: dict[str, int], runs: int) -> pd.DataFrame:
@@ -130,15 +127,6 @@ def test_alternatives_of_a_query_are_scored_one_by_one() -> None:
     )  # one more document cannot be retrieved
 
 
-def test_judged_queries_without_a_ranking_score_nothing() -> None:
-    qrels = pd.DataFrame({"query": ["1_1", "1_2"], "document": ["a", "a"], "grade": [1, 1]})
-    run = pd.DataFrame({"query": ["1_2", "1_3"], "document": ["a", "a"], "score": [1.0, 1.0]})
-    assert run_scores(run, qrels)[["query", "value"]].to_numpy().tolist() == [
-        ["1_1", 0.0],
-        ["1_2", 1.0],
-    ]
-
-
 def test_the_sampling_error_is_that_of_drawing_without_replacement() -> None:
     rng = np.random.default_rng(6)
     population = {"1": rng.random(7), "2": rng.random(5)}
@@ -165,19 +153,6 @@ def test_the_sampling_error_is_that_of_drawing_without_replacement() -> None:
     assert table["error"] == pytest.approx(table["sampled mean"] - table["mean"])
     with pytest.raises(ValueError, match="no exact row of a for topics 2"):
         sampling_error(exact.iloc[:1], scores)
-
-
-def test_correlations_agree_with_scipy() -> None:
-    one = random_scores(7, {"1": 12, "2": 9}, 2)
-    two = random_scores(8, {"1": 12, "2": 9}, 2)
-    rows: Any = order_correlation(one, two).itertuples()
-    for row in rows:
-        x, y = (t[(t["run"] == row.run) & (t["topic"] == row.topic)]["value"] for t in (one, two))
-        assert row.correlation == pytest.approx(spearmanr(x, y).statistic)
-        assert row.orders == len(x)
-    assert order_correlation(one, two.assign(value=1.0))["correlation"].isna().all()
-    with pytest.raises(ValueError, match="same systems, topics and permutations"):
-        order_correlation(one, two.iloc[1:])
 
 
 def test_refuses_tables_with_holes() -> None:

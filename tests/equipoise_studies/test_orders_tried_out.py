@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project, registry
-from equipoise_studies.permutations import data as cast
+from equipoise_studies.permutations import upstream as cast
 
 GUIDE = project.root() / "lib" / "equipoise_compendium" / "site" / "guide" / "orders.md"
 
@@ -78,7 +78,7 @@ def test_the_numbers_of_the_guide_are_those_of_cast_2019(tmp_path: Path) -> None
         topics = registry.fetch("cast19", "2019/data/evaluation/evaluation_topics_v1.0.json")
         qrels = registry.fetch("cast19", "2019/data/2019qrels.txt")
         classes = cast.read_classes(registry.fetch("mele_classes", "data/datasets/test_set.tsv"))
-        passages = cast.read_passages(registry.fetch("case_saac", "dataset/cast/cast.support"))
+        passages = cast.fetch_passages()
     except registry.DataUnreachable as error:
         pytest.skip(f"upstream data is not on this machine: {error}")
     shutil.copy(topics, tmp_path / "topics.json")

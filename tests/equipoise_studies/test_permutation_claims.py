@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from equipoise.measures.orders import preference
-from equipoise.orders.effects import largest_differences, standard_errors
+from equipoise.orders.effects import largest_differences
 from equipoise.orders.variance import anova, tiers, tukey_hsd
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.permutations import claims, sentences, tables
+from equipoise_studies.permutations import claims, sentences
 
 TABLE_2 = printed_table("permutations/table-2")
 RUNS = ["CU", "FU", "LP", "RM3p"]
@@ -134,28 +134,7 @@ def test_evidence_of_what_is_printed() -> None:
     assert stats.f.cdf(0.84, 940, 3836) < 0.001 < 0.025
 
 
-def test_orders_needed_for_a_margin() -> None:
-    exact = pd.DataFrame(
-        {"run": "a", "topic": ["1", "2"], "orders": [5000, 300], "mean": [0.2, 0.4]}
-    )
-    exact = exact.assign(sd=[0.1, 0.2], minimum=[0.1, 0.1], maximum=[0.5, 0.9])
-    table = tables.orders_needed(exact, [0.05]).iloc[0]
-    assert table["range / mean"] == pytest.approx(0.6 / 0.3)
-    needed = int(table["orders for ±0.05"])
-    errors = standard_errors(exact, [needed, int(needed * 0.9)]).set_index("permutations")[
-        "standard error"
-    ]
-    assert 1.96 * errors[needed] <= 0.05 < 1.96 * errors[int(needed * 0.9)]
-
-
-def test_treatments_and_what_the_sentences_say_of_them() -> None:
-    scores = scores_of(6)
-    moved = scores[scores["run"] != "FU"]
-    flat = moved.assign(value=0.25)
-    table = tables.by_treatment({"as it is": moved, "flat": flat}, np.random.default_rng(1))
-    assert table["run"].tolist() == ["CU", "LP", "RM3p", "all"] * 2
-    assert table["change"].to_numpy() == pytest.approx(table["mean"] - table["script"])
-    assert (table[table["treatment"] == "flat"][["change", "low", "high"]] == 0).all(axis=None)
+def test_what_the_sentences_say_of_variants_and_correlations() -> None:
     two = pd.DataFrame(
         {
             "run": ["LP", "CU"] * 2,
@@ -175,25 +154,6 @@ def test_treatments_and_what_the_sentences_say_of_them() -> None:
     assert "where" not in sentences.undefined(correlations.iloc[:1], "x", "y")
 
 
-def test_table_2_holds_each_variant_once_with_what_is_judged_and_printed() -> None:
-    scores = scores_of(7)
-    other = scores.assign(value=scores["value"].where(scores["run"] != "LP", 1 - scores["value"]))
-    judged = scores.assign(value=0.5)
-    table = tables.beside_printed({"paper": scores, "program": other}, judged, TABLE_2)
-    assert table[["run", "variant"]].to_numpy().tolist() == [
-        *([run, "paper"] for run in RUNS),
-        ["LP", "program"],
-    ]
-    rows = table.set_index(["run", "variant"])
-    means = other.groupby("run")["value"].mean()
-    assert rows.loc[("LP", "program"), "mean"] == pytest.approx(means["LP"])
-    assert (table.loc[table["variant"] == "paper", ["judged, script", "judged, mean"]] == 0.5).all(
-        axis=None
-    )
-    assert rows["judged, mean"].isna().tolist() == [False] * 4 + [True]
-    assert rows.loc[("CU", "paper"), "printed max"] == 0.1809
-
-
 def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
     exact = pd.DataFrame(  # C differs by rounding only
         {
@@ -207,7 +167,8 @@ def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
         minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5],
         maximum=[0.9, 0.5, 0.6, 0.5, 0.5 + 1e-16, 0.5 + 2e-16],
     )
-    needed = tables.orders_needed(exact[exact["run"] != "C"], [0.1])
+    needed = pd.DataFrame({"run": ["A", "B"], "range / mean": [0.8, 0.2]})
+    needed["orders for ±0.1"] = [2, 1]
     ranking = pd.DataFrame({"wanted": ["tau", "same"], "orders": [3, 14]})
     evidence = {
         "chance": Evidence("share", 0.3, 0.2, 0.4),

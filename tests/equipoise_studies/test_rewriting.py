@@ -18,20 +18,17 @@ from equipoise.nuggets import nugget_table
 from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.conversations import Conversation, sampled_orders
 from equipoise.orders.structures import GraphStructure
-from equipoise_compendium import project, registry
 from equipoise_studies import recording
 from equipoise_studies.permutations import record
 from equipoise_studies.permutations.antecedents import (
     FIELDS,
     KEY,
     KIND,
-    RECORD,
     antecedent,
     read_antecedents,
 )
-from equipoise_studies.permutations.data import fetch_judged
 from equipoise_studies.permutations.experiment import Experiment
-from equipoise_studies.permutations.order_measures import by_order
+from equipoise_studies.permutations.figures import utterance_blocks
 from equipoise_studies.permutations.scoring import optimistic, score_alternatives
 from equipoise_studies.permutations.systems import (
     SYSTEMS,
@@ -39,7 +36,6 @@ from equipoise_studies.permutations.systems import (
     context_rankings,
     sequential_rankings,
 )
-from equipoise_studies.permutations.tables import utterance_blocks
 from equipoise_studies.systems.lexical import (
     Collection,
     bm25,
@@ -324,11 +320,13 @@ def test_answers_are_nuggets_at_the_words_of_the_conversation(experiment: Experi
     passages = pd.DataFrame(
         {
             "document": PASSAGES.keys(),
-            "text": PASSAGES.values(),
+            "words": [len(text.split()) for text in PASSAGES.values()],
             "source": [d.partition("_")[0] for d in PASSAGES],
         }
     )
-    answers = experiment.answers({"7": [[0, 1, 2, 3, 4]]}, passages, ["BM25"])
+    words_of_query = {query: len(text.split()) for query, text in zip(QUERIES, TEXTS, strict=True)}
+    script = {"7": [[0, 1, 2, 3, 4]]}
+    answers = experiment.answers(script, words_of_query, passages, ["BM25"])
     best = experiment.rankings(experiment.conversations[0], "BM25", [[0, 1, 2, 3, 4]])[0, :, 0]
     names = [experiment.collection.documents[column] for column in best]
     grades = QRELS.set_index(["query", "document"])["grade"].to_dict()
@@ -350,8 +348,8 @@ def test_answers_are_nuggets_at_the_words_of_the_conversation(experiment: Experi
         {"SOURCE": {"kind": "nominal", "groups": ["CAR", "MARCO"], "target": "uniform"}}
     )
     assert len(nugget_table(answers, sets)) == 5
-    with pytest.raises(ValueError, match="no text for passage MARCO_3"):
-        experiment.answers({"7": [[0, 1, 2, 3, 4]]}, passages.iloc[:-1], ["BM25"])
+    with pytest.raises(ValueError, match="no length of passage MARCO_3"):
+        experiment.answers(script, words_of_query, passages.iloc[:-1], ["BM25"])
 
 
 def test_a_perfect_ranking_bounds_every_system(experiment: Experiment) -> None:
@@ -387,23 +385,6 @@ def test_the_recorder_and_the_replay_agree_and_know_the_texts(tmp_path: Path) ->
     )
 
 
-def test_the_record_holds_the_judged_utterances_and_none_with_another_text() -> None:
-    try:
-        judged, _ = fetch_judged()
-    except registry.DataUnreachable as error:
-        pytest.skip(f"needs upstream data: {error}")
-    found = read_antecedents(project.data(*RECORD), judged)
-    assert found["query"].tolist() == judged["query"].tolist()
-    with pytest.raises(
-        ValueError,
-        match=r"no noun phrases of the text of 31_1, 31_2: .*permutations\.record phrases records",
-    ):
-        read_antecedents(
-            project.data(*RECORD),
-            judged.assign(text=judged["text"].mask(judged.index < 2, "What?")),
-        )
-
-
 def test_refuses_what_is_not_there(experiment: Experiment, conversation: Conversation) -> None:
     with pytest.raises(ValueError, match="no system named 'T5'; there are BM25"):
         experiment.exact(["T5"])
@@ -419,10 +400,6 @@ def test_refuses_what_is_not_there(experiment: Experiment, conversation: Convers
         Conversation("7", QUERIES[:4], TEXTS, conversation.structure)
     with pytest.raises(ValueError, match="topics 7 come twice"):
         Experiment(experiment.collection, [conversation, conversation], QRELS)
-    with pytest.raises(ValueError, match="topics named topic#permutation"):
-        by_order(
-            pd.DataFrame({"run": "a", "topic": ["7"], "measure": ["EGF"], "value": [0.0]}), "EGF"
-        )
 
 
 def test_only_class_structures_have_blocks() -> None:

@@ -1,4 +1,4 @@
-"""What a pronoun could refer to: a rule that stands where the paper has a trained coreference model (anCB).
+"""Antecedents by a rule: what stands where the paper has a trained coreference model (anCB).
 
 An utterance with a personal or possessive pronoun of the third person refers to the last noun
 phrase, headed by a noun, of the nearest earlier utterance that has one, and no such pronoun. The
@@ -18,40 +18,50 @@ import pandas as pd
 from equipoise.problems import listed
 from equipoise_studies.recording import digest, read
 
-# below data/: for each utterance the places of its phrases, with their heads, and of its pronouns
+# Below data/: for each utterance the places of its phrases, with their heads, and of its pronouns.
 RECORD = ("outputs", "permutations", "noun_phrases.jsonl")
 KIND, KEY = "utterance", ("query",)
 FIELDS: Mapping[str, type] = {"query": str, "text": str, "phrases": list, "pronouns": list}
 
+_NOUNS = ("NOUN", "PROPN")
 _THIRD_PERSON = frozenset(
     {"it", "its", "they", "them", "their", "theirs", "he", "him", "his", "she", "her", "hers"}
 )
 
 
 def antecedent(text: str, line: Mapping[str, Any]) -> tuple[str, bool]:
-    """The phrase that a later pronoun could refer to ("" where there is none), and whether the text has one itself."""
-    nouns = [text[start:end] for start, end, head in line["phrases"] if head in ("NOUN", "PROPN")]
-    return nouns[-1] if nouns else "", any(
-        text[start:end].lower() in _THIRD_PERSON for start, end in line["pronouns"]
-    )
+    """The phrase that a later pronoun could refer to ("" for none), and if it has a pronoun."""
+    last_phrase = ""
+    for start, end, head in line["phrases"]:
+        if head in _NOUNS:
+            last_phrase = text[start:end]
+    pronouns = {text[start:end].lower() for start, end in line["pronouns"]}
+    return last_phrase, not pronouns.isdisjoint(_THIRD_PERSON)
 
 
 def read_antecedents(path: Path, utterances: pd.DataFrame) -> pd.DataFrame:
-    """The utterances (columns query, text) with the columns phrase and anaphoric, by the rule, from the record.
+    """The utterances (columns query, text) with the columns phrase and anaphoric, from the record.
 
     Raises ValueError for an utterance that is not recorded, or was recorded with another text.
     """
-    known = {line["query"]: line for line in read(path, KIND, FIELDS, KEY)[1]}
-    pairs = list(zip(utterances["query"], utterances["text"], strict=True))
-    if absent := [
-        query for query, text in pairs if known.get(query, {}).get("text") != digest(text)
-    ]:
-        names = listed(absent, 5)
-        recorder = (
-            "python -m equipoise_studies.permutations.record phrases records them (it needs spaCy)"
+    _, lines = read(path, KIND, FIELDS, KEY)
+    line_of_query = {line["query"]: line for line in lines}
+
+    missing = []
+    phrases = []
+    anaphoric = []
+    for query, text in zip(utterances["query"], utterances["text"], strict=True):
+        line = line_of_query.get(query)
+        if line is None or line["text"] != digest(text):
+            missing.append(query)
+            continue
+        phrase, has_pronoun = antecedent(text, line)
+        phrases.append(phrase)
+        anaphoric.append(has_pronoun)
+    if missing:
+        recorder = "python -m equipoise_studies.permutations.record phrases"
+        raise ValueError(
+            f"{path} has no noun phrases of the text of {listed(missing, 5)}: "
+            f"{recorder} records them (it needs spaCy)"
         )
-        raise ValueError(f"{path} has no noun phrases of the text of {names}: {recorder}")
-    found = [antecedent(text, known[query]) for query, text in pairs]
-    return utterances.assign(
-        phrase=[phrase for phrase, _ in found], anaphoric=[anaphoric for _, anaphoric in found]
-    )
+    return utterances.assign(phrase=phrases, anaphoric=anaphoric)

@@ -21,52 +21,53 @@ from equipoise.orders.structures import Orders
 def authors_sample(
     structure: ClassStructure, classes: Sequence[str], size: int, rng: np.random.Generator
 ) -> Orders:
-    """Orders as the program draws them, shaped (size, n); ``classes``: of the utterances, in the script's order."""
+    """Orders as the program draws them, shaped (size, n); ``classes``: by utterance, in order."""
     heads = np.array([block[0] for block in structure.blocks])
-    locked = np.array([classes[head] == "FT" for head in heads])
+    is_first_topic = np.array([classes[head] == "FT" for head in heads])
     waiting = np.ones((size, len(heads)), dtype=bool)
-    turn = np.empty((size, len(heads)))
+    step_of_block = np.empty((size, len(heads)))
     rows = np.arange(size)
     for step in range(len(heads)):
-        chances = rng.random(waiting.shape)
-        is_open = waiting & ~(locked & waiting[:, :1])
-        chosen = np.where(is_open, chances, -1.0).argmax(axis=1)
-        waiting[rows, chosen], turn[rows, chosen] = False, step
-    turn[:, 0] = -1.0
-    within = np.where(structure.is_head, -1.0, rng.random((size, structure.size)))
-    return np.lexsort((within, turn[:, structure.block]))
+        # FT blocks are closed as long as the first block waits.
+        is_open = waiting & ~(is_first_topic & waiting[:, :1])
+        chances = np.where(is_open, rng.random(waiting.shape), -1.0)
+        chosen = chances.argmax(axis=1)
+        waiting[rows, chosen] = False
+        step_of_block[rows, chosen] = step
+    step_of_block[:, 0] = -1.0
+    within_block = np.where(structure.is_head, -1.0, rng.random((size, structure.size)))
+    return np.lexsort((within_block, step_of_block[:, structure.block]))
 
 
 def distinct_orders(
-    made: Sequence[Conversation],
-    judged: pd.DataFrame,
+    scripts: Sequence[Conversation],
+    utterances: pd.DataFrame,
     printed: pd.DataFrame,
     draws: int,
     repeats: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Distinct orders among many draws of the program's sampler, where the printed count is not the exact one.
+    """Distinct orders among many draws of that sampler, where the printed count is not exact.
 
-    ``made`` have class structures. Returns columns conversation, exact, printed, lowest, highest,
-    within: the last of the repeats.
+    ``scripts`` with class structures. Returns columns conversation, exact, printed, lowest,
+    highest, within: the last of the repeats.
     """
-    counts = printed.set_index("Conv. id")["unique perm."].astype(int)
-    classes, rows = judged.groupby("topic", sort=False)["class"].agg(list), []
-    for one in made:
-        if one.structure.count == counts[one.topic] or not isinstance(
-            one.structure, ClassStructure
-        ):
+    printed_counts = printed.set_index("Conv. id")["unique perm."].astype(int)
+    classes = utterances.groupby("topic", sort=False)["class"].agg(list)
+    rows = []
+    for script in scripts:
+        structure, printed_count = script.structure, printed_counts[script.topic]
+        if structure.count == printed_count or not isinstance(structure, ClassStructure):
             continue
-        stream = np.random.default_rng([seed, *one.topic.encode()])
-        drawn = (
-            authors_sample(one.structure, classes[one.topic], draws, stream) for _ in range(repeats)
-        )
-        shape = (one.structure.size,) * one.structure.size  # of these conversations it fits 64 bits
-        found = [len(np.unique(np.ravel_multi_index(tuple(orders.T), shape))) for orders in drawn]
-        within = str(min(found) <= counts[one.topic] <= max(found))
-        rows.append(
-            (one.topic, one.structure.count, counts[one.topic], min(found), max(found), within)
-        )
-    return pd.DataFrame(
-        rows, columns=["conversation", "exact", "printed", "lowest", "highest", "within"]
-    )
+        rng = np.random.default_rng([seed, *script.topic.encode()])
+        # An order as one number, in base n: of these conversations it fits 64 bits.
+        base = (structure.size,) * structure.size
+        counts = []
+        for _ in range(repeats):
+            orders = authors_sample(structure, classes[script.topic], draws, rng)
+            counts.append(len(np.unique(np.ravel_multi_index(tuple(orders.T), base))))
+        lowest, highest = min(counts), max(counts)
+        within = str(lowest <= printed_count <= highest)
+        rows.append((script.topic, structure.count, printed_count, lowest, highest, within))
+    columns = ["conversation", "exact", "printed", "lowest", "highest", "within"]
+    return pd.DataFrame(rows, columns=columns)

@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from equipoise.orders.class_structures import ClassStructure
+from equipoise.orders.conversations import Conversation
 from equipoise_compendium.plots import COLOURS, GREY, look
 from equipoise_compendium.plots.orders import SCRIPT_MARK
 
@@ -23,34 +25,51 @@ _LINE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.2}
 _BAND: dict[str, Any] = {"color": GREY, "lw": 7}
 
 
+def utterance_blocks(table: pd.DataFrame, scripts: Sequence[Conversation]) -> pd.DataFrame:
+    """Block of every utterance of conversations with a class structure: what the figure draws.
+
+    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the
+    utterances in the order of their blocks; block 0 opens the conversation.
+    """
+    rows = []
+    for script in scripts:
+        structure = script.structure
+        if not isinstance(structure, ClassStructure):
+            found = f"topic {script.topic} has a {type(structure).__name__}"
+            raise TypeError(f"{found}, which has no blocks")
+        for number, block in enumerate(structure.blocks):
+            for utterance in block:
+                rows.append((script.topic, script.queries[utterance], number))
+    blocks = pd.DataFrame(rows, columns=["topic", "query", "block"])
+    blocks = blocks.merge(table[["query", "turn", "class"]], on="query")
+    return blocks[["topic", "turn", "class", "block"]]
+
+
 def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Series) -> Axes:
-    """Draw the block structure of conversations: one row each, one tile an utterance, and the number of valid orders.
+    """Draw the blocks of conversations: a row each, a tile an utterance, and their valid orders.
 
     ``utterances``: of `utterance_blocks`. ``counts``: number of valid orders by topic.
     """
     rows, topics = pd.factorize(utterances["topic"])
+    # a gap before each block
     lefts = utterances.groupby("topic").cumcount() + 0.45 * utterances["block"]
-    for row, left, turn, name in zip(
-        rows, lefts, utterances["turn"], utterances["class"], strict=True
-    ):
-        ax.add_patch(
-            Rectangle((left, row - 0.4), 1, 0.8, facecolor=_CLASS_COLOURS[name], edgecolor="white")
-        )
-        ax.text(left + 0.5, row, f"{turn} {name}", ha="center", va="center", fontsize=9)
+    tiles = zip(rows, lefts, utterances["turn"], utterances["class"], strict=True)
+    for row, left, turn, utterance_class in tiles:
+        colour = _CLASS_COLOURS[utterance_class]
+        ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=colour, edgecolor="white"))
+        label = f"{turn} {utterance_class}"
+        ax.text(left + 0.5, row, label, ha="center", va="center", fontsize=9)
     right = lefts.max() + 1.45
-    for height, text in [
-        *((row, f"{counts[topic]:,}") for row, topic in enumerate(topics)),
-        (-0.9, "orders"),
-    ]:
-        ax.text(right + 1.8, height, text, ha="right", va="center", fontsize=9)
+    for row, topic in enumerate(topics):
+        ax.text(right + 1.8, row, f"{counts[topic]:,}", ha="right", va="center", fontsize=9)
+    ax.text(right + 1.8, -0.9, "orders", ha="right", va="center", fontsize=9)
     ax.set(xlim=(-0.3, right + 2), ylim=(len(topics) - 0.4, -1.4), xticks=[], ylabel="Conversation")
     ax.set_yticks(range(len(topics)), topics)
     ax.grid(visible=False)
     ax.spines[["bottom", "left"]].set_visible(False)
-    handles = [
-        Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}")
-        for name, colour in _CLASS_COLOURS.items()
-    ]
+    handles = []
+    for name, colour in _CLASS_COLOURS.items():
+        handles.append(Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}"))
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=3)
     return ax
 
@@ -82,7 +101,7 @@ def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str 
 def sample_size(
     axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFrame
 ) -> Sequence[Axes]:
-    """Draw how many permutations a ranking of systems needs: its agreement with the exact one, and standard errors.
+    """Draw how many permutations a ranking needs: agreement with the exact one, standard errors.
 
     ``stability``: of `equipoise.measures.orders.ranking_stability`. ``errors``: of
     `standard_errors`.
@@ -120,19 +139,16 @@ def sample_size(
 
 
 def dependence(ax: Axes, correlations: pd.DataFrame, first: str, second: str) -> Axes:
-    """Draw how two measures go together: one dot a conversation, one row a system; a stroke marks the median.
+    """Draw how two measures go together: a dot a conversation, a row a system, a stroke the median.
 
-    ``correlations``: of `order_correlation`. ``first``, ``second``: names of the two measures, for
-    the axis.
+    ``correlations``: columns run, correlation. ``first``, ``second``: names of the two measures,
+    for the axis.
     """
     runs = list(dict.fromkeys(correlations["run"]))[::-1]
     for row, run in enumerate(runs):
-        values = (
-            correlations.loc[correlations["run"] == run, "correlation"]
-            .dropna()
-            .sort_values()
-            .to_numpy()
-        )
+        of_run = correlations.loc[correlations["run"] == run, "correlation"]
+        values = np.sort(of_run.dropna().to_numpy())
+        # up and down by turns, so that equal values do not hide one another
         offsets = np.resize([0.0, 0.14, -0.14, 0.07, -0.07], len(values))
         ax.plot(
             values,

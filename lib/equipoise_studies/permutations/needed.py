@@ -1,4 +1,4 @@
-"""How many orders of each conversation are enough to rank systems: without drawing any, from exact spreads."""
+"""How many orders of each conversation are enough to rank systems, from exact spreads alone."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ from equipoise.orders.effects import standard_errors
 LIKELY = 0.95
 
 
-def _pairs(every: Mapping[str, Floats], systems: Sequence[str]) -> pd.DataFrame:
+def _pair_name(a: str, b: str) -> str:
+    return f"{a} and {b}"
+
+
+def _gaps_of_pairs(every: Mapping[str, Floats], systems: Sequence[str]) -> pd.DataFrame:
     """Spread over all orders of the difference of each two systems, as a table of exact values."""
     rows = []
     for a, b in combinations(range(len(systems)), 2):
+        name = _pair_name(systems[a], systems[b])
         for topic, scores in every.items():
             gap = scores[:, a] - scores[:, b]
-            rows.append((f"{systems[a]} and {systems[b]}", topic, len(gap), gap.mean(), gap.std()))
+            rows.append((name, topic, len(gap), gap.mean(), gap.std()))
     return pd.DataFrame(rows, columns=["run", "topic", "orders", "mean", "sd"])
 
 
 def pair_certainty(
     every: Mapping[str, Floats], systems: Sequence[str], sizes: Sequence[int]
 ) -> pd.DataFrame:
-    r"""Chance that few orders put two systems in the order of their exact means, by number of orders.
+    r"""Chance that few orders put two systems in the order of their exact means, by their number.
 
     .. math:: P = \Phi\Bigl( \frac{|\Delta|}{SE(m)} \Bigr)
 
@@ -37,17 +42,19 @@ def pair_certainty(
     `Experiment.every`, systems in the order of ``systems``. Returns columns pair, permutations,
     difference, chance.
     """
-    pairs = _pairs(every, systems)
-    table = standard_errors(pairs, sizes).rename(columns={"run": "pair"})
-    gaps = pairs.groupby("run", sort=False)["mean"].mean().abs()
-    table["difference"] = table["pair"].map(gaps)
-    reach = np.divide(
+    gaps = _gaps_of_pairs(every, systems)
+    table = standard_errors(gaps, sizes).rename(columns={"run": "pair"})
+    differences = gaps.groupby("run", sort=False)["mean"].mean().abs()
+    table["difference"] = table["pair"].map(differences)
+    # Where all orders are drawn there is no error, and the order is certain.
+    in_errors = np.divide(
         table["difference"],
         table["standard error"],
         out=np.full(len(table), np.inf),
         where=table["standard error"] > 0,
     )
-    return table.assign(chance=norm.cdf(reach)).drop(columns="standard error")
+    table["chance"] = norm.cdf(in_errors)
+    return table.drop(columns="standard error")
 
 
 def orders_for_ranking(
@@ -55,7 +62,7 @@ def orders_for_ranking(
     systems: Sequence[str],
     taus: Sequence[float] = (0.8, 0.9, 0.95, 0.99),
 ) -> pd.DataFrame:
-    """Fewest orders of each conversation that give an expected Kendall's tau with the ranking by exact means.
+    """Fewest orders of each conversation for an expected Kendall's tau with the exact ranking.
 
     The last row: the very same ranking, 19 times in 20; by Bonferroni's inequality over the
     neighbours in it, so that fewer may do. Returns columns wanted, orders, deciding: the pair that
@@ -63,22 +70,32 @@ def orders_for_ranking(
     """
     most = max(len(scores) for scores in every.values())
     sizes = np.unique(np.geomspace(1, most, 400).astype(int))
-    table = pair_certainty(every, systems, sizes.tolist())
-    chances = table.pivot_table(
+    certainty = pair_certainty(every, systems, sizes.tolist())
+    chances = certainty.pivot_table(
         index="permutations", columns="pair", values="chance", sort=False
     ).sort_index()
-    means = pd.Series(np.mean([scores.mean(axis=0) for scores in every.values()], axis=0), systems)
-    ranked = means.sort_values(ascending=False).index
-    named = {frozenset(pair): f"{pair[0]} and {pair[1]}" for pair in combinations(systems, 2)}
-    neighbours = [named[frozenset(pair)] for pair in pairwise(ranked)]
-    reached = {
-        f"expected Kendall's tau {tau:g}": 2 * chances.mean(axis=1) - 1 >= tau for tau in taus
-    }
-    reached["the same ranking, 19 times in 20"] = (1 - chances[neighbours]).sum(
-        axis=1
-    ) <= 1 - LIKELY
+
+    is_enough = {}
+    expected_tau = 2 * chances.mean(axis=1) - 1
+    for tau in taus:
+        is_enough[f"expected Kendall's tau {tau:g}"] = expected_tau >= tau
+    neighbours = _neighbours_in_ranking(every, systems)
+    chance_of_a_swap = (1 - chances[neighbours]).sum(axis=1)
+    is_enough["the same ranking, 19 times in 20"] = chance_of_a_swap <= 1 - LIKELY
+
     rows = []
-    for wanted, holds in reached.items():
+    for criterion, holds in is_enough.items():
         size = chances.index[int(holds.to_numpy().argmax())]
-        rows.append((wanted, size, chances.loc[size].idxmin()))
+        rows.append((criterion, size, chances.loc[size].idxmin()))
     return pd.DataFrame(rows, columns=["wanted", "orders of each conversation", "least known pair"])
+
+
+def _neighbours_in_ranking(every: Mapping[str, Floats], systems: Sequence[str]) -> list[str]:
+    """Names of the pairs of neighbours in the ranking by exact means."""
+    means_by_topic = [scores.mean(axis=0) for scores in every.values()]
+    best_first = np.argsort(-np.mean(means_by_topic, axis=0), kind="stable")
+    names = []
+    for place, next_place in pairwise(best_first):
+        first, second = sorted([place, next_place])
+        names.append(_pair_name(systems[first], systems[second]))
+    return names

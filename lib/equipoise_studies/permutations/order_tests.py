@@ -1,4 +1,4 @@
-"""What an analysis of variance cannot say of orders that share utterances: randomisation tests, variance components.
+"""What an analysis of variance cannot say of orders: randomisation tests, variance components.
 
 The F tests of MD1 take the orders of a conversation for independent draws. They are not: two orders
 share utterances, and most share pairs of neighbours. So each F stands beside a test that makes no
@@ -7,7 +7,7 @@ such assumption.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -20,35 +20,46 @@ from equipoise.orders.structures import Orders
 from equipoise.orders.variance import INTERACTION
 from equipoise.statistics import resampled
 
-_EQUAL = 1e-9  # statistics that differ by no more, relatively, are equal
+_ROUNDING = 1e-9  # statistics that differ by no more, relatively, are equal
 
 
 def relabelled(
     structure: ClassStructure, orders: ArrayLike, draws: int, rng: np.random.Generator
 ) -> Orders:
-    """Orders with their blocks, and the followers within each block, renamed at random, shaped (draws, orders, n).
+    """Orders with their blocks, and the followers in each block, renamed: (draws, orders, n).
 
     One renaming is drawn for all the orders of a draw. It maps the valid orders one to one onto
     themselves, and orders that shared neighbours share neighbours still.
     """
     stacked = np.asarray(orders, dtype=np.intp)
-    place = np.argsort(stacked, axis=1)
-    source = np.tile(
-        np.arange(structure.size), (draws, 1)
-    )  # by utterance: the one whose place it takes
+    position = np.argsort(stacked, axis=1)
+    # by draw and utterance the one whose positions it takes
+    source = np.tile(np.arange(structure.size), (draws, 1))
     for group in structure.exchangeable:
         if len(group) > 1:
             source[:, group] = rng.permuted(np.tile(group, (draws, 1)), axis=1)
-    takes = place[:, source].swapaxes(0, 1)
-    within = np.where(structure.is_head, -1, takes)
-    return np.lexsort((within, takes[..., structure.head]))
+    new_position = position[:, source].swapaxes(0, 1)
+    within_block = np.where(structure.is_head, -1, new_position)
+    return np.lexsort((within_block, new_position[..., structure.head]))
 
 
 def _sums_of_squares(values: Floats) -> tuple[Floats, Floats]:
-    """Of orders, and of the residual beside orders and systems, by draw; values shaped (draws, orders, systems)."""
+    """Of orders, and of the residual beside orders and systems, by draw.
+
+    ``values``: shaped (draws, orders, systems).
+    """
     centred = values - values.mean(axis=1, keepdims=True)
     means = centred.mean(axis=2, keepdims=True)
-    return (means**2).sum(axis=(1, 2)) * values.shape[2], ((centred - means) ** 2).sum(axis=(1, 2))
+    of_orders = (means**2).sum(axis=(1, 2)) * values.shape[2]
+    of_residual = ((centred - means) ** 2).sum(axis=(1, 2))
+    return of_orders, of_residual
+
+
+def _share_as_large(statistic: Floats) -> float:
+    """P of a randomisation test: the observed statistic comes first, and counts as a draw."""
+    observed, drawn = statistic[0], statistic[1:]
+    as_large = (drawn >= observed * (1 - _ROUNDING)).sum()
+    return float((as_large + 1) / len(statistic))
 
 
 def order_randomisation(
@@ -59,7 +70,7 @@ def order_randomisation(
     *,
     draws: int = 999,
 ) -> tuple[float, float]:
-    r"""F of permutation(topic) beside the interaction, and the share of random renamings whose F is as large.
+    r"""F of permutation(topic) beside the interaction, and its p by random renamings.
 
     .. math:: F = \frac{SS_{\nu} / \sum_i (J_i - 1)}{SS_{\varepsilon} / \sum_i (J_i - 1) (K - 1)}
 
@@ -72,48 +83,49 @@ def order_randomisation(
     rank): by topic; the topics of ``every`` are taken.
     """
     systems = next(iter(every.values())).shape[1]
-    shared, residual = np.zeros((2, draws + 1))
+    of_orders = np.zeros(draws + 1)
+    of_residual = np.zeros(draws + 1)
     freedom = 0
     for topic, values in every.items():
-        structure, stacked = structures[topic], orders[topic]
-        found = np.empty((draws + 1, len(stacked), systems))
-        found[0] = values[structure.rank(stacked)]
+        structure, sampled = structures[topic], orders[topic]
+        scores = np.empty((draws + 1, len(sampled), systems))
+        scores[0] = values[structure.rank(sampled)]
         for system in range(systems):
-            renamed = relabelled(structure, stacked, draws, rng)
-            ranks = structure.rank(renamed.reshape(-1, structure.size)).astype(np.intp)
-            found[1:, :, system] = values[ranks, system].reshape(draws, -1)
-        for sums, part in zip((shared, residual), _sums_of_squares(found), strict=True):
-            sums += part
-        freedom += len(stacked) - 1
-    statistic = shared / freedom / (residual / (freedom * (systems - 1)))
-    as_large = int((statistic[1:] >= statistic[0] * (1 - _EQUAL)).sum())
-    return float(statistic[0]), (as_large + 1) / (draws + 1)
+            renamed = relabelled(structure, sampled, draws, rng)
+            numbers = structure.rank(renamed.reshape(-1, structure.size)).astype(np.intp)
+            scores[1:, :, system] = values[numbers, system].reshape(draws, -1)
+        orders_of_topic, residual_of_topic = _sums_of_squares(scores)
+        of_orders += orders_of_topic
+        of_residual += residual_of_topic
+        freedom += len(sampled) - 1
+    statistic = of_orders / freedom / (of_residual / (freedom * (systems - 1)))
+    return float(statistic[0]), _share_as_large(statistic)
 
 
 def model_randomisation(
     means: pd.DataFrame, rng: np.random.Generator, *, draws: int = 9999
 ) -> tuple[float, float]:
-    """F of model against topic x model, and the share of random exchanges of the systems whose F is as large.
+    """F of model against topic x model, and its p by random exchanges of the systems.
 
     Under the null hypothesis it does not matter which system has which scores on a conversation. So
     the systems change places, for each conversation apart, with all of their orders.
 
     ``means``: columns run, topic, value, one row a system and conversation.
     """
-    wide = means.pivot_table(index="topic", columns="run", values="value", sort=False).to_numpy(
-        dtype=np.float64
-    )
-    topics = len(wide)
-    centred = wide - wide.mean(axis=1, keepdims=True)
+    wide = means.pivot_table(index="topic", columns="run", values="value", sort=False)
+    values = wide.to_numpy(dtype=np.float64)
+    topics = len(values)
+    centred = values - values.mean(axis=1, keepdims=True)
     exchanged = rng.permuted(np.tile(centred, (draws, 1, 1)), axis=2)
-    among = topics * (np.concatenate([centred[None], exchanged]).mean(axis=1) ** 2).sum(axis=1)
-    statistic = among / ((centred**2).sum() - among) * (topics - 1)
-    as_large = int((statistic[1:] >= statistic[0] * (1 - _EQUAL)).sum())
-    return float(statistic[0]), (as_large + 1) / (draws + 1)
+    observed_and_drawn = np.concatenate([centred[None], exchanged])
+    of_model = topics * (observed_and_drawn.mean(axis=1) ** 2).sum(axis=1)
+    of_interaction = (centred**2).sum() - of_model
+    statistic = of_model / of_interaction * (topics - 1)
+    return float(statistic[0]), _share_as_large(statistic)
 
 
 def variance_components(table: pd.DataFrame, orders: int, systems: int) -> pd.DataFrame:
-    r"""Components of the mixed model of MD1 with its interaction, systems fixed and everything else random.
+    r"""Components of MD1 with its interaction, systems fixed and everything else random.
 
     .. math::
         \sigma^2_\varepsilon = MS_{error}, \quad \sigma^2_\nu = \frac{MS_\nu - MS_{error}}{K}, \quad
@@ -127,24 +139,25 @@ def variance_components(table: pd.DataFrame, orders: int, systems: int) -> pd.Da
     variance, share.
     """
     mean_square = table.set_index("source")["MS"]
-    error, nested = mean_square["Error"], mean_square["permutation(topic)"]
-    interaction, topic = mean_square[INTERACTION], mean_square["topic"]
-    found = {
+    error = mean_square["Error"]
+    nested = mean_square["permutation(topic)"]
+    interaction = mean_square[INTERACTION]
+    topic = mean_square["topic"]
+    estimates = {
         "topic": (topic - nested - interaction + error) / (orders * systems),
         "permutation(topic)": (nested - error) / systems,
         INTERACTION: (interaction - error) / orders,
         "residual": error,
     }
-    variance = pd.Series(found).clip(lower=0.0)
-    return pd.DataFrame({"variance": variance, "share": variance / variance.sum()}).reset_index(
-        names="component"
-    )
+    variance = pd.Series(estimates).clip(lower=0.0)
+    components = pd.DataFrame({"variance": variance, "share": variance / variance.sum()})
+    return components.reset_index(names="component")
 
 
 def shared_by_systems(
     scores: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 999
 ) -> tuple[float, float, float]:
-    r"""How much of what an order does to a score it does to every system, with its interval over conversations.
+    r"""How much of what an order does to a score it does to every system, with its interval.
 
     .. math:: \rho = \frac{\sigma^2_\nu}{\sigma^2_\nu + \sigma^2_\varepsilon}
 
@@ -153,15 +166,19 @@ def shared_by_systems(
     """
     wide = score_matrix(scores)
     systems = wide.shape[1]
-    parts: Sequence[Floats] = [
-        part.to_numpy(dtype=np.float64)[None] for _, part in wide.groupby(level="topic")
-    ]
-    sums = np.array([[float(one[0]) for one in _sums_of_squares(part)] for part in parts])
-    freedom = np.array([part.shape[1] - 1 for part in parts])
+    sums = []
+    freedom = []
+    for _, part in wide.groupby(level="topic"):
+        of_orders, of_residual = _sums_of_squares(part.to_numpy(dtype=np.float64)[None])
+        sums.append([of_orders[0], of_residual[0]])
+        freedom.append(len(part) - 1)
+    sums_of_topic, freedom_of_topic = np.array(sums), np.array(freedom)
 
     def rho(places: Integers) -> float:
-        (nested, error), orders = sums[places].sum(axis=0), freedom[places].sum()
-        nested, error = nested / orders, error / orders / (systems - 1)
+        of_orders, of_residual = sums_of_topic[places].sum(axis=0)
+        orders = freedom_of_topic[places].sum()
+        nested = of_orders / orders
+        error = of_residual / orders / (systems - 1)
         return float((nested - error) / (nested + (systems - 1) * error))
 
-    return resampled(rho, len(parts), rng, resamples=resamples)
+    return resampled(rho, len(sums), rng, resamples=resamples)

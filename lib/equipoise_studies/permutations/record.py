@@ -19,7 +19,7 @@ from tqdm import tqdm
 from equipoise.orders.conversations import conversations
 from equipoise_compendium import project
 from equipoise_studies.permutations import antecedents, rewrites
-from equipoise_studies.permutations.data import fetch_judged
+from equipoise_studies.permutations.upstream import fetch_judged
 from equipoise_studies.recording import add, begin, digest, settings_of
 from equipoise_studies.systems.language_models import load_server
 
@@ -34,20 +34,19 @@ def main() -> None:
 
 
 def parsed(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Phrases of each text (start, end, part of speech of the head) and personal pronouns (start, end)."""
+    """Phrases (start, end, part of speech of the head) and pronouns (start, end) of each text."""
     import spacy  # two seconds, and nothing else here needs it
 
     for tokens in spacy.load(MODEL, exclude=["ner", "lemmatizer"]).pipe(texts):
-        yield {
-            "text": digest(tokens.text),
-            "phrases": [
-                [phrase.start_char, phrase.end_char, phrase.root.pos_]
-                for phrase in tokens.noun_chunks
-            ],
-            "pronouns": [
-                [word.idx, word.idx + len(word)] for word in tokens if word.tag_ in ("PRP", "PRP$")
-            ],
-        }
+        phrases = []
+        for phrase in tokens.noun_chunks:
+            phrases.append([phrase.start_char, phrase.end_char, phrase.root.pos_])
+        pronouns = []
+        for word in tokens:
+            # personal and possessive pronouns
+            if word.tag_ in ("PRP", "PRP$"):
+                pronouns.append([word.idx, word.idx + len(word)])
+        yield {"text": digest(tokens.text), "phrases": phrases, "pronouns": pronouns}
 
 
 @main.command("phrases")
@@ -56,13 +55,12 @@ def record_phrases() -> None:
     judged, _ = fetch_judged()
     path, kind = project.root().joinpath("data", *antecedents.RECORD), antecedents.KIND
     settings = settings_of(packages=["spacy", MODEL.replace("_", "-")], model=MODEL)
-    held = {
-        line["query"] for line in begin(path, settings, kind, antecedents.FIELDS, antecedents.KEY)
-    }
-    missing = judged[~judged["query"].isin(held)]
+    lines = begin(path, settings, kind, antecedents.FIELDS, antecedents.KEY)
+    recorded = {line["query"] for line in lines}
+    missing = judged[~judged["query"].isin(recorded)]
     for query, line in zip(missing["query"], parsed(missing["text"].tolist()), strict=True):
         add(path, kind, {"query": query, **line})
-    click.echo(f"{path.name}: {len(held)} utterances were recorded, {len(missing)} are new")
+    click.echo(f"{path.name}: {len(recorded)} utterances were recorded, {len(missing)} are new")
 
 
 @main.command("rewrites")
@@ -77,25 +75,28 @@ def record_rewrites(weights: Path, threads: int) -> None:
     settings = settings_of(
         seed=SEED, models={weights.name: weights}, packages=["xllamacpp"], sampling=GREEDY
     )
-    settings |= {
-        "instruction": rewrites.INSTRUCTION,
-        "instruction, sha256": digest(rewrites.INSTRUCTION),
-    }
-    held = {
-        (line["query"], line["before"])
-        for line in begin(path, settings, rewrites.KIND, rewrites.FIELDS, rewrites.KEY)
-    }
+    settings["instruction"] = rewrites.INSTRUCTION
+    settings["instruction, sha256"] = digest(rewrites.INSTRUCTION)
+    lines = begin(path, settings, rewrites.KIND, rewrites.FIELDS, rewrites.KEY)
+    recorded = {(line["query"], line["before"]) for line in lines}
+
     server = load_server(weights, threads=threads, context=2048)
-    for one, before, current in tqdm(rewrites.wanted(conversations(judged), SEED), mininterval=10):
-        key = {"query": one.queries[current], "before": one.queries[before]}
-        if tuple(key.values()) in held:
+    pairs = rewrites.wanted(conversations(judged), SEED)
+    for conversation, before, current in tqdm(pairs, mininterval=10):
+        query, previous = conversation.queries[current], conversation.queries[before]
+        if (query, previous) in recorded:
             continue
-        prompt = rewrites.prompt_of(one, before, current)
-        found = server.handle_completions({"prompt": prompt, "cache_prompt": True, **GREEDY})[
-            "choices"
-        ][0]
-        line = {"rewrite": found["text"].strip(), "finished": found["finish_reason"] == "stop"}
-        add(path, rewrites.KIND, {**key, "prompt": digest(prompt), **line})
+        prompt = rewrites.prompt_of(conversation, before, current)
+        request = {"prompt": prompt, "cache_prompt": True, **GREEDY}
+        choice = server.handle_completions(request)["choices"][0]
+        line = {
+            "query": query,
+            "before": previous,
+            "prompt": digest(prompt),
+            "rewrite": choice["text"].strip(),
+            "finished": choice["finish_reason"] == "stop",
+        }
+        add(path, rewrites.KIND, line)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What a language model makes of an utterance, told the first one and the previous one: a rewriter, recorded once.
+"""What a language model makes of an utterance, told the first one and the one before.
 
 The rewriter sees what CU sees, so it is asked once for each pair of utterances of a conversation,
 whatever the number of orders. The first utterance never moves and is kept as it is. The rewrites
-lie in ``data/outputs/permutations``.
+were recorded once and lie in ``data/outputs/permutations``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from equipoise.orders.conversations import Conversation
 from equipoise.problems import listed
 from equipoise_studies.recording import digest, read
 
-# below data/: for each pair of utterances what a model wrote
+# Below data/: for each pair of utterances what a model wrote.
 RECORD = ("outputs", "permutations", "rewrites.jsonl")
 KIND, KEY = "rewrite", ("query", "before")
 FIELDS: Mapping[str, type] = {
@@ -30,9 +30,10 @@ FIELDS: Mapping[str, type] = {
 }
 
 INSTRUCTION = """\
-Each conversation below is a user's questions to a search engine: the first one, the one before, and the last one. \
-Rewrite the last question so that it can be understood without the conversation: replace pronouns and add what is left \
-out. If the last question can be understood alone, repeat it.
+Each conversation below is a user's questions to a search engine: the first one, the one before, \
+and the last one. \
+Rewrite the last question so that it can be understood without the conversation: replace pronouns \
+and add what is left out. If the last question can be understood alone, repeat it.
 
 First: "What is a solar eclipse?"
 Before: "How often does it occur?"
@@ -69,49 +70,55 @@ def pairs_of(conversation: Conversation) -> list[tuple[int, int]]:
 
 def prompt_of(conversation: Conversation, before: int, current: int) -> str:
     """What a model is asked to continue, up to the next quotation mark."""
-    first, previous, last = (
-        conversation.texts[number].replace('"', "'") for number in (0, before, current)
-    )
-    between = f'Before: "{previous}"\n' if before else ""
-    return f'{INSTRUCTION}First: "{first}"\n{between}Last: "{last}"\nRewritten: "'
+    # A quotation mark within an utterance would end it.
+    texts = [text.replace('"', "'") for text in conversation.texts]
+    prompt = f'{INSTRUCTION}First: "{texts[0]}"\n'
+    if before:
+        prompt += f'Before: "{texts[before]}"\n'
+    return f'{prompt}Last: "{texts[current]}"\nRewritten: "'
 
 
-def wanted(made: Sequence[Conversation], seed: int) -> list[tuple[Conversation, int, int]]:
+def wanted(conversations: Sequence[Conversation], seed: int) -> list[tuple[Conversation, int, int]]:
     """Every pair of every conversation, those of valid orders first, in an order drawn by a seed.
 
     So a part of them is a random sample. The first utterance is never the current one.
     """
     pairs = []
-    for one in made:
-        numbers = range(len(one.texts))
-        pairs += [
-            (one, before, current)
-            for before, current in product(numbers, numbers[1:])
-            if before != current
-        ]
-    valid = {one.topic: {*pairs_of(one)} for one in made}
+    valid_pairs = {}
+    for conversation in conversations:
+        valid_pairs[conversation.topic] = set(pairs_of(conversation))
+        utterances = range(len(conversation.texts))
+        for before, current in product(utterances, utterances[1:]):
+            if before != current:
+                pairs.append((conversation, before, current))
     drawn = [pairs[place] for place in np.random.default_rng(seed).permutation(len(pairs))]
-    return sorted(drawn, key=lambda pair: pair[1:] not in valid[pair[0].topic])
+    return sorted(drawn, key=lambda pair: pair[1:] not in valid_pairs[pair[0].topic])
 
 
-def read_rewrites(path: Path, made: Sequence[Conversation]) -> list[Conversation]:
-    """The conversations with what a model makes of each utterance behind each other one, from the record.
+def read_rewrites(path: Path, conversations: Sequence[Conversation]) -> list[Conversation]:
+    """The conversations with what a model makes of each utterance behind each other one.
 
     Raises ValueError for pairs that are not recorded, or were recorded with another prompt.
     """
-    known = {(line["query"], line["before"]): line for line in read(path, KIND, FIELDS, KEY)[1]}
-    found: list[Conversation] = []
-    absent = []
-    for one in made:
+    _, lines = read(path, KIND, FIELDS, KEY)
+    line_of_pair = {(line["query"], line["before"]): line for line in lines}
+    rewritten = []
+    missing = []
+    for conversation in conversations:
         texts = {}
-        for before, current in pairs_of(one):
-            line = known.get((one.queries[current], one.queries[before]), {})
-            if line.get("prompt") != digest(prompt_of(one, before, current)):
-                absent.append(f"{one.queries[current]} behind {one.queries[before]}")
-            texts[before, current] = line.get("rewrite", "")
-        found.append(replace(one, rewrites=texts))
-    if absent:
-        names = listed(absent, 3)
-        recorder = "python -m equipoise_studies.permutations.record rewrites records them (it needs a language model)"
-        raise ValueError(f"{path} has no rewrite of {names}: {recorder}")
-    return found
+        for before, current in pairs_of(conversation):
+            query, previous = conversation.queries[current], conversation.queries[before]
+            line = line_of_pair.get((query, previous))
+            prompt = digest(prompt_of(conversation, before, current))
+            if line is None or line["prompt"] != prompt:
+                missing.append(f"{query} behind {previous}")
+                continue
+            texts[before, current] = line["rewrite"]
+        rewritten.append(replace(conversation, rewrites=texts))
+    if missing:
+        recorder = "python -m equipoise_studies.permutations.record rewrites"
+        raise ValueError(
+            f"{path} has no rewrite of {listed(missing, 3)}: "
+            f"{recorder} records them (it needs a language model)"
+        )
+    return rewritten

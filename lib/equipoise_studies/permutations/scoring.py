@@ -1,4 +1,4 @@
-"""Rankings scored by ir_measures: many alternative ones of the same queries, and those of public runs."""
+"""Many alternative rankings of the same queries, scored by ir_measures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Floats, ranks, starts
-from equipoise.measures.effectiveness import effectiveness, parsed_measure
+from equipoise.measures.effectiveness import parsed_measure
 
 
 def score_alternatives(
@@ -34,41 +34,56 @@ def score_alternatives(
         raise ValueError(
             f"{len(queries)} rankings are wanted, one a query, found shape {ranked.shape}"
         )
-    scored = parsed_measure(measure)
-    if ranked.shape[1] < min(scored.params.get("cutoff", 0), len(documents)):
+    parsed = parsed_measure(measure)
+    if ranked.shape[1] < min(parsed.params.get("cutoff", 0), len(documents)):
         raise ValueError(f"{measure} looks further than the {ranked.shape[1]} ranks that are kept")
-    names, codes = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
-    fields = {"query": "query_id", "document": "doc_id", "grade": "relevance"}
-    judged = qrels[qrels["query"].isin(names)].rename(columns=fields)
-    evaluator = ir_measures.evaluator([scored], judged)
-    if unjudged := sorted({*names.tolist()} - {*judged["query_id"]}):
+    query_ids, query_of_ranking = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
+    judged = qrels[qrels["query"].isin(query_ids)]
+    unjudged = sorted(set(query_ids.tolist()) - set(judged["query"]))
+    if unjudged:
         raise ValueError(
             f"no judgement for {', '.join(unjudged)}: leave these queries out, or judge them"
         )
-    different, which = np.unique(np.column_stack([codes, ranked]), axis=0, return_inverse=True)
-    # one run holds one ranking of each query: the n-th run holds the n-th different ranking of
-    # every query
-    run = ranks(starts(different[:, 0]), len(different))
-    values = np.empty(len(different))
-    ids = np.array(documents, dtype=object)
-    falling = np.arange(ranked.shape[1], 0, -1, dtype=np.float64).tolist()
-    for number in range(run.max(initial=-1) + 1):
-        rows = np.flatnonzero(run == number)
-        listed = zip(names[different[rows, 0]], ids[different[rows, 1:]], strict=True)
-        rankings_now = {str(name): dict(zip(best, falling, strict=True)) for name, best in listed}
-        found = {result.query_id: result.value for result in evaluator.iter_calc(rankings_now)}
-        values[rows] = [found[name] for name in names[different[rows, 0]]]
-    return values[which.ravel()]
+
+    evaluator = ir_measures.evaluator([parsed], _by_query(judged))
+    with_query = np.column_stack([query_of_ranking, ranked])
+    distinct, place_of_ranking = np.unique(with_query, axis=0, return_inverse=True)
+    distinct_queries = query_ids[distinct[:, 0]]
+    distinct_documents = np.array(documents, dtype=object)[distinct[:, 1:]]
+
+    # A run holds one ranking of each query: the n-th run holds the n-th different ranking of every
+    # query that has so many.
+    run_of_ranking = ranks(starts(distinct[:, 0]), len(distinct))
+    falling_scores = np.arange(ranked.shape[1], 0, -1, dtype=np.float64).tolist()
+    values = np.empty(len(distinct))
+    for number in range(run_of_ranking.max(initial=-1) + 1):
+        of_run = np.flatnonzero(run_of_ranking == number)
+        run = {}
+        for query, best in zip(distinct_queries[of_run], distinct_documents[of_run], strict=True):
+            run[str(query)] = dict(zip(best, falling_scores, strict=True))
+        value_of_query = {result.query_id: result.value for result in evaluator.iter_calc(run)}
+        values[of_run] = [value_of_query[query] for query in distinct_queries[of_run]]
+    return values[place_of_ranking.ravel()]
+
+
+def _by_query(judged: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Grade of each judged document by query: the form in which ir_measures takes them fastest."""
+    columns = [judged[name].tolist() for name in ("query", "document", "grade")]
+    grade_of_document: dict[str, dict[str, int]] = {}
+    for query, document, grade in zip(*columns, strict=True):
+        grade_of_document.setdefault(query, {})[document] = grade
+    return grade_of_document
 
 
 def grades(
     queries: Sequence[str], documents: Sequence[str], qrels: pd.DataFrame
 ) -> NDArray[np.intp]:
-    """Grade of each document for each query, shaped (queries, documents); -1 where it is not judged."""
-    judged = qrels.pivot_table(
+    """Grade of each document for each query, shaped (queries, documents); -1 where not judged."""
+    judged = qrels[qrels["query"].isin(queries) & qrels["document"].isin(documents)]
+    wide = judged.pivot_table(
         index="query", columns="document", values="grade", aggfunc="first", sort=False
     )
-    table = judged.reindex(index=list(queries), columns=list(documents)).fillna(-1)
+    table = wide.reindex(index=list(queries), columns=list(documents)).fillna(-1)
     return table.to_numpy(dtype=np.intp)
 
 
@@ -79,7 +94,7 @@ def optimistic(
     qrels: pd.DataFrame,
     measure: str = "nDCG@3",
 ) -> Floats:
-    r"""Upper bound of nDCG of each ranking, whatever the unjudged documents that it holds are worth.
+    r"""Upper bound of nDCG of each ranking, whatever its unjudged documents are worth.
 
     .. math:: \min\Bigl(1, \frac{\sum_{r \le k} g_r / \log_2 (r + 1)}{IDCG}\Bigr)
 
@@ -88,36 +103,21 @@ def optimistic(
     `score_alternatives` takes.
     """
     ranked = np.asarray(rankings, dtype=np.intp)
-    if (wanted := f"nDCG@{ranked.shape[1]}") != measure:
-        raise ValueError(f"the bound is of {wanted} for rankings of this depth, not of {measure}")
-    names, codes = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
-    gains = grades(names.tolist(), documents, qrels)[codes[:, None], ranked]
+    depth = ranked.shape[1]
+    if measure != f"nDCG@{depth}":
+        raise ValueError(
+            f"the bound is of nDCG@{depth} for rankings of this depth, not of {measure}"
+        )
+    query_ids, query_of_ranking = np.unique(np.asarray(queries, dtype=str), return_inverse=True)
+    gains = grades(query_ids.tolist(), documents, qrels)[query_of_ranking[:, None], ranked]
     gains[gains < 0] = qrels["grade"].max()
-    discounts = 1 / np.log2(np.arange(2, ranked.shape[1] + 2))
-    best = (
-        qrels.sort_values("grade", ascending=False)
-        .groupby("query")["grade"]
-        .agg(lambda one: float(one.to_numpy()[: len(discounts)] @ discounts[: len(one)]))
-    )
-    ideal = best.reindex(names).to_numpy()[codes]
-    return np.minimum(
-        1.0, np.divide(gains @ discounts, ideal, out=np.zeros(len(ideal)), where=ideal > 0)
-    )
+    discounts = 1 / np.log2(np.arange(2, depth + 2))
 
-
-def run_scores(run: pd.DataFrame, qrels: pd.DataFrame, measure: str = "nDCG@3") -> pd.DataFrame:
-    """Score of every judged query of a run, sorted by query: columns query, topic (before the underscore), value.
-
-    Queries of the run without judgements are left out; judged queries without a ranking score 0.
-    """
-    judged = run[run["query"].isin(qrels["query"])]
-    found = effectiveness(judged, qrels, by=(), measures={measure: measure}).set_index("query")[
-        "value"
-    ]
-    table = (
-        found.reindex(sorted(set(qrels["query"])), fill_value=0.0)
-        .rename_axis("query")
-        .reset_index()
-    )
-    table.insert(1, "topic", table["query"].str.partition("_")[0])
-    return table
+    ideal_of_query = {}
+    judged_queries = qrels[qrels["query"].isin(query_ids)]
+    for query, judged in judged_queries.groupby("query")["grade"]:
+        best = np.sort(judged.to_numpy())[::-1][:depth]
+        ideal_of_query[query] = float(best @ discounts[: len(best)])
+    ideal = np.array([ideal_of_query[query] for query in query_ids])[query_of_ranking]
+    scores = np.divide(gains @ discounts, ideal, out=np.zeros(len(ideal)), where=ideal > 0)
+    return np.minimum(1.0, scores)

@@ -1,4 +1,4 @@
-"""Sentences of the notebook that values make: the answer, and what else a parameter could make false."""
+"""Sentences that values make: the answer, and what else a parameter could make false."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from equipoise_compendium.claims import Evidence
 from equipoise_studies.permutations.spreads import relative_range
 from equipoise_studies.permutations.unseen import LEVEL
 
-_EQUAL = 1e-12
+_ROUNDING = 1e-12
 
 
-def _estimate(found: Evidence, form: str) -> str:
-    return f"{found.estimate:{form}} [{found.low:{form}}, {found.high:{form}}]"
+def _with_interval(evidence: Evidence, form: str) -> str:
+    return f"{evidence.estimate:{form}} [{evidence.low:{form}}, {evidence.high:{form}}]"
+
+
+def _values_by_name(values: pd.Series, form: str = ".3f") -> str:
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
 def answer(
@@ -24,139 +28,157 @@ def answer(
     evidence: Mapping[str, Evidence],
     measure: str,
 ) -> list[str]:
-    """How far the order of a script is an accident, for which systems, and with how many orders one would know.
+    """How far the order of a script is an accident, for which systems, and how one would know.
 
-    ``exact``: of `Experiment.exact`. ``ranking``: of `orders_for_ranking`. ``evidence``: that on
-    the claims, by ``chance`` (the script against drawn orders), ``rewriter`` (what it saves of the
-    spread), ``unseen`` (coverage).
+    ``exact``: of `Experiment.exact`. ``needed``: orders that give a mean within a margin.
+    ``ranking``: of `orders_for_ranking`. ``evidence``: that on the claims, by ``chance`` (the
+    script against drawn orders), ``rewriter`` (what it saves of the spread), ``unseen`` (coverage).
     """
-    moving = needed.sort_values("range / mean", ascending=False)["run"]
-    reach = [
-        f"{_estimate(relative_range(exact, run), '.0%')} of it ({run})"
-        for run in moving.iloc[[-1, 0]]
-    ]
-    fixed = [
-        run
-        for run, part in exact.groupby("run", sort=False)
-        if (part["maximum"] - part["minimum"]).max() < _EQUAL
-    ]
-    margin = next(name for name in needed if str(name).startswith("orders for"))
-    blind = " and ".join([", ".join(fixed[:-1]), fixed[-1]] if len(fixed) > 1 else fixed)
-    blind += " do not see the order" if len(fixed) > 1 else " does not see the order"
-    gain = evidence["rewriter"]
-    steadier = (
-        "less"
-        if (gain.low or 0) > 0
-        else "more"
-        if (gain.high or 0) < 0
-        else "neither clearly less nor clearly more"
-    )
+    conversations = exact["topic"].nunique()
+    most_moved_first = needed.sort_values("range / mean", ascending=False)["run"]
+    ranges = []
+    for run in most_moved_first.iloc[[-1, 0]]:
+        ranges.append(f"{_with_interval(relative_range(exact, run), '.0%')} of it ({run})")
+
+    margin_column = next(name for name in needed if str(name).startswith("orders for"))
+    margin = str(margin_column).removeprefix("orders for ±")
+    fewest, most = needed[margin_column].min(), needed[margin_column].max()
     return [
-        f"On the replica, over all valid orders of {exact['topic'].nunique()} conversations, the order can move the "
-        f"mean {measure} of a system by {reach[0]} to {reach[1]}; {blind}.",
-        f"The script is one order of many: {_estimate(evidence['chance'], '.0%')} of the orders drawn at random score "
-        "higher, averaged over conversations and systems.",
-        f"{ranking.iloc[-1, 1]} orders of each conversation are enough to rank the systems as all orders do, and "
-        f"{needed[margin].min()} to {needed[margin].max()} to know the mean of a system within "
-        f"{str(margin).removeprefix('orders for ±')}, both 19 times in 20.",
-        f"A language model that rewrites the utterances varies {steadier} with the order than systems that add the "
-        f"previous utterance (the standard deviations differ by {_estimate(gain, '.3f')}).",
-        f"For a system that was run on the script alone, a calibrated band meant to hold {LEVEL:.0%} of the orders "
-        f"holds {_estimate(evidence['unseen'], '.0%')}, on average over the systems.",
+        f"On the replica, over all valid orders of {conversations} conversations, "
+        f"the order can move the mean {measure} of a system by {ranges[0]} to {ranges[1]}; "
+        f"{_blind_to_order(exact)}.",
+        f"The script is one order of many: {_with_interval(evidence['chance'], '.0%')} of the "
+        "orders drawn at random score higher, averaged over conversations and systems.",
+        f"{ranking.iloc[-1, 1]} orders of each conversation are enough to rank the systems as all "
+        f"orders do, and {fewest} to {most} to know the mean of a system within {margin}, "
+        "both 19 times in 20.",
+        "A language model that rewrites the utterances varies "
+        f"{_less_or_more(evidence['rewriter'])} with the order than systems that add the previous "
+        "utterance (the standard deviations differ by "
+        f"{_with_interval(evidence['rewriter'], '.3f')}).",
+        "For a system that was run on the script alone, a calibrated band meant to hold "
+        f"{LEVEL:.0%} of the orders holds {_with_interval(evidence['unseen'], '.0%')}, on average "
+        "over the systems.",
     ]
+
+
+def _blind_to_order(exact: pd.DataFrame) -> str:
+    """Which systems have one score on all orders of every conversation."""
+    ranges = (exact["maximum"] - exact["minimum"]).groupby(exact["run"], sort=False).max()
+    runs = ranges.index[ranges < _ROUNDING].tolist()
+    if len(runs) > 1:
+        return f"{', '.join(runs[:-1])} and {runs[-1]} do not see the order"
+    return f"{''.join(runs)} does not see the order"
+
+
+def _less_or_more(gain: Evidence) -> str:
+    """Whether the rewriter is steadier, where ``gain`` is what it saves."""
+    if gain.low is not None and gain.low > 0:
+        return "less"
+    if gain.high is not None and gain.high < 0:
+        return "more"
+    return "neither clearly less nor clearly more"
 
 
 def sampled_range(errors: pd.DataFrame, drawn: int) -> str:
     """How much of the exact range sampled orders show, and how far their means are off."""
-    seen = (errors["sampled maximum"] - errors["sampled minimum"]) / (
-        errors["maximum"] - errors["minimum"]
-    )
-    beyond = int((errors["error"].abs() > 1.96 * errors["standard error"]).sum())
+    sampled = errors["sampled maximum"] - errors["sampled minimum"]
+    share = sampled / (errors["maximum"] - errors["minimum"])
+    distance = errors["error"].abs()
+    beyond = int((distance > 1.96 * errors["standard error"]).sum())
     return (
-        f"Up to {drawn} drawn orders of each conversation show {seen.min():.0%} to {seen.max():.0%} of the range of a "
-        f"system; {beyond} of {len(errors)} sampled means lie further from the exact one than twice their standard "
-        f"error, the furthest by {errors['error'].abs().max():.4f}."
+        f"Up to {drawn} drawn orders of each conversation show {share.min():.0%} to "
+        f"{share.max():.0%} of the range of a system; {beyond} of {len(errors)} sampled means lie "
+        "further from the exact one than twice their standard error, the furthest by "
+        f"{distance.max():.4f}."
     )
 
 
 def undefined(correlations: pd.DataFrame, first: str, second: str) -> str:
     """Which correlations are not defined, and so not drawn."""
-    absent = correlations[correlations["correlation"].isna()]
-    names = ", ".join(f"{row.run} on {row.topic}" for row in absent.itertuples())
-    left_out = (
-        f" ({names}), where one of the two measures is the same on every order"
-        if len(absent)
-        else ""
-    )
-    return f"{len(absent)} of {len(correlations)} correlations of {first} and {second} are not defined{left_out}."
+    missing = correlations[correlations["correlation"].isna()]
+    reason = ""
+    if len(missing):
+        names = ", ".join(f"{row.run} on {row.topic}" for row in missing.itertuples())
+        reason = f" ({names}), where one of the two measures is the same on every order"
+    counts = f"{len(missing)} of {len(correlations)}"
+    return f"{counts} correlations of {first} and {second} are not defined{reason}."
 
 
 def interaction(
     without: pd.DataFrame, with_it: pd.DataFrame, by_chance: Mapping[str, float]
 ) -> str:
-    """What taking topic x model out of the residual changes, and what the randomisation tests say."""
-    before, after = (table.set_index("source")[["F", "p"]] for table in (without, with_it))
-    nested, model = "permutation(topic)", "model"
-    ratio = [
-        f"F = {table.loc[source, 'F']:.2f}"
-        for source in (nested, model)
-        for table in (before, after)
-    ]
-    found = [table.loc[source, "p"] for source in (nested, model) for table in (before, after)]
-    p = [f"p = {value:.2g}" if value >= 1e-4 else "p < 0.0001" for value in found]
+    """What taking topic x model out of the residual changes, and what randomisation says."""
+    nested = "permutation(topic)"
     return (
-        f"As long as topic x model is part of the residual, as in MD1, {nested} has {ratio[0]} ({p[0]}); once it is "
-        f"taken out, {ratio[1]} ({p[1]}; by randomisation p = {by_chance[nested]:.2g}). Systems differ with "
-        f"{ratio[2]} against that residual ({p[2]}), and with {ratio[3]} over conversations ({p[3]}; by randomisation "
-        f"p = {by_chance[model]:.2g})."
+        f"As long as topic x model is part of the residual, as in MD1, {nested} has "
+        f"{_ratio(without, nested)} ({_p(without, nested)}); once it is taken out, "
+        f"{_ratio(with_it, nested)} ({_p(with_it, nested)}; "
+        f"by randomisation p = {by_chance[nested]:.2g}). Systems differ with "
+        f"{_ratio(without, 'model')} against that residual ({_p(without, 'model')}), and with "
+        f"{_ratio(with_it, 'model')} over conversations ({_p(with_it, 'model')}; "
+        f"by randomisation p = {by_chance['model']:.2g})."
     )
+
+
+def _ratio(table: pd.DataFrame, source: str) -> str:
+    return f"F = {table.set_index('source').loc[source, 'F']:.2f}"
+
+
+def _p(table: pd.DataFrame, source: str) -> str:
+    p = table.set_index("source").loc[source, "p"]
+    if p < 1e-4:
+        return "p < 0.0001"
+    return f"p = {p:.2g}"
 
 
 def weights(table: pd.DataFrame) -> str:
     """LP beside CU by the paper's words and by the program, as a question."""
     means = table.pivot_table(index="variant", columns="run", values="mean", sort=False)
-    found = "; ".join(
-        f"by the {variant}: LP {row['LP']:.4f}, CU {row['CU']:.4f}"
-        for variant, row in means.iterrows()
-    )
+    parts = []
+    for variant, row in means.iterrows():
+        parts.append(f"by the {variant}: LP {row['LP']:.4f}, CU {row['CU']:.4f}")
     return (
-        f"Mean scores over the orders {found}. The paper finds LP alone in its worst tier, below CU. Is that due to "
-        "the method, or to the weight that the program gives to the previous utterance? The paper cannot say, nor "
-        "can this replica."
+        f"Mean scores over the orders {'; '.join(parts)}. The paper finds LP alone in its worst "
+        "tier, below CU. Is that due to the method, or to the weight that the program gives to "
+        "the previous utterance? The paper cannot say, nor can this replica."
     )
-
-
-def _listed(values: pd.Series, form: str = ".3f") -> str:
-    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
 def script_in_words(spread: pd.DataFrame) -> str:
-    """What share of the drawn orders of each conversation scores higher than its script; of `conversation_spread`."""
+    """Share of the drawn orders of each conversation above its script; of `conversation_spread`."""
     script = spread[spread["permutation"] == 0].set_index("topic")["value"]
-    above = spread["value"] > spread["topic"].map(script)
-    shares = above.groupby(spread["topic"], sort=False).mean()
-    return f"Share of the orders above the script: {_listed(shares, '.0%')}"
+    is_above = spread["value"] > spread["topic"].map(script)
+    shares = is_above.groupby(spread["topic"], sort=False).mean()
+    return f"Share of the orders above the script: {_values_by_name(shares, '.0%')}"
 
 
 def wins_in_words(wins: pd.DataFrame) -> str:
     """How often the order decides between two systems; of `preference`, both ways round."""
-    one = wins[wins["a"] < wins["b"]]
-    sure = (one["wins"].isin([0, 1])).mean()
-    return f"In {1 - sure:.0%} of all pairs of systems and conversations, the order decides which system is ahead"
+    pairs = wins[wins["a"] < wins["b"]]
+    share = (~pairs["wins"].isin([0, 1])).mean()
+    return (
+        f"In {share:.0%} of all pairs of systems and conversations, "
+        "the order decides which system is ahead"
+    )
 
 
 def ranges_in_words(errors: pd.DataFrame) -> str:
     """Lowest, mean and highest of each system over all orders; of `sampling_error`."""
-    rows = errors[["run", "minimum", "mean", "maximum"]].itertuples(index=False)
-    return "; ".join(f"{run}: {low:.3f}, {mean:.3f}, {high:.3f}" for run, low, mean, high in rows)
+    parts = []
+    for row in errors.itertuples():
+        parts.append(f"{row.run}: {row.minimum:.3f}, {row.mean:.3f}, {row.maximum:.3f}")
+    return "; ".join(parts)
 
 
 def stability_in_words(stability: pd.DataFrame) -> str:
     """How often so many orders rank the systems as all do; of `ranking_stability`."""
     same = stability.set_index("permutations")["same"]
-    return f"Share of draws with the exact ranking, by number of orders: {_listed(same, '.0%')}"
+    shares = _values_by_name(same, ".0%")
+    return f"Share of draws with the exact ranking, by number of orders: {shares}"
 
 
 def medians_in_words(correlations: pd.DataFrame) -> str:
-    """Median correlation of each system; of `order_correlation`."""
-    return f"Medians: {_listed(correlations.groupby('run', sort=False)['correlation'].median(), '.2f')}"
+    """Median rank correlation of each system."""
+    medians = correlations.groupby("run", sort=False)["correlation"].median()
+    return f"Medians: {_values_by_name(medians, '.2f')}"

@@ -1,89 +1,67 @@
-"""How much systems vary over the orders, side by side and with intervals; what a rewriter changes of it."""
+"""How much systems vary over the orders, with intervals; what a rewriter changes of it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
+from equipoise.arrays import Floats
 from equipoise_compendium.claims import Evidence
 from equipoise_studies.permutations.claims import interval
 from equipoise_studies.permutations.systems import REWRITER
 
 
-def _wide(exact: pd.DataFrame, column: str) -> pd.DataFrame:
-    return exact.pivot_table(index="topic", columns="run", values=column, sort=False)
-
-
-def order_dependence(exact: pd.DataFrame, scripts: pd.DataFrame, beside: str = "") -> pd.DataFrame:
-    """How much each system varies over all valid orders, means over conversations.
-
-    ``exact``: of `Experiment.exact`, without missing values. ``scripts`` (columns run, topic,
-    value): scores of the script. ``beside``: a system whose standard deviation is taken from that
-    of each other one. Returns columns run, script, mean, change (mean minus script) with its ends,
-    minimum, maximum, sd with its ends, sd / mean, and, beside a system, the difference with its
-    ends.
-    """
-    means, spreads = _wide(exact, "mean"), _wide(exact, "sd")
-    script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[
-        means.index
-    ]
-    rows = []
-    for run in means:
-        change = interval((means[run] - script[run]).to_numpy())
-        sd = interval(spreads[run].to_numpy())
-        found = {"run": run, "script": script[run].mean(), "mean": means[run].mean()}
-        found |= dict(zip(["change", "change low", "change high"], change, strict=True))
-        found |= {end: _wide(exact, end)[run].mean() for end in ("minimum", "maximum")}
-        found |= dict(zip(["sd", "sd low", "sd high"], sd, strict=True)) | {
-            "sd / mean": sd[0] / found["mean"]
-        }
-        if beside:
-            more = interval((spreads[run] - spreads[beside]).to_numpy())
-            found |= dict(
-                zip(["more than the rewriter", "more, low", "more, high"], more, strict=True)
-            )
-        rows.append(found)
-    return pd.DataFrame(rows)
+def _topics_by_runs(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    return table.pivot_table(index="topic", columns="run", values=column, sort=False)
 
 
 def relative_range(exact: pd.DataFrame, run: str) -> Evidence:
-    """How far the choice of orders moves the mean score of a system, as a share of its mean over all orders."""
-    part = exact[exact["run"] == run]
-    ends = np.column_stack([part["maximum"] - part["minimum"], part["mean"]])
+    """How far the choice of orders moves the mean score of a system, as a share of that mean."""
+    of_run = exact[exact["run"] == run]
+    ranges = of_run["maximum"] - of_run["minimum"]
+    values = np.column_stack([ranges, of_run["mean"]])
 
-    found = interval(ends, lambda means: means[0] / means[1])
-    return Evidence(
-        f"range of {run} over all valid orders, as a share of its mean", *found, n=len(ends)
-    )
+    def relative(means: Floats) -> float:
+        return float(means[0] / means[1])
+
+    statement = f"range of {run} over all valid orders, as a share of its mean"
+    return Evidence(statement, *interval(values, relative), n=len(values))
 
 
 def steadier(exact: pd.DataFrame, *, relative: bool = False) -> Evidence:
-    """Standard deviation over the orders of systems that add the previous utterance as it is, minus the rewriter's.
+    """Standard deviation over the orders of CU, LP and RM3p, on average, minus the rewriter's.
 
-    ``relative``: each divided by the mean score of its system over all conversations.
+    They add the previous utterance as it is. ``relative``: each divided by the mean score of its
+    system over all conversations.
     """
-    spreads, plain = _wide(exact, "sd"), ["CU", "LP", "RM3p"]
+    deviations = _topics_by_runs(exact, "sd")
+    statement = (
+        "standard deviation over the orders, mean of CU, LP and RM3p minus that of the rewriter"
+    )
     if relative:
-        spreads = spreads / _wide(exact, "mean").mean()
-    gain = (spreads[plain].mean(axis=1) - spreads[REWRITER]).to_numpy()
-    said = "standard deviation over the orders, mean of CU, LP and RM3p minus that of the rewriter"
-    said += ", each as a share of its mean score" if relative else ""
-    return Evidence(said, *interval(gain), n=len(gain))
+        deviations = deviations / _topics_by_runs(exact, "mean").mean()
+        statement += ", each as a share of its mean score"
+    gain = (deviations[["CU", "LP", "RM3p"]].mean(axis=1) - deviations[REWRITER]).to_numpy()
+    return Evidence(statement, *interval(gain), n=len(gain))
 
 
 def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str, data: str) -> Evidence:
-    """Mean over all valid orders minus the script, mean of the systems; ``data``: the collection, in words."""
-    means = _wide(exact, "mean")
-    script = scripts.pivot_table(index="topic", columns="run", values="value", sort=False).loc[
-        means.index, means.columns
-    ]
+    """Mean over all valid orders minus the script, mean of the systems.
+
+    ``data``: the collection, in words.
+    """
+    means = _topics_by_runs(exact, "mean")
+    script = _topics_by_runs(scripts, "value").loc[means.index, means.columns]
     change = (means - script).mean(axis=1).to_numpy()
     return Evidence(said, *interval(change), n=len(change), data=data)
 
 
-def coverage(found: pd.DataFrame, prediction: str) -> Evidence:
+def coverage(predictions: pd.DataFrame, prediction: str) -> Evidence:
     """Share of all orders within the bands that a prediction gives, of `unseen_systems`."""
-    part = found[found["prediction"] == prediction]
-    shares = part.groupby("topic", sort=False)["coverage"].mean().to_numpy()
-    said = f"share of the valid orders within the band predicted by {prediction}; each system left out once"
-    return Evidence(said, *interval(shares), n=len(shares))
+    of_prediction = predictions[predictions["prediction"] == prediction]
+    shares = of_prediction.groupby("topic", sort=False)["coverage"].mean().to_numpy()
+    statement = (
+        f"share of the valid orders within the band predicted by {prediction}; "
+        "each system left out once"
+    )
+    return Evidence(statement, *interval(shares), n=len(shares))

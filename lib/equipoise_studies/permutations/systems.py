@@ -36,13 +36,13 @@ Columns = NDArray[np.intp]
 
 
 class System(NamedTuple):
-    """What a system's ranking depends on, besides the utterance and the first one; its group in Table 2."""
+    """What a ranking depends on, besides the utterance and the first one; its group in Table 2."""
 
     context: Literal["none", "previous", "antecedent", "everything"]
     family: str
 
 
-# the systems of section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB)
+# The systems of section 4.1; Antecedent stands where the paper has coref-SpanBERT (anCB).
 SYSTEMS: Mapping[str, System] = {
     "BM25": System("none", "baselines"),  # the utterance alone
     "DLM": System("none", "baselines"),  # the same, by query likelihood with Dirichlet smoothing
@@ -52,27 +52,33 @@ SYSTEMS: Mapping[str, System] = {
     "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
     "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
     "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
-    "Antecedent": System(
-        "antecedent", "coreference by rule"
-    ),  # with the noun phrase that a pronoun refers to
+    # with the noun phrase that a pronoun refers to
+    "Antecedent": System("antecedent", "coreference by rule"),
 }
-# beyond the paper: the utterance as a language model rewrites it, told the first one and the
-# previous one
+
+# Beyond the paper: the utterance as a language model rewrites it, told the first one and the
+# previous one.
 REWRITER = "Rewriter"
-_KNOWN: Mapping[str, System] = {**SYSTEMS, REWRITER: System("previous", "language model")}
+_ALL_SYSTEMS: Mapping[str, System] = {**SYSTEMS, REWRITER: System("previous", "language model")}
 
 
 def context_of(system: str) -> str:
     """What the ranking of a system depends on."""
-    if system not in _KNOWN:
-        raise ValueError(f"no system named {system!r}; there are {', '.join(_KNOWN)}")
-    return _KNOWN[system].context
+    if system not in _ALL_SYSTEMS:
+        raise ValueError(f"no system named {system!r}; there are {', '.join(_ALL_SYSTEMS)}")
+    return _ALL_SYSTEMS[system].context
 
 
 def chosen_systems(antecedent: bool, *, depending: bool = False) -> list[str]:
-    """The systems, with or without Antecedent; ``depending``: only those that depend on the order."""
-    left_out = {*([] if antecedent else ["antecedent"]), *(["none"] if depending else [])}
-    return [name for name, system in SYSTEMS.items() if system.context not in left_out]
+    """The systems, with or without Antecedent; ``depending``: only those that see the order."""
+    names = []
+    for name, system in SYSTEMS.items():
+        if system.context == "antecedent" and not antecedent:
+            continue
+        if system.context == "none" and depending:
+            continue
+        names.append(name)
+    return names
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ class Settings:
             raise ValueError(f"variant is 'paper' or 'program', found {self.variant!r}")
 
     def of_the_program(self) -> Settings:
-        """The same, as the authors' public program has it: RM3 takes its engine's three documents there."""
+        """The same as the authors' program has it: RM3 takes its engine's three documents there."""
         return replace(self, variant="program", documents=_PROGRAM_DOCUMENTS)
 
 
@@ -117,7 +123,7 @@ PAPER = Settings()
 
 @dataclass(frozen=True, eq=False)
 class ByContext:
-    """Something of each utterance, for each utterance that its context can come from, and without one.
+    """Something of each utterance, for each utterance that can be its context, and without one.
 
     ``after`` (shaped (n + 1, n, ...)): entry v, u: of utterance u with context v; in the last row,
     without a context. ``provides`` (shaped (n,)): which utterances can be a context: u takes the
@@ -130,8 +136,11 @@ class ByContext:
     def of(self, orders: ArrayLike) -> NDArray[Any]:
         """What the utterance at each position of each order has, shaped (orders, n, ...)."""
         stacked = np.asarray(orders, dtype=np.intp)
-        places = np.where(self.provides[stacked], np.arange(stacked.shape[1]), -1)
-        nearest = np.roll(np.maximum.accumulate(places, axis=1), 1, axis=1)
+        positions = np.arange(stacked.shape[1])
+        # Of each position the last one up to it whose utterance provides a context, -1 for none;
+        # moved by one, as an utterance is no context of itself.
+        providing = np.where(self.provides[stacked], positions, -1)
+        nearest = np.roll(np.maximum.accumulate(providing, axis=1), 1, axis=1)
         nearest[:, 0] = -1
         before = np.where(nearest < 0, -1, np.take_along_axis(stacked, nearest, axis=1))
         return self.after[before, stacked]
@@ -144,14 +153,14 @@ def context_rankings(
     settings: Settings = PAPER,
     allowed: Booleans | None = None,
 ) -> ByContext:
-    r"""Column numbers of the best documents, by a system whose context is at most one utterance, for all pairs at once.
+    r"""Best documents of a system whose context is at most one utterance, for all pairs at once.
 
     With :math:`u_j` the current, :math:`u_1` the first and :math:`u_{j-1}` the previous utterance
     as term counts, and :math:`\bar u` for weights scaled to sum to one, the queries are
 
     .. math::
-        FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad
-        RM3p: \bar u_j + RM3(u_{j-1})
+        FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad
+        LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad RM3p: \bar u_j + RM3(u_{j-1})
 
     The first utterance of a conversation is ranked as it is: a factor common to all weights changes
     no ranking. In CU the first utterance enters once where it is the previous one too. RM3p adds
@@ -162,76 +171,115 @@ def context_rankings(
     RM3p mixes the RM3 expansions of both utterances, lambda to that of the previous one.
 
     ``allowed`` (shaped (n, documents)): documents that may be ranked for each utterance, the others
-    come last.
+    come last. Returns column numbers of documents.
     """
     if context_of(system) == "everything":
         raise ValueError(
             f"no system {system!r} with a context of one utterance: it sees the whole conversation"
         )
-    size, k1, b = len(conversation.texts), settings.k1, settings.b
-    bags = collection.queries([*conversation.texts, ""])  # row n is no utterance
-    provides, program = np.ones(size, dtype=bool), settings.variant == "program"
+    size = len(conversation.texts)
     before, current = np.indices((size + 1, size)).reshape(2, -1)
-    now, previous = bags[current], bags[before]
-    weight = (
-        1 - settings.current_weight if program else settings.current_weight
-    )  # of the current utterance
-    if system == "FU":
-        queries = now + bags[np.where(current > 0, 0, size)]
-    elif system == "CU":
-        apart = (before > 0) | program
-        queries = now + previous + bags[np.where((current > 0) & (before < size) & apart, 0, size)]
-    elif system == "LP":
-        queries = weight * now + (1 - weight) * previous
-    elif system in ("RM3", "RM3p"):
-        feedback: dict[str, Any] = {
-            "documents": settings.documents,
-            "terms": settings.terms,
-            "k1": k1,
-            "b": b,
-        }
-        expanded = lexical.rm3(
-            collection, bags, original_weight=settings.original_weight, **feedback
-        )
-        if system == "RM3":
-            queries = expanded[current]
-        elif program:
-            queries = weight * expanded[current] + (1 - weight) * expanded[before]
-        else:
-            queries = lexical.unit_mass(now) + expanded[before]
-    elif system == "Antecedent":
-        if not conversation.antecedents:
-            raise ValueError(
-                "Antecedent needs the antecedents of the utterances: read_antecedents reads them"
-            )
-        phrases, anaphoric = map(np.array, zip(*conversation.antecedents, strict=True))
-        queries = (
-            now + collection.queries([*phrases, ""])[np.where(anaphoric[current], before, size)]
-        )
-        provides = ~anaphoric & (phrases != "")
+    provides = np.ones(size, dtype=bool)
+    if system == "Antecedent":
+        queries, provides = _antecedent_queries(collection, conversation, before, current)
     elif system == REWRITER:
-        if not conversation.rewrites:
-            raise ValueError(
-                f"{REWRITER} needs the rewrites of the utterances: read_rewrites reads them"
-            )
-        pairs = zip(before.tolist(), current.tolist(), strict=True)
-        queries = collection.queries(
-            [conversation.rewrites.get(pair, conversation.texts[pair[1]]) for pair in pairs]
-        )
+        queries = _rewritten_queries(collection, conversation, before, current)
     else:
-        queries = now
+        bags = collection.queries([*conversation.texts, ""])  # row n is no utterance
+        queries = _pair_queries(collection, bags, system, settings, before, current)
     if system == "DLM":
         scores = lexical.query_likelihood(collection, queries, mu=settings.mu)
     else:
-        scores = lexical.bm25(collection, queries, k1=k1, b=b)
+        scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
     best = _best(scores, settings.depth, None if allowed is None else allowed[current])
     return ByContext(best.reshape(size + 1, size, -1), provides)
 
 
+def _pair_queries(
+    collection: Collection,
+    bags: Any,
+    system: str,
+    settings: Settings,
+    before: Columns,
+    current: Columns,
+) -> Any:
+    """Queries of a system that combines the utterance with the first and the previous one.
+
+    ``bags``: of the utterances, the last row empty. ``before``, ``current``: of each pair the rows.
+    """
+    nothing = bags.shape[0] - 1
+    of_the_program = settings.variant == "program"
+    weight = settings.current_weight
+    if of_the_program:
+        weight = 1 - weight  # the program weighs the previous utterance
+
+    if system == "FU":
+        return bags[current] + bags[np.where(current > 0, 0, nothing)]
+    if system == "CU":
+        # The first utterance has no context, nor has one without a previous utterance; where the
+        # previous one is the first, the paper counts it once.
+        adds_first = (current > 0) & (before < nothing)
+        if not of_the_program:
+            adds_first &= before > 0
+        return bags[current] + bags[before] + bags[np.where(adds_first, 0, nothing)]
+    if system == "LP":
+        return weight * bags[current] + (1 - weight) * bags[before]
+    if system in ("RM3", "RM3p"):
+        expanded = lexical.rm3(
+            collection,
+            bags,
+            original_weight=settings.original_weight,
+            documents=settings.documents,
+            terms=settings.terms,
+            k1=settings.k1,
+            b=settings.b,
+        )
+        if system == "RM3":
+            return expanded[current]
+        if of_the_program:
+            return weight * expanded[current] + (1 - weight) * expanded[before]
+        return lexical.unit_mass(bags[current]) + expanded[before]
+    return bags[current]
+
+
+def _antecedent_queries(
+    collection: Collection, conversation: Conversation, before: Columns, current: Columns
+) -> tuple[Any, Booleans]:
+    """Utterances with a pronoun with the phrase of their context; who can be a context."""
+    if not conversation.antecedents:
+        raise ValueError(
+            "Antecedent needs the antecedents of the utterances: read_antecedents reads them"
+        )
+    phrases = [phrase for phrase, _ in conversation.antecedents]
+    anaphoric = np.array([has_pronoun for _, has_pronoun in conversation.antecedents])
+    nothing = len(phrases)
+    utterance_bags = collection.queries([*conversation.texts, ""])
+    phrase_bags = collection.queries([*phrases, ""])
+    added = np.where(anaphoric[current], before, nothing)
+    provides = ~anaphoric & (np.array(phrases) != "")
+    return utterance_bags[current] + phrase_bags[added], provides
+
+
+def _rewritten_queries(
+    collection: Collection, conversation: Conversation, before: Columns, current: Columns
+) -> Any:
+    """What the language model wrote; the utterance itself where it was not asked."""
+    if not conversation.rewrites:
+        raise ValueError(
+            f"{REWRITER} needs the rewrites of the utterances: read_rewrites reads them"
+        )
+    texts = []
+    for pair in zip(before.tolist(), current.tolist(), strict=True):
+        texts.append(conversation.rewrites.get(pair, conversation.texts[pair[1]]))
+    return collection.queries(texts)
+
+
 def _best(scores: Floats, depth: int, allowed: Booleans | None) -> Columns:
     """Best documents of every query, of those that are allowed."""
-    last = scores.min(axis=1, keepdims=True) - 1
-    return lexical.top(scores if allowed is None else np.where(allowed, scores, last), depth)
+    if allowed is not None:
+        lowest = scores.min(axis=1, keepdims=True) - 1
+        scores = np.where(allowed, scores, lowest)
+    return lexical.top(scores, depth)
 
 
 def sequential_rankings(
@@ -241,7 +289,7 @@ def sequential_rankings(
     settings: Settings = PAPER,
     allowed: Booleans | None = None,
 ) -> Columns:
-    r"""Column numbers of the best documents, by RM3-sequential along orders, shaped (orders, n, depth).
+    r"""Best documents by RM3-sequential along orders, column numbers, shaped (orders, n, depth).
 
     .. math:: q_1 = \bar u_1, \quad q_j = \lambda \bar u_j + (1 - \lambda)\, p(\cdot | R_{j-1})
 
@@ -254,17 +302,20 @@ def sequential_rankings(
     if stacked.ndim != 2 or stacked.shape[1] != size:
         raise ValueError(f"orders of {size} utterances are wanted, found shape {stacked.shape}")
     bags = lexical.unit_mass(collection.queries(conversation.texts))
-    rankings, beginning = [], np.zeros(len(stacked), dtype=np.intp)
+    rankings = []
+    # Orders that begin alike have the same number, and one row of feedback models.
+    beginning = np.zeros(len(stacked), dtype=np.intp)
     models = sparse.csr_array((1, bags.shape[1]))
     for position in range(size):
         steps, beginning = np.unique(beginning * size + stacked[:, position], return_inverse=True)
         before, current = np.divmod(steps, size)
-        weight = settings.original_weight if position else 1.0
+        weight = 1.0 if position == 0 else settings.original_weight
         queries = weight * bags[current] + (1 - weight) * models[before]
         scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
         best = _best(scores, settings.depth, None if allowed is None else allowed[current])
         rankings.append(best[beginning])
         if position < size - 1:
-            feedback = {"documents": settings.documents, "terms": settings.terms}
-            models = lexical.relevance_model(collection, scores, **feedback)
+            models = lexical.relevance_model(
+                collection, scores, documents=settings.documents, terms=settings.terms
+            )
     return np.stack(rankings, axis=1)

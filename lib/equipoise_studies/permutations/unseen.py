@@ -1,4 +1,4 @@
-"""Systems that were run on the script alone: their distribution over orders, predicted from that of other systems.
+"""Systems that were run on the script alone: their scores over orders, predicted from others.
 
 The paper leaves it to future work to estimate it "without actually having the permutations and the
 models at hand"; its authors' program tries five bootstraps. Here every prediction is held against
@@ -14,82 +14,102 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from equipoise.arrays import Floats, Integers
-from equipoise.statistics import resampled
+from equipoise.arrays import Floats
 from equipoise_studies.permutations.bootstraps import NEEDS, Observed, bootstrapped
-from equipoise_studies.permutations.experiment import Experiment
 
 LEVEL = 0.9  # share of the orders that a band is to hold
 _ROUNDING = 1e-12
+_SCRIPT_ALONE = "the script alone"
 CALIBRATED = "every change of the others, calibrated"
-_WITH_OTHERS = "the script, all orders of others"
 
 
 class Prediction(NamedTuple):
-    """Scores that a system could have on a conversation, and the band that is to hold `LEVEL` of its orders."""
+    """Scores that a system could have on a conversation, and the band of `LEVEL` of its orders."""
 
     scores: Floats
     low: float
     high: float
 
 
-def _banded(scores: Floats) -> Prediction:
+def _with_band(scores: Floats) -> Prediction:
     low, high = np.quantile(scores, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Prediction(scores, float(low), float(high))
 
 
-def _pooled(script: float, others: Floats) -> Prediction:
+def _pooled_changes(script: float, others: Floats) -> Prediction:
     r"""Every change that an order makes to another system, added to the score of the script.
 
     .. math:: \hat y_a(\pi) = y_a(\pi_0) + y_b(\pi) - y_b(\pi_0)
     """
-    return _banded(np.clip(script + (others - others[0]), 0, 1).ravel())
+    scores = script + (others - others[0])
+    return _with_band(np.clip(scores, 0, 1).ravel())
+
+
+def _without(every: Mapping[str, Floats], system: int) -> dict[str, Floats]:
+    """Scores by topic of the other systems."""
+    return {topic: np.delete(scores, system, axis=1) for topic, scores in every.items()}
 
 
 def widening(every: Mapping[str, Floats], level: float = LEVEL) -> float:
-    """By how much a band of pooled changes must be wider, at either end, to hold a share of the orders.
+    """By how much a band of pooled changes must be wider, at either end, to hold a share of orders.
 
     Conformalised quantile regression (Romano, Patterson and Candes, 2019): each known system is
     left out once, and what its scores lie outside its band (inside: negative) is collected over all
     conversations and orders, each conversation of each system with the same weight. Needs the
     scores of two systems or more, as `Experiment.every`.
     """
-    outside, weights = [], []
+    distances = []
+    weights = []
     for scores in every.values():
-        for number in range(scores.shape[1]):
-            band = _pooled(scores[0, number], np.delete(scores, number, axis=1))
-            outside.append(np.maximum(band.low - scores[:, number], scores[:, number] - band.high))
-            weights.append(np.full(len(scores), 1 / len(scores)))
-    ascending = np.argsort(found := np.concatenate(outside), kind="stable")
-    reached = np.cumsum(np.concatenate(weights)[ascending]) / len(outside)
-    wanted = min(1.0, level * (1 + 1 / len(outside)))
-    place = min(int(np.searchsorted(reached, wanted - _ROUNDING)), len(found) - 1)
-    return float(found[ascending[place]])
+        orders, systems = scores.shape
+        for system in range(systems):
+            band = _pooled_changes(scores[0, system], np.delete(scores, system, axis=1))
+            below, above = band.low - scores[:, system], scores[:, system] - band.high
+            distances.append(np.maximum(below, above))
+            weights.append(np.full(orders, 1 / orders))
+    cases = len(distances)
+    distance = np.concatenate(distances)
+    ascending = np.argsort(distance, kind="stable")
+    share_within = np.cumsum(np.concatenate(weights)[ascending]) / cases
+    # A further case is as likely to lie in each gap between those known, hence one more.
+    share = min(1.0, level * (1 + 1 / cases))
+    place = int(np.searchsorted(share_within, share - _ROUNDING))
+    return float(distance[ascending[min(place, len(distance) - 1)]])
 
 
 def predicted(script: float, others: Floats, wider: float) -> dict[str, Prediction]:
-    """Predictions of ours for a conversation, from the score of the script and all scores of others, by order."""
-    pooled = _pooled(script, others)
-    changes = others - others[0]
+    """Our predictions for a conversation, by name.
+
+    From the score of the script, all scores of the others, by order, and the `widening`.
+    """
+    mean_change = (others - others[0]).mean(axis=1)
+    pooled = _pooled_changes(script, others)
+    low, high = max(0.0, pooled.low - wider), min(1.0, pooled.high + wider)
     return {
-        "the script alone": _banded(np.array([script])),
-        "mean change of the others": _banded(np.clip(script + changes.mean(axis=1), 0, 1)),
+        _SCRIPT_ALONE: _with_band(np.array([script])),
+        "mean change of the others": _with_band(np.clip(script + mean_change, 0, 1)),
         "every change of the others": pooled,
-        CALIBRATED: Prediction(
-            pooled.scores, max(0.0, pooled.low - wider), min(1.0, pooled.high + wider)
-        ),
+        CALIBRATED: Prediction(pooled.scores, low, high),
     }
 
 
+def _needs(prediction: str) -> str:
+    """What a prediction needs to be known."""
+    if prediction == _SCRIPT_ALONE:
+        return "the script"
+    return NEEDS.get(prediction, "the script, all orders of others")
+
+
 def _errors(prediction: Prediction, actual: Floats) -> dict[str, float]:
-    inside = (actual >= prediction.low - _ROUNDING) & (actual <= prediction.high + _ROUNDING)
+    above_low = actual >= prediction.low - _ROUNDING
+    below_high = actual <= prediction.high + _ROUNDING
     return {
         "mean": float(actual.mean()),
         "predicted": float(prediction.scores.mean()),
         "mean error": float(abs(prediction.scores.mean() - actual.mean())),
         "sd error": float(abs(prediction.scores.std() - actual.std())),
         "distance": float(stats.wasserstein_distance(actual, prediction.scores)),
-        "coverage": float(inside.mean()),
+        "coverage": float((above_low & below_high).mean()),
         "width": prediction.high - prediction.low,
     }
 
@@ -97,85 +117,33 @@ def _errors(prediction: Prediction, actual: Floats) -> dict[str, float]:
 def unseen_systems(
     every: Mapping[str, Floats],
     systems: Sequence[str],
-    known: Mapping[str, Observed],
+    observations: Mapping[str, Observed],
     rng: np.random.Generator,
     *,
     draws: int = 1000,
 ) -> pd.DataFrame:
-    """How far predictions of a system's scores over orders are off, each system left out once, by conversation.
+    """How far predictions of a system's scores are off, each system left out once, by conversation.
 
     ``every``: of `Experiment.every`, systems in the order of ``systems``; the script has rank 0.
-    ``known``: what the bootstraps know (`observed`). Returns columns prediction, needs, run, topic,
-    mean (exact), predicted, mean error and sd error (absolute), distance (Wasserstein's), coverage
-    (share of all orders within the predicted band), width.
+    ``observations``: what the bootstraps know (`observed`). Returns columns prediction, needs, run,
+    topic, mean (exact), predicted, mean error and sd error (absolute), distance (Wasserstein's),
+    coverage (share of all orders within the predicted band), width.
     """
     rows = []
-    for number, run in enumerate(systems):
-        wider = widening(
-            {topic: np.delete(scores, number, axis=1) for topic, scores in every.items()}
-        )
+    for system, run in enumerate(systems):
+        others_by_topic = _without(every, system)
+        wider = widening(others_by_topic)
         for topic, scores in every.items():
-            actual = scores[:, number]
-            found = bootstrapped(known[topic], number, draws, rng)
-            predictions = {name: _banded(values) for name, values in found.items()}
-            predictions |= predicted(actual[0], np.delete(scores, number, axis=1), wider)
+            actual = scores[:, system]
+            predictions = {}
+            bootstraps = bootstrapped(observations[topic], system, draws, rng)
+            for name, drawn_scores in bootstraps.items():
+                predictions[name] = _with_band(drawn_scores)
+            predictions |= predicted(actual[0], others_by_topic[topic], wider)
             for name, prediction in predictions.items():
-                needs = NEEDS.get(
-                    name, "the script" if name == "the script alone" else _WITH_OTHERS
-                )
-                named = {"prediction": name, "needs": needs, "run": run, "topic": topic}
-                rows.append({**named, **_errors(prediction, actual)})
+                row = {"prediction": name, "needs": _needs(name), "run": run, "topic": topic}
+                rows.append(row | _errors(prediction, actual))
     return pd.DataFrame(rows)
-
-
-def by_prediction(
-    found: pd.DataFrame, rng: np.random.Generator, *, resamples: int = 1999
-) -> pd.DataFrame:
-    """Means of `unseen_systems` over systems and conversations, the coverage with its interval over conversations.
-
-    ``error of the mean``: of the mean over all conversations, absolute, averaged over systems.
-    ``lowest system``: the coverage of the system that is predicted worst.
-    """
-    rows = []
-    for (name, needs), part in found.groupby(["prediction", "needs"], sort=False):
-        coverage = part.groupby("topic", sort=False)["coverage"].mean().to_numpy()
-
-        def of_those(places: Integers, coverage: Floats = coverage) -> float:
-            return float(coverage[places].mean())
-
-        share, low, high = resampled(of_those, len(coverage), rng, resamples=resamples)
-        whole = part.groupby("run")[["mean", "predicted"]].mean()
-        errors = {"error of the mean": (whole["predicted"] - whole["mean"]).abs().mean()}
-        errors |= part[["mean error", "sd error", "distance"]].mean().to_dict()
-        row = {
-            "prediction": name,
-            "needs": needs,
-            **errors,
-            "coverage": share,
-            "low": low,
-            "high": high,
-        }
-        lowest = part.groupby("run")["coverage"].mean().min()
-        rows.append(row | {"lowest system": lowest, "width": part["width"].mean()})
-    return pd.DataFrame(rows)
-
-
-def by_system(found: pd.DataFrame) -> pd.DataFrame:
-    """Means of `unseen_systems` over conversations."""
-    return (
-        found.drop(columns=["needs", "topic"])
-        .groupby(["prediction", "run"], sort=False)
-        .mean()
-        .reset_index()
-    )
-
-
-def script_means(
-    experiment: Experiment, rewritten: Mapping[str, Mapping[str, str]]
-) -> dict[str, dict[str, float]]:
-    """Score of each conversation, in the order of the script, of BM25 for rewritten utterances by query, by run."""
-    tables = {run: experiment.fixed_scores(texts) for run, texts in rewritten.items()}
-    return {run: table.groupby("topic")["value"].mean().to_dict() for run, table in tables.items()}
 
 
 def predicted_means(
@@ -183,38 +151,49 @@ def predicted_means(
     every: Mapping[str, Floats],
     fixed: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Mean over all orders of systems that were run on the script alone, and where `LEVEL` of the orders are to lie.
+    """Mean over all orders of systems that were run on the script alone, with a band of orders.
 
     ``scripts``: score of each conversation in the order of the script, by run. ``every``: of
     `Experiment.every`, of the known systems. ``fixed``: runs that are the same in every order.
     Returns columns run, script, mean, low, high (of the mean: by no more was the prediction of any
     of the K known systems off, each left out once; a new one is within in K cases of K + 1), band
-    low, band high (means over conversations).
+    low, band high (means over conversations; `LEVEL` of the orders are to lie between).
     """
-
-    def moved(run: Mapping[str, float], others: Mapping[str, Floats]) -> float:
-        return float(
-            np.mean([_pooled(run[topic], scores).scores.mean() for topic, scores in others.items()])
-        )
-
-    errors = []
-    for number in range(next(iter(every.values())).shape[1]):
-        others = {topic: np.delete(scores, number, axis=1) for topic, scores in every.items()}
-        found = moved({topic: scores[0, number] for topic, scores in every.items()}, others)
-        errors.append(abs(found - np.mean([scores[:, number].mean() for scores in every.values()])))
-    wider, reach = widening(every), max(errors)
+    wider = widening(every)
+    largest_error = _largest_error(every)
     rows = []
     for run, script in scripts.items():
-        whole = float(np.mean([script[topic] for topic in every]))
+        script_mean = float(np.mean([script[topic] for topic in every]))
         if run in fixed:
-            rows.append((run, *[whole] * 6))
+            rows.append((run, *[script_mean] * 6))
             continue
-        bands = [
-            predicted(script[topic], scores, wider)[CALIBRATED] for topic, scores in every.items()
-        ]
-        mean = moved(script, every)
-        ends = np.mean([[band.low, band.high] for band in bands], axis=0)
-        rows.append((run, whole, mean, mean - reach, mean + reach, *ends))
-    return pd.DataFrame(
-        rows, columns=["run", "script", "mean", "low", "high", "band low", "band high"]
-    )
+        mean = _predicted_mean(script, every)
+        bands = []
+        for topic, scores in every.items():
+            band = predicted(script[topic], scores, wider)[CALIBRATED]
+            bands.append([band.low, band.high])
+        band_ends = np.mean(bands, axis=0)
+        rows.append(
+            (run, script_mean, mean, mean - largest_error, mean + largest_error, *band_ends)
+        )
+    columns = ["run", "script", "mean", "low", "high", "band low", "band high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _predicted_mean(script: Mapping[str, float], others: Mapping[str, Floats]) -> float:
+    """Mean over conversations of the script's score with every change of the others."""
+    means = []
+    for topic, scores in others.items():
+        means.append(_pooled_changes(script[topic], scores).scores.mean())
+    return float(np.mean(means))
+
+
+def _largest_error(every: Mapping[str, Floats]) -> float:
+    """The largest error of a predicted mean, each known system left out once."""
+    systems = next(iter(every.values())).shape[1]
+    errors = []
+    for system in range(systems):
+        script = {topic: scores[0, system] for topic, scores in every.items()}
+        actual = np.mean([scores[:, system].mean() for scores in every.values()])
+        errors.append(abs(_predicted_mean(script, _without(every, system)) - actual))
+    return max(errors)

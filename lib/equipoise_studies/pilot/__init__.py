@@ -1,1 +1,1 @@
-"""The pilot study (gfrc, section 5): its test collections, and the outcomes of the two-round protocol."""
+"""The pilot study (gfrc, section 5): test collections, outcomes of the two-round protocol."""

@@ -1,10 +1,10 @@
-"""How far the scores of conversations would move, had annotators judged otherwise: other draws, and single changes."""
+"""How far scores of conversations would move, had annotators judged otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,34 +25,42 @@ _SCORE = ["run", "topic", "attribute", "measure"]
 
 
 def _copied(nuggets: NuggetTable, which: NDArray[np.intp]) -> tuple[NuggetTable, NDArray[np.intp]]:
-    """These conversations, some many times, numbered by a column ``copy``, and the row that each row is a copy of."""
+    """These conversations, some many times, in a column ``copy``, and of each row its original."""
     first = starts(nuggets.conversation)
     sizes = np.diff(first, append=len(nuggets))[which]
-    rows = np.repeat(first[which] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    arrays: dict[str, Any] = {
-        name: getattr(nuggets, name)[rows] for name in ("turn", "start", "end", "level")
-    }
-    arrays["memberships"] = {name: shares[rows] for name, shares in nuggets.memberships.items()}
-    places = (
-        nuggets.conversations.take(which).reset_index(drop=True).assign(copy=np.arange(len(which)))
+    first_of_copy = np.cumsum(sizes) - sizes
+    rows = np.repeat(first[which] - first_of_copy, sizes) + np.arange(sizes.sum())
+
+    conversations = nuggets.conversations.take(which).reset_index(drop=True)
+    memberships = {name: shares[rows] for name, shares in nuggets.memberships.items()}
+    copies = replace(
+        nuggets,
+        conversations=conversations.assign(copy=np.arange(len(which))),
+        conversation=np.repeat(np.arange(len(which)), sizes),
+        turn=nuggets.turn[rows],
+        start=nuggets.start[rows],
+        end=nuggets.end[rows],
+        level=nuggets.level[rows],
+        memberships=memberships,
+        entity=None if nuggets.entity is None else nuggets.entity[rows],
     )
-    entity = None if nuggets.entity is None else nuggets.entity[rows]
-    number = np.repeat(np.arange(len(which)), sizes)
-    return replace(
-        nuggets, conversations=places, conversation=number, entity=entity, **arrays
-    ), rows
+    return copies, rows
 
 
-def _counted_otherwise(nuggets: NuggetTable, more: NDArray[np.int64]) -> NuggetTable:
-    """So many words more before each placed row (fewer where negative, to none at least); what follows moves along."""
+def _with_words_before(nuggets: NuggetTable, words_added: NDArray[np.int64]) -> NuggetTable:
+    """So many words more before each placed row, fewer where negative; what follows moves along.
+
+    No fewer words are left than none.
+    """
     rows = np.flatnonzero(nuggets.start > 0)
-    start, end, first = nuggets.start.copy(), nuggets.end.copy(), starts(nuggets.conversation[rows])
-    before = np.append(0, end[rows][:-1])[: len(rows)]
-    before[first] = 0
-    words = end[rows] - start[rows] + 1
-    gaps = np.maximum(start[rows] - before - 1 + more[rows], 0)
-    end[rows] = cumulative_sums(gaps + words, first).astype(np.int64)
-    start[rows] = end[rows] - words + 1
+    start, end = nuggets.start.copy(), nuggets.end.copy()
+    first = starts(nuggets.conversation[rows])
+    end_before = np.append(0, end[rows][:-1])[: len(rows)]
+    end_before[first] = 0
+    lengths = end[rows] - start[rows] + 1
+    gaps = np.maximum(start[rows] - end_before - 1 + words_added[rows], 0)
+    end[rows] = cumulative_sums(gaps + lengths, first).astype(np.int64)
+    start[rows] = end[rows] - lengths + 1
     return replace(nuggets, start=start, end=end)
 
 
@@ -67,7 +75,7 @@ def annotation_draws(
     resamples: Resamples = 1000,
     seed: Seed = 0,
 ) -> pd.DataFrame:
-    """Scores over annotations that differ at random from those given, in what is ``judged`` otherwise, of `KINDS`.
+    """Scores over annotations that differ at random, in what is ``judged`` otherwise, of `KINDS`.
 
     Each judgement on a relevant nugget differs with probability ``share``: its level is one up or
     down, its membership in each attribute set is wholly in a group drawn at random, the words
@@ -75,86 +83,121 @@ def annotation_draws(
     those of the scores, and copy: the number of the draw, times the number of conversations, plus
     that of the conversation.
     """
-    drawn, _ = _copied(nuggets, np.tile(np.arange(len(nuggets.conversations)), resamples))
-    relevant, rng = drawn.level > 0, np.random.default_rng(seed)
-    count, highest = len(relevant), int(nuggets.level.max(initial=1))
+    conversations = np.arange(len(nuggets.conversations))
+    drawn, _ = _copied(nuggets, np.tile(conversations, resamples))
+    relevant = drawn.level > 0
+    count = len(relevant)
+    rng = np.random.default_rng(seed)
     if "level" in judged:
+        highest = int(nuggets.level.max(initial=1))
         step = np.where(drawn.level == highest, -1, rng.choice([-1, 1], count))
-        drawn = replace(drawn, level=drawn.level + step * (relevant & (rng.random(count) < share)))
+        differs = relevant & (rng.random(count) < share)
+        drawn = replace(drawn, level=drawn.level + step * differs)
     if "membership" in judged:
         memberships = {}
-        for name, own in drawn.memberships.items():
-            other = np.eye(own.shape[1])[rng.integers(own.shape[1], size=count)]
-            memberships[name] = np.where(
-                (relevant & (rng.random(count) < share))[:, None], other, own
-            )
+        for name, shares in drawn.memberships.items():
+            groups = shares.shape[1]
+            other_group = np.eye(groups)[rng.integers(groups, size=count)]
+            differs = relevant & (rng.random(count) < share)
+            memberships[name] = np.where(differs[:, None], other_group, shares)
         drawn = replace(drawn, memberships=memberships)
     if "position" in judged:
-        more = rng.integers(-words, words, count, endpoint=True) * (
-            relevant & (rng.random(count) < share)
-        )
-        drawn = _counted_otherwise(drawn, more)
+        words_added = rng.integers(-words, words, count, endpoint=True)
+        differs = relevant & (rng.random(count) < share)
+        drawn = _with_words_before(drawn, words_added * differs)
     return score(drawn)
 
 
 def annotation_intervals(
     nuggets: NuggetTable, score: Scorer, *, level: float = 0.95, **options: Any
 ) -> pd.DataFrame:
-    """Interval of each score over `annotation_draws`, whose options these are: by what is judged otherwise, and by all.
+    """Interval of each score over `annotation_draws`, by what is judged otherwise.
 
     Columns are run, topic, attribute, measure, value, judged (one of `KINDS`, or ``all``), low and
     high.
     """
+    tail = (1 - level) / 2
+    judged_by_name = {kind: [kind] for kind in KINDS} | {"all": list(KINDS)}
     tables = []
-    for kind in (*KINDS, "all"):
-        draws = annotation_draws(nuggets, score, KINDS if kind == "all" else [kind], **options)
+    for name, judged in judged_by_name.items():
+        draws = annotation_draws(nuggets, score, judged, **options)
         values = draws.groupby(_SCORE, sort=False)["value"]
-        low, high = (values.quantile(end).to_numpy() for end in ((1 - level) / 2, (1 + level) / 2))
-        tables.append(score(nuggets).assign(judged=kind, low=low, high=high))
+        table = score(nuggets).assign(judged=name)
+        table["low"] = values.quantile(tail).to_numpy()
+        table["high"] = values.quantile(1 - tail).to_numpy()
+        tables.append(table)
     return pd.concat(tables, ignore_index=True)
+
+
+class _Change(NamedTuple):
+    """Another judgement: of which row, what it says, and the new value."""
+
+    row: int
+    description: str
+    column: str
+    """``level``, ``position``, or the name of an attribute set."""
+    value: Any
+
+
+def _changes_of(
+    nuggets: NuggetTable, row: int, attributes: Mapping[str, AttributeSet], words: int
+) -> list[_Change]:
+    """Every other judgement on one nugget."""
+    changes = []
+    current_level = int(nuggets.level[row])
+    for level in range(int(nuggets.level.max()) + 1):
+        if level != current_level:
+            changes.append(_Change(row, f"L{current_level} to L{level}", "level", level))
+    for name, attribute in attributes.items():
+        current_shares = nuggets.memberships[name][row]
+        for group, shares in zip(attribute.groups, np.eye(len(attribute.groups)), strict=True):
+            if (shares != current_shares).any():
+                changes.append(_Change(row, f"{name}: {group}", name, shares))
+    for words_added in (-words, words):
+        description = f"{words_added:+d} words before it"
+        changes.append(_Change(row, description, "position", words_added))
+    return changes
 
 
 def single_changes(
     nuggets: NuggetTable, score: Scorer, attributes: Mapping[str, AttributeSet], *, words: int = 3
 ) -> pd.DataFrame:
-    """Every change of one judgement on one relevant nugget, and what it does to each score, the largest effect first.
+    """Every change of one judgement on a relevant nugget, and its effects, the largest first.
 
     A change is another level, up to the highest in the table, a membership wholly in another group,
     or ``words`` more or fewer before the nugget. Columns are run, topic, turn, wc, nugget (its
     name), change, attribute, measure, value, difference.
     """
-    changes: list[tuple[int, str, str, Any]] = []
+    changes = []
     for row in np.flatnonzero(nuggets.level > 0).tolist():
-        others = set(range(int(nuggets.level.max()) + 1)) - {int(nuggets.level[row])}
-        changes += [
-            (row, f"L{nuggets.level[row]} to L{level}", "level", level) for level in sorted(others)
-        ]
-        for name, attribute in attributes.items():
-            shares = np.eye(len(attribute.groups))
-            apart = np.flatnonzero((shares != nuggets.memberships[name][row]).any(axis=1))
-            changes += [
-                (row, f"{name}: {attribute.groups[group]}", name, shares[group])
-                for group in apart.tolist()
-            ]
-        changes += [
-            (row, f"{more:+d} words before it", "position", more) for more in (-words, words)
-        ]
-    at = np.array([row for row, *_ in changes], dtype=np.intp)
-    copies, rows = _copied(nuggets, nuggets.conversation[at])
-    changed = np.flatnonzero(rows == at[copies.conversation])
-    level, more = copies.level.copy(), np.zeros(len(rows), dtype=np.int64)
-    memberships: dict[str, Floats] = {
-        name: shares.copy() for name, shares in copies.memberships.items()
-    }
-    for place, (_, _, what, to) in zip(changed, changes, strict=True):
-        {"level": level, "position": more, **memberships}[what][place] = to
-    scored = score(_counted_otherwise(replace(copies, level=level, memberships=memberships), more))
-    about = nuggets.places(at).drop(columns=["run", "topic"])
-    about = about.assign(
-        wc=nuggets.end[at], nugget=nuggets.names[at], change=[said for _, said, *_ in changes]
-    )
-    table = scored.join(about, on="copy").merge(score(nuggets), on=_SCORE, suffixes=("", " given"))
-    table["difference"] = table["value"] - table.pop("value given")
-    order = table["difference"].abs().sort_values(ascending=False, kind="stable").index
+        changes += _changes_of(nuggets, row, attributes, words)
+    changed_rows = np.array([change.row for change in changes], dtype=np.intp)
+
+    # One copy of the conversation for each change, so that all are scored at once.
+    copies, originals = _copied(nuggets, nuggets.conversation[changed_rows])
+    places = np.flatnonzero(originals == changed_rows[copies.conversation])
+    level = copies.level.copy()
+    words_added = np.zeros(len(originals), dtype=np.int64)
+    memberships: dict[str, Floats] = {}
+    for name, shares in copies.memberships.items():
+        memberships[name] = shares.copy()
+    for place, change in zip(places, changes, strict=True):
+        if change.column == "level":
+            level[place] = change.value
+        elif change.column == "position":
+            words_added[place] = change.value
+        else:
+            memberships[change.column][place] = change.value
+    copies = replace(copies, level=level, memberships=memberships)
+    scores = score(_with_words_before(copies, words_added))
+
+    about = nuggets.places(changed_rows).drop(columns=["run", "topic"])
+    about["wc"] = nuggets.end[changed_rows]
+    about["nugget"] = nuggets.names[changed_rows]
+    about["change"] = [change.description for change in changes]
+    table = scores.join(about, on="copy")
+    table = table.merge(score(nuggets), on=_SCORE, suffixes=("", " given"))
+    table["difference"] = table["value"] - table["value given"]
+    largest_first = table["difference"].abs().sort_values(ascending=False, kind="stable").index
     columns = ["run", "topic", *about.columns, "attribute", "measure", "value", "difference"]
-    return table.loc[order, columns].reset_index(drop=True)
+    return table.loc[largest_first, columns].reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""Scores of a case study under many settings at once; a page of the site looks them up for a reader to move through."""
+"""Scores of a case study under many settings, through which a page lets a reader move."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ from equipoise.options import Gains
 from equipoise_compendium.plots import look
 
 SETTINGS = ("patience", "gains", "target", "stop model")
-_FILE = "the paper's"
+_PAPER = "the paper's"
 
 
 def _targets(attribute: AttributeSet) -> dict[str, AttributeSet]:
     """An attribute set with each of the targets to choose from."""
-    first = np.full(len(attribute.groups), 0.5 / (len(attribute.groups) - 1))
-    first[0] = 0.5
-    made = {"uniform": "uniform", "half to the first group": first.tolist()}
-    made["half to the last group"] = first[::-1].tolist()
-    return {_FILE: attribute} | {
-        name: attribute.with_target(target) for name, target in made.items()
+    groups = len(attribute.groups)
+    half_to_first = [0.5] + [0.5 / (groups - 1)] * (groups - 1)
+    return {
+        _PAPER: attribute,
+        "uniform": attribute.with_target("uniform"),
+        "half to the first group": attribute.with_target(half_to_first),
+        "half to the last group": attribute.with_target(half_to_first[::-1]),
     }
 
 
 def paper_settings(measure: Any) -> tuple[Any, ...]:
-    """The settings of the paper of a measure, `gfrc.gfrc` or `gfrc2.gfrc2`: those that it declares as defaults."""
-    defaults = {
-        name: parameter.default for name, parameter in signature(measure).parameters.items()
-    }
-    return defaults["patience"], defaults["gains"], _FILE, "words"
+    """The settings that `gfrc.gfrc` or `gfrc2.gfrc2` declares as defaults: those of its paper."""
+    parameters = signature(measure).parameters
+    return parameters["patience"].default, parameters["gains"].default, _PAPER, "words"
 
 
 def settings_grid(
@@ -49,54 +48,60 @@ def settings_grid(
     gains: Mapping[str, Gains],
     stop_models: Sequence[str],
 ) -> pd.DataFrame:
-    """Every score of every run under every combination of settings, and which combination is the paper's (1).
+    """Scores of every run under every combination of settings, and whether it is the paper's (1).
 
     Columns are run, those of `SETTINGS`, paper, and a score each: R, GF, GFRC, EGNP, EGF, GFRC2,
     and served, the share of the users that leaves at a relevant nugget. Rows go through the
     settings in order, the last one fastest.
     """
     targets = {name: _targets(attribute) for name, attribute in attributes.items()}
-    rows, expected = [], dict[tuple[Any, ...], tuple[pd.DataFrame, pd.Series]]()
-    for words, (label, gain), target in product(
-        patience, gains.items(), next(iter(targets.values()))
-    ):
-        sets = {name: of_set[target] for name, of_set in targets.items()}
+    target_names = list(next(iter(targets.values())))
+    expected_scores = {}
+    served_by_run = {}
+    rows = []
+    for words, (gains_name, gain), target in product(patience, gains.items(), target_names):
+        sets = {name: sets_by_target[target] for name, sets_by_target in targets.items()}
         conversations = gfrc.gfrc(nuggets, sets, patience=words, gains=gain)
         for stop_model in stop_models:
-            known = (
-                words,
-                target,
-                stop_model,
-                label if stop_model == "gain" else "",
-            )  # no other looks at the gains
-            if known not in expected:
-                how: dict[str, Any] = {"patience": words, "gains": gain, "stop_model": stop_model}
-                clusters = gfrc2.user_clusters(nuggets, sets, **how)
-                served = clusters.groupby("run")["probability"].sum()
-                expected[known] = gfrc2.gfrc2(nuggets, sets, **how), served
-            scores = pd.concat([conversations, expected[known][0]])
+            # Only one stop model looks at the gains: the others are scored once for all of them.
+            relevant_gains = gains_name if stop_model == "gain" else ""
+            key = (words, target, stop_model, relevant_gains)
+            if key not in expected_scores:
+                settings = {"patience": words, "gains": gain, "stop_model": stop_model}
+                clusters = gfrc2.user_clusters(nuggets, sets, **settings)
+                served_by_run[key] = clusters.groupby("run")["probability"].sum()
+                expected_scores[key] = gfrc2.gfrc2(nuggets, sets, **settings)
+
+            scores = pd.concat([conversations, expected_scores[key]])
             scores["score"] = (scores["measure"] + " " + scores["attribute"]).str.strip()
             wide = scores.pivot_table(index="run", columns="score", values="value", sort=False)
-            wide = wide.assign(
-                served=expected[known][1].reindex(wide.index, fill_value=0.0)
-            ).reset_index()
-            setting = (words, label, target, stop_model)
-            is_paper = int((words, gain, target, stop_model) == paper)
-            for place, (name, value) in enumerate(
-                zip((*SETTINGS, "paper"), (*setting, is_paper), strict=True), 1
-            ):
-                wide.insert(place, name, value)
+            wide["served"] = served_by_run[key].reindex(wide.index, fill_value=0.0)
+            wide = wide.reset_index()
+            wide.insert(1, "patience", words)
+            wide.insert(2, "gains", gains_name)
+            wide.insert(3, "target", target)
+            wide.insert(4, "stop model", stop_model)
+            is_paper = (words, gain, target, stop_model) == paper
+            wide.insert(5, "paper", int(is_paper))
             rows.append(wide)
     table = pd.concat(rows, ignore_index=True)
-    return table.sort_values(
-        "run", kind="stable", key=lambda run: run.map({r: i for i, r in enumerate(run.unique())})
-    )
+    # one run after the other, in the order of their first row
+    run_number = pd.factorize(table["run"])[0]
+    return table.iloc[np.argsort(run_number, kind="stable")]
+
+
+def _other_settings_as_in_the_paper(grid: pd.DataFrame) -> pd.DataFrame:
+    """The rows that differ from the paper's settings in patience and stop model only."""
+    paper = grid[grid["paper"] == 1].iloc[0]
+    return grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
 
 
 def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
-    """Draw GFRC2 of each run over the patience, a line for each stop model, all else as in the paper; axes by run."""
-    paper = grid[grid["paper"] == 1].iloc[0]
-    shown = grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
+    """Draw GFRC2 over the patience, a line for each stop model, all else as in the paper.
+
+    An Axes for each run.
+    """
+    shown = _other_settings_as_in_the_paper(grid)
     for ax, (run, of_run) in zip(axes, shown.groupby("run", sort=False), strict=True):
         for number, (name, rows) in enumerate(of_run.groupby("stop model", sort=False)):
             ax.plot(rows["patience"], rows["GFRC2"], label=name, markersize=4, **look(number))
@@ -107,27 +112,25 @@ def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
 
 def lines_in_words(grid: pd.DataFrame) -> str:
     """What `by_patience` draws: from where to where GFRC2 of each run goes with each stop model."""
-    paper = grid[grid["paper"] == 1].iloc[0]
-    shown = grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
+    shown = _other_settings_as_in_the_paper(grid)
     ends = shown.groupby(["run", "stop model"], sort=False)["GFRC2"].agg(["first", "last"])
-    told = (
-        f"{run}, {model}: {first:.3f} to {last:.3f}"
-        for (run, model), first, last in ends.itertuples()
-    )
-    return f"GFRC2 from the least to the greatest patience. {'; '.join(told)}"
+    lines = []
+    for (run, stop_model), first, last in ends.itertuples():
+        lines.append(f"{run}, {stop_model}: {first:.3f} to {last:.3f}")
+    return f"GFRC2 from the least to the greatest patience. {'; '.join(lines)}"
 
 
 def reach(grid: pd.DataFrame) -> pd.DataFrame:
-    """Lowest and highest value of each score of each run over all settings, the paper's, and how often it leads.
+    """Range of each score of each run over all settings, the paper's, and how often it leads.
 
     Columns are run, score, paper, lowest, highest, and leads: the share of the settings under which
     the run has the higher value of two.
     """
     names = [name for name in grid.columns if name not in ("run", *SETTINGS, "paper")]
     tidy = grid.melt(["run", *SETTINGS, "paper"], names, "score")
-    best = tidy.groupby([*SETTINGS, "score"], sort=False)["value"].transform("max")
-    rivals = tidy.groupby([*SETTINGS, "score"], sort=False)["value"].transform("min")
-    tidy["leads"] = (tidy["value"] == best) & (best > rivals)
+    same_setting = tidy.groupby([*SETTINGS, "score"], sort=False)["value"]
+    best, worst = same_setting.transform("max"), same_setting.transform("min")
+    tidy["leads"] = (tidy["value"] == best) & (best > worst)
     groups = tidy.groupby(["run", "score"], sort=False)
     table = groups.agg(lowest=("value", "min"), highest=("value", "max"), leads=("leads", "mean"))
     table.insert(0, "paper", tidy[tidy["paper"] == 1].set_index(["run", "score"])["value"])
@@ -135,12 +138,12 @@ def reach(grid: pd.DataFrame) -> pd.DataFrame:
 
 
 def told(topic: str, grid: pd.DataFrame) -> str:
-    """How far GFRC2 of the run that is ahead can be moved, and how often it stays ahead, in a sentence."""
-    rows = reach(grid).query("score == 'GFRC2'")
-    ahead = rows.loc[rows["paper"].idxmax()]
+    """How far GFRC2 of the run that is ahead can be moved, and how often it stays ahead."""
+    ranges = reach(grid).query("score == 'GFRC2'")
+    ahead = ranges.loc[ranges["paper"].idxmax()]
     settings = len(grid) // grid["run"].nunique()
     return (
-        f"On {topic}, {ahead['run']} has a GFRC2 of {ahead['paper']:.6f} with the paper's settings, and between "
-        f"{ahead['lowest']:.6f} and {ahead['highest']:.6f} over all {settings} settings. It is ahead of the other run "
-        f"under {ahead['leads']:.0%} of them."
+        f"On {topic}, {ahead['run']} has a GFRC2 of {ahead['paper']:.6f} with the paper's "
+        f"settings, and between {ahead['lowest']:.6f} and {ahead['highest']:.6f} over all "
+        f"{settings} settings. It is ahead of the other run under {ahead['leads']:.0%} of them."
     )

@@ -1,4 +1,4 @@
-"""GFR, GFRC and GFRC2 side by side: stop models, what they share, what each rewards, and where they disagree."""
+"""GFR, GFRC and GFRC2 side by side: stop models, what they share, reward, and disagree on."""
 
 from __future__ import annotations
 
@@ -25,152 +25,157 @@ from equipoise_studies.pilot.annotations import annotation_draws
 from equipoise_studies.pilot.axioms import PROPERTIES, Scorer, Sets
 from equipoise_studies.pilot.claims import WHOLE
 
-_CLOSE = 1e-12
+_ROUNDING = 1e-12  # scores that differ by no more are equal
 
 
 def stop_model_clusters(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
     """The user clusters of every conversation by each stop model, in a column of that name."""
-    tables = [
-        user_clusters(nuggets, sets, stop_model=model, **options).assign(**{"stop model": model})
-        for model in STOP_MODELS
-    ]
+    tables = []
+    for stop_model in STOP_MODELS:
+        table = user_clusters(nuggets, sets, stop_model=stop_model, **options)
+        table["stop model"] = stop_model
+        tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
 
 def stop_model_scores(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
-    """A row for each stop model and run: who leaves at a nugget, what those have had in the mean, and GFRC2."""
+    """By stop model and run: who leaves at a nugget, what those have had on average, and GFRC2."""
     tables = []
-    for model in STOP_MODELS:
-        found = factors(user_clusters(nuggets, sets, stop_model=model, **options))
-        wide = found.pivot_table(index="run", columns="part", values="mean", dropna=False)[
-            ["utility", *sets]
-        ]
-        wide = wide.add_prefix("mean ").rename_axis(columns=None)
-        scores = gfrc2(nuggets, sets, **{"stop_model": model, **options}).set_index(
-            ["run", "measure"]
-        )["value"]
-        wide.insert(0, "leave at a nugget", found.groupby("run")["served"].first())
-        wide["GFRC2"] = scores.xs("GFRC2", level="measure")
-        tables.append(wide.reset_index().assign(**{"stop model": model}))
-    table = pd.concat(tables, ignore_index=True)
-    return table[["stop model", *table.columns.drop("stop model")]]
+    for stop_model in STOP_MODELS:
+        clusters = user_clusters(nuggets, sets, stop_model=stop_model, **options)
+        parts = factors(clusters)
+        means = parts.pivot_table(index="run", columns="part", values="mean", dropna=False)
+        table = means[["utility", *sets]].add_prefix("mean ").rename_axis(columns=None)
+        table.insert(0, "leave at a nugget", parts.groupby("run")["served"].first())
+
+        scores = gfrc2(nuggets, sets, **{"stop_model": stop_model, **options})
+        of_measure = scores[scores["measure"] == "GFRC2"].set_index("run")["value"]
+        table["GFRC2"] = of_measure
+        table = table.reset_index()
+        table.insert(0, "stop model", stop_model)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def as_ranked_lists(
     nuggets: NuggetTable,
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Each conversation as a ranked list of its words: runs, qrels, and memberships of the relevant ones alone.
+    """Each conversation as a ranked list of its words: runs, qrels, memberships of the relevant.
 
     A word is a document at the rank of its position, relevant where a relevant nugget ends; the
     topic is the number of the conversation. A document 0 ends each list, so that none is empty.
     """
     rows = np.flatnonzero(nuggets.relevant("nonrelevant"))
-    topic, end = nuggets.conversation[rows], nuggets.end[rows]
+    conversation, end = nuggets.conversation[rows], nuggets.end[rows]
     words = np.zeros(len(nuggets.conversations), dtype=np.int64)
-    np.maximum.at(words, topic, end)
-    places = np.repeat(np.arange(len(words)), words + 1)
-    rank = ranks(starts(places), len(places)) + 1
-    runs = pd.DataFrame(
-        {"run": "words", "topic": places.astype(str), "rank": rank, "score": -rank.astype(float)}
-    )
-    runs["document"] = np.where(rank > words[places], "0", rank.astype(str))
-    named = pd.DataFrame(
-        {"topic": topic.astype(str), "document": end.astype(str), "level": nuggets.level[rows]}
-    )
-    nowhere = pd.DataFrame(
-        {"topic": np.arange(len(words)).astype(str), "document": "0", "level": 0}
-    )
-    qrels = pd.concat([named, nowhere], ignore_index=True)
+    np.maximum.at(words, conversation, end)
+
+    list_of_word = np.repeat(np.arange(len(words)), words + 1)
+    rank = ranks(starts(list_of_word), len(list_of_word)) + 1
+    is_last = rank > words[list_of_word]
+    runs = pd.DataFrame({"run": "words", "topic": list_of_word.astype(str), "rank": rank})
+    runs["score"] = -rank.astype(float)
+    runs["document"] = np.where(is_last, "0", rank.astype(str))
+
+    relevant = pd.DataFrame({"topic": conversation.astype(str), "document": end.astype(str)})
+    relevant["level"] = nuggets.level[rows]
+    last = pd.DataFrame({"topic": np.arange(len(words)).astype(str), "document": "0", "level": 0})
+    qrels = pd.concat([relevant, last], ignore_index=True)
     memberships = {}
     for name, shares in nuggets.memberships.items():
-        even = np.full((len(words), shares.shape[1]), 1 / shares.shape[1])
-        groups = pd.DataFrame(np.concatenate([shares[rows], even])).add_prefix("group ")
-        memberships[name] = qrels[["topic", "document"]].join(groups)
+        groups = shares.shape[1]
+        even = np.full((len(words), groups), 1 / groups)
+        table = pd.DataFrame(np.concatenate([shares[rows], even])).add_prefix("group ")
+        memberships[name] = qrels[["topic", "document"]].join(table)
     return runs, qrels, memberships
 
 
 def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float, **options: Any) -> pd.DataFrame:
-    """ERR, GF of each attribute set and GFR of each conversation, a row each, as ranked lists of words."""
+    """ERR, GF of each attribute set and GFR of each conversation as a ranked list, a row each."""
     runs, qrels, memberships = as_ranked_lists(nuggets)
-    named = {
-        name: AttributeSet(
-            name, a.kind, tuple(f"group {g}" for g in range(len(a.groups))), a.target
-        )
-        for name, a in sets.items()
-    }
-    kinds: dict[str, Any] = {"nominal": ["jsd"], "ordinal": ["rnod"]}
+    numbered_sets = {}
+    for name, attribute in sets.items():
+        groups = tuple(f"group {number}" for number in range(len(attribute.groups)))
+        numbered_sets[name] = AttributeSet(name, attribute.kind, groups, attribute.target)
+    similarities: dict[str, Any] = {"nominal": ["jsd"], "ordinal": ["rnod"]}
     with gathered():  # most words are no nuggets, and of small conversations often all, on purpose
-        found = gfr_table(
+        scores = gfr_table(
             runs,
             qrels,
             {name: memberships[name] for name in sets},
-            named,
+            numbered_sets,
             cutoff=int(patience),
             utilities={"ERR": reciprocal_rank},
-            similarities=kinds,
+            similarities=similarities,
             **options,
         )
-    found["measure"] = found["measure"].str.split("-").str[0]
-    wide = found.pivot_table(index="topic", columns=["measure", "attribute"], values="value").drop(
-        index=""
-    )
-    return wide.loc[[str(number) for number in range(len(nuggets.conversations))]]
+    scores["measure"] = scores["measure"].str.split("-").str[0]
+    wide = scores.pivot_table(index="topic", columns=["measure", "attribute"], values="value")
+    conversations = [str(number) for number in range(len(nuggets.conversations))]
+    return wide.loc[conversations]
 
 
 def identities(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFrame:
-    """What GFRC2 gives with other stop models, beside GFR, R and cumulative GF of the same conversations."""
+    """GFRC2 with other stop models beside GFR, R and cumulative GF of the same conversations."""
 
-    def values(measure: Any, name: str, of: str = "", **options: Any) -> Floats:
-        found = measure(nuggets, sets, patience=patience, **options)
-        chosen: Floats = found.loc[
-            (found["measure"] == name) & (found["attribute"] == of), "value"
-        ].to_numpy()
-        return chosen
+    def values(measure: Any, name: str, attribute: str = "", **options: Any) -> Floats:
+        scores = measure(nuggets, sets, patience=patience, **options)
+        is_chosen = (scores["measure"] == name) & (scores["attribute"] == attribute)
+        return np.asarray(scores.loc[is_chosen, "value"])
 
     lists = gfr_of_words(nuggets, sets, patience, unrepresented="ignored")
     by_gain: dict[str, Any] = {"stop_model": "gain", "utility": "words"}
-    some = next(iter(sets))
     anywhere = values(gfrc2, "EU", stop_model="anywhere", utility="gains")
-    pairs = {
-        ("ERR of the words", "gain", "1 / words"): (
-            lists["ERR", ""],
-            values(gfrc2, "EU", **by_gain),
-        ),
-        ("GFR of the words", "gain", "1 / words"): (
+    first_set = next(iter(sets))
+    by_turns = values(gfrc2, "EGF", first_set, stop_model="turns")
+    cumulative: dict[str, Any] = {"distribution": "cumulative", "beyond_patience": "ignored"}
+    turn_by_itself = values(gfrc, "GF", first_set, beyond_patience="ignored")
+
+    # Of each identity the measure, the stop model and the utility of GFRC2, and both values.
+    rows = [
+        ("ERR of the words", "gain", "1 / words", lists["ERR", ""], values(gfrc2, "EU", **by_gain)),
+        (
+            "GFR of the words",
+            "gain",
+            "1 / words",
             lists["GFR", ""],
             values(gfrc2, "GFRC2", **by_gain),
         ),
-        ("R", "anywhere", "gains, times 2 L / (L + 1)"): (
+        (
+            "R",
+            "anywhere",
+            "gains, times 2 L / (L + 1)",
             values(gfrc, "R", gains="exponential"),
             anywhere * 2 * patience / (patience + 1),
         ),
-        (f"GF ({some}), cumulative", "turns", "none"): (
-            values(gfrc, "GF", some, distribution="cumulative", beyond_patience="ignored"),
-            values(gfrc2, "EGF", some, stop_model="turns"),
+        (
+            f"GF ({first_set}), cumulative",
+            "turns",
+            "none",
+            values(gfrc, "GF", first_set, **cumulative),
+            by_turns,
         ),
-        (f"GF ({some}), each turn by itself", "turns", "none"): (
-            values(gfrc, "GF", some, beyond_patience="ignored"),
-            values(gfrc2, "EGF", some, stop_model="turns"),
-        ),
-    }
-    tables = [
-        nuggets.conversations[["run"]].assign(
-            measure=name,
-            **{"stop model": model, "utility": utility, "its value": left, "GFRC2's": right},
-        )
-        for (name, model, utility), (left, right) in (
-            (key, (np.asarray(one), np.asarray(other))) for key, (one, other) in pairs.items()
-        )
+        (f"GF ({first_set}), each turn by itself", "turns", "none", turn_by_itself, by_turns),
     ]
+    tables = []
+    for measure, stop_model, utility, its_value, of_gfrc2 in rows:
+        table = nuggets.conversations[["run"]].assign(measure=measure)
+        table["stop model"] = stop_model
+        table["utility"] = utility
+        table["its value"] = np.asarray(its_value)
+        table["GFRC2's"] = of_gfrc2
+        tables.append(table)
     table = pd.concat(tables, ignore_index=True)
-    return table.assign(
-        equal=np.where((table["its value"] - table["GFRC2's"]).abs() < _CLOSE, "yes", "no")
-    )
+    is_equal = (table["its value"] - table["GFRC2's"]).abs() < _ROUNDING
+    return table.assign(equal=np.where(is_equal, "yes", "no"))
 
 
 def ordinal(sets: Sets) -> dict[str, AttributeSet]:
     """The same sets with their groups taken to be ordered."""
-    return {name: AttributeSet(name, "ordinal", a.groups, a.target) for name, a in sets.items()}
+    ordered = {}
+    for name, attribute in sets.items():
+        ordered[name] = AttributeSet(name, "ordinal", attribute.groups, attribute.target)
+    return ordered
 
 
 def measures(patience: float) -> dict[str, Scorer]:
@@ -185,10 +190,12 @@ def measures(patience: float) -> dict[str, Scorer]:
         ranks: bool = False,
         **options: Any,
     ) -> Floats:
-        found = measure(nuggets, ordinal(sets) if ranks else sets, patience=patience, **options)
-        chosen = (found["measure"] == name) & ((found["attribute"] != "") == fair)
-        values: Floats = found.loc[chosen, "value"].to_numpy()
-        return values
+        if ranks:
+            sets = ordinal(sets)
+        scores = measure(nuggets, sets, patience=patience, **options)
+        is_of_set = scores["attribute"] != ""
+        is_chosen = (scores["measure"] == name) & (is_of_set == fair)
+        return np.asarray(scores.loc[is_chosen, "value"])
 
     def of_lists(nuggets: NuggetTable, sets: Sets) -> Floats:
         return gfr_of_words(nuggets, sets, patience)["GFR", ""].to_numpy()
@@ -213,136 +220,123 @@ def measures(patience: float) -> dict[str, Scorer]:
     }
 
 
-def verdicts(found: pd.DataFrame) -> pd.DataFrame:
-    """The table of `examine` as a grid: a row for each measure, a column for each property, and a word in each cell.
+def verdicts(examined: pd.DataFrame) -> pd.DataFrame:
+    """The table of `examine` as a grid: a row a measure, a column a property, a word in each cell.
 
     ``kept``; ``blind``, where no score moves though one may; or the share of the conversations in
     which it is broken.
     """
-    share = (
-        (100 * found["broken"] / found["conversations"]).map("{:.0f}%".format).replace("0%", "< 1%")
-    )
-    may = found["property"].map(lambda name: PROPERTIES[name].wanted != "same")
-    word = np.where(
-        found["broken"] > 0, share, np.where((found["moved"] == 0) & may, "blind", "kept")
-    )
-    grid = found.assign(word=word).pivot_table(
+    percent = 100 * examined["broken"] / examined["conversations"]
+    share = percent.map("{:.0f}%".format).replace("0%", "< 1%")
+    may_move = examined["property"].map(lambda name: PROPERTIES[name].wanted != "same")
+    is_blind = (examined["moved"] == 0) & may_move
+    word = np.where(is_blind, "blind", "kept")
+    words = examined.assign(word=np.where(examined["broken"] > 0, share, word))
+    grid = words.pivot_table(
         index="measure", columns="property", values="word", aggfunc="first", sort=False
     )
-    return grid[found["property"].unique()].reset_index()
+    return grid[examined["property"].unique()].reset_index()
 
 
-def smallest_examples(found: pd.DataFrame, small: NuggetTable) -> pd.DataFrame:
-    """The smallest conversation that breaks a property, once for all measures that it is the same for."""
-    broken = found[found["broken"] > 0]
-    said = small.conversations["topic"].to_numpy(dtype=object)[
-        broken["example"].to_numpy(dtype=int)
-    ]
-    names = ["property", "conversation", "measures"]
-    table = broken.assign(conversation=said, measures=broken["measure"])
-    grouped = table.groupby(["property", "conversation"], sort=False)
-    joined = grouped.agg(
-        measures=("measures", "; ".join), before=("before", "first"), after=("after", "first")
+def smallest_examples(examined: pd.DataFrame, small: NuggetTable) -> pd.DataFrame:
+    """The smallest conversation that breaks a property, once for all measures that share it."""
+    broken = examined[examined["broken"] > 0]
+    topics = small.conversations["topic"].to_numpy(dtype=object)
+    broken = broken.assign(conversation=topics[broken["example"].to_numpy(dtype=int)])
+    examples = broken.groupby(["property", "conversation"], sort=False).agg(
+        measures=("measure", "; ".join), before=("before", "first"), after=("after", "first")
     )
-    return joined.reset_index()[[*names, "before", "after"]]
+    return examples.reset_index()
 
 
 def disagreements(
     scores: Mapping[str, Floats], small: NuggetTable, most: int = 2000
 ) -> pd.DataFrame:
-    """How far pairs of measures agree: Kendall's tau-b over all conversations, and the smallest two ordered otherwise.
+    """How far measures agree: Kendall's tau-b, and the smallest two that they order otherwise.
 
     The two are looked for among the first ``most``.
     """
-    said = small.conversations["topic"].to_numpy(dtype=object)[:most]
-    above = {
-        name: np.sign(np.subtract.outer(values[:most], values[:most]).round(12))
-        for name, values in scores.items()
-    }
+    topics = small.conversations["topic"].to_numpy(dtype=object)[:most]
+    # by measure the sign of the difference of each two conversations
+    preference = {}
+    for name, values in scores.items():
+        differences = np.subtract.outer(values[:most], values[:most])
+        preference[name] = np.sign(differences.round(12))
     rows = []
-    for one, other in combinations(scores, 2):
-        tau = stats.kendalltau(scores[one].round(12), scores[other].round(12)).statistic
-        pairs = np.argwhere((above[one] > 0) & (above[other] < 0))
-        first = pairs[pairs.max(axis=1).argmin()] if len(pairs) else None
-        rows.append([one, other, tau, *(("", "") if first is None else said[first])])
-    return pd.DataFrame(
-        rows, columns=["first", "second", "tau", "the first prefers", "the second prefers"]
-    )
+    for first, second in combinations(scores, 2):
+        tau = stats.kendalltau(scores[first].round(12), scores[second].round(12)).statistic
+        disagreeing = np.argwhere((preference[first] > 0) & (preference[second] < 0))
+        preferred_by_first, preferred_by_second = "", ""
+        if len(disagreeing):
+            smallest = disagreeing[disagreeing.max(axis=1).argmin()]
+            preferred_by_first, preferred_by_second = topics[smallest]
+        rows.append([first, second, tau, preferred_by_first, preferred_by_second])
+    columns = ["first", "second", "tau", "the first prefers", "the second prefers"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def leads(nuggets: NuggetTable, score: Any, **options: Any) -> pd.DataFrame:
-    """In how many draws of other annotations the first run scores higher than the second: attribute, measure, share."""
+    """Share of draws of other annotations in which the first run scores higher than the second.
+
+    Columns are attribute, measure, share ahead.
+    """
     draws = annotation_draws(nuggets, score, **options)
     draws["draw"] = draws["copy"] // len(nuggets.conversations)
     wide = draws.pivot_table(index=["attribute", "measure", "draw"], columns="run", values="value")
     first, second = nuggets.conversations["run"]
-    ahead = (
-        (wide[first] - wide[second] > _CLOSE)
-        .groupby(level=[0, 1])
-        .mean()
-        .rename("share ahead")
-        .reset_index()
-    )
-    return draws[["attribute", "measure"]].drop_duplicates().merge(ahead)
+    is_ahead = wide[first] - wide[second] > _ROUNDING
+    shares = is_ahead.groupby(level=["attribute", "measure"]).mean().rename("share ahead")
+    in_order = draws[["attribute", "measure"]].drop_duplicates()
+    return in_order.merge(shares.reset_index())
 
 
 def who_leads(scores: pd.DataFrame) -> str:
     """A sentence: which run is ahead in GFRC2 with which stop models."""
-    wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2").loc[
-        list(STOP_MODELS)
-    ]
-    ahead = wide.idxmax(axis=1).where(np.ptp(wide, axis=1) > _CLOSE, "neither run")
-    models = ahead.groupby(ahead, sort=False).groups
-    return (
-        "; ".join(
-            f"{run} is ahead with {listed([f'“{name}”' for name in names])}"
-            for run, names in models.items()
-        )
-        + "."
-    )
+    wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2")
+    wide = wide.loc[list(STOP_MODELS)]
+    differs = np.ptp(wide, axis=1) > _ROUNDING
+    ahead = wide.idxmax(axis=1).where(differs, "neither run")
+    parts = []
+    for run, stop_models in ahead.groupby(ahead, sort=False).groups.items():
+        quoted = [f"“{stop_model}”" for stop_model in stop_models]
+        parts.append(f"{run} is ahead with {listed(quoted)}")
+    return "; ".join(parts) + "."
 
 
 def served_in_words(scores: pd.DataFrame) -> str:
     """What share of users leaves each run with nothing, by stop model."""
-    told = (
-        f"{row[0]} {row[1]} {1 - row[2]:.1%}"
-        for row in scores[["stop model", "run", "leave at a nugget"]].to_numpy()
-    )
-    return f"Leave with nothing: {', '.join(told)}"
+    parts = []
+    for row in scores.to_dict("records"):
+        unserved = 1 - row["leave at a nugget"]
+        parts.append(f"{row['stop model']} {row['run']} {unserved:.1%}")
+    return f"Leave with nothing: {', '.join(parts)}"
 
 
 def leads_in_words(topic: str, ahead: pd.DataFrame) -> str:
     """In what share of the draws the first run of a topic is ahead, of `leads`."""
     names = (ahead["measure"] + " " + ahead["attribute"]).str.strip()
-    return f"{topic}: " + ", ".join(
-        f"{name} {share:.0%}" for name, share in zip(names, ahead["share ahead"], strict=True)
-    )
+    shares = zip(names, ahead["share ahead"], strict=True)
+    return f"{topic}: " + ", ".join(f"{name} {share:.0%}" for name, share in shares)
 
 
 def intersections(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
     """GF of each attribute set, in a column, and of their product; a row for each run."""
-    found = gfrc(nuggets, sets, **options).query("measure == 'GF' and attribute != ''")
-    return (
-        found.pivot_table(index="run", columns="attribute", values="value")[list(sets)]
-        .add_prefix("GF ")
-        .reset_index()
-    )
+    scores = gfrc(nuggets, sets, **options)
+    of_sets = scores[(scores["measure"] == "GF") & (scores["attribute"] != "")]
+    wide = of_sets.pivot_table(index="run", columns="attribute", values="value")
+    return wide[list(sets)].add_prefix("GF ").reset_index()
 
 
 def leaving_with_nothing(scores: pd.DataFrame) -> Evidence:
-    """The share of users that leaves the run that serves most without a relevant nugget, in the paper's stop model."""
+    """Users that leave without a relevant nugget the run that serves most, by the paper's model."""
     served = scores.loc[scores["stop model"] == "words", "leave at a nugget"].max()
-    return Evidence(
-        "smallest share of users who leave without a relevant nugget", 1 - served, reason=WHOLE
-    )
+    statement = "smallest share of users who leave without a relevant nugget"
+    return Evidence(statement, 1 - served, reason=WHOLE)
 
 
 def smallest_lead(scores: pd.DataFrame, first: str, second: str) -> Evidence:
-    """By how much the first run is ahead in GFRC2 under the stop model where it leads least."""
+    """By how much the first run leads in GFRC2 under the stop model where it leads least."""
     wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2")
     lead = (wide[first] - wide[second]) / wide[second]
-    return Evidence(
-        f"smallest lead of {first}, relative, with the stop model {lead.idxmin()}",
-        lead.min(),
-        reason=WHOLE,
-    )
+    statement = f"smallest lead of {first}, relative, with the stop model {lead.idxmin()}"
+    return Evidence(statement, lead.min(), reason=WHOLE)

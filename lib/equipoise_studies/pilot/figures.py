@@ -23,23 +23,23 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 
 
 def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
-    """Draw the outcomes of system turns 1 and 2, one row per topic, the runs side by side (gfrc Figures 2 to 4).
+    """Draw the outcomes of turns 1 and 2, a row a topic, runs side by side (gfrc Figures 2 to 4).
 
     ``turns`` has the columns run, topic, turn, outcome.
     """
-    runs, topics = (list(dict.fromkeys(turns[column])) for column in ("run", "topic"))
-    pairs = (
-        turns.sort_values("turn", kind="stable").groupby(["run", "topic"])["outcome"].agg("".join)
-    )
+    runs = turns["run"].drop_duplicates().tolist()
+    topics = turns["topic"].drop_duplicates().tolist()
+    in_order = turns.sort_values("turn", kind="stable")
+    pairs = in_order.groupby(["run", "topic"])["outcome"].agg("".join)
     for (run, topic), pair in pairs.items():
         left, row = 2.15 * runs.index(run), topics.index(topic)
         colour, _ = _PATTERNS.get(pair, ("white", ""))
         ax.add_patch(Rectangle((left, row), 2, 1, facecolor=colour, edgecolor="white", linewidth=2))
         for turn, mark in enumerate(pair):
             ax.text(left + 0.5 + turn, row + 0.5, mark, ha="center", va="center_baseline")
-    centres = [2.15 * column + 0.5 + turn for column in range(len(runs)) for turn in (0, 1)]
-    ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
+    centres = []
     for column, run in enumerate(runs):
+        centres += [2.15 * column + 0.5, 2.15 * column + 1.5]
         note(
             ax,
             run,
@@ -49,23 +49,23 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
             ha="center",
             va="bottom",
         )
+    ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
     ax.xaxis.tick_top()
     ax.set_yticks(np.arange(len(topics)) + 0.5, topics)
     ax.set(xlim=(0, 2.15 * len(runs) - 0.15), ylim=(len(topics), 0))
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    handles = [
-        Patch(color=colour, label=label)
-        for pair, (colour, label) in _PATTERNS.items()
-        if pair in set(pairs)
-    ]
+    handles = []
+    for pair, (colour, label) in _PATTERNS.items():
+        if (pairs == pair).any():
+            handles.append(Patch(color=colour, label=label))
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
     return ax
 
 
 def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes:
-    """Draw the two-round protocol (gfrc Figure 1): turns from left to right, and the end behind the first answer.
+    """Draw the two-round protocol (gfrc Figure 1): turns, and the end behind the first answer.
 
     ``turns`` are names with what is said, ``breakdown`` what the end is called.
     """
@@ -91,7 +91,7 @@ def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes
 def user_groups(
     axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapping[str, str]
 ) -> Sequence[Axes]:
-    """Draw how near the target the groups are that users of ranked lists have met, a panel for each attribute set.
+    """Draw how near the target the groups are that users of ranked lists met, a panel a set.
 
     ``clusters`` are those of `equipoise.measures.gfr.gfr_clusters`, ``similarities`` the measure to
     draw by attribute set. A disc is as large as the share of the users that leaves at its rank; the
@@ -112,30 +112,28 @@ def user_groups(
             ax.scatter(
                 rows["rank"], rows["value_x"], s=size, color=(colour, 0.6), edgecolor=colour, lw=1
             )
-        nobody = [literal(run) for run in runs if run not in set(of_set["run"])]
-        if nobody:
-            said = f"{', '.join(nobody)}: nothing relevant,\nnobody leaves"
-            ax.text(0.03, 0.05, said, transform=ax.transAxes, fontsize=9, color="#666666")
+        without_users = [literal(run) for run in runs if run not in set(of_set["run"])]
+        if without_users:
+            remark = f"{', '.join(without_users)}: nothing relevant,\nnobody leaves"
+            ax.text(0.03, 0.05, remark, transform=ax.transAxes, fontsize=9, color="#666666")
         ax.set(ylim=(0, 1.02), xlabel="Rank at which users leave", ylabel="Nearness to the target")
         ax.set_title(
             f"{literal(attribute)}: {measure}, topic {literal(topic)}", loc="left", fontsize=10
         )
         ax.label_outer()
-    sizes = {f"{share:.0%} of the users": 8 + 500 * share for share in (0.05, 0.25, 0.5)}
-    keys = [
-        axes[0].scatter([], [], s=size, color=GREY, lw=0, label=label)
-        for label, size in sizes.items()
-    ]
-    colours = [
-        Patch(color=look(number)["color"], label=literal(run)) for number, run in enumerate(runs)
-    ]
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys) + len(runs)}
-    axes[0].get_figure().legend(handles=[*colours, *keys], **where)  # type: ignore[union-attr]
+    handles: list[Any] = []
+    for number, run in enumerate(runs):
+        handles.append(Patch(color=look(number)["color"], label=literal(run)))
+    for share in (0.05, 0.25, 0.5):
+        size, label = 8 + 500 * share, f"{share:.0%} of the users"
+        handles.append(axes[0].scatter([], [], s=size, color=GREY, lw=0, label=label))
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(handles)}
+    axes[0].get_figure().legend(handles=handles, **where)  # type: ignore[union-attr]
     return axes
 
 
 def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
-    """Draw who leaves one conversation where: a row for each stop model, a disc at each nugget as large as the share.
+    """Draw who leaves a conversation where: a row a stop model, discs as large as the shares.
 
     ``clusters`` have a column ``stop model``; ``scores`` are those of the same run, with the
     columns ``stop model``, ``leave at a nugget`` and GFRC2, which stand at the right.
@@ -171,7 +169,7 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
 def other_annotations(
     axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.DataFrame
 ) -> Sequence[Axes]:
-    """Draw the scores of two runs with their intervals, one panel for each score, and how often the first is ahead.
+    """Draw the scores of two runs with their intervals, and how often the first is ahead.
 
     ``intervals`` are those of one topic and all judgements; ``ahead`` has the columns attribute,
     measure, share ahead.

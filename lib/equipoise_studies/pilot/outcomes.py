@@ -1,4 +1,4 @@
-"""Outcomes of conversations of any number of rounds: useful turns and recovery with intervals, tests, invented names.
+"""Outcomes of conversations of any number of rounds: shares with intervals, tests, names.
 
 A unit is a topic: its trials are drawn together, so that a topic's trials are not taken for
 independent ones.
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers
 from equipoise.coverage import Seen, first, judge
 from equipoise.options import Resamples, Seed
 from equipoise.problems import need_columns
@@ -25,72 +25,82 @@ _TRIAL = r"^(.*?)(?:-(\d+))?$"
 
 
 def outcome_scores(turns: pd.DataFrame) -> pd.DataFrame:
-    """What each conversation adds to the shares: columns run, system, topic, measure, value and, where given, type.
+    """What each conversation adds to the shares: run, system, topic, measure, value (and type).
 
-    ``turns`` (columns run, topic, turn, outcome) are as `read_harvest` gives them; run ``a-2`` is
-    trial 2 of system a. Measures are useful 1, useful 2, ..., average useful, and recovery: of a
-    useless turn, whether the next is useful; the mean over those of a conversation, and no row
-    where it has none. A turn that was not held is not useful.
+    ``turns`` (columns run, topic, turn, outcome, perhaps type) are as `read_harvest` gives them;
+    run ``a-2`` is trial 2 of system a. Measures are useful 1, useful 2, ..., average useful, and
+    recovery: of a useless turn, whether the next is useful; the mean over those of a conversation,
+    and no row where it has none. A turn that was not held is not useful.
     """
     need_columns(turns, ["run", "topic", "turn", "outcome"])
-    keys = ["run", "topic", *(name for name in ("type",) if name in turns)]
+    keys = ["run", "topic"]
+    if "type" in turns:
+        keys.append("type")
     wide = turns.pivot_table(
         index=keys, columns="turn", values="outcome", aggfunc="first", sort=False
     )
     useful = (wide == "o").to_numpy()
-    failed, mended = ~useful[:, :-1], ~useful[:, :-1] & useful[:, 1:]
+    failed = ~useful[:, :-1]
+    recovered = (failed & useful[:, 1:]).sum(axis=1)
     chances = failed.sum(axis=1)
-    values = {
-        f"useful {turn}": useful[:, place].astype(float) for place, turn in enumerate(wide.columns)
-    }
+
+    values = {}
+    for place, turn in enumerate(wide.columns):
+        values[f"useful {turn}"] = useful[:, place].astype(float)
     values["average useful"] = useful.mean(axis=1)
     values["recovery"] = np.divide(
-        mended.sum(axis=1), chances, out=np.full(len(wide), np.nan), where=chances > 0
+        recovered, chances, out=np.full(len(wide), np.nan), where=chances > 0
     )
     about = wide.index.to_frame(index=False)
     about.insert(1, "system", about["run"].astype("str").str.extract(_TRIAL)[0])
-    tidy = pd.concat(
-        [about.assign(measure=name, value=value) for name, value in values.items()],
-        ignore_index=True,
-    )
+    parts = [about.assign(measure=name, value=value) for name, value in values.items()]
+    tidy = pd.concat(parts, ignore_index=True)
     return tidy.dropna(subset="value").reset_index(drop=True)
 
 
 def outcome_intervals(
     turns: pd.DataFrame, *, resamples: Resamples = 1999, seed: Seed = 0
 ) -> pd.DataFrame:
-    """Shares of each system with 95 % intervals, the topics drawn with all their trials; then by type of topic.
+    """Shares of each system with 95 % intervals, over all topics, then by type of topic.
 
-    Columns are system, type ("" for all), measure, topics, trials, value, low, high; recovery is
-    over the topics that have a useless turn, each weighing as much as it has trials with one.
+    Topics are drawn with all their trials. Columns are system, type ("" for all), measure, topics,
+    trials, value, low, high; recovery is over the topics that have a useless turn, each weighing as
+    much as it has trials with one.
     """
-    scores, rng = outcome_scores(turns), np.random.default_rng(seed)
-    parts = [scores.assign(type=""), *([scores] if "type" in scores else [])]
+    rng = np.random.default_rng(seed)
+    scores = outcome_scores(turns)
+    parts = [scores.assign(type="")]
+    if "type" in scores:
+        parts.append(scores)
     rows = []
     for keys, part in pd.concat(parts).groupby(["system", "type", "measure"], sort=False):
-        sums = (
-            part.groupby("topic", sort=False)["value"]
-            .agg(["sum", "size"])
-            .to_numpy(dtype=np.float64)
-        )
-
-        def mean(places: np.ndarray, sums: Floats = sums) -> float:
-            total, count = sums[places].sum(axis=0)
-            return float(total / count)
-
-        found = (
-            resampled(mean, len(sums), rng, resamples=resamples)
-            if len(sums) > 1
-            else (mean(np.array([0])),) * 3
-        )
-        rows.append([*keys, len(sums), part["run"].nunique(), *found])
+        by_topic = part.groupby("topic", sort=False)["value"].agg(["sum", "size"])
+        sums = by_topic.to_numpy(dtype=np.float64)
+        share_and_ends = _share_with_interval(sums, resamples, rng)
+        rows.append([*keys, len(sums), part["run"].nunique(), *share_and_ends])
     columns = ["system", "type", "measure", "topics", "trials", "value", "low", "high"]
     table = pd.DataFrame(rows, columns=columns)
+    # all topics first
     return table.sort_values("type", key=lambda kind: kind != "", kind="stable", ignore_index=True)
 
 
+def _share_with_interval(
+    sums: Floats, resamples: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Ratio of the two columns' sums over topics, with its interval; one topic has none."""
+
+    def share(places: Integers) -> float:
+        total, count = sums[places].sum(axis=0)
+        return float(total / count)
+
+    if len(sums) == 1:
+        only = share(np.array([0]))
+        return only, only, only
+    return resampled(share, len(sums), rng, resamples=resamples)
+
+
 def outcome_tests(turns: pd.DataFrame, *, between: str = "system") -> pd.DataFrame:
-    """Paired t-tests between systems, or rounds, of the mean over each topic's trials, with Holm's correction.
+    """Paired t-tests between systems, or rounds, of means over trials, with Holm's correction.
 
     ``between`` is ``system``, or ``round`` for useful 1 against useful 2 and so on within each
     system. Topics that one of two lacks, as recovery where nothing failed, are left out of that
@@ -103,11 +113,13 @@ def outcome_tests(turns: pd.DataFrame, *, between: str = "system") -> pd.DataFra
     means = scores.groupby(["measure", "system", "topic"], sort=False)["value"].mean().reset_index()
     tables = []
     for name, part in means.groupby("measure", sort=False):
-        systems, there = part["system"].nunique(), part.groupby("topic")["system"].transform("size")
-        shared = part[there == systems]
+        systems = part["system"].nunique()
+        systems_of_topic = part.groupby("topic")["system"].transform("size")
+        shared = part[systems_of_topic == systems]
         if systems > 1 and len(shared) > systems:
-            tested = compare_pairs(shared, run="system", correction="holm")
-            tables.append(tested.assign(measure=name)[["measure", *tested.columns]])
+            comparison = compare_pairs(shared, run="system", correction="holm")
+            comparison.insert(0, "measure", name)
+            tables.append(comparison)
     if not tables:
         raise ValueError(
             "a paired test needs two systems, or rounds, with at least two topics in common"
@@ -120,20 +132,18 @@ def outcome_tests(turns: pd.DataFrame, *, between: str = "system") -> pd.DataFra
 
 def _words(text: str) -> str:
     """A text as its words, between blanks, without accents and in small letters."""
-    plain = "".join(
-        letter
-        for letter in unicodedata.normalize("NFKD", text)
-        if not unicodedata.combining(letter)
-    )
-    words = " ".join(re.findall(r"[^\W_]+", plain.casefold()))
-    return f" {words} "
+    letters = []
+    for letter in unicodedata.normalize("NFKD", text):
+        if not unicodedata.combining(letter):
+            letters.append(letter)
+    words = re.findall(r"[^\W_]+", "".join(letters).casefold())
+    return f" {' '.join(words)} "
 
 
 def _address(url: str) -> str:
     """What of an address tells pages apart."""
-    bare = re.sub(
-        r"^(?:https?://)?(?:www\.)?", "", unquote(url.rstrip(".,:;!?")), flags=re.IGNORECASE
-    )
+    decoded = unquote(url.rstrip(".,:;!?"))
+    bare = re.sub(r"^(?:https?://)?(?:www\.)?", "", decoded, flags=re.IGNORECASE)
     host, slash, path = bare.partition("/")
     return host.casefold() + slash + path.rstrip("/")
 
@@ -151,42 +161,60 @@ def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """
     need_columns(turns, ["run", "topic", "system"])
     need_columns(known, ["topic", "name", "url"])
-    listed = {str(topic): part for topic, part in known.groupby("topic", sort=False)}
-    asked = pd.Series(turns["topic"].astype("str").unique(), dtype="str")
-    without = asked[~asked.isin(list(listed))]
-    share = "topics", "a name in the list", len(asked) - len(without), len(asked)
-    judge([Seen("the conversations", *share, first(without), tuple(listed)[:3], asked=False)])
-    cut = (
-        turns["finish"] == "length"
-        if "finish" in turns
-        else pd.Series(data=False, index=turns.index)
-    )
-    whole = turns["system"].mask(cut, turns["system"].str.replace(r"[^\n]*\Z", "", regex=True))
+    listed = {}
+    for topic, part in known.groupby("topic", sort=False):
+        names = [_words(name) for name in part["name"]]
+        pages = [_address(url) for url in part["url"]]
+        listed[str(topic)] = list(zip(names, pages, strict=True))
+    _judge_topics(turns, list(listed))
+
+    answers = _without_cut_lines(turns)
     rows = []
-    for (run, topic), said in whole.groupby([turns["run"], turns["topic"]], sort=False):
-        if str(topic) not in listed:
+    for (run, topic), texts in answers.groupby([turns["run"], turns["topic"]], sort=False):
+        if str(topic) in listed:
+            lines = "\n".join(texts).splitlines()
+            rows.append({"run": run, "topic": topic} | _counts(lines, listed[str(topic)]))
+    columns = ["run", "topic", "named", "unlisted", "addresses", "unlisted_addresses", "wrong"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _judge_topics(turns: pd.DataFrame, listed_topics: list[str]) -> None:
+    """Say how many topics have a name in the list, and refuse where none has."""
+    topics = pd.Series(turns["topic"].astype("str").unique(), dtype="str")
+    unlisted = topics[~topics.isin(listed_topics)]
+    share = "topics", "a name in the list", len(topics) - len(unlisted), len(topics)
+    examples = first(unlisted), tuple(listed_topics[:3])
+    judge([Seen("the conversations", *share, *examples, asked=False)])
+
+
+def _without_cut_lines(turns: pd.DataFrame) -> pd.Series:
+    """The answers, without the last line of those that were cut off."""
+    if "finish" not in turns:
+        return turns["system"]
+    without_last_line = turns["system"].str.replace(r"[^\n]*\Z", "", regex=True)
+    return turns["system"].mask(turns["finish"] == "length", without_last_line)
+
+
+def _counts(lines: list[str], listed: list[tuple[str, str]]) -> dict[str, int]:
+    """What `count_names` counts, of one conversation; ``listed``: names and pages of its topic."""
+    listed_pages = {page for _, page in listed} - {""}
+    counts = dict.fromkeys(["named", "unlisted", "addresses", "unlisted_addresses", "wrong"], 0)
+    for line_before, line in pairwise(["", *lines]):
+        urls = _URL.findall(line)
+        if not urls:
             continue
-        names = [
-            (_words(name), _address(url))
-            for name, url in listed[str(topic)][["name", "url"]].to_numpy()
-        ]
-        pages = {page for _, page in names} - {""}
-        counts = np.zeros(5, dtype=np.int64)
-        lines = "\n".join(said).splitlines()
-        for before, line in pairwise(["", *lines]):
-            if not (found := _URL.findall(line)):
-                continue
-            text = _words(_URL.sub(" ", line if _URL.search(before) else f"{before} {line}"))
-            meant = {page for name, page in names if name in text}
-            counts[:2] += 1, not meant
-            for page in {_address(url) for url in found} if pages else ():
-                counts[2:] += (
-                    1,
-                    page not in pages,
-                    page in pages and bool(meant - {""}) and page not in meant,
-                )
-        rows.append([run, topic, *counts.tolist()])
-    return pd.DataFrame(
-        rows,
-        columns=["run", "topic", "named", "unlisted", "addresses", "unlisted_addresses", "wrong"],
-    )
+        # A name may stand in the line before, if that has no address of its own.
+        text = line if _URL.search(line_before) else f"{line_before} {line}"
+        words = _words(_URL.sub(" ", text))
+        pages_of_names = {page for name, page in listed if name in words}
+        counts["named"] += 1
+        counts["unlisted"] += not pages_of_names
+        if not listed_pages:
+            continue
+        for page in {_address(url) for url in urls}:
+            is_listed = page in listed_pages
+            has_page_of_name = bool(pages_of_names - {""})
+            counts["addresses"] += 1
+            counts["unlisted_addresses"] += not is_listed
+            counts["wrong"] += is_listed and has_page_of_name and page not in pages_of_names
+    return counts

@@ -1,4 +1,4 @@
-"""What the figures of the case studies show, in words, for captions and for those who cannot see them."""
+"""What the figures of the case studies show, in words, for those who cannot see them."""
 
 from __future__ import annotations
 
@@ -14,53 +14,50 @@ from equipoise_studies.pilot.tables import outcome_pairs
 def outcomes_in_words(outcomes: pd.DataFrame) -> str:
     """How many conversations were useful twice, once or never, and how many broke down."""
     pairs = outcome_pairs(outcomes)["pair"]
+    twice = (pairs == "oo").sum()
+    once = pairs.isin(["ox", "xo"]).sum()
+    never = (pairs == "xx").sum()
+    breakdowns = (pairs == "x-").sum()
     return (
-        f"both turns are useful in {(pairs == 'oo').sum()} of {len(pairs)} conversations, just one of them in "
-        f"{pairs.isin(['ox', 'xo']).sum()}, neither in {(pairs == 'xx').sum()}, and {(pairs == 'x-').sum()} break down"
+        f"both turns are useful in {twice} of {len(pairs)} conversations, just one of them in "
+        f"{once}, neither in {never}, and {breakdowns} break down"
     )
 
 
 def where_nuggets_stand(scores: pd.DataFrame) -> str:
     """Number and words of the relevant nuggets of each run; columns run and wc."""
-    runs = scores.groupby("run", sort=False)["wc"].agg(
-        [("nuggets", "size"), ("first", "min"), ("last", "max")]
-    )
-    return ", ".join(
-        f"{row.Index} has {row.nuggets} between words {row.first} and {row.last}"
-        for row in runs.itertuples()
-    )
+    parts = []
+    for run, words in scores.groupby("run", sort=False)["wc"]:
+        parts.append(f"{run} has {len(words)} between words {words.min()} and {words.max()}")
+    return ", ".join(parts)
 
 
 def scores_in_words(scores: pd.DataFrame) -> str:
     """R and GF by attribute set of each run."""
-    rows = scores[
-        (scores["measure"] == "R") | ((scores["measure"] == "GF") & (scores["attribute"] != ""))
-    ]
-    parts = [
-        f"{run}: "
-        + ", ".join(
-            f"{row.measure} {row.attribute}".strip() + f" {row.value:.4f}"
-            for row in part.itertuples()
-        )
-        for run, part in rows.groupby("run", sort=False)
-    ]
+    is_r = scores["measure"] == "R"
+    is_gf_of_set = (scores["measure"] == "GF") & (scores["attribute"] != "")
+    parts = []
+    for run, of_run in scores[is_r | is_gf_of_set].groupby("run", sort=False):
+        values = []
+        for row in of_run.itertuples():
+            name = f"{row.measure} {row.attribute}".strip()
+            values.append(f"{name} {row.value:.4f}")
+        parts.append(f"{run}: {', '.join(values)}")
     return "; ".join(parts)
 
 
 def clusters_in_words(clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]) -> str:
     """From where to where utility and fairness go over the user clusters of each run."""
-    columns = {"utility": "GNP"} | {
-        f"fairness ({name})": column_names(a)[-1] for name, a in attributes.items()
-    }
+    columns = {"utility": "GNP"}
+    for name, attribute in attributes.items():
+        columns[f"fairness ({name})"] = column_names(attribute)[-1]
     parts = []
-    for run, part in clusters.groupby("run", sort=False):
-        lines = (
-            f"{name} from {part[c].iloc[0]:.2f} to {part[c].iloc[-1]:.2f}"
-            for name, c in columns.items()
-        )
-        parts.append(
-            f"{run}, words {part['wc'].iloc[0]} to {part['wc'].iloc[-1]}: {', '.join(lines)}"
-        )
+    for run, of_run in clusters.groupby("run", sort=False):
+        first, last = of_run.iloc[0], of_run.iloc[-1]
+        lines = []
+        for name, column in columns.items():
+            lines.append(f"{name} from {first[column]:.2f} to {last[column]:.2f}")
+        parts.append(f"{run}, words {first['wc']} to {last['wc']}: {', '.join(lines)}")
     return "; ".join(parts)
 
 

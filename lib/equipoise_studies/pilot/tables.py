@@ -1,4 +1,4 @@
-"""Outcomes of the two-round protocol: their statistics, by type of topic too, and what changes between trials."""
+"""Outcomes of the two-round protocol: statistics, and what changes between trials."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ _TURN = ["run", "topic", "turn"]
 
 
 def _wide(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The outcomes, checked: a row for each topic, columns turn and run, all in the order of their first row."""
+    """The outcomes, checked: a row a topic, columns turn and run, in order of appearance."""
     need_columns(outcomes, [*_TURN, "outcome"])
     refuse_twice(outcomes, _TURN, "an outcome comes")
-    if (
-        not outcomes["outcome"].isin(["o", "x", "-"]).all()
-        or not outcomes["turn"].isin([1, 2]).all()
-    ):
+    is_outcome = outcomes["outcome"].isin(["o", "x", "-"])
+    is_turn = outcomes["turn"].isin([1, 2])
+    if not (is_outcome & is_turn).all():
         raise ValueError("outcomes are o, x or - of turn 1 or 2")
-    runs, topics = (outcomes[name].drop_duplicates() for name in ("run", "topic"))
     wide = outcomes.pivot_table(
         index="topic", columns=["turn", "run"], values="outcome", aggfunc="first"
     )
+    topics = outcomes["topic"].drop_duplicates()
+    runs = outcomes["run"].drop_duplicates()
     wide = wide.reindex(index=topics, columns=pd.MultiIndex.from_product([[1, 2], runs]))
+
     first, second = wide[1], wide[2]
     if (first.isna() != second.isna()).any(axis=None):
         raise ValueError(
-            "every topic of a run needs an outcome of both turns; write - for a turn that was not held"
+            "every topic of a run needs an outcome of both turns; write - for a turn that was not "
+            "held"
         )
-    if ((first == "-") | ((first == "o") & (second == "-"))).any(axis=None):
+    ends_after_useful = (first == "o") & (second == "-")
+    if ((first == "-") | ends_after_useful).any(axis=None):
         raise ValueError(
             "only a second turn can be missing, and only behind a first that was not useful"
         )
@@ -48,7 +51,10 @@ def outcome_grid(outcomes: pd.DataFrame) -> pd.DataFrame:
     ``outcomes`` (columns run, topic, turn, outcome): ``o``, ``x`` or ``-`` of turns 1 and 2.
     """
     wide = _wide(outcomes)
-    grid = pd.DataFrame({f"{run} S{turn}": wide[turn, run] for run in wide[1] for turn in (1, 2)})
+    grid = pd.DataFrame(index=wide.index)
+    for run in wide[1]:
+        for turn in (1, 2):
+            grid[f"{run} S{turn}"] = wide[turn, run]
     return grid.fillna("").rename_axis("topic").reset_index()
 
 
@@ -61,7 +67,8 @@ def outcome_statistics(outcomes: pd.DataFrame) -> pd.DataFrame:
     wide = _wide(outcomes)
     if wide.isna().to_numpy().any():
         raise ValueError("every run needs the same topics")
-    first, second = (wide[turn].to_numpy().T == "o" for turn in (1, 2))
+    first = wide[1].to_numpy().T == "o"  # (runs, topics)
+    second = wide[2].to_numpy().T == "o"
     turns, average, recovery = shares(first, second)
     return pd.DataFrame(
         {
@@ -85,7 +92,7 @@ def outcome_pairs(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def statistics_by_type(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Statistics of all topics, then of each ``type`` of topic; shares in percent, named as in gfrc."""
+    """Statistics of all topics, then by ``type`` of topic; shares in percent, named as in gfrc."""
     parts = [outcome_statistics(outcomes)]
     for kind, rows in outcomes.groupby("type", sort=False):
         part = outcome_statistics(rows)
@@ -97,19 +104,22 @@ def statistics_by_type(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def statistics_of_counts(counts: pd.DataFrame, topics: int) -> pd.DataFrame:
-    """Statistics, with %recovery, of runs whose outcomes are told by counts only: columns run, unsuccessful, recovered.
+    """Statistics, with %recovery, of runs that are known by the columns unsuccessful, recovered.
 
     Of a topic whose first turn did not fail the second is taken as useful, which recovery does not
     depend on.
     """
-    told = counts.loc[counts.index.repeat(topics)].assign(
-        topic=np.tile(np.arange(topics), len(counts))
-    )
-    failed, recovered = told["topic"] < told["unsuccessful"], told["topic"] < told["recovered"]
-    pairs = told[["run", "topic"]].copy()
-    pairs[1], pairs[2] = np.where(failed, "x", "o"), np.where(failed & ~recovered, "x", "o")
-    table = outcome_statistics(pairs.melt(["run", "topic"], var_name="turn", value_name="outcome"))
-    return table.assign(**{"%recovery": 100 * table["recovery"]})
+    trials = counts.loc[counts.index.repeat(topics)]
+    trials = trials.assign(topic=np.tile(np.arange(topics), len(counts)))
+    failed = trials["topic"] < trials["unsuccessful"]
+    recovered = trials["topic"] < trials["recovered"]
+    outcomes = trials[["run", "topic"]].copy()
+    outcomes[1] = np.where(failed, "x", "o")
+    outcomes[2] = np.where(failed & ~recovered, "x", "o")
+    tidy = outcomes.melt(["run", "topic"], var_name="turn", value_name="outcome")
+    table = outcome_statistics(tidy)
+    table["%recovery"] = 100 * table["recovery"]
+    return table
 
 
 def changed_topics(outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -126,27 +136,28 @@ def changed_topics(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def failures_in_sequence(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """How often a first turn fails after a success and after a failure at the topic before it, in the rows' order.
+    """How often a first turn fails after a success and a failure at the topic before it.
 
-    Columns are failed_before, share (of the turns that fail), turns.
+    Topics in the order of the rows. Columns are failed_before, share (of the turns that fail),
+    turns.
     """
-    first = outcomes[outcomes["turn"] == 1].assign(failed=outcomes["outcome"] == "x")
-    first["failed_before"] = first.groupby("run")["failed"].shift()
-    behind = first.dropna(subset="failed_before").groupby("failed_before")["failed"]
-    return behind.agg(share="mean", turns="size").reset_index()
+    first_turns = outcomes[outcomes["turn"] == 1].assign(failed=outcomes["outcome"] == "x")
+    first_turns["failed_before"] = first_turns.groupby("run")["failed"].shift()
+    with_topic_before = first_turns.dropna(subset="failed_before")
+    failures = with_topic_before.groupby("failed_before")["failed"]
+    return failures.agg(share="mean", turns="size").reset_index()
 
 
 def failures_after_useful(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Conversations whose first turn was useful, and whether the second failed: columns run, topic, failed."""
+    """Conversations whose first turn was useful: columns run, topic, failed (the second turn)."""
     pairs = outcome_pairs(outcomes)
     pairs["failed"] = pairs["pair"] == "ox"
-    return pairs.loc[pairs["pair"].str.startswith("o"), ["run", "topic", "failed"]].reset_index(
-        drop=True
-    )
+    first_was_useful = pairs["pair"].str.startswith("o")
+    return pairs.loc[first_was_useful, ["run", "topic", "failed"]].reset_index(drop=True)
 
 
 def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
-    """Count the URLs of each conversation that has any, and those among them that stood in it before.
+    """Count the URLs of each conversation that has any, and how many of them it repeats.
 
     ``turns`` (columns run, topic, turn, system) are system turns; columns of the counts are run,
     topic, urls, repeated. Brackets and punctuation around a URL do not count. ``useful`` counts
@@ -162,19 +173,16 @@ def repeated_urls(turns: pd.DataFrame, *, useful: bool = False) -> pd.DataFrame:
     ordered = turns.reset_index(drop=True).sort_values("turn", kind="stable")
     # a Markdown link names its address twice: [address](address)
     text = ordered["system"].str.replace(r"\[(https?://[^\]\s]+)\]\(\1\)", r"\1", regex=True)
-    found = (
-        ordered.assign(url=text.str.findall(r"https?://[^\s<>()\[\]\"']+"))
-        .explode("url")
-        .dropna(subset="url")
-    )
-    found = found.assign(url=found["url"].str.rstrip(".,:;!?"))
-    found = found.assign(again=found.duplicated(["run", "topic", "url"]))
-    again = found.sort_index(kind="stable").groupby(["run", "topic"], sort=False)["again"]
-    return again.agg(urls="size", repeated="sum").reset_index()
+    ordered["url"] = text.str.findall(r"https?://[^\s<>()\[\]\"']+")
+    urls = ordered.explode("url").dropna(subset="url")
+    urls["url"] = urls["url"].str.rstrip(".,:;!?")
+    urls["repeated"] = urls.duplicated(["run", "topic", "url"])
+    by_conversation = urls.sort_index(kind="stable").groupby(["run", "topic"], sort=False)
+    return by_conversation["repeated"].agg(urls="size", repeated="sum").reset_index()
 
 
 def worst_of_trials(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Useful turns and recovery over topics: the mean of the trials of each, the worst one, and the worst half."""
+    """Useful turns and recovery: means over topics of all trials, the worst, and the worst half."""
     cases = worst_cases(outcome_scores(outcomes).drop(columns=["system"]), "trial", worst=0.5)
     table = cases.groupby(["measure", "case"], sort=False)["value"].mean().reset_index()
     wide = table.pivot_table(index="measure", columns="case", values="value", sort=False)
@@ -184,44 +192,50 @@ def worst_of_trials(outcomes: pd.DataFrame) -> pd.DataFrame:
 def sample_sizes(
     outcomes: pd.DataFrame, systems: int, differences: Sequence[float] = (0.05, 0.1)
 ) -> pd.DataFrame:
-    """Topics it takes to tell so many systems apart by their share of useful turns (Sakai 2016), and of two trials."""
+    """Topics that tell so many systems apart by useful turns (Sakai 2016), of one or two trials."""
     scores = outcome_scores(outcomes).query("measure == 'average useful'")
-    runs = scores["run"].drop_duplicates().tolist()
-    pairs = dict(
-        zip(runs, (f"trials {place // 2 + 1}" for place in range(len(runs) // 2 * 2)), strict=False)
-    )
-    paired = scores.assign(run=scores["run"].map(pairs)).groupby(
-        ["run", "topic", "measure"], as_index=False
-    )
     columns = ["trials", "systems", "variance", "low", "high", "difference", "power"]
-    tables = [pd.DataFrame(columns=[*columns, "needed", "needed_low", "needed_high", "power_now"])]
-    for trials, own in {1: scores, 2: paired["value"].mean()}.items():
-        if len(own["run"].drop_duplicates()) > 1:  # else nothing says how much is the system's
-            sizes = [
-                topic_set_size(own, difference=difference, systems=systems)
-                for difference in differences
-            ]
-            tables.append(pd.concat(sizes).assign(trials=trials)[tables[0].columns])
-    return pd.concat(tables[1:] or tables, ignore_index=True)
+    columns += ["needed", "needed_low", "needed_high", "power_now"]
+    tables = []
+    for trials, scores_of_runs in {1: scores, 2: _in_pairs_of_trials(scores)}.items():
+        if scores_of_runs["run"].nunique() < 2:
+            continue  # nothing says how much is the system's
+        for difference in differences:
+            size = topic_set_size(scores_of_runs, difference=difference, systems=systems)
+            tables.append(size.assign(trials=trials)[columns])
+    if not tables:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _in_pairs_of_trials(scores: pd.DataFrame) -> pd.DataFrame:
+    """Means over two trials each; a last one without a partner is left out."""
+    runs = scores["run"].drop_duplicates().tolist()
+    pair_of_run = {}
+    for place, run in enumerate(runs[: len(runs) // 2 * 2]):
+        pair_of_run[run] = f"trials {place // 2 + 1}"
+    paired = scores.assign(run=scores["run"].map(pair_of_run))
+    return paired.groupby(["run", "topic", "measure"], as_index=False)["value"].mean()
 
 
 def sample_size_said(sizes: pd.DataFrame, topics: int) -> str:
     """What the table of `sample_sizes` says of the record's own size."""
     if sizes.empty:
         return "One trial does not say how many topics it would take."
-    told = [
-        f"{row.needed:,} [{row.needed_low:,}, {row.needed_high:,}] for {100 * row.difference:g} points, "
-        f"{row.trials} trial{'s' if row.trials > 1 else ''} each"
-        for row in sizes.itertuples()
-    ]
-    enough = sizes.loc[sizes["needed"] <= topics, "difference"]
-    now = (
-        f"are enough for {100 * enough.min():g} points"
-        if len(enough)
-        else "are enough for none of these"
-    )
-    asked = f"{sizes['systems'].iloc[0]} systems, of which the best and the worst differ by so much"
+    parts = []
+    for row in sizes.itertuples():
+        plural = "s" if row.trials > 1 else ""
+        interval = f"{row.needed:,} [{row.needed_low:,}, {row.needed_high:,}]"
+        parts.append(
+            f"{interval} for {100 * row.difference:g} points, {row.trials} trial{plural} each"
+        )
+    verdict = "are enough for none of these"
+    detected = sizes.loc[sizes["needed"] <= topics, "difference"]
+    if len(detected):
+        verdict = f"are enough for {100 * detected.min():g} points"
     return (
-        f"Topics that it would take to find a difference between {asked}, {sizes['power'].iloc[0]:.0%} of the time: "
-        f"{'; '.join(told)}. The {topics} topics of this record {now}."
+        f"Topics that it would take to find a difference between {sizes['systems'].iloc[0]} "
+        "systems, of which the best and the worst differ by so much, "
+        f"{sizes['power'].iloc[0]:.0%} of the time: {'; '.join(parts)}. The {topics} topics of "
+        f"this record {verdict}."
     )

@@ -1,0 +1,52 @@
+"""Guards the upstream files of CAsT and what is recorded of their texts: run only where these files are."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from equipoise.orders.conversations import conversations
+from equipoise_compendium import project, registry
+from equipoise_studies.permutations import antecedents, rewrites, upstream
+
+try:
+    JUDGED, QRELS = upstream.fetch_judged()
+    PASSAGES = upstream.fetch_passages()
+    RUNS = upstream.fetch_rewriting_runs()
+    JUDGED_2020, QRELS_2020 = upstream.fetch_judged_2020()
+    PASSAGES_2020 = upstream.fetch_passages_2020()
+except registry.DataUnreachable as error:
+    pytest.skip(f"needs the texts of CAsT: {error}", allow_module_level=True)
+
+
+def test_the_real_passages_and_runs_can_be_read() -> None:
+    assert len(PASSAGES) == PASSAGES["document"].nunique() == 866
+    assert len(RUNS) == 7
+    assert RUNS["raw"].groupby("query")["document"].size().max() == 100
+    assert RUNS["raw"]["query"].nunique() == 479
+
+
+def test_the_noun_phrases_are_of_the_judged_utterances_and_of_no_other_text() -> None:
+    record = project.data(*antecedents.RECORD)
+    with_phrases = antecedents.read_antecedents(record, JUDGED)
+    assert with_phrases["query"].tolist() == JUDGED["query"].tolist()
+    others = JUDGED.assign(text=JUDGED["text"].mask(JUDGED.index < 2, "What?"))
+    missing = r"no noun phrases of the text of 31_1, 31_2: .*permutations\.record phrases records"
+    with pytest.raises(ValueError, match=missing):
+        antecedents.read_antecedents(record, others)
+
+
+def test_the_rewrites_are_of_every_pair_of_neighbours_of_valid_orders() -> None:
+    scripts = rewrites.read_rewrites(project.data(*rewrites.RECORD), conversations(JUDGED))
+    assert sum(len(script.rewrites) for script in scripts) == 753
+    assert all(text for script in scripts for text in script.rewrites.values())
+
+
+def test_cast_2020_has_valid_scripts_and_text_for_every_judged_utterance() -> None:
+    scripts = conversations(JUDGED_2020)
+    assert (len(scripts), len(JUDGED_2020), len(PASSAGES_2020)) == (25, 208, 974)
+    for script in scripts:
+        assert script.structure.is_valid([range(script.structure.size)]).all()
+    with_text = QRELS_2020[QRELS_2020["document"].isin(PASSAGES_2020["document"])]
+    judged_passages: pd.Series = with_text.groupby("query").size()
+    assert judged_passages.reindex(JUDGED_2020["query"]).min() >= 5

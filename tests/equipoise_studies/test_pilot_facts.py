@@ -1,0 +1,31 @@
+"""Guards the facts of the pilot study: made again with the same bytes, and read as the upstream files are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from equipoise_compendium import facts, registry
+from equipoise_studies.pilot.data import read_pack
+from equipoise_studies.pilot.facts import TABLES
+from equipoise_studies.pilot.upstream import fetch_pack
+
+try:
+    UPSTREAM = fetch_pack("pilot")
+except registry.DataUnreachable as error:
+    pytest.skip(f"needs the FairWeb-1 pilot pack: {error}", allow_module_level=True)
+
+
+def test_every_table_is_made_again_with_the_same_bytes() -> None:
+    assert facts.changed("pilot", facts.make(TABLES)) == []
+
+
+def test_the_pack_of_the_facts_is_the_upstream_one() -> None:
+    pack = read_pack()
+    pd.testing.assert_frame_equal(pack.runs, UPSTREAM.runs)
+    pd.testing.assert_frame_equal(pack.qrels, UPSTREAM.qrels)
+    for name, attribute in UPSTREAM.attributes.items():
+        assert pack.attributes[name].kind == attribute.kind
+        np.testing.assert_array_equal(pack.attributes[name].target, attribute.target)
+        pd.testing.assert_frame_equal(pack.memberships[name], UPSTREAM.memberships[name])
