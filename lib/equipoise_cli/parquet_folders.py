@@ -1,4 +1,4 @@
-"""Run tasks here or on a Dask cluster, and so score folders of files that would not fit into memory.
+"""Run tasks here or on a Dask cluster, and so score folders of more files than memory holds.
 
 A folder of Parquet holds a nugget table, a conversation being in one file only. Each file is read,
 checked, scored and written by itself, so memory stays bounded by the largest, whatever their
@@ -130,7 +130,7 @@ def count_parts(
     documents: Collection[str] | None = None,
     executor: Executor | None = None,
 ) -> Any:
-    """`count_terms` of a collection, a task for each file of a folder; of some documents, or all."""
+    """`count_terms` of a collection: a task a file, of some documents or all."""
     from equipoise.loaders.documents import document_files
     from equipoise.measures.ranking_bias.terms import joined
 
@@ -189,7 +189,7 @@ def score_parts(
 
 
 def nugget_files(folder: str | Path) -> list[Path]:
-    """The files of a folder of nuggets: those of Parquet; where there are none, CSV and JSON Lines."""
+    """The files of a folder of nuggets: those of Parquet; if there are none, CSV and JSON Lines."""
     paths = parts(folder, (".parquet", ".csv", ".jsonl"))
     parquet_paths = [path for path in paths if path.suffix.lower() == ".parquet"]
     return parquet_paths or paths

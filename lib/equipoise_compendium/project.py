@@ -75,7 +75,7 @@ def used_files() -> dict[str, str]:
 
 @contextmanager
 def used_meanwhile() -> Iterator[dict[str, str]]:
-    """The files noted while the context is open, by name, with their sha256; complete at its end."""
+    """The files noted while the context is open, with their sha256; complete at its end."""
     used_before = dict(_used)
     _used.clear()
     used_within: dict[str, str] = {}

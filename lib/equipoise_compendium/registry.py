@@ -1,4 +1,4 @@
-"""The registry of upstream files: where each comes from, its sha256, its licence, and how to get it.
+"""The registry of upstream files: where each comes from, its sha256 and licence, how to get it.
 
 A file is looked for in the local cache, then in the folder named by ``EQUIPOISE_MIRROR`` (laid out
 as ``<item>/<path>``), then at its url. The sha256 is checked on every path. Upstream files are
@@ -107,7 +107,8 @@ def _download(entry: pd.Series, target: Path) -> None:
 
     registered = f"{entry['bytes']} bytes with sha256 {entry['sha256']}"
     wrong_file = ValueError(
-        f"{entry['item']}/{entry['path']}: {entry['url']} gives another file than wanted: {registered}"
+        f"{entry['item']}/{entry['path']}: "
+        f"{entry['url']} gives another file than wanted: {registered}"
     )
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent)

@@ -1,4 +1,4 @@
-r"""Answers that cite their sources, from JSON Lines: an evaluator's own, or a recording of this library.
+r"""Answers that cite their sources, from JSON Lines: an evaluator's own, or a recording of ours.
 
 One JSON object a line, one line for each answer::
 

@@ -1,4 +1,4 @@
-"""Terms that represent groups, counterparts of gendered words and names, and queries annotated for gender.
+"""Terms that represent groups, counterparts of gendered words, and queries annotated for gender.
 
 Four upstream formats, none with a header: term lists (``term,group`` lines, items cpjku and
 genderbias_ir), pairs (a JSON list of two-element lists, item cds), bias-sensitive queries

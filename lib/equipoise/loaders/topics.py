@@ -121,7 +121,7 @@ class _Utterances:
 
 
 def read_topics(path: str | Path) -> Topics:
-    """Read the topics of a conversational track, CAsT or iKAT JSON, or lines of id and utterance."""
+    """Read the topics of a track: CAsT or iKAT JSON, or lines of id and utterance."""
     text, problems = read_text(path), Problems()
     is_json = text.lstrip().startswith(("[", "{"))
     utterances = _Utterances(path, problems)

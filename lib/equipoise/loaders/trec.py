@@ -127,9 +127,9 @@ def _read_parquet_run(file: Path) -> pd.DataFrame:
         source.problems.add(file, None, name, "no such column", "the column")
     source.problems.refuse()
     for name in ("topic", "document"):
-        is_id = table[name].notna().to_numpy()
+        is_id = table[name].notna()
         if table[name].dtype == object:
-            is_id &= [_is_scalar(value) for value in table[name]]
+            is_id &= table[name].map(_is_scalar)
         source.report(np.flatnonzero(~is_id), name, cells(table[name]), "an id")
     if any(table[name].dtype == object for name in ("topic", "document")):
         source.problems.refuse()  # lists and the like cannot be compared

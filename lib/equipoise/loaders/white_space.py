@@ -27,7 +27,7 @@ _BLOCK_SIZE = 1 << 24  # bytes that Arrow parses at a time, which bounds its mem
 
 
 def one_blank_between(content: bytes) -> bytes:
-    """The content with one blank between columns and none at the ends of lines; lines stay lines."""
+    """The content with one blank between columns, none at the ends of lines; lines stay lines."""
     while content.startswith(BOM):  # Arrow would take a second one off too
         content = content.removeprefix(BOM)
     if not content.isascii():
