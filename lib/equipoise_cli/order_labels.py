@@ -32,7 +32,7 @@ _BACK, _EMPTY = frozenset(_BACK_WORDS.split()), frozenset(_EMPTY_WORDS.split())
 
 
 def propose_classes(utterances: pd.DataFrame) -> pd.DataFrame:
-    """Propose the class of every utterance by a rule, to be corrected: columns query, text, class, by.
+    """Propose the class of every utterance by a rule: columns query, text, class, by.
 
     The first utterance is SE, and so is one with two words of content or more and neither a word
     that points back (it, these, ...) nor a definite article. Another one is FT, or PT where an SE

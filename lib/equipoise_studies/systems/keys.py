@@ -1,4 +1,4 @@
-"""The key of an endpoint: read from the environment, and kept out of everything that a server sends back.
+"""The key of an endpoint: read from the environment, kept out of all that a server sends back.
 
 A server may echo a key as it was sent, or in a form from which it can be had: URL-encoded, in
 base64 or hexadecimal digits, escaped as in JSON or HTML, in other case, with other characters
