@@ -170,8 +170,8 @@ def read_chunks(path: str | Path, size: int = 2**22) -> Iterator[tuple[int, byte
                 line_end = file.readline(_SMALL + 1)
                 if len(line_end) > _SMALL:
                     long_line = line_number + chunk.count(b"\n")
-                    found = f"a line of more than {_SMALL} bytes"
-                    raise refused(path, found, "shorter lines", long_line)
+                    problem = f"a line of more than {_SMALL} bytes"
+                    raise refused(path, problem, "shorter lines", long_line)
                 chunk += line_end
             n_bytes += len(chunk)
             if limit is not None and n_bytes > limit:
@@ -205,9 +205,9 @@ def parts(folder: str | Path, endings: Sequence[str] = (".parquet",)) -> list[Pa
         if has_ending and not is_hidden and path.is_file():
             paths.append(relative)
     if not paths:
-        what = "Parquet file" if tuple(endings) == (".parquet",) else "file to read"
-        wanted = ", ".join(f"*{ending}" for ending in endings)
-        raise refused(folder, f"no {what} in this folder", f"files {wanted}")
+        kind_of_file = "Parquet file" if tuple(endings) == (".parquet",) else "file to read"
+        expected = ", ".join(f"*{ending}" for ending in endings)
+        raise refused(folder, f"no {kind_of_file} in this folder", f"files {expected}")
     return paths
 
 
@@ -223,8 +223,8 @@ def decoded(content: bytes, path: str | Path) -> str:
         place = error.start + len(content) - len(error.object)
         byte = f"0x{content[place]:02x} at byte {place + 1} of the file"
         line = content.count(b"\n", 0, place) + 1
-        found = f"bytes that are not UTF-8 ({byte})"
-        raise refused(path, found, "UTF-8 text", line) from None
+        problem = f"bytes that are not UTF-8 ({byte})"
+        raise refused(path, problem, "UTF-8 text", line) from None
 
 
 def read_text(path: str | Path) -> str:
@@ -276,7 +276,7 @@ def json_value(text: str | bytes) -> Any:
     return value
 
 
-def read_json(path: str | Path, kind: type, wanted: str, text: str | None = None) -> Any:
+def read_json(path: str | Path, kind: type, expected: str, text: str | None = None) -> Any:
     """The JSON value of a file, of this kind and no empty list.
 
     ``text`` is that of a file that has been read.
@@ -286,9 +286,9 @@ def read_json(path: str | Path, kind: type, wanted: str, text: str | None = None
     try:
         value = json_value(text)
     except ValueError as error:
-        raise refused(path, str(error), wanted) from None
+        raise refused(path, str(error), expected) from None
     if not isinstance(value, kind) or value == []:
-        raise refused(path, shown(value), wanted)
+        raise refused(path, shown(value), expected)
     return value
 
 
@@ -336,15 +336,15 @@ class Explainer:
         self,
         rows: Iterable[int],
         column: str | None,
-        found: Callable[[int], str] | str,
-        wanted: str,
+        problem: Callable[[int], str] | str,
+        expected: str,
     ) -> None:
         """Collect a problem for each of the rows."""
         for row in map(int, rows):
-            message = found if isinstance(found, str) else found(row)
-            self.problems.add(self.name, self.line(row), column, message, wanted)
+            message = problem if isinstance(problem, str) else problem(row)
+            self.problems.add(self.name, self.line(row), column, message, expected)
 
-    def report_repeats(self, table: pd.DataFrame, key: Sequence[str], wanted: str) -> None:
+    def report_repeats(self, table: pd.DataFrame, key: Sequence[str], expected: str) -> None:
         """Collect each row of a table that agrees with an earlier one in ``key``.
 
         The first column of the key is said to be there again, for the others.
@@ -353,20 +353,20 @@ class Explainer:
             return
         is_repeated = table.duplicated(list(key)).to_numpy()
         for row in is_repeated.nonzero()[0]:
-            found = f"{table[key[0]].iloc[row]} again"
+            problem = f"{table[key[0]].iloc[row]} again"
             for name in key[1:]:
-                found += f" for {name} {table[name].iloc[row]}"
-            self.report([row], key[0], found, wanted)
+                problem += f" for {name} {table[name].iloc[row]}"
+            self.report([row], key[0], problem, expected)
 
 
 def cells(column: Any) -> Callable[[int], str]:
     """What is found in a row of a column, of pandas or Arrow, for `Explainer.report`."""
 
-    def found(row: int) -> str:
+    def problem(row: int) -> str:
         value = column[row]
         return shown(value.as_py() if isinstance(value, pa.Scalar) else value)
 
-    return found
+    return problem
 
 
 class Source(Explainer):
@@ -381,8 +381,8 @@ class Source(Explainer):
         self._header_line = None if text is None else 1
         names = columns.columns
         for column in sorted(set(map(str, names[names.duplicated()]))):
-            found, wanted = "the column twice", "each column once"
-            self.problems.add(name, self._header_line, column, found, wanted)
+            problem, expected = "the column twice", "each column once"
+            self.problems.add(name, self._header_line, column, problem, expected)
         self.problems.refuse()
 
     def _lines_of_records(self) -> list[int]:
@@ -401,9 +401,9 @@ class Source(Explainer):
         missing = [name for name in required if name not in names]
         unread = [name for name in names if name not in (*required, *optional)]
         if missing:
-            found = f"no such column (there are {listed(names)})"
-            wanted = "the column" + hint
-            self.problems.add(self.name, self._header_line, ", ".join(missing), found, wanted)
+            problem = f"no such column (there are {listed(names)})"
+            expected = "the column" + hint
+            self.problems.add(self.name, self._header_line, ", ".join(missing), problem, expected)
         elif unread:
             readable = listed((*required, *optional))
             warnings.warn(f"not read: column {listed(unread)}; known are {readable}", Note, 2)
@@ -458,10 +458,10 @@ def _read_csv(path: str | Path, text: str | None = None) -> Source:
     columns = {place: column.to_pandas() for place, column in enumerate(table.columns)}
     source = Source(str(path), pd.DataFrame(columns).set_axis(table.column_names, axis=1), text)
     if ragged_rows:
-        wanted = f"{len(header)}, as in the header"
+        expected = f"{len(header)}, as in the header"
         for line, fields in _records(text):
             if len(fields) != len(header):
-                source.problems.add(path, line, None, f"{len(fields)} fields", wanted)
+                source.problems.add(path, line, None, f"{len(fields)} fields", expected)
     return source
 
 
@@ -478,8 +478,8 @@ def parquet_table(path: str | Path) -> Any:
         # A few bytes may stand for a thousand million equal rows.
         most_rows = max(_SMALL // 64, _UNPACKED_RATIO * size)
         if n_rows > most_rows or n_columns > _MOST_COLUMNS:
-            found = f"{n_rows} rows of {n_columns} columns in {size} bytes"
-            raise refused(path, found, "fewer")
+            problem = f"{n_rows} rows of {n_columns} columns in {size} bytes"
+            raise refused(path, problem, "fewer")
         return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise refused(path, str(error).splitlines()[0], "a Parquet file") from None

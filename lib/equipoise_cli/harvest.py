@@ -164,8 +164,8 @@ def read_topics(path: str | Path) -> list[Topic]:
             problems.add(path, None, column, f"an empty field for topic {topic!r}", "some text")
     for topic in table["topic"]:
         if topic.strip() and not is_word(topic):
-            wanted = "one word of letters that can be seen, as a transcript has it"
-            problems.add(path, None, "topic", shown(topic), wanted)
+            expected = "one word of letters that can be seen, as a transcript has it"
+            problems.add(path, None, "topic", shown(topic), expected)
     for topic in table.loc[table["topic"].duplicated(), "topic"]:
         problems.add(path, None, "topic", f"{topic!r} again", "each topic once")
     problems.refuse()

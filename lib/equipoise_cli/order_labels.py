@@ -88,14 +88,14 @@ def read_classes(
     source.report(wrong_rows, "class", cells(table["class"]), f"one of {', '.join(CLASSES)}")
     opens_topic = table["query"].isin(list(first_queries))
     late_rows = table.index[opens_topic & table["class"].isin(["FT", "PT"])]
-    wanted = "SE, self-explanatory: it is the first of its topic"
-    source.report(late_rows, "class", cells(table["class"]), wanted)
+    expected = "SE, self-explanatory: it is the first of its topic"
+    source.report(late_rows, "class", cells(table["class"]), expected)
     source.report_repeats(table, ["query"], "each utterance once")
     labelled = set(table["query"])
     missing = [query for query in needed if query not in labelled]
     if missing:
-        found = f"no class for {listed(missing)}"
-        source.problems.add(path, None, None, found, "one for every utterance")
+        problem = f"no class for {listed(missing)}"
+        source.problems.add(path, None, None, problem, "one for every utterance")
     source.problems.refuse()
     return table.assign(by=table.get("by", ""))[["query", "class", "by"]].astype("str")
 
@@ -110,8 +110,8 @@ def read_dependencies(path: str | Path, topic_of: pd.Series) -> pd.DataFrame:
     topics = table.apply(lambda column: column.map(topic_of))
     has_topics = topics.notna().all(axis=1)
     wrong_rows = topics.index[has_topics & (topics["query"] != topics["depends_on"])]
-    wanted = "an utterance of the same topic"
-    source.report(wrong_rows, "depends_on", cells(table["depends_on"]), wanted)
+    expected = "an utterance of the same topic"
+    source.report(wrong_rows, "depends_on", cells(table["depends_on"]), expected)
     source.problems.refuse()
     return table[["query", "depends_on"]].astype("str")
 

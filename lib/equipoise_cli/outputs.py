@@ -86,7 +86,7 @@ def _unfit_mode(mode: int, kind: Kind) -> str:
 
 def _unfit(path: Path, kind: Kind, force: bool) -> tuple[str, str] | None:
     """What is found where a file may not be written, and what is wanted; None where it may."""
-    real_path, wanted = Path(os.path.realpath(path)), f"a place for a {kind.name}"
+    real_path, expected = Path(os.path.realpath(path)), f"a place for a {kind.name}"
     try:
         status = real_path.lstat()
     except FileNotFoundError:
@@ -94,16 +94,16 @@ def _unfit(path: Path, kind: Kind, force: bool) -> tuple[str, str] | None:
             return None
         return "no folder to write into", str(real_path.parent)
     except OSError as error:
-        return str(error.strerror), wanted
-    found = _unfit_mode(status.st_mode, kind)
-    if found:
-        return found, wanted
+        return str(error.strerror), expected
+    problem = _unfit_mode(status.st_mode, kind)
+    if problem:
+        return problem, expected
     if not status.st_size or force:
         return None
     try:
         is_of_kind = kind.is_kind(real_path)
     except OSError as error:
-        return str(error.strerror), wanted
+        return str(error.strerror), expected
     if is_of_kind:
         return None
     return f"a file that is no {kind.name}", "another name, or --force to write over it"
@@ -128,13 +128,13 @@ def refuse_outputs(
         targets[option] = path
         for source in inputs:
             if source and _leads_to(path, Path(source)):
-                found = f"what {option} would write over {source}, which is read"
-                problems.add(path, None, None, found, "a file of its own")
+                problem = f"what {option} would write over {source}, which is read"
+                problems.add(path, None, None, problem, "a file of its own")
         unfit = _unfit(path, kind, force)
         if unfit is not None:
             problems.add(path, None, None, *unfit)
     for (option, path), (other_option, other_path) in combinations(targets.items(), 2):
         if _leads_to(path, other_path):
-            found = f"both {option} and {other_option}"
-            problems.add(path, None, None, found, "a file for each")
+            problem = f"both {option} and {other_option}"
+            problems.add(path, None, None, problem, "a file for each")
     problems.refuse()

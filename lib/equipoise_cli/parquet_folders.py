@@ -213,8 +213,8 @@ def _refuse_shared(files: Sequence[Path], hashes: Sequence[NDArray[np.uint64]]) 
     for file, hashes_of_file in zip(files, hashes, strict=True):
         count = int(np.isin(hashes_of_file, shared_hashes).sum())
         if count:
-            found = f"{count} conversations that another file has too"
-            problems.add(file, None, None, found, "each in one file")
+            problem = f"{count} conversations that another file has too"
+            problems.add(file, None, None, problem, "each in one file")
     problems.refuse()
 
 

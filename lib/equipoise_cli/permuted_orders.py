@@ -172,8 +172,8 @@ def _input_lines(conversation: Conversation, inputs: Inputs) -> Iterator[str]:
     for query, text in zip(conversation.queries, conversation.texts, strict=True):
         utterances.append({"query": query, "utterance": text})
     for name, row, length in zip(inputs.ids, inputs.row, inputs.length, strict=True):
-        *context, asked = [utterances[place] for place in inputs.lines[row][:length]]
-        line = {"id": name, "topic": conversation.topic, **asked, "context": context}
+        *context, utterance = [utterances[place] for place in inputs.lines[row][:length]]
+        line = {"id": name, "topic": conversation.topic, **utterance, "context": context}
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
@@ -270,9 +270,9 @@ def _read_orders(path: Path) -> pd.DataFrame:
     table["position"] -= 1
     for topic, orders in table.groupby("topic", sort=False):
         if not _is_complete(orders):
-            found = f"orders of topic {topic} that are not whole"
-            wanted = "every utterance once in each, permutations from 0"
-            source.problems.add(path, None, None, found, wanted)
+            problem = f"orders of topic {topic} that are not whole"
+            expected = "every utterance once in each, permutations from 0"
+            source.problems.add(path, None, None, problem, expected)
     source.problems.refuse()
     return table
 
@@ -306,14 +306,14 @@ def read_permuted(folder: Path) -> Permuted:
         orders = place_of[rows["query"]].to_numpy(dtype=np.intp).reshape(-1, structure.size)
         permuted.orders[topic] = orders
         if not structure.is_valid(orders).all():
-            found = f"orders of topic {topic} that are not valid by {labels_name}"
-            wanted = "the orders that were drawn with it: permute again"
-            problems.add(path, None, None, found, wanted)
+            problem = f"orders of topic {topic} that are not valid by {labels_name}"
+            expected = "the orders that were drawn with it: permute again"
+            problems.add(path, None, None, problem, expected)
             continue
         ids = _orders_table(conversation, orders, permuted.inputs(conversation))["id"]
         if not np.array_equal(ids, rows["id"]):
-            found = f"other ids of topic {topic} than those of its inputs"
-            wanted = "the file as it was written: permute again"
-            problems.add(path, None, "id", found, wanted)
+            problem = f"other ids of topic {topic} than those of its inputs"
+            expected = "the file as it was written: permute again"
+            problems.add(path, None, "id", problem, expected)
     problems.refuse()
     return permuted

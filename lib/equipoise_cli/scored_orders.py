@@ -308,8 +308,10 @@ def _how(rows: pd.DataFrame) -> str:
     estimated = rows[rows["how"] == _BY_DRAWING]
     if estimated.empty:
         return "exact"
-    fewest, most = estimated["drawn"].min(), estimated["drawn"].max()
-    n_orders = str(fewest) if fewest == most else f"{fewest} to {most}"
+    fewest_drawn, most_drawn = estimated["drawn"].min(), estimated["drawn"].max()
+    n_orders = (
+        str(fewest_drawn) if fewest_drawn == most_drawn else f"{fewest_drawn} to {most_drawn}"
+    )
     return f"{n_orders} orders drawn in {len(estimated)} of {len(rows)} conversations"
 
 

@@ -49,11 +49,11 @@ def entries() -> pd.DataFrame:
     table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
     columns = ["item", "path", "url", "sha256", "bytes", "licence"]
     if table.columns.tolist() != columns or table.duplicated(["item", "path"]).any():
-        wanted = f"the columns {', '.join(columns)} and each file once"
-        raise ValueError(f"data/registry.tsv: wanted {wanted}")
+        expected = f"the columns {', '.join(columns)} and each file once"
+        raise ValueError(f"data/registry.tsv: wanted {expected}")
     if not table["bytes"].str.fullmatch("[0-9]+").all():
-        wanted = "a whole number in each field of the column bytes"
-        raise ValueError(f"data/registry.tsv: wanted {wanted}")
+        expected = "a whole number in each field of the column bytes"
+        raise ValueError(f"data/registry.tsv: wanted {expected}")
     return table
 
 

@@ -184,5 +184,5 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
     except OSError as error:
         written = ", ".join(map(str, list(contents)[:n_replaced])) or "nothing"
         verb = "were" if n_replaced > 1 else "was"
-        told = f"cannot write {path}: {reason(error)}; {written} {verb} written"
-        raise ValueError(told) from None
+        message = f"cannot write {path}: {reason(error)}; {written} {verb} written"
+        raise ValueError(message) from None

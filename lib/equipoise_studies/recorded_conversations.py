@@ -37,8 +37,8 @@ def _topics_of(settings: Mapping[str, Any], path: str | Path, problems: Problems
         is_list &= isinstance(topic, dict) and isinstance(topic.get("topic"), str)
     if is_list:
         return list(topics)
-    wanted = "a list of topics: a record of equipoise harvest"
-    problems.add(path, 1, "topics", shown(topics), wanted)
+    expected = "a list of topics: a record of equipoise harvest"
+    problems.add(path, 1, "topics", shown(topics), expected)
     return []
 
 
@@ -46,8 +46,8 @@ def _rounds_of(settings: Mapping[str, Any], path: str | Path, problems: Problems
     rounds = settings["rounds"]
     if type(rounds) is int and 1 <= rounds <= 10**6:
         return rounds
-    wanted = "how many rounds a conversation has at most"
-    problems.add(path, 1, "rounds", shown(rounds), wanted)
+    expected = "how many rounds a conversation has at most"
+    problems.add(path, 1, "rounds", shown(rounds), expected)
     return 0
 
 
@@ -77,13 +77,13 @@ def parse_record(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]
     for number, line in lines:
         bad_fields = _bad_fields(line, rounds)
         if bad_fields:
-            found = f"no good value for {', '.join(bad_fields)}"
-            problems.add(path, number, None, found, f"the fields {', '.join(_TYPES)}")
+            problem = f"no good value for {', '.join(bad_fields)}"
+            problems.add(path, number, None, problem, f"the fields {', '.join(_TYPES)}")
             continue
         trial, topic, turn = line["trial"], line["topic"], line["turn"]
         if (trial, topic, turn) in turns:
-            found = f"turn {turn} of topic {topic}, trial {trial}, again"
-            problems.add(path, number, None, found, "each turn once")
+            problem = f"turn {turn} of topic {topic}, trial {trial}, again"
+            problems.add(path, number, None, problem, "each turn once")
         if topic not in topic_names:
             problems.add(path, number, "topic", repr(topic), "a topic of the settings")
         turns[trial, topic, turn] = line

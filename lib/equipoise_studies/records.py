@@ -45,22 +45,22 @@ def parse_lines(
     texts, torn_line = parted(path)
     order = f"settings on line 1, then {kind}"
     if not texts:
-        found = "no whole line" if torn_line else "an empty file"
-        problems.append(Problem(str(path), None, None, found, f"a record: {order}"))
+        problem = "no whole line" if torn_line else "an empty file"
+        problems.append(Problem(str(path), None, None, problem, f"a record: {order}"))
     for number, text in enumerate(texts, start=1):
         try:
             line = json_value(text)
         except ValueError as error:
-            found = str(error)
-            if found.startswith("no JSON"):
-                found = "a line that is not JSON"
-            problems.append(Problem(str(path), number, None, found, "a JSON object"))
+            problem = str(error)
+            if problem.startswith("no JSON"):
+                problem = "a line that is not JSON"
+            problems.append(Problem(str(path), number, None, problem, "a JSON object"))
             line = None
         else:
             kind_of_line = line.get("record") if isinstance(line, dict) else None
             if kind_of_line != ("settings" if number == 1 else kind):
-                found = repr(kind_of_line)
-                problems.append(Problem(str(path), number, "record", found, order))
+                problem = repr(kind_of_line)
+                problems.append(Problem(str(path), number, "record", problem, order))
             elif number == 1:
                 settings = line
             else:
@@ -75,9 +75,9 @@ def refuse_others(record: Path, stated: Mapping[str, Any], settings: Mapping[str
     problems = Problems()
     for name in sorted(settings.keys() | stated.keys()):
         if settings.get(name) != stated.get(name):
-            found = json.dumps(stated.get(name))
-            wanted = f"{json.dumps(settings.get(name))}, or another record"
-            problems.add(record, 1, name, found, wanted)
+            problem = json.dumps(stated.get(name))
+            expected = f"{json.dumps(settings.get(name))}, or another record"
+            problems.add(record, 1, name, problem, expected)
     problems.refuse()
 
 
@@ -110,7 +110,8 @@ def resume(
     record holds already.
     """
     record.parent.mkdir(parents=True, exist_ok=True)
-    record.touch()
+    if not record.exists():  # one that is refused keeps its time of change
+        record.touch()
     with record.open("rb") as file:
         if file.read(2) == GZIP:
             raise refused(record, "a record packed by gzip", "an unpacked one to go on with")

@@ -139,15 +139,15 @@ def _problems_of(error: ValidationError) -> list[Problem]:
     for detail in error.errors(include_url=False):
         key = str(detail["loc"][0])
         field = _Answer.model_fields.get(key)
-        wanted = _WANTED_FURTHER if field is None else str(field.description)
-        found = _shown(detail["input"])
+        expected = _WANTED_FURTHER if field is None else str(field.description)
+        problem = _shown(detail["input"])
         if detail["type"] == "missing" and len(detail["loc"]) == 1:
-            found, wanted = "no such key", "it on every line"
+            problem, expected = "no such key", "it on every line"
         elif detail["type"] == "extra_forbidden":
-            found = f"the key {_shown(detail['loc'][-1])} in an object"
+            problem = f"the key {_shown(detail['loc'][-1])} in an object"
         elif key == "relevant" and detail["type"] == "value_error":
-            found = "a number twice"
-        problems.setdefault(key, (repr(key)[1:-1][:60], found, wanted))
+            problem = "a number twice"
+        problems.setdefault(key, (repr(key)[1:-1][:60], problem, expected))
     return list(problems.values())
 
 
@@ -207,9 +207,9 @@ class _Reader:
         telling = [(key, value) for key, value in further.items() if key not in _HOW_IT_CAME_ABOUT]
         earlier_line = self._line_of.setdefault((*question, *sorted(telling)), line)
         if earlier_line != line:
-            found = f"question {_shown(row['question'])} in mode {row['mode']} again"
-            wanted = "each answer once, or a further key that tells them apart"
-            yield None, f"{found}, as on line {earlier_line}", wanted
+            problem = f"question {_shown(row['question'])} in mode {row['mode']} again"
+            expected = "each answer once, or a further key that tells them apart"
+            yield None, f"{problem}, as on line {earlier_line}", expected
 
     def _compare_keys(self, line: int, further: dict[str, Any]) -> Iterator[Problem]:
         kinds = {}
@@ -223,8 +223,8 @@ class _Reader:
             elif key not in kinds:
                 yield key, "no such key", f"the keys of line {self._first_line}"
             elif kinds[key] != self._kinds[key]:
-                wanted = f"{self._kinds[key]}, as on line {self._first_line}"
-                yield key, _shown(further[key]), wanted
+                expected = f"{self._kinds[key]}, as on line {self._first_line}"
+                yield key, _shown(further[key]), expected
 
     def _compare_authors(self, row: dict[str, Any]) -> Iterator[Problem]:
         for column in _AUTHORS:
@@ -232,8 +232,8 @@ class _Reader:
             if author in self._authors:
                 continue
             if len(self._authors) == 2:
-                wanted = " or ".join(map(_shown, self._authors))
-                yield column, f"a third author, {_shown(author)}", wanted
+                expected = " or ".join(map(_shown, self._authors))
+                yield column, f"a third author, {_shown(author)}", expected
             else:
                 self._authors.append(author)
 
@@ -261,8 +261,8 @@ def answer_table(items: Sequence[Item], problems: Problems) -> pd.DataFrame:
     """
     reader = _Reader()
     for item in items:
-        for key, found, wanted in reader.add(item.line or item.number, dict(item.content)):
-            item.wrong(problems, key or "", found, wanted)
+        for key, problem, expected in reader.add(item.line or item.number, dict(item.content)):
+            item.wrong(problems, key or "", problem, expected)
         if len(problems) >= MOST_PROBLEMS:
             break
     if not reader.rows and not problems:

@@ -98,8 +98,8 @@ def _read_tsv(lines: Any, explainer: Explainer) -> pd.DataFrame:
         pc.equal(pc.list_value_length(fields), 2), pc.greater(pc.binary_length(ids), 0)
     )
     wrong_rows = np.flatnonzero(~is_document.to_numpy(zero_copy_only=False))
-    wanted = "an id, a tab and a text"
-    explainer.report(wrong_rows[:MOST_PROBLEMS], None, cells(lines), wanted)
+    expected = "an id, a tab and a text"
+    explainer.report(wrong_rows[:MOST_PROBLEMS], None, cells(lines), expected)
     texts = pc.list_element(fields.filter(is_document), 1)
     return _table(ids.filter(is_document), texts)
 
@@ -173,8 +173,8 @@ def _parquet_tables(path: Path) -> Iterator[pd.DataFrame]:
             ids = batch[id_column].cast(pa.large_string())
             texts = batch[text_column].cast(pa.large_string())
             if ids.null_count or texts.null_count:
-                found = f"an empty field in {id_column} or {text_column}"
-                raise refused(path, found, "an id and a text in each row")
+                problem = f"an empty field in {id_column} or {text_column}"
+                raise refused(path, problem, "an id and a text in each row")
             yield _table(ids, texts)
     except (pa.ArrowException, OSError) as error:
         raise refused(path, str(error).splitlines()[0], "a Parquet file of documents") from None
@@ -191,13 +191,13 @@ def data_set(name: str, part: str) -> Any:
 
         dataset = ir_datasets.load(name)
     except ModuleNotFoundError as error:
-        wanted = (
+        expected = (
             "a file, or pip install 'equipoise[collections]' to reach public collections by name"
         )
-        raise refused(name, "no such file, and no ir_datasets", wanted) from error
+        raise refused(name, "no such file, and no ir_datasets", expected) from error
     except KeyError:
-        wanted = "a file that exists, or a name such as msmarco-passage"
-        raise refused(name, "no file and no data set of ir_datasets", wanted) from None
+        expected = "a file that exists, or a name such as msmarco-passage"
+        raise refused(name, "no file and no data set of ir_datasets", expected) from None
     if not getattr(dataset, f"has_{part}")():
         raise refused(name, f"a data set without {part}", f"one with {part}")
     return dataset

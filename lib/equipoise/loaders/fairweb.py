@@ -52,8 +52,8 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
     try:
         return AttributeSet(name, kind, numbered_groups(len(numbers)), np.array(numbers))
     except ValueError as error:
-        found = str(error).removeprefix(f"attribute set {name}: ")
-        raise refused(path, found, "non-negative numbers for two groups or more") from None
+        problem = str(error).removeprefix(f"attribute set {name}: ")
+        raise refused(path, problem, "non-negative numbers for two groups or more") from None
 
 
 def _what_is_wrong(texts: Sequence[str]) -> str:
@@ -79,23 +79,23 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
     groups = list(attribute.groups)
     # Columns are numbered, as a group may be called topic.
     columns = [str(place) for place in range(2 + len(groups))]
-    wanted = f"topic, document, {len(groups)} probabilities ({', '.join(groups)})"
-    table, explainer = read_lines(read_bytes(path), columns, path, wanted, attribute.name)
+    expected = f"topic, document, {len(groups)} probabilities ({', '.join(groups)})"
+    table, explainer = read_lines(read_bytes(path), columns, path, expected, attribute.name)
     shares = np.column_stack([numbers_of(table[name], parse_number) for name in columns[2:]])
 
     # (documents, groups); a comparison with NaN is false
     is_probability = ((shares >= 0) & (shares <= 1)).all(axis=1)
     is_sound = is_probability & (np.abs(shares.sum(axis=1) - 1) <= _TOLERANCE)
 
-    def found(row: int) -> str:
+    def problem(row: int) -> str:
         return _what_is_wrong([table[name][row].as_py() for name in columns[2:]])
 
-    wanted = "probabilities with a sum of 1"
-    explainer.report(np.flatnonzero(~is_sound), attribute.name, found, wanted)
+    expected = "probabilities with a sum of 1"
+    explainer.report(np.flatnonzero(~is_sound), attribute.name, problem, expected)
     ids = table.select(columns[:2]).rename_columns(["topic", "document"])
     memberships = ids.to_pandas().astype("str")
-    wanted = "each document once in the memberships"
-    explainer.report_repeats(memberships, ["document", "topic"], wanted)
+    expected = "each document once in the memberships"
+    explainer.report_repeats(memberships, ["document", "topic"], expected)
     explainer.problems.refuse()
     for place, group in enumerate(groups):
         memberships[group] = shares[:, place]

@@ -41,15 +41,15 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         term, comma, group = (part.strip() for part in line.rpartition(","))
         key = (term.lower(), group)
         if not (comma and term and group):
-            wanted = "a term, a comma and its group, such as she,f"
-            problems.add(path, number, None, shown(line), wanted)
+            expected = "a term, a comma and its group, such as she,f"
+            problems.add(path, number, None, shown(line), expected)
         elif len(term.split()) > 1 or "," in term:
-            wanted = "a single word: texts are counted by words"
-            problems.add(path, number, "term", shown(term), wanted)
+            expected = "a single word: texts are counted by words"
+            problems.add(path, number, "term", shown(term), expected)
         elif key in first_line_of:
-            found = f"{term!r} again for {group}, first on line {first_line_of[key]}"
-            wanted = "each term once in a group, compared in lower case"
-            problems.add(path, number, "term", found, wanted)
+            problem = f"{term!r} again for {group}, first on line {first_line_of[key]}"
+            expected = "each term once in a group, compared in lower case"
+            problems.add(path, number, "term", problem, expected)
         else:
             first_line_of[key] = number
             rows.append((term, group))
@@ -57,8 +57,8 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         del rows[0]
     groups = {group for _, group in rows}
     if len(groups) < 2 and not problems:
-        found = f"one group, {', '.join(groups)}"
-        problems.add(path, None, "group", found, "terms of two groups or more")
+        problem = f"one group, {', '.join(groups)}"
+        problems.add(path, None, "group", problem, "terms of two groups or more")
     problems.refuse()
     return pd.DataFrame(rows, columns=["term", "group"], dtype="str")
 
@@ -75,8 +75,8 @@ def _has_header(path: str | Path, rows: list[tuple[str, str]]) -> bool:
     sizes = Counter(group for _, group in rows)
     is_alone = sizes.pop(group) == 1
     if is_alone and len(rows) > 2 and min(sizes.values()) > 1:
-        found = f"the only term of group {shown(group)}, which may be a header"
-        raise refused(path, found, "the header term,group, or a second term of that group", 1)
+        problem = f"the only term of group {shown(group)}, which may be a header"
+        raise refused(path, problem, "the header term,group, or a second term of that group", 1)
     return False
 
 
@@ -96,8 +96,8 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
         pair = [term.strip() for term in element]
         for term in pair:
             if term.lower() in element_of:
-                found = f"{term!r}, which stands in element {element_of[term.lower()]} too"
-                problems.add(path, None, place, found, "each term in one pair")
+                problem = f"{term!r}, which stands in element {element_of[term.lower()]} too"
+                problems.add(path, None, place, problem, "each term in one pair")
             element_of[term.lower()] = number
         pairs.append(pair)
     problems.refuse()
@@ -110,13 +110,15 @@ def _is_pair(value: Any) -> bool:
     return all(isinstance(term, str) and term.strip() for term in value)
 
 
-def _read_queries(path: str | Path, columns: list[str], pattern: str, wanted: str) -> pd.DataFrame:
+def _read_queries(
+    path: str | Path, columns: list[str], pattern: str, expected: str
+) -> pd.DataFrame:
     problems, rows = Problems(), []
     for number, line in _lines(path):
         match = re.match(pattern, line)
         fields = [field.strip() for field in match.groups()] if match else [""]
         if not all(fields):
-            problems.add(path, number, None, shown(line), wanted)
+            problems.add(path, number, None, shown(line), expected)
         elif "label" in columns and fields[-1] not in QUERY_LABELS:
             labels = f"one of {', '.join(QUERY_LABELS)}"
             problems.add(path, number, "label", shown(fields[-1]), labels)

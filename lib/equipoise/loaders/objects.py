@@ -21,12 +21,12 @@ class Item:
     line: int | None
     number: int
 
-    def wrong(self, problems: Problems, within: str, found: str, wanted: str) -> None:
+    def wrong(self, problems: Problems, within: str, problem: str, expected: str) -> None:
         """Collect a problem of the object; ``within`` is what of it is meant, or nothing."""
         places = [] if self.line else [f"item {self.number}"]
         if within:
             places.append(within)
-        problems.add(self.path, self.line, ", ".join(places) or None, found, wanted)
+        problems.add(self.path, self.line, ", ".join(places) or None, problem, expected)
 
 
 def is_messages(value: Any) -> bool:
@@ -117,7 +117,7 @@ def read_items(path: str | Path, problems: Problems) -> list[Item]:
 def recognise(
     items: Sequence[Item],
     marks: Mapping[str, Callable[[dict[str, Any]], Any]],
-    wanted: Sequence[str] = (),
+    expected: Sequence[str] = (),
 ) -> str:
     """The one format whose marks the first object has that has any.
 
@@ -132,10 +132,10 @@ def recognise(
             break
     if len(formats) == 1:
         return formats[0]
-    found = f"an object with {listed(map(shown, marked_item.content)) or 'nothing'}"
+    problem = f"an object with {listed(map(shown, marked_item.content)) or 'nothing'}"
     if formats:
-        found += f", which may be {' or '.join(formats)}"
+        problem += f", which may be {' or '.join(formats)}"
     problems = Problems()
-    wanted_formats = ", ".join((*marks, *wanted))
-    marked_item.wrong(problems, "", found, f"{wanted_formats}; name it with --from")
+    wanted_formats = ", ".join((*marks, *expected))
+    marked_item.wrong(problems, "", problem, f"{wanted_formats}; name it with --from")
     raise InputError(problems)

@@ -61,7 +61,7 @@ def _has_header(text: str) -> bool:
 def _read_with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFrame:
     source = read_source(path, text)
     names = source.columns.columns
-    new_names = {other: name for other, name in _OTHER_NAMES.items() if name not in names}
+    new_names = {other_name: name for other_name, name in _OTHER_NAMES.items() if name not in names}
     source.columns = source.columns.rename(columns=new_names)
     source.check_header(["topic", "measure", "value"], [*source.columns.columns])
     table = source.columns.reindex(columns=_COLUMNS)
@@ -75,20 +75,23 @@ def _read_with_header(path: Path, text: str | None, problems: Problems) -> pd.Da
 
 def _measure_comes_first(rows: pd.DataFrame, path: Path) -> bool:
     """Whether lines of three columns are those of trec_eval, and not topic first."""
-    first, second = rows["first"], rows["second"]
+    first_column, second_column = rows["first"], rows["second"]
     # The topics are the column that holds a mean, else the one of numbers alone.
-    first_has_mean, second_has_mean = first.isin(_MEANS).any(), second.isin(_MEANS).any()
+    first_has_mean, second_has_mean = (
+        first_column.isin(_MEANS).any(),
+        second_column.isin(_MEANS).any(),
+    )
     if first_has_mean != second_has_mean:
         return bool(second_has_mean)
-    first_is_numbers = first.str.fullmatch(r"\d+").all()
-    second_is_numbers = second.str.fullmatch(r"\d+").all()
+    first_is_numbers = first_column.str.fullmatch(r"\d+").all()
+    second_is_numbers = second_column.str.fullmatch(r"\d+").all()
     if first_is_numbers != second_is_numbers:
         return bool(second_is_numbers)
-    wanted = (
+    expected = (
         "a mean with the topic all (no option -n), "
         "or a CSV file with the columns topic,measure,value"
     )
-    raise refused(path, "three columns of which neither is known to be the topics", wanted)
+    raise refused(path, "three columns of which neither is known to be the topics", expected)
 
 
 def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
@@ -98,13 +101,13 @@ def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFr
             fields_of[number] = line.split()
     width = len(next(iter(fields_of.values())))
     names = ["run", "topic", "measure", "value"] if width == 4 else ["first", "second", "value"]
-    wanted = (
+    expected = (
         "topic measure value (ir_measures -q), measure topic value (trec_eval -q), "
         "or a CSV file with a header"
     )
     for number, fields in fields_of.items():
         if len(fields) != len(names):
-            problems.add(path, number, None, f"{len(fields)} columns", wanted)
+            problems.add(path, number, None, f"{len(fields)} columns", expected)
     problems.refuse()
     table = pd.DataFrame(fields_of.values(), columns=names).assign(line=list(fields_of))
     if width == 3:
@@ -135,8 +138,8 @@ def _read_file(path: Path) -> pd.DataFrame:
         warnings.warn(note, Note, 1)
     table = table[~is_mean & (table["topic"] != "")]
     if table.empty:
-        wanted = "scores by topic (option -q, not means alone)"
-        raise refused(path, "no score of a topic", wanted)
+        expected = "scores by topic (option -q, not means alone)"
+        raise refused(path, "no score of a topic", expected)
     return table.assign(file=str(path))
 
 
@@ -149,9 +152,9 @@ def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
     is_repeated = scores.duplicated(["run", "topic", "attribute", "measure"])
     problems = Problems()
     for row in scores[is_repeated].itertuples():
-        found = f"{shown(row.measure)} of run {shown(row.run)} and topic {shown(row.topic)} again"
-        wanted = "each score once; runs of one name in several files need a column run"
-        problems.add(row.file, int(row.line), None, found, wanted)
+        problem = f"{shown(row.measure)} of run {shown(row.run)} and topic {shown(row.topic)} again"
+        expected = "each score once; runs of one name in several files need a column run"
+        problems.add(row.file, int(row.line), None, problem, expected)
     problems.refuse()
     scores = scores[_COLUMNS].reset_index(drop=True)
     return scores.astype(dict.fromkeys(_COLUMNS[:-1], "str"))

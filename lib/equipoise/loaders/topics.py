@@ -71,8 +71,8 @@ class _Utterances:
         number = self._part_of_id(content, "number", where)
         turns_key = next((key for key in _KEYS if isinstance(content.get(key), list)), None)
         if turns_key is None:
-            wanted = "a list turn (CAsT) or turns (iKAT)"
-            self.problems.add(self.path, None, where, "no turns", wanted)
+            expected = "a list turn (CAsT) or turns (iKAT)"
+            self.problems.add(self.path, None, where, "no turns", expected)
             return
         number_key, text_key = _KEYS[turns_key]
         for turn_place, turn in enumerate(content[turns_key], start=1):
@@ -99,9 +99,9 @@ class _Utterances:
         self._wrong(value, f"{where}, {key}", "a text")
         return None
 
-    def _wrong(self, value: object, where: str, wanted: str) -> None:
-        found = "nothing" if value is None else f"{type(value).__name__} {shown(value)}"
-        self.problems.add(self.path, None, where, found, wanted)
+    def _wrong(self, value: object, where: str, expected: str) -> None:
+        problem = "nothing" if value is None else f"{type(value).__name__} {shown(value)}"
+        self.problems.add(self.path, None, where, problem, expected)
 
     def add_line(self, number: int, line: str) -> None:
         """Take in a line of an id, a tab and an utterance."""
@@ -110,11 +110,11 @@ class _Utterances:
         query, *fields = [part.strip() for part in line.split("\t")]
         match = _ID.fullmatch(query)
         if len(fields) != 1 or not fields[0]:
-            found, wanted = f"{len(fields) + 1} fields", "two: id, a tab, the utterance"
-            self.problems.add(self.path, number, None, found, wanted)
+            problem, expected = f"{len(fields) + 1} fields", "two: id, a tab, the utterance"
+            self.problems.add(self.path, number, None, problem, expected)
         elif match is None:
-            wanted = "a topic and a turn, such as 31_4"
-            self.problems.add(self.path, number, "id", shown(query), wanted)
+            expected = "a topic and a turn, such as 31_4"
+            self.problems.add(self.path, number, "id", shown(query), expected)
         else:
             row = {"place": number, "query": query, "topic": match[1], "text": fields[0]}
             self.rows.append(row | {"source": None})

@@ -190,8 +190,8 @@ class _Reader:
             self.wrong(number, None, repr(line), "##### topic, or ##### topic run")
         self.header = (run or self.run, topic or f"line {number}", number)
         if self.header[:2] in self.transcripts:
-            found = f"{topic} of run {self.header[0]} again"
-            self.wrong(number, "topic", found, "each conversation once")
+            problem = f"{topic} of run {self.header[0]} again"
+            self.wrong(number, "topic", problem, "each conversation once")
 
     def open_turn(self, number: int, line: str, sign: str = "", mark: str = "", *more: str) -> None:
         if self.header is None:
@@ -213,12 +213,12 @@ class _Reader:
         if not lines:
             self.wrong(number, None, repr(line), "an annotation behind a line of text of a turn")
         elif is_user_turn:
-            wanted = "annotations in system turns only (text begins with a backslash)"
-            self.wrong(number, None, repr(line), wanted)
+            expected = "annotations in system turns only (text begins with a backslash)"
+            self.wrong(number, None, repr(line), expected)
         elif match is None:
             memberships = "".join(f", #{name}: (...)" for name in self.attributes)
-            wanted = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{memberships}"
-            self.wrong(number, None, repr(line[:60]), f"{wanted}, or text behind a backslash")
+            expected = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{memberships}"
+            self.wrong(number, None, repr(line[:60]), f"{expected}, or text behind a backslash")
         else:
             key, value = [group for group in match.groups() if group is not None]
             notes = lines[-1].notes
@@ -246,8 +246,8 @@ class _Reader:
         if not notes:
             return Line(line.text)
         if "#L" not in notes:
-            wanted = "#L0, #L1, ... behind the line"
-            self.wrong(line.number, "level", "annotations without a level", wanted)
+            expected = "#L0, #L1, ... behind the line"
+            self.wrong(line.number, "level", "annotations without a level", expected)
         level = int(notes.pop("#L", (0, "0"))[1])
         self.check_word_count(*notes.pop("wc=", (0, str(self.position))))
         number, length = notes.pop("WORDS", (0, "1"))
@@ -258,21 +258,21 @@ class _Reader:
         # What is left in the notes are memberships.
         for name, attribute_set in self.attributes.items():
             if level and name not in notes and not attribute_set.parts:
-                wanted = f"#{name}: (...) behind a relevant entity"
-                self.wrong(line.number, name, "no memberships", wanted)
+                expected = f"#{name}: (...) behind a relevant entity"
+                self.wrong(line.number, name, "no memberships", expected)
         memberships = {name: self.memberships(name, *notes[name]) for name in notes}
         return Line(line.text, Annotation(level, int(length), entity, memberships))
 
     def check_word_count(self, number: int, stated: str) -> None:
         if stated != str(self.position):
-            wanted = f"{self.position}, the word count of the text so far"
-            self.wrong(number, "wc", f"wc= {stated}", wanted)
+            expected = f"{self.position}, the word count of the text so far"
+            self.wrong(number, "wc", f"wc= {stated}", expected)
 
     def memberships(self, name: str, number: int, value: str) -> tuple[str, ...]:
         texts = tuple(text.strip() for text in value.split(","))
         if name not in self.attributes:
-            wanted = f"one of the attribute sets ({', '.join(self.attributes) or 'none'})"
-            self.wrong(number, name, "an unknown attribute set", wanted)
+            expected = f"one of the attribute sets ({', '.join(self.attributes) or 'none'})"
+            self.wrong(number, name, "an unknown attribute set", expected)
             return texts
         attribute_set = self.attributes[name]
         try:

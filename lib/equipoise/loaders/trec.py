@@ -74,8 +74,8 @@ def _checked_run(
     explainer.report_repeats(ids, ["document", "topic"], "each document once in a list")
     problems = explainer.problems
     if ids.empty and not problems:
-        wanted = "topic Q0 document rank score tag"
-        problems.add(explainer.name, None, None, "no ranked document", wanted)
+        expected = "topic Q0 document rank score tag"
+        problems.add(explainer.name, None, None, "no ranked document", expected)
     problems.refuse()
     return ids.astype("str").assign(rank=rank.astype(np.int64), score=score)
 
@@ -93,8 +93,8 @@ def _without_description(content: bytes, file: Path, problems: Problems) -> byte
         end = len(content)
     if not content[start:end].rstrip().endswith(closing):
         line = content.count(b"\n", 0, start) + 1
-        wanted = "</SYSDESC> on the same line"
-        problems.add(file, line, None, "<SYSDESC> without its end", wanted)
+        expected = "</SYSDESC> on the same line"
+        problems.add(file, line, None, "<SYSDESC> without its end", expected)
     return content[:start] + content[end:]
 
 
@@ -105,14 +105,14 @@ def _read_text_run(file: Path) -> pd.DataFrame:
     if len(lines) < len(content) and not lines.strip():
         problems.add(file, None, None, "no ranked document", " ".join(_RUN_COLUMNS))
         problems.refuse()
-    wanted = f"six: {' '.join(_RUN_COLUMNS)}"
-    table, explainer = read_lines(lines, _RUN_COLUMNS, file, wanted)
+    expected = f"six: {' '.join(_RUN_COLUMNS)}"
+    table, explainer = read_lines(lines, _RUN_COLUMNS, file, expected)
     explainer.problems.extend(problems)
     if table.num_rows:
         tag = table["tag"][0]
         is_other = pc.not_equal(table["tag"], tag).to_numpy()
-        wanted = f"{tag.as_py()!r}, as in the first line"
-        explainer.report(np.flatnonzero(is_other), "tag", cells(table["tag"]), wanted)
+        expected = f"{tag.as_py()!r}, as in the first line"
+        explainer.report(np.flatnonzero(is_other), "tag", cells(table["tag"]), expected)
     rank = parsed_texts(table["rank"], _parse_rank)
     score = numbers_of(table["score"], _parse_score)
     ids = table.select(["topic", "document"]).to_pandas()
@@ -186,8 +186,8 @@ def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
     for path in paths:
         name = file_name(Path(path))
         if name in tables:
-            found = f"a second run called {name}"
-            problems.add(path, None, None, found, "files of different names")
+            problem = f"a second run called {name}"
+            problems.add(path, None, None, problem, "files of different names")
             continue
         tables[name] = pd.DataFrame()
         with problems.collecting():
@@ -222,14 +222,14 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     """
     content = read_bytes(path)
     columns = _QRELS_COLUMNS[_n_columns(content)]
-    wanted = f"{len(columns)}, as in the lines before"
-    table, explainer = read_lines(content, columns, path, wanted)
+    expected = f"{len(columns)}, as in the lines before"
+    table, explainer = read_lines(content, columns, path, expected)
     level = parsed_texts(table["level"], _parse_level)
     is_unknown = np.isnan(level)
-    wanted = "a level such as L2 or 2"
-    explainer.report(np.flatnonzero(is_unknown), "level", cells(table["level"]), wanted)
+    expected = "a level such as L2 or 2"
+    explainer.report(np.flatnonzero(is_unknown), "level", cells(table["level"]), expected)
     ids = table.select(["topic", "document"]).to_pandas().astype("str")
-    wanted = "each document once in the judgements of a topic"
-    explainer.report_repeats(ids, ["document", "topic"], wanted)
+    expected = "each document once in the judgements of a topic"
+    explainer.report_repeats(ids, ["document", "topic"], expected)
     explainer.problems.refuse()
     return ids.assign(level=level.astype(np.int64))

@@ -48,7 +48,7 @@ def one_blank_between(content: bytes) -> bytes:
 
 
 def read_lines(
-    content: bytes, columns: Sequence[str], path: object, wanted: str, column: str | None = None
+    content: bytes, columns: Sequence[str], path: object, expected: str, column: str | None = None
 ) -> tuple[Any, Explainer]:
     """An Arrow table of the texts in lines of so many columns, and what explains problems of it.
 
@@ -66,7 +66,7 @@ def read_lines(
         for number, line in enumerate(lines.split(b"\n"), start=1):
             width = line.count(b" ") + 1
             if line and width != len(columns):
-                explainer.problems.add(path, number, column, f"{width} columns", wanted)
+                explainer.problems.add(path, number, column, f"{width} columns", expected)
     return table, explainer
 
 

@@ -57,7 +57,7 @@ _SIDES = {"system": "system", "s": "system", "u": "user"}
 
 
 @dataclass
-class _Part:
+class _Utterance:
     """What one side says, and the spans there: first and last place, and what is noted."""
 
     side: str
@@ -67,21 +67,23 @@ class _Part:
 
 @dataclass
 class _Task:
-    """A task as parts of a conversation.
+    """A task as utterances of a conversation.
 
-    ``starts`` are the places in ``text``, that of the task, at which the parts begin; a task that
-    is a list of paragraphs has neither.
+    ``starts`` are the places in ``text``, that of the task, at which they begin; a task that is a
+    list of paragraphs has neither.
     """
 
-    parts: list[_Part]
+    utterances: list[_Utterance]
     starts: list[int] = field(default_factory=list)
     text: str = ""
 
-    def text_of(self, part: int | None) -> str:
-        """The text that places of a span count in: that of a part, or of the task."""
-        if part is None:
+    def text_of(self, number: int | None) -> str:
+        """The text that places of a span count in: of an utterance, or of the task."""
+        if number is None:
             return self.text
-        return self.parts[part].text if 0 <= part < len(self.parts) else ""
+        if 0 <= number < len(self.utterances):
+            return self.utterances[number].text
+        return ""  # no place of a span is in it
 
 
 # --- a task apart ---------------------------------------------------------------------------------
@@ -128,29 +130,29 @@ def _text_of(data: dict[str, Any]) -> str:
 
 
 def _task_of_paragraphs(paragraphs: list[dict[str, Any]], item: Item, problems: Problems) -> _Task:
-    parts = []
+    utterances = []
     for number, paragraph in enumerate(paragraphs):
         keys = ("author", "speaker", "role", "from")
         author = next((paragraph[key] for key in keys if key in paragraph), None)
         name = str(author).lower().strip()
         side = _SIDES.get(name) or SPEAKERS.get(name)
         if not side:
-            place, found = f"paragraph {number}", f"author {shown(author)}"
-            item.wrong(problems, place, found, "user or assistant")
+            place, problem = f"paragraph {number}", f"author {shown(author)}"
+            item.wrong(problems, place, problem, "user or assistant")
         text = first_value(paragraph, _TEXT_KEYS, str) or ""
-        parts.append(_Part(side or "user", text))
-    return _Task(parts)
+        utterances.append(_Utterance(side or "user", text))
+    return _Task(utterances)
 
 
 def _read_task(data: dict[str, Any], item: Item, problems: Problems) -> _Task:
-    """The parts of a task; a header in its text names it in ``data``."""
+    """The utterances of a task; a header in its text names it in ``data``."""
     paragraphs = _paragraphs_of(data)
     if paragraphs is not None and not isinstance(data.get("text"), str):
         return _task_of_paragraphs(paragraphs, item, problems)
     text = _text_of(data)
     if not text.strip():
-        found = f"a task with {listed(data) or 'nothing'}"
-        item.wrong(problems, "", found, "text, or a list of author and text")
+        problem = f"a task with {listed(data) or 'nothing'}"
+        item.wrong(problems, "", problem, "text, or a list of author and text")
     marks = list(_MARKS.finditer(text))
     headers = [mark for mark in marks if mark["topic"]]
     if headers:
@@ -160,14 +162,14 @@ def _read_task(data: dict[str, Any], item: Item, problems: Problems) -> _Task:
         item.wrong(problems, "", "several conversations in one text", "a task for each")
     turns = _turn_marks(marks)
     if not turns or "turn" in data:
-        return _Task([_Part("system", text)], [0], text)
+        return _Task([_Utterance("system", text)], [0], text)
     # U: and S: of FairWeb are words of the turn, other marks are not.
     starts = [mark.start() if mark["letter"] else mark.end() for mark in turns]
     ends = [*(mark.start() for mark in turns[1:]), len(text)]
-    parts = []
+    utterances = []
     for mark, start, end in zip(turns, starts, ends, strict=True):
-        parts.append(_Part(_side_of_mark(mark), text[start:end]))
-    return _Task(parts, starts, text)
+        utterances.append(_Utterance(_side_of_mark(mark), text[start:end]))
+    return _Task(utterances, starts, text)
 
 
 # --- places in texts ------------------------------------------------------------------------------
@@ -224,8 +226,8 @@ class _Reader:
     def __init__(self, path: str | Path, meaning: Meaning, offsets: str) -> None:
         self.path, self.meaning, self.offsets = path, meaning, offsets
         self.problems = Problems()
-        # By run and topic: the turn that each task begins with, and its parts.
-        self.conversations: dict[tuple[str, str], list[tuple[int, list[_Part]]]] = {}
+        # By run and topic: the turn that each task begins with, and its utterances.
+        self.conversations: dict[tuple[str, str], list[tuple[int, list[_Utterance]]]] = {}
 
     def add(self, item: Item, data: dict[str, Any], spans: list[Span]) -> None:
         """Take in a task and its spans."""
@@ -233,11 +235,11 @@ class _Reader:
         offsets = self._offsets_of(item, task, spans)
         for span in spans:
             self._add_span(item, task, span, offsets)
-        parts = task.parts
+        utterances = task.utterances
         turn = int(data["turn"]) if str(data.get("turn", "")).isdecimal() else None
         user_text = first_value(data, ("user", "utterance", "question"), str)
         if turn is not None and user_text:
-            parts = [_Part("user", user_text), *parts]
+            utterances = [_Utterance("user", user_text), *utterances]
         topic = next(
             (data[key] for key in _TOPIC_KEYS if data.get(key) not in (None, "")), item.number
         )
@@ -246,45 +248,47 @@ class _Reader:
         tasks = self.conversations.setdefault(key, [])
         is_turn_there = any(number == turn for number, _ in tasks)
         if tasks and (turn is None or is_turn_there):
-            found = f"conversation {key[1]} of {key[0]} again"
-            item.wrong(self.problems, "", found, "each once, or turn in its data")
-        tasks.append((turn or 1, parts))
+            problem = f"conversation {key[1]} of {key[0]} again"
+            item.wrong(self.problems, "", problem, "each once, or turn in its data")
+        tasks.append((turn or 1, utterances))
 
     def _add_span(self, item: Item, task: _Task, span: Span, offsets: str) -> None:
-        """Put a span with what its labels mean into its part, or tell what is wrong with it."""
+        """Put a span with what its labels mean into its utterance, or tell what is wrong with it."""
         if span.start is None and span.first_part is None:
-            found = f"label {shown(span.labels[0][1])} of no place"
-            item.wrong(self.problems, "", found, "start, end and label")
+            problem = f"label {shown(span.labels[0][1])} of no place"
+            item.wrong(self.problems, "", problem, "start, end and label")
             return
         quote = f" {shown(span.quote)}" if span.quote else ""
         where = f"span {shown(span.start)[1:-1]}-{shown(span.end)[1:-1]}{quote}"
         place = _place_of_span(task.text_of(span.first_part), span, offsets)
         if span.first_part != span.last_part:
-            wanted = "a span of one turn whose text is what it quotes"
-            item.wrong(self.problems, where, "more than one turn", wanted)
+            expected = "a span of one turn whose text is what it quotes"
+            item.wrong(self.problems, where, "more than one turn", expected)
             return
         if place is None:
-            found = f"where the text has {shown(self._text_at(task, span, offsets))}"
-            wanted = "a span of one turn whose text is what it quotes"
-            item.wrong(self.problems, where, found, wanted)
+            problem = f"where the text has {shown(self._text_at(task, span, offsets))}"
+            expected = "a span of one turn whose text is what it quotes"
+            item.wrong(self.problems, where, problem, expected)
             return
         number, start, end = _place_in_part(task, span, *place)
-        part = task.parts[number]
-        text = part.text[max(start, 0) : end]
-        is_inside = start >= 0 and end <= len(part.text)
-        if part.side == "user" or not is_inside or not text.strip():
-            wanted = "annotations in system turns only"
-            item.wrong(self.problems, where, "no words of one answer", wanted)
+        utterance = task.utterances[number]
+        text = utterance.text[max(start, 0) : end]
+        is_inside = start >= 0 and end <= len(utterance.text)
+        if utterance.side == "user" or not is_inside or not text.strip():
+            expected = "annotations in system turns only"
+            item.wrong(self.problems, where, "no words of one answer", expected)
             return
         try:
             row = self.meaning.row(self.meaning.of(span.labels))
         except ValueError as error:
             labels = listed((label for _, label in span.labels), 4) or "none"
-            wanted = "a label such as L2, a group of each set, or a line for the label in --labels"
-            item.wrong(self.problems, where, f"{error} (labels: {labels})", wanted)
+            expected = (
+                "a label such as L2, a group of each set, or a line for the label in --labels"
+            )
+            item.wrong(self.problems, where, f"{error} (labels: {labels})", expected)
             return
         start += len(text) - len(text.lstrip())
-        part.spans.append((start, start + len(text.strip()), row))
+        utterance.spans.append((start, start + len(text.strip()), row))
 
     def _text_at(self, task: _Task, span: Span, offsets: str) -> str:
         """What stands in the place of a span, whatever it quotes."""
@@ -311,12 +315,12 @@ class _Reader:
         fitting = [offsets for offsets, count in n_fitting.items() if count == len(pairs)]
         exact = [offsets for offsets in fitting if n_exact[offsets] == len(pairs)]
         if len(fitting) == 2 and not exact and _ways_differ(pairs):
-            found = (
+            problem = (
                 "letters beyond 16 bits (such as emoji) "
                 "and no quoted text that tells how they count"
             )
-            wanted = "--offsets utf-16 (as doccano and Label Studio count), or characters"
-            item.wrong(self.problems, "", found, wanted)
+            expected = "--offsets utf-16 (as doccano and Label Studio count), or characters"
+            item.wrong(self.problems, "", problem, expected)
         if exact or fitting:
             return (exact or fitting)[-1]
         return "characters" if n_fitting["characters"] > n_fitting["utf-16"] else "utf-16"
@@ -325,10 +329,10 @@ class _Reader:
         """Rows of a nugget table, positions counted in the whole conversation."""
         rows: list[dict[str, str]] = []
         for (run, topic), tasks in self.conversations.items():
-            parts = []
-            for _, parts_of_task in sorted(tasks, key=lambda task: task[0]):
-                parts += parts_of_task
-            for number, nuggets in enumerate(_nuggets_by_turn(parts, units), start=1):
+            utterances = []
+            for _, utterances_of_task in sorted(tasks, key=lambda task: task[0]):
+                utterances += utterances_of_task
+            for number, nuggets in enumerate(_nuggets_by_turn(utterances, units), start=1):
                 turn_key = {"run": run, "topic": topic, "turn": str(number)}
                 # A turn without nuggets is there all the same.
                 rows += [turn_key | nugget for nugget in nuggets or [{"level": "0"}]]
@@ -336,7 +340,7 @@ class _Reader:
 
 
 def _place_in_part(task: _Task, span: Span, start: int, end: int) -> tuple[int, int, int]:
-    """The number of the part that a span is in, and its first and last place there."""
+    """The number of the utterance that a span is in, and its first and last place there."""
     if span.first_part is not None:
         return span.first_part, start, end
     number = 0
@@ -354,22 +358,22 @@ def _ways_differ(pairs: list[tuple[str, Span]]) -> bool:
     return False
 
 
-def _nuggets_by_turn(parts: list[_Part], units: str) -> list[list[dict[str, str]]]:
+def _nuggets_by_turn(utterances: list[_Utterance], units: str) -> list[list[dict[str, str]]]:
     """The nuggets of each system turn of a conversation; what one side says in a row is a turn."""
     unit = re.compile(r"\S" if units.endswith("character") else r"\S+")
     turns: list[list[dict[str, str]]] = []
     offset, side_before = 0, ""
-    for part in parts:
-        if part.side == "system" and side_before != "system":
+    for utterance in utterances:
+        if utterance.side == "system" and side_before != "system":
             turns.append([])
-        side_before = part.side
-        if part.side == "user" and units.startswith("system"):
+        side_before = utterance.side
+        if utterance.side == "user" and units.startswith("system"):
             continue
-        places = [match.span() for match in unit.finditer(part.text)]
-        for start, end, row in sorted(part.spans, key=lambda span: span[:2]):
+        places = [match.span() for match in unit.finditer(utterance.text)]
+        for start, end, row in sorted(utterance.spans, key=lambda span: span[:2]):
             inside = []
-            for number, (first, last) in enumerate(places, start=offset + 1):
-                if first < end and last > start:
+            for number, (unit_start, unit_end) in enumerate(places, start=offset + 1):
+                if unit_start < end and unit_end > start:
                     inside.append(number)
             turns[-1].append({"start": str(inside[0]), "end": str(inside[-1]), **row})
         offset += len(places)
@@ -399,8 +403,8 @@ def _chosen_annotator(path: str | Path, names: list[str], annotator: str | None)
         return names[0]
     if annotator is not None and annotator in names:
         return annotator
-    wanted = "wanted one of them: --annotator" if names else "predictions are none"
-    raise ValueError(f"{path} has annotations of {listed(names) or 'nobody'}; {wanted}")
+    expected = "wanted one of them: --annotator" if names else "predictions are none"
+    raise ValueError(f"{path} has annotations of {listed(names) or 'nobody'}; {expected}")
 
 
 @checked
@@ -430,8 +434,8 @@ def read_export(
         if KNOWN[form](item.content):
             tasks.append((item, spans_of_task(item.content)))
         else:
-            found = f"an object with {listed(item.content) or 'nothing'}"
-            item.wrong(reader.problems, "", found, f"a task of {form}")
+            problem = f"an object with {listed(item.content) or 'nothing'}"
+            item.wrong(reader.problems, "", problem, f"a task of {form}")
     reader.problems.refuse()
     annotators = list(dict.fromkeys(name for _, spans_of in tasks for name in spans_of))
     chosen = _chosen_annotator(path, annotators, annotator)

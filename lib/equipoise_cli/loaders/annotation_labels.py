@@ -51,32 +51,32 @@ class Meaning:
                 for key, value in self.table[label].items():
                     self._note(meaning, key, str(value))
                 continue
-            for part in map(str.strip, label.split("|")):
-                match = _NAMED.fullmatch(part)
+            for piece in map(str.strip, label.split("|")):
+                match = _NAMED.fullmatch(piece)
                 name = match[1].strip() if match else ""
                 if match and name.casefold() in (*self.sets, "level", "entity"):
                     self._note(meaning, name, match[2].strip())
                 else:
-                    self._note_part(meaning, control, part)
+                    self._note_part(meaning, control, piece)
         return meaning
 
-    def _note_part(self, meaning: dict[str, Any], control: str, part: str) -> None:
+    def _note_part(self, meaning: dict[str, Any], control: str, piece: str) -> None:
         """Keep what a part of a label says by itself, or by its control."""
-        key, groups = control.casefold(), self.groups.get(part.casefold(), [])
-        level = _LEVEL.fullmatch(part)
-        names_level = key in ("level", "relevance", "grade") or not part[:1].isdigit()
+        key, groups = control.casefold(), self.groups.get(piece.casefold(), [])
+        level = _LEVEL.fullmatch(piece)
+        names_level = key in ("level", "relevance", "grade") or not piece[:1].isdigit()
         is_of_control = any(name.casefold() == key for name, _ in groups)
         if key == "entity" or is_of_control:
-            self._note(meaning, control, part)
+            self._note(meaning, control, piece)
         elif level and names_level:
             self._note(meaning, "level", level[1])
         elif len(groups) == 1:
             name, _ = groups[0]
-            self._note(meaning, name, part)
+            self._note(meaning, name, piece)
         elif groups:
-            raise ValueError(f"{shown(part)}, a group of {listed(name for name, _ in groups)}")
+            raise ValueError(f"{shown(piece)}, a group of {listed(name for name, _ in groups)}")
         else:
-            self.unknown.add(part)
+            self.unknown.add(piece)
 
     def _note(self, meaning: dict[str, Any], key: str, value: str) -> None:
         """Keep a level, an entity or a group; memberships may be written as numbers."""

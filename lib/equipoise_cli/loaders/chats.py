@@ -173,10 +173,10 @@ class _Reader:
             item.wrong(self.problems, place, shown(content), "a text, or a list of parts")
             return ""
         texts = []
-        for part in content:
-            text, kind = part, part
-            if isinstance(part, dict):
-                text, kind = part.get("text", part.get("refusal")), part.get("type")
+        for segment in content:
+            text, kind = segment, segment
+            if isinstance(segment, dict):
+                text, kind = segment.get("text", segment.get("refusal")), segment.get("type")
             if isinstance(text, str):
                 texts.append(text)
             else:
@@ -192,16 +192,16 @@ class _Reader:
             speaker = first_value(fields, ("role", "from", "speaker"), str) or ""
             side = SPEAKERS.get(speaker.lower())
             if side is None:
-                found = shown(speaker or entry)
-                wanted = f"role, from or speaker: {', '.join(SPEAKERS)}"
-                item.wrong(self.problems, place, found, wanted)
+                problem = shown(speaker or entry)
+                expected = f"role, from or speaker: {', '.join(SPEAKERS)}"
+                item.wrong(self.problems, place, problem, expected)
                 continue
             if not side:
                 self.left_out[f"messages of {speaker.lower()} left out"] += 1
                 continue
             keys = ("content", "value", "text", "refusal")
-            said = next((fields[key] for key in keys if fields.get(key)), None)
-            text = self.text(item, place, said)
+            message_content = next((fields[key] for key in keys if fields.get(key)), None)
+            text = self.text(item, place, message_content)
             is_call = bool(fields.get("tool_calls") or fields.get("function_call"))
             self.left_out["calls of tools left out"] += is_call
             if text.strip() or not is_call:
@@ -216,12 +216,12 @@ class _Reader:
         name = self.run or run or model or run_of(self.path)
         conversation = turns_of(word_of(name), word_of(topic), messages)
         if len(conversation.turns) < 2:
-            found = f"{len(conversation.turns)} turns, no answer with text"
-            item.wrong(self.problems, "", found, "a user's turn and an answer")
+            problem = f"{len(conversation.turns)} turns, no answer with text"
+            item.wrong(self.problems, "", problem, "a user's turn and an answer")
         key = conversation.run, conversation.topic
         if key in self.transcripts:
-            found = f"conversation {shown(conversation.topic)} of {conversation.run} again"
-            item.wrong(self.problems, "", found, "each conversation once")
+            problem = f"conversation {shown(conversation.topic)} of {conversation.run} again"
+            item.wrong(self.problems, "", problem, "each conversation once")
         self.transcripts[key] = conversation
 
     def chat(self, item: Item, key: str) -> None:
@@ -278,8 +278,8 @@ class _Reader:
             if isinstance(utterance, str):
                 yield number, place, utterance, fields
             else:
-                wanted = "an object with utterance, or user_utterance, and response"
-                item.wrong(self.problems, place, shown(turn), wanted)
+                expected = "an object with utterance, or user_utterance, and response"
+                item.wrong(self.problems, place, shown(turn), expected)
 
     def _utterances(self, topics: str | Path) -> dict[str, str]:
         """What the user says, by turn, in a file of topics of iKAT."""
@@ -293,8 +293,8 @@ class _Reader:
     def ikat_run(self, items: list[Item], topics: str | Path | None) -> None:
         """The turns of a run, with what the user says there."""
         if topics is None:
-            found, wanted = "a run of iKAT, which has no utterances", "the topics too: --topics"
-            items[0].wrong(self.problems, "", found, wanted)
+            problem, expected = "a run of iKAT, which has no utterances", "the topics too: --topics"
+            items[0].wrong(self.problems, "", problem, expected)
             raise InputError(self.problems)
         utterances = self._utterances(topics)
         conversations: dict[tuple[str, str], list[Message]] = {}
@@ -307,11 +307,11 @@ class _Reader:
                 turn_id = turn_fields.get("turn_id")
                 response = _response_of_ikat(turn_fields.get("responses"))
                 if str(turn_id) not in utterances or response is None:
-                    found = f"turn {shown(turn_id)}"
+                    problem = f"turn {shown(turn_id)}"
                     if response is None:
-                        found += " without a response"
-                    wanted = f"a turn of {topics}, such as {listed(utterances, 3)}"
-                    item.wrong(self.problems, "turn_id", found, wanted)
+                        problem += " without a response"
+                    expected = f"a turn of {topics}, such as {listed(utterances, 3)}"
+                    item.wrong(self.problems, "turn_id", problem, expected)
                     continue
                 topic = str(turn_id).rpartition("_")[0]
                 messages = conversations.setdefault((run, topic), [])
@@ -377,12 +377,12 @@ def read_chats(
             if KNOWN[form](item.content):
                 reader.chat(item, _LISTS[form])
             else:
-                found = f"an object with {listed(map(shown, item.content)) or 'nothing'}"
-                item.wrong(reader.problems, "", found, f"{_LISTS[form]}, as {form} has them")
+                problem = f"an object with {listed(map(shown, item.content)) or 'nothing'}"
+                item.wrong(reader.problems, "", problem, f"{_LISTS[form]}, as {form} has them")
     if not reader.problems and not _has_answer(reader.transcripts.values()):
         reader.problems.add(path, None, None, "no answer with text", "one at least")
     reader.problems.refuse()
-    left_out = [f"{count} {what}" for what, count in reader.left_out.items() if count]
+    left_out = [f"{count} {reason}" for reason, count in reader.left_out.items() if count]
     if left_out:
         warnings.warn(f"{path}, read as {form}: {', '.join(left_out)}", Note, stacklevel=2)
     return list(reader.transcripts.values())

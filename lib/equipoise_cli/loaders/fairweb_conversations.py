@@ -75,8 +75,8 @@ class _Reader:
 
     def close_topic(self) -> None:
         if len(self.turns) < 2:
-            found = f"{len(self.turns)} turns in topic {self.topic}"
-            self.wrong(self.topic_line, None, found, "at least U: and S:")
+            problem = f"{len(self.turns)} turns in topic {self.topic}"
+            self.wrong(self.topic_line, None, problem, "at least U: and S:")
         if self.topic in self.transcripts:
             self.wrong(self.topic_line, None, f"topic {self.topic} again", "each topic once")
         self.transcripts[self.topic] = transcript(self.run, self.topic, self.turns)

@@ -58,8 +58,8 @@ def run_names(paths: Sequence[Path]) -> list[str]:
         names.append(tag if is_telling else file_name(path))
     repeated_names = _repeated(names)
     if repeated_names:
-        found = f"runs called {listed(repeated_names)}, by tag and by the same file name, twice"
-        raise refused("the runs", found, "a tag, or a file name, for each")
+        problem = f"runs called {listed(repeated_names)}, by tag and by the same file name, twice"
+        raise refused("the runs", problem, "a tag, or a file name, for each")
     return names
 
 
@@ -74,8 +74,8 @@ def read_document_ids(path: str | Path) -> dict[str, str]:
     """The document that each counterfactual one was made of, from ``document,counterfactual``."""
     table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
     numbered = table.assign(line=range(2, len(table) + 2))
-    wanted = "each counterfactual document once"
-    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", wanted)
+    expected = "each counterfactual document once"
+    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", expected)
     problems.refuse()
     return dict(zip(table["counterfactual"], table["document"], strict=True))
 
@@ -117,18 +117,18 @@ def read_groups(
     attribute = (sets or {}).get(name) or _attribute_set(name, kind, target)
     if is_table:
         if attribute is None and kind == "ordinal":
-            wanted = f"their order with the target, such as {name}=low:1,middle:1,high:1"
-            raise refused(path, "ordinal groups in no order", wanted, column=name)
+            expected = f"their order with the target, such as {name}=low:1,middle:1,high:1"
+            raise refused(path, "ordinal groups in no order", expected, column=name)
         source = read_source(path)
         source.problems.refuse()
         return tidy_memberships(source.columns, name, attribute, str(path))
     n_groups = len(first_line.split()) - 2
     if first_line and n_groups < 2:
-        wanted = (
+        expected = (
             "a header such as document,group with commas, "
             "or lines of topic, document and shares between blanks"
         )
-        raise refused(path, shown(first_line), wanted)
+        raise refused(path, shown(first_line), expected)
     if attribute is None:
         groups = numbered_groups(n_groups)
         attribute = AttributeSet(name, kind, groups, np.ones(max(n_groups, 0)))

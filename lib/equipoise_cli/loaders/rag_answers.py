@@ -58,8 +58,8 @@ def _read_sentences(item: Item, problems: Problems) -> list[tuple[str, list[Any]
             text = text.translate(_BRACKETS_TO_ROUND)
             sentences.append((text, [_integer(citation) for citation in cited]))
         else:
-            wanted = "an object with text and citations"
-            item.wrong(problems, f"sentence {number}", shown(entry), wanted)
+            expected = "an object with text and citations"
+            item.wrong(problems, f"sentence {number}", shown(entry), expected)
     return sentences
 
 
@@ -83,11 +83,11 @@ def _read_trec(item: Item, problems: Problems) -> list[dict[str, Any]]:
     if question is None:
         item.wrong(problems, "", f"no {', '.join(_QUESTION_KEYS[:3])}", "the id of the question")
     if _sentences_of(item.content) is None:
-        found, wanted = (
+        problem, expected = (
             shown(item.content.get("answer")),
             "a list of objects with text and citations",
         )
-        item.wrong(problems, "answer", found, wanted)
+        item.wrong(problems, "answer", problem, expected)
     sentences = _read_sentences(item, problems)
     ids = item.content.get("references")
     if not ids:
@@ -128,8 +128,8 @@ def _read_alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
     )
     has_answers = all(isinstance(answer, str) for answer in answers)
     if not has_documents or not has_answers or not isinstance(question, (str, int)):
-        found = f"an object with {listed(content) or 'nothing'}"
-        item.wrong(problems, "", found, "question, docs and output, of ALCE")
+        problem = f"an object with {listed(content) or 'nothing'}"
+        item.wrong(problems, "", problem, "question, docs and output, of ALCE")
         return []
     ids, relevant = [], []
     for number, document in enumerate(documents, start=1):

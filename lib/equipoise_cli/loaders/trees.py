@@ -16,19 +16,19 @@ _TREE = ("run", "topic", "node", "parent", "probability", "words")
 _NUGGET = ("run", "topic", "node", "start", "end", "level")
 
 
-def _numbers_of(source: Source, name: str, least: float) -> pd.Series:
+def _numbers_of(source: Source, name: str, lowest: float) -> pd.Series:
     """A column of a table as numbers from the least one on; others are collected."""
     may_be_fraction = name in ("probability", "value")
-    wanted = "a number" if least < 0 else f"a number from {least:g} on"
+    expected = "a number" if lowest < 0 else f"a number from {lowest:g} on"
     values = np.full(len(source.columns), np.nan)
     for row, text in enumerate(source.columns[name].astype("str")):
         try:
             number = parse_number(text)
         except ValueError:
-            source.report([row], name, shown(text), wanted)
+            source.report([row], name, shown(text), expected)
             continue
-        if number < least or not (may_be_fraction or number.is_integer()):
-            source.report([row], name, shown(text), wanted)
+        if number < lowest or not (may_be_fraction or number.is_integer()):
+            source.report([row], name, shown(text), expected)
         values[row] = number
     return pd.Series(values, source.columns.index)
 
@@ -39,8 +39,8 @@ def _checked(
     """A table with these columns; ``numbers`` are those of numbers, with the least of each."""
     source.check_header(list(required), list(optional))
     table = source.columns
-    for name, least in numbers.items():
-        table[name] = _numbers_of(source, name, least)
+    for name, lowest in numbers.items():
+        table[name] = _numbers_of(source, name, lowest)
     source.problems.refuse()
     return table
 

@@ -96,9 +96,9 @@ class Endpoint:
 
         try:
             httpx.URL(self.url)
-            parts = urlsplit(self.url)
-            (parts.hostname or "").encode("idna")
-            if parts.port == 0:
+            url_parts = urlsplit(self.url)
+            (url_parts.hostname or "").encode("idna")
+            if url_parts.port == 0:
                 raise ValueError
         except (ValueError, httpx.InvalidURL):
             raise ValueError(

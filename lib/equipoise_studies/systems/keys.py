@@ -61,12 +61,12 @@ def _telling_parts(key: str) -> frozenset[str]:
         encoded = base64.b64encode(b"\0" * shift + key.encode()).decode()
         own_letters = encoded[math.ceil(shift * 4 / 3) : len(key) * 4 // 3]
         forms.append((own_letters, length * 4 // 3))
-    parts = set()
+    telling_parts = set()
     for form, part_length in forms:
         letters = _letters_and_digits(form)
         n_parts = max(1, len(letters) - part_length + 1)
-        parts |= {letters[start : start + part_length] for start in range(n_parts)}
-    return frozenset(parts)
+        telling_parts |= {letters[start : start + part_length] for start in range(n_parts)}
+    return frozenset(telling_parts)
 
 
 def _unescaped(text: str) -> str:
@@ -85,7 +85,7 @@ def tells(key: str, text: str) -> bool:
         return False
     for _ in range(_MOST_ESCAPES):
         letters = _letters_and_digits(text)
-        if any(part in letters for part in _telling_parts(key)):
+        if any(telling_part in letters for telling_part in _telling_parts(key)):
             return True
         unescaped = _unescaped(text)
         if unescaped == text:
