@@ -1,4 +1,6 @@
-"""Harvest conversations: hold the two-round protocol with a chat system, into a record that it can be gone on with.
+"""Harvest conversations: hold the two-round protocol with a chat system, into a record.
+
+What is recorded already is not asked again, so that an interrupted harvest can be gone on with.
 
 The first user turn asks for entities in a stated format. If the answer looks useful, the second
 asks for more; if it does not, the second asks to keep to the format; if it ends the conversation (a
@@ -50,7 +52,8 @@ from equipoise_studies.systems.keys import tells
 
 REFUSALS = (
     r"\b(?:unable|not able) to (?:help|assist|provide|fulfil|access|list|browse|complete)",
-    r"\b(?:can(?:no|')t|cannot|could not|couldn't) (?:help|assist|provide|fulfil|access|list|browse|complete)",
+    r"\b(?:can(?:no|')t|cannot|could not|couldn't) "
+    r"(?:help|assist|provide|fulfil|access|list|browse|complete)",
     r"\b(?:only|just) an? (?:\w+ )?(?:language model|assistant)",
     r"\bas an? (?:\w+[ -])*?(?:language model|assistant)",
     r"\boutside (?:of )?my capabilities",
@@ -58,8 +61,8 @@ REFUSALS = (
 )
 """Wordings (regular expressions, case ignored) by which a system declines a request."""
 
-Held = Sequence[tuple[int, int]]
-"""The conversations of a session: the trial and the number of the topic of each."""
+Conversations = Sequence[tuple[int, int]]
+"""Those of a session: the trial, and the number of the topic, of each."""
 
 _URL = re.compile(r"(?:https?://|\bwww\.)([^\s/<>()\[\]\"'?#]+)[^\s<>()\[\]\"']*", re.IGNORECASE)
 _WORDS = re.compile(r"\w{2,}")
@@ -71,7 +74,7 @@ class HarvestError(RuntimeError):
 
 @dataclass(frozen=True)
 class Topic:
-    """What a conversation asks for: an id such as ``M002``, its type such as ``M``, and the request.
+    """What a conversation asks for: an id such as ``M002``, a type such as ``M``, and the request.
 
     ``format`` is that of a line of the answer, such as ``movie title, IMDb URL``; ``site`` is what
     the host of a URL must end with to count as requested, empty for any.
@@ -86,7 +89,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The wording of the two rounds (gfrc, section 4.1), and how a useless answer shows that the system declines.
+    """The wording of the two rounds (gfrc, section 4.1), and how a system declines.
 
     User turn 1, and user turn 2 after a useful and after a useless answer; ``{request}`` and
     ``{format}`` stand for the topic's. ``refusals`` are regular expressions, case ignored.
@@ -138,41 +141,46 @@ def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) 
     """
     for line in text.splitlines():
         hosts = [match[1].lower().rstrip(".,:;") for match in _URL.finditer(line)]
-        asked = any(
-            not site or host == site.lower() or host.endswith("." + site.lower()) for host in hosts
-        )
-        if asked and _WORDS.search(_URL.sub(" ", line)):
+        has_url = any(_is_of_site(host, site.lower()) for host in hosts)
+        if has_url and _WORDS.search(_URL.sub(" ", line)):
             return Judgement(useful=True, breakdown=False)
-    plain = text.replace("’", "'")
-    declined = any(re.search(wording, plain, re.IGNORECASE) for wording in refusals)
-    return Judgement(useful=False, breakdown=declined or not text.strip())
+    straight_text = text.replace("’", "'")
+    is_declined = any(re.search(wording, straight_text, re.IGNORECASE) for wording in refusals)
+    return Judgement(useful=False, breakdown=is_declined or not text.strip())
+
+
+def _is_of_site(host: str, site: str) -> bool:
+    return not site or host == site or host.endswith("." + site)
 
 
 def read_topics(path: str | Path) -> list[Topic]:
-    """Topics of a harvest from a CSV file with the columns topic, type, request, format and site; site may be empty."""
+    """Topics of a harvest from a CSV file.
+
+    Its columns are topic, type, request, format and site; site may be empty.
+    """
     table, problems = read_columns(path, ["topic", "type", "request", "format", "site"]), Problems()
     for column in ("topic", "type", "request", "format"):
         for topic in table.loc[table[column].str.strip() == "", "topic"]:
             problems.add(path, None, column, f"an empty field for topic {topic!r}", "some text")
-    for topic in table.loc[
-        [topic.strip() != "" and not is_word(topic) for topic in table["topic"]], "topic"
-    ]:
-        problems.add(
-            path,
-            None,
-            "topic",
-            shown(topic),
-            "one word of letters that can be seen, as a transcript has it",
-        )
+    for topic in table["topic"]:
+        if topic.strip() and not is_word(topic):
+            expected = "one word of letters that can be seen, as a transcript has it"
+            problems.add(path, None, "topic", shown(topic), expected)
     for topic in table.loc[table["topic"].duplicated(), "topic"]:
         problems.add(path, None, "topic", f"{topic!r} again", "each topic once")
     problems.refuse()
     return [Topic(*(str(field).strip() for field in row)) for row in table.itertuples(index=False)]
 
 
+# --- conversations --------------------------------------------------------------------------------
+
+
 @dataclass
 class _Harvest:
-    """What the conversations of one harvest share, however many are held at a time."""
+    """What the conversations of one harvest share, however many are held at a time.
+
+    ``recorded`` are the turns of the record by trial, topic and turn.
+    """
 
     topics: Sequence[Topic]
     rounds: int
@@ -180,70 +188,128 @@ class _Harvest:
     protocol: Protocol
     ask: Callable[[Sampling, Sequence[Mapping[str, str]]], tuple[Answer, list[str]]]
     record: Path
-    done: dict[tuple[int, str, int], dict[str, Any]]
+    recorded: dict[tuple[int, str, int], dict[str, Any]]
     pause: Callable[[], None]
-    asked: int = 0
+    n_asked: int = 0
     failures: list[str] = field(default_factory=list)
-    in_a_row: int = 0
+    failures_in_a_row: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def session(self, held: Sequence[tuple[int, int]]) -> None:
-        """Hold conversations, each a trial and the number of a topic, one behind the other in one session."""
-        messages = (
-            [{"role": "system", "content": self.sampling.system}] if self.sampling.system else []
-        )
-        for trial, number in held:
-            turn, mark = 1, ""
-            try:
-                while turn <= self.rounds:
-                    line = self._turn(trial, number, turn, mark, messages)
-                    if line["breakdown"]:
-                        break
-                    turn, mark = turn + 1, line["outcome"]
-            except EndpointError as error:
-                with self.lock:
-                    self.failures.append(
-                        f"topic {self.topics[number].topic}, trial {trial}, turn {turn}: {error}"
-                    )
-                    self.in_a_row += 1
+    def session(self, conversations: Conversations) -> None:
+        """Hold conversations one behind the other in one session."""
+        messages = []
+        if self.sampling.system:
+            messages.append({"role": "system", "content": self.sampling.system})
+        for trial, number in conversations:
+            if not self._conversation(trial, number, messages):
                 return
+
+    def _conversation(self, trial: int, number: int, messages: list[dict[str, str]]) -> bool:
+        """Hold a conversation about a topic by its number; whether all of it was answered."""
+        mark = ""
+        for turn in range(1, self.rounds + 1):
+            try:
+                line = self._turn(trial, number, turn, mark, messages)
+            except EndpointError as error:
+                where = f"topic {self.topics[number].topic}, trial {trial}, turn {turn}"
+                with self.lock:
+                    self.failures.append(f"{where}: {error}")
+                    self.failures_in_a_row += 1
+                return False
+            if line["breakdown"]:
+                break
+            mark = line["outcome"]
+        return True
 
     def _turn(
         self, trial: int, number: int, turn: int, mark: str, messages: list[dict[str, str]]
     ) -> dict[str, Any]:
         """One round, asked now or recorded before; it is added to the messages."""
-        topic, place = self.topics[number], len(self.topics) * (trial - 1) + number
-        user = self.protocol.user_turn(topic, mark)
-        messages.append({"role": "user", "content": user})
-        if (line := self.done.get((trial, topic.topic, turn))) is None:
-            if self.asked:
-                self.pause()
-            own = replace(self.sampling, seed=self.sampling.seed + self.rounds * place + turn - 1)
-            answer, mishaps = self.ask(own, messages)
-            judgement = judge_answer(answer.text, topic.site, self.protocol.refusals)
-            line = {
-                "record": "turn",
-                "trial": trial,
-                "topic": topic.topic,
-                "turn": turn,
-                "user": user,
-            }
-            line |= {
-                "system": answer.text,
-                "outcome": judgement.mark,
-                "breakdown": judgement.breakdown,
-            }
-            line |= {
-                name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")
-            }
-            line |= {"seed": own.seed, "mishaps": mishaps, **answer.tokens}
-            with self.lock:
-                records.append(self.record, line)
-                self.asked += 1
+        topic = self.topics[number]
+        messages.append({"role": "user", "content": self.protocol.user_turn(topic, mark)})
+        line = self.recorded.get((trial, topic.topic, turn))
+        if line is None:
+            line = self._ask(trial, number, turn, messages)
         with self.lock:
-            self.in_a_row = 0
+            self.failures_in_a_row = 0
         messages.append({"role": "assistant", "content": line["system"]})
         return line
+
+    def _ask(
+        self, trial: int, number: int, turn: int, messages: list[dict[str, str]]
+    ) -> dict[str, Any]:
+        """The record of a turn, asked now."""
+        if self.n_asked:
+            self.pause()
+        topic = self.topics[number]
+        place = len(self.topics) * (trial - 1) + number
+        seed = self.sampling.seed + self.rounds * place + turn - 1
+        answer, mishaps = self.ask(replace(self.sampling, seed=seed), messages)
+        judgement = judge_answer(answer.text, topic.site, self.protocol.refusals)
+        line = {
+            "record": "turn",
+            "trial": trial,
+            "topic": topic.topic,
+            "turn": turn,
+            "user": messages[-1]["content"],
+            "system": answer.text,
+            "outcome": judgement.mark,
+            "breakdown": judgement.breakdown,
+            "finish": answer.finish,
+            "answered_by": answer.answered_by,
+            "fingerprint": answer.fingerprint,
+            "seed": seed,
+            "mishaps": mishaps,
+            **answer.tokens,
+        }
+        with self.lock:
+            records.append(self.record, line)
+            self.n_asked += 1
+        return line
+
+
+def _settings(
+    topics: Sequence[Topic],
+    endpoint: Endpoint,
+    rounds: int,
+    session: str,
+    sampling: Sampling,
+    protocol: Protocol,
+    note: str,
+) -> dict[str, Any]:
+    """What a record says of how it was made; a key, or what cannot be sent, is refused."""
+    settings = {
+        "record": "settings",
+        "endpoint": endpoint.url,
+        "model": endpoint.model,
+        "note": note,
+        "sampling": asdict(sampling),
+        "protocol": asdict(protocol),
+        "topics": [asdict(topic) for topic in topics],
+        "rounds": rounds,
+        "session": session,
+    }
+    text = json.dumps(settings, ensure_ascii=False)
+    if tells(endpoint.key, text):
+        raise ValueError("the settings of this harvest have the key in them, and would be recorded")
+    if re.search("[\ud800-\udfff]", text):
+        raise ValueError(
+            "the settings of this harvest have half a surrogate pair in them, "
+            "which no server can be sent"
+        )
+    return settings
+
+
+def _sessions(n_topics: int, trials: int, session: str) -> list[Conversations]:
+    """The conversations of each session: one, or all of a trial."""
+    sessions: list[Conversations] = []
+    for trial in range(1, trials + 1):
+        conversations = [(trial, number) for number in range(n_topics)]
+        if session == "trial":
+            sessions.append(conversations)
+        else:
+            sessions += [[conversation] for conversation in conversations]
+    return sessions
 
 
 def harvest(
@@ -259,10 +325,10 @@ def harvest(
     protocol: Protocol | None = None,
     note: Note = "",
     give_up: int = 3,
-    progress: Callable[[Iterable[Held]], Iterable[Held]] = iter,
+    progress: Callable[[Iterable[Conversations]], Iterable[Conversations]] = iter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Hold a conversation of so many rounds about every topic, in the topics' order, and that as often as trials.
+    """Hold a conversation of so many rounds about every topic, and that as often as trials.
 
     What the record holds already is not asked again. The answer in turn u to topic number i (from
     0) in trial t (from 1) has the seed ``sampling.seed + rounds (len(topics) (t - 1) + i) + u -
@@ -275,73 +341,53 @@ def harvest(
     not confounded.
     """
     sampling, protocol = sampling or Sampling(), protocol or Protocol()
-    if (
-        not topics
-        or len({topic.topic for topic in topics}) < len(topics)
-        or min(trials, rounds, parallel) < 1
-    ):
+    names = [topic.topic for topic in topics]
+    if not topics or len(set(names)) < len(names) or min(trials, rounds, parallel) < 1:
         raise ValueError(
             "a harvest needs at least one trial, one round and one topic, and no topic twice"
         )
-    if strange := [topic.topic for topic in topics if not is_word(topic.topic)]:
-        raise ValueError(
-            f"the id of a topic is one word of letters that can be seen; found {shown(strange[0])}"
-        )
-    settings: dict[str, Any] = {
-        "record": "settings",
-        "endpoint": endpoint.url,
-        "model": endpoint.model,
-        "note": note,
-    }
-    settings |= {
-        "sampling": asdict(sampling),
-        "protocol": asdict(protocol),
-        "topics": [asdict(t) for t in topics],
-    }
-    settings |= {"rounds": rounds, "session": session}
-    if tells(endpoint.key, stated := json.dumps(settings, ensure_ascii=False)):
-        raise ValueError("the settings of this harvest have the key in them, and would be recorded")
-    if re.search("[\ud800-\udfff]", stated):
-        raise ValueError(
-            "the settings of this harvest have half a surrogate pair in them, which no server can be sent"
-        )
-    all_of_trials = [
-        [(trial, number) for number in range(len(topics))] for trial in range(1, trials + 1)
-    ]
-    sessions = (
-        all_of_trials
-        if session == "trial"
-        else [[held] for trial in all_of_trials for held in trial]
-    )
-    with connect() as client, records.held(record), ExitStack() as last:
-        lines = records.resume(record, settings, parse_record)
-        harvested = _Harvest(
-            topics,
-            rounds,
-            sampling,
-            protocol,
-            lambda own, messages: ask_patiently(client, endpoint, own, messages, sleep=sleep),
-            record,
-            {(line["trial"], line["topic"], line["turn"]): line for line in lines},
-            (lambda: sleep(endpoint.pause)) if endpoint.pause else (lambda: None),
-        )
+    for name in names:
+        if not is_word(name):
+            raise ValueError(
+                f"the id of a topic is one word of letters that can be seen; found {shown(name)}"
+            )
+    settings = _settings(topics, endpoint, rounds, session, sampling, protocol, note)
+    sessions = _sessions(len(topics), trials, session)
+
+    with connect() as client, records.held(record), ExitStack() as stack:
+
+        def ask(
+            turn_sampling: Sampling, messages: Sequence[Mapping[str, str]]
+        ) -> tuple[Answer, list[str]]:
+            return ask_patiently(client, endpoint, turn_sampling, messages, sleep=sleep)
+
+        def pause() -> None:
+            if endpoint.pause:
+                sleep(endpoint.pause)
+
+        recorded = {}
+        for line in records.resume(record, settings, parse_record):
+            recorded[line["trial"], line["topic"], line["turn"]] = line
+        conversations = _Harvest(topics, rounds, sampling, protocol, ask, record, recorded, pause)
         pool = ThreadPoolExecutor(parallel)
-        last.callback(pool.shutdown, cancel_futures=True)
-        ended = (
-            map(harvested.session, sessions)
-            if parallel == 1
-            else pool.map(harvested.session, sessions)
-        )
-        for _ in zip(progress(sessions), ended, strict=False):
-            if harvested.in_a_row >= give_up:
+        stack.callback(pool.shutdown, cancel_futures=True)
+        # One at a time runs in this thread, so that an interruption ends it at once.
+        run = map if parallel == 1 else pool.map
+        results = run(conversations.session, sessions)
+        for _ in zip(progress(sessions), results, strict=False):
+            if conversations.failures_in_a_row >= give_up:
                 break
-    if failures := harvested.failures:
-        given_up = harvested.in_a_row >= give_up
-        end = (
-            "Given up after failures in a row."
-            if given_up
-            else "All other conversations are complete."
-        )
-        listed = "\n  ".join([f"{len(failures)} conversations lack an answer:", *failures])
-        raise HarvestError(f"{listed}\n{end} Harvest again into {record}.")
-    return harvested.asked
+    _refuse_failures(conversations, record, give_up)
+    return conversations.n_asked
+
+
+def _refuse_failures(conversations: _Harvest, record: Path, give_up: int) -> None:
+    """Raise what failed, if anything, and say what to do."""
+    failures = conversations.failures
+    if not failures:
+        return
+    outcome = "All other conversations are complete."
+    if conversations.failures_in_a_row >= give_up:
+        outcome = "Given up after failures in a row."
+    lines = "\n  ".join([f"{len(failures)} conversations lack an answer:", *failures])
+    raise HarvestError(f"{lines}\n{outcome} Harvest again into {record}.")

@@ -1,4 +1,4 @@
-"""What a command may write to: never what it reads, no device, no folder, and no file of another kind unless forced."""
+"""What a command may write to: never what it reads, nor a device, nor a file of another kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from equipoise.problems import InputError, Problem
+from equipoise.problems import Problems
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Kind:
     """What a kind of output is called, and what tells by its first bytes that a file holds it."""
 
     name: str
-    known: Callable[[Path], bool]
+    is_kind: Callable[[Path], bool]
 
 
 def _columns(path: Path) -> set[str]:
-    """Names of the columns of a CSV or Parquet file, by what it holds, of which no more than a header is read."""
+    """Names of the columns of a CSV or Parquet file, of which no more than a header is read."""
     with path.open("rb") as file:
-        start = file.read(2**16)
-    if start.startswith(b"PAR1"):
+        beginning = file.read(2**16)
+    if beginning.startswith(b"PAR1"):
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -34,7 +34,7 @@ def _columns(path: Path) -> set[str]:
             return set(parquet.read_schema(path).names)
         except (pa.ArrowException, OSError):
             return set()
-    header = start.decode("utf-8-sig", "replace").splitlines()[:1]
+    header = beginning.decode("utf-8-sig", "replace").splitlines()[:1]
     return set(next(csv.reader(header), []))
 
 
@@ -60,44 +60,53 @@ ANY = Kind("file", lambda _: True)  # it is looked into by who writes it
 FOLDER = Kind("new folder", lambda _: False)
 
 
-def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, by whatever links; or the first into the second, a folder."""
-    real, place = Path(os.path.realpath(one)), Path(os.path.realpath(other))
-    if real == place or (os.path.isdir(place) and real.is_relative_to(place)):  # noqa: PTH112 - it never raises
+def _leads_to(path: Path, target: Path) -> bool:
+    """Whether two paths lead to one file, by whatever links; or the first into the second."""
+    real_path, real_target = Path(os.path.realpath(path)), Path(os.path.realpath(target))
+    is_folder = os.path.isdir(real_target)  # noqa: PTH112 - it never raises
+    if real_path == real_target or (is_folder and real_path.is_relative_to(real_target)):
         return True
     with suppress(OSError):
-        return real.samefile(place)
+        return real_path.samefile(real_target)
     return False
 
 
+def _unfit_mode(mode: int, kind: Kind) -> str:
+    """What is in a place that no file of a kind can be written to; empty where one can."""
+    if stat.S_ISLNK(mode):
+        return "a link that leads to itself"
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if kind is FOLDER:
+        return "a file"
+    if not stat.S_ISREG(mode):
+        return "a device or a pipe"
+    return "" if mode & 0o222 else "a file that is protected from writing"
+
+
 def _unfit(path: Path, kind: Kind, force: bool) -> tuple[str, str] | None:
-    """What is found where a file is to be written, if it may not be, and what is wanted."""
-    real, wanted = Path(os.path.realpath(path)), f"a place for a {kind.name}"
+    """What is found where a file may not be written, and what is wanted; None where it may."""
+    real_path, expected = Path(os.path.realpath(path)), f"a place for a {kind.name}"
     try:
-        found = real.lstat()
-        empty = not found.st_size
-        other = stat.S_ISREG(found.st_mode) and not (empty or force or kind.known(real))
+        status = real_path.lstat()
     except FileNotFoundError:
-        return (
-            None
-            if real.parent.is_dir() or kind in (ANY, FOLDER)
-            else ("no folder to write into", str(real.parent))
-        )
+        if real_path.parent.is_dir() or kind in (ANY, FOLDER):
+            return None
+        return "no folder to write into", str(real_path.parent)
     except OSError as error:
-        return str(error.strerror), wanted
-    if stat.S_ISLNK(found.st_mode):
-        return "a link that leads to itself", wanted
-    if stat.S_ISDIR(found.st_mode) or kind is FOLDER:
-        return "a folder" if stat.S_ISDIR(found.st_mode) else "a file", wanted
-    if not stat.S_ISREG(found.st_mode):
-        return "a device or a pipe", wanted
-    if not found.st_mode & 0o222:
-        return "a file that is protected from writing", wanted
-    return (
-        (f"a file that is no {kind.name}", "another name, or --force to write over it")
-        if other
-        else None
-    )
+        return str(error.strerror), expected
+    problem = _unfit_mode(status.st_mode, kind)
+    if problem:
+        return problem, expected
+    if not status.st_size or force:
+        return None
+    try:
+        is_of_kind = kind.is_kind(real_path)
+    except OSError as error:
+        return str(error.strerror), expected
+    if is_of_kind:
+        return None
+    return f"a file that is no {kind.name}", "another name, or --force to write over it"
 
 
 def refuse_outputs(
@@ -106,23 +115,26 @@ def refuse_outputs(
     *,
     force: bool = False,
 ) -> None:
-    """Refuse what would lose a file: an output, named by its option, that an input or another output is too, or unfit.
+    """Refuse outputs, named by their options, that would lose a file or cannot be written.
 
-    ``force`` lets a file be of another kind; it lets no input be written over.
+    Such are what is an input too, or another output, and a place that is unfit. ``force`` lets a
+    file be of another kind; it lets no input be written over.
     """
-    given = {option: (path, kind) for option, (path, kind) in outputs.items() if path is not None}
-    problems = []
-    for option, (path, kind) in given.items():
-        for read in inputs:
-            if read and _same(path, Path(read)):
-                found = f"what {option} would write over {read}, which is read"
-                problems.append(Problem(str(path), None, None, found, "a file of its own"))
-        if unfit := _unfit(path, kind, force):
-            problems.append(Problem(str(path), None, None, *unfit))
-    for (option, (path, _)), (other, (second, _)) in combinations(given.items(), 2):
-        if _same(path, second):
-            problems.append(
-                Problem(str(path), None, None, f"both {option} and {other}", "a file for each")
-            )
-    if problems:
-        raise InputError(problems)
+    targets: dict[str, Path] = {}
+    problems = Problems()
+    for option, (path, kind) in outputs.items():
+        if path is None:
+            continue
+        targets[option] = path
+        for source in inputs:
+            if source and _leads_to(path, Path(source)):
+                problem = f"what {option} would write over {source}, which is read"
+                problems.add(path, None, None, problem, "a file of its own")
+        unfit = _unfit(path, kind, force)
+        if unfit is not None:
+            problems.add(path, None, None, *unfit)
+    for (option, path), (other_option, other_path) in combinations(targets.items(), 2):
+        if _leads_to(path, other_path):
+            problem = f"both {option} and {other_option}"
+            problems.add(path, None, None, problem, "a file for each")
+    problems.refuse()

@@ -1,4 +1,4 @@
-"""Run tasks here or on a Dask cluster, and so score folders of files that would not fit into memory.
+"""Run tasks here or on a Dask cluster, and so score folders of more files than memory holds.
 
 A folder of Parquet holds a nugget table, a conversation being in one file only. Each file is read,
 checked, scored and written by itself, so memory stays bounded by the largest, whatever their
@@ -15,14 +15,12 @@ comes back, joined in the order of the files, are ids, lengths and counts of the
 
 from __future__ import annotations
 
-import ctypes
-import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -39,32 +37,33 @@ from equipoise.nuggets import read_nuggets
 from equipoise.problems import InputError, Note, Problems, shown, together
 from equipoise_compendium.writing import new_folder, write_files
 
-_TRIM, _MAP = -1, -3
-"""What mallopt calls the free bytes at the top that are given back, and the bytes from which memory is mapped."""
-
 Scorer = Literal["gfrc", "gfrc2"]
 """Functions that score a nugget table, each in the module of measures of its own name."""
 
 
+_ADDRESS = re.compile(r"(?:tcp://)?(?:[\w.-]+|\[[\da-fA-F:]+\]):(\d{1,5})|inproc://[\w.]+/\d+/\d+")
+
+
+# --- where tasks run ------------------------------------------------------------------------------
+
+
 @contextmanager
 def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[Executor | None]:
-    """An executor on the Dask scheduler at an address, such as ``tcp://127.0.0.1:8786``; None without an address.
+    """An executor on the Dask scheduler at an address; None without an address.
 
-    The workers need this library, and the same files under the same paths. Notebooks want them
-    ``single_threaded``.
+    An address is one such as ``tcp://127.0.0.1:8786``. The workers need this library, and the same
+    files under the same paths. Notebooks want them ``single_threaded``.
     """
     if address is None:
         yield None
         return
-    form = re.fullmatch(
-        r"(?:tcp://)?(?:[\w.-]+|\[[\da-fA-F:]+\]):(\d{1,5})|inproc://[\w.]+/\d+/\d+", address
-    )
-    if form is None or not 0 < int(form[1] or 1) < 2**16:
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not 0 < int(match[1] or 1) < 2**16:
         raise ValueError(
             f"a cluster's address is one such as tcp://127.0.0.1:8786, found {shown(address)}"
         )
     try:
-        client = import_module("distributed").Client(address, timeout=10)
+        client = import_module("distributed").Client(address, timeout=10)  # seconds
     except ModuleNotFoundError:
         raise ValueError(
             "a cluster needs Dask: install equipoise[cluster], or the package distributed"
@@ -75,26 +74,12 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         if not workers:
             raise ValueError(f"the Dask scheduler at {address} has no workers")
-        threads = max(worker["nthreads"] for worker in workers)
-        if single_threaded and threads > 1:
+        n_threads = max(worker["nthreads"] for worker in workers)
+        if single_threaded and n_threads > 1:
             raise ValueError(
-                f"a worker has {threads} threads; notebooks need workers with one (--nthreads 1)"
+                f"a worker has {n_threads} threads; notebooks need workers with one (--nthreads 1)"
             )
         yield client.get_executor(pure=False)
-
-
-def _in_worker(function: Callable[..., Any], *task: Any) -> Any:
-    """Run a task in a worker that keeps memory for its next arrays.
-
-    Dask's workers give freed memory back at once, whence every array comes as new pages: twice the
-    processor time.
-    """
-    if "MALLOC_TRIM_THRESHOLD_" in os.environ:
-        with suppress(AttributeError, OSError, TypeError):  # no C library of GNU
-            allocator = ctypes.CDLL(None)
-            allocator.mallopt(_TRIM, 2**28)
-            allocator.mallopt(_MAP, 2**25)
-    return function(*task)
 
 
 def run_each(
@@ -103,49 +88,60 @@ def run_each(
     executor: Executor | None,
     unit: str,
 ) -> list[Any]:
-    """Results of a function of a module for each task's arguments, in their order: in this process, or on an executor.
+    """Results of a function for each task's arguments, in their order.
 
-    The problems of all inputs are raised together. A progress bar on standard error counts the
+    They run in this process, or on an executor, for which the function is one of a module. The
+    problems of all inputs are raised together. A progress bar on standard error counts the
     ``unit``.
     """
     bar: dict[str, Any] = {"total": len(tasks), "unit": unit, "file": sys.stderr, "disable": None}
     if executor is None:
         return together(partial(function, *task) for task in tqdm(tasks, **bar))
-    futures = [executor.submit(_in_worker, function, *task) for task in tasks]
+    futures = [executor.submit(function, *task) for task in tasks]
     for future in tqdm(as_completed(futures), **bar):
+        # A problem of an input waits for those of the others; any other error ends it at once.
         if not isinstance(future.exception(), InputError):
-            future.result()  # the first that fails otherwise ends it
+            future.result()
     return together(future.result for future in futures)
 
 
-def _count_part(source: str, terms: Sequence[str], tokens: Any, held: Any) -> Any:
-    """Counts of a file of documents, of those held if not of all."""
+# --- terms counted --------------------------------------------------------------------------------
+
+
+def _count_part(
+    source: str, terms: Sequence[str], tokens: Any, documents: Collection[str] | None
+) -> Any:
+    """Counts of the terms in a file of documents, of all or of those named."""
     from equipoise.loaders.documents import document_tables
-    from equipoise.measures.ranking_bias.terms import (
-        count_terms,
-    )  # with SciPy, which other scores do without
+
+    # with SciPy, which other scores do without
+    from equipoise.measures.ranking_bias.terms import count_terms
 
     tables = tqdm(document_tables(source), unit="chunk", file=sys.stderr, disable=None)
-    kept = tables if held is None else (table[table["document"].isin(held)] for table in tables)
-    return count_terms(kept, terms, tokens=tokens)
+    if documents is not None:
+        tables = (table[table["document"].isin(documents)] for table in tables)
+    return count_terms(tables, terms, tokens=tokens)
 
 
 def count_parts(
     source: str | Path,
     terms: Sequence[str],
     tokens: Any,
-    held: Any = None,
+    documents: Collection[str] | None = None,
     executor: Executor | None = None,
 ) -> Any:
-    """`count_terms` of a collection, a task for each file of a folder; ``held``: the documents to count, if not all."""
+    """`count_terms` of a collection: a task a file, of some documents or all."""
     from equipoise.loaders.documents import document_files
     from equipoise.measures.ranking_bias.terms import joined
 
     files = document_files(source) if Path(source).is_dir() else [source]
-    tasks = [(str(file), tuple(terms), tokens, held) for file in files]
+    tasks = [(str(file), tuple(terms), tokens, documents) for file in files]
     if len(tasks) == 1 and executor is None:
         return _count_part(*tasks[0])
     return joined(run_each(_count_part, tasks, executor, "file"))
+
+
+# --- nuggets scored -------------------------------------------------------------------------------
 
 
 def _score_part(
@@ -156,7 +152,8 @@ def _score_part(
     score = getattr(import_module(f"equipoise.measures.{measure}"), measure)
     scores = score(nuggets, {name: sets[name] for name in select}, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_files({target: scores})  # whole or not at all, even if another worker does the same
+    # Complete or not at all, even if another worker does the same.
+    write_files({target: scores})
     return pd.util.hash_pandas_object(nuggets.conversations, index=False).to_numpy()
 
 
@@ -169,38 +166,59 @@ def score_parts(
     options: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
 ) -> int:
-    """Score a folder of nugget tables into a new folder of the same layout, and count the conversations.
+    """Score a folder of nugget tables into a new one of the same layout; returns the conversations.
 
     ``attributes`` are the sets that the files have columns for, ``select`` those of them to score
     (all of them), ``options`` the keywords of the measure.
     """
     if measure not in get_args(Scorer):
         raise ValueError(f"no measure {measure!r}; there are {', '.join(get_args(Scorer))}")
-    top, names = Path(source).absolute(), nugget_files(source)
-    made_of = {
-        name: name if name.suffix.lower() == ".parquet" else name.with_name(_as_csv(name))
-        for name in names
-    }
-    chosen = list(attributes) if select is None else list(select)
-    with new_folder(output) as made:
-        rest = measure, dict(attributes), chosen, dict(options or {})
-        tasks = [(top / name, made / place, *rest) for name, place in made_of.items()]
+    folder = Path(source).absolute()
+    names = nugget_files(source)
+    set_names = list(attributes) if select is None else list(select)
+    with new_folder(output) as staged:
+        tasks = []
+        for name in names:
+            files = folder / name, staged / _name_of_scores(name)
+            tasks.append((*files, measure, dict(attributes), set_names, dict(options or {})))
         conversations = run_each(_score_part, tasks, executor, "partition")
-        _refuse_shared([top / name for name in names], conversations)
-        for leftover in made.rglob(".*"):  # of a worker that died while it wrote
+        _refuse_shared([folder / name for name in names], conversations)
+        for leftover in staged.rglob(".*"):  # of a worker that died while it wrote
             leftover.unlink()
     return sum(map(len, conversations))
 
 
 def nugget_files(folder: str | Path) -> list[Path]:
-    """The files of a folder of nuggets: those of Parquet, or where there are none CSV and JSON Lines."""
-    every = parts(folder, (".parquet", ".csv", ".jsonl"))
-    return [path for path in every if path.suffix.lower() == ".parquet"] or every
+    """The files of a folder of nuggets: those of Parquet; if there are none, CSV and JSON Lines."""
+    paths = parts(folder, (".parquet", ".csv", ".jsonl"))
+    parquet_paths = [path for path in paths if path.suffix.lower() == ".parquet"]
+    return parquet_paths or paths
 
 
-def _as_csv(name: Path) -> str:
-    """What a file of scores as CSV is called."""
-    return name.name if name.suffix.lower() == ".csv" else f"{name.name}.csv"
+def _name_of_scores(nuggets: Path) -> Path:
+    """What the scores of a file of nuggets are called: Parquet of Parquet, else CSV."""
+    if nuggets.suffix.lower() in (".parquet", ".csv"):
+        return nuggets
+    return nuggets.with_name(f"{nuggets.name}.csv")
+
+
+def _refuse_shared(files: Sequence[Path], hashes: Sequence[NDArray[np.uint64]]) -> None:
+    """Refuse conversations that are in several files, by the hashes of those of each file."""
+    problems = Problems()
+    in_order = np.concatenate(hashes)
+    in_order.sort()  # in its place: memory grows by 17 bytes a conversation
+    shared_hashes = in_order[1:][in_order[1:] == in_order[:-1]]
+    if not len(shared_hashes):
+        return
+    for file, hashes_of_file in zip(files, hashes, strict=True):
+        count = int(np.isin(hashes_of_file, shared_hashes).sum())
+        if count:
+            problem = f"{count} conversations that another file has too"
+            problems.add(file, None, None, problem, "each in one file")
+    problems.refuse()
+
+
+# --- answers scored -------------------------------------------------------------------------------
 
 
 def _count_styles(source: str, qrels: Any, authors: Any, style: str) -> Any:
@@ -232,30 +250,16 @@ def score_answers(
     options: Mapping[str, Any],
     executor: Executor | None = None,
 ) -> list[Any]:
-    """What `attribution_rows` takes of answers, a task for each file, which is read twice: the style is that of all."""
+    """What `attribution_rows` takes of answers, a task for each file.
+
+    Each file is read twice: the style of citations is that of all of them.
+    """
     from equipoise.measures.attribution.citation_styles import style_of
     from equipoise_cli.loaders.rag_answers import answer_files
 
     files = [f"{mode}={path}" for mode, path in answer_files(sources)]
-    counts = run_each(
-        _count_styles, [(file, qrels, authors, style) for file in files], executor, "file"
-    )
-    rest = qrels, authors, tuple(by), style_of(counts, style), dict(options)
-    return run_each(_score_answers, [(file, *rest) for file in files], executor, "file")
-
-
-def _refuse_shared(files: Sequence[Path], conversations: Sequence[NDArray[np.uint64]]) -> None:
-    problems = Problems()
-    every = np.concatenate(conversations)
-    every.sort()  # in its place: memory grows by 17 bytes a conversation
-    shared = every[1:][every[1:] == every[:-1]]
-    for file, own in zip(files, conversations, strict=True) if len(shared) else ():
-        if count := int(np.isin(own, shared).sum()):
-            problems.add(
-                file,
-                None,
-                None,
-                f"{count} conversations that another file has too",
-                "each in one file",
-            )
-    problems.refuse()
+    style_tasks = [(file, qrels, authors, style) for file in files]
+    counts = run_each(_count_styles, style_tasks, executor, "file")
+    style_of_all = style_of(counts, style)
+    tasks = [(file, qrels, authors, tuple(by), style_of_all, dict(options)) for file in files]
+    return run_each(_score_answers, tasks, executor, "file")

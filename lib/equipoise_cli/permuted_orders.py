@@ -1,4 +1,4 @@
-"""Permuted conversations for anyone's system: the distinct inputs it is run on, and a folder that holds them.
+"""Permuted conversations for anyone's system: its distinct inputs, and a folder that holds them.
 
 An *input* is an utterance with what a system sees before it, its context. A system is run once for
 each; an order is then a list of inputs, and its scores are looked up.
@@ -13,7 +13,8 @@ which input stands where; the classes or dependencies; and ``settings.json``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -82,67 +83,106 @@ class Inputs:
         ]
 
     @classmethod
-    def of(cls, one: Conversation, orders: Orders, context: Context) -> Inputs:
-        """Of a conversation under orders (shaped (orders, n)), or, with less than the history, under all valid ones."""
+    def of(cls, conversation: Conversation, orders: Orders, context: Context) -> Inputs:
+        """The inputs of a conversation under orders (shaped (orders, n)).
+
+        With less context than the history they are those under all valid orders.
+        """
         if context == "history":
-            return cls._beginnings(one.topic, orders)
-        size, meets = one.structure.size, one.structure.adjacency() > 0
+            return cls._beginnings(conversation.topic, orders)
+        structure = conversation.structure
+        size, meets = structure.size, structure.adjacency() > 0
         after = np.full((size + 1, size), -1)
-        after[-1, 0] = 0  # nothing else comes first
+        after[-1, 0] = 0  # nothing but the first utterance of the script comes first
         lines: list[tuple[int, ...]] = [(0,)]
-        for u in range(1, size):
-            before = np.flatnonzero(meets[:, u]).tolist()
+        for utterance in range(1, size):
+            earlier_utterances = np.flatnonzero(meets[:, utterance]).tolist()
             if context == "first":
-                after[before, u] = len(lines)
-                lines.append((0, u))
+                after[earlier_utterances, utterance] = len(lines)
+                lines.append((0, utterance))
                 continue
-            for v in before:
-                after[v, u] = len(lines)
-                lines.append((0, v, u) if v and context == "first-and-previous" else (v, u))
-        previous = np.roll(orders, 1, axis=1)
+            for earlier in earlier_utterances:
+                after[earlier, utterance] = len(lines)
+                if earlier and context == "first-and-previous":
+                    lines.append((0, earlier, utterance))
+                else:
+                    lines.append((earlier, utterance))
+        previous = np.roll(orders, 1, axis=1)  # (orders, n)
         previous[:, 0] = size
-        row, length = np.arange(len(lines)), np.array([len(line) for line in lines])
-        return cls(one.topic, lines, row, length, after[previous, orders], after)
+        row = np.arange(len(lines))
+        length = np.array([len(line) for line in lines])
+        return cls(conversation.topic, lines, row, length, after[previous, orders], after)
 
     @classmethod
     def _beginnings(cls, topic: str, orders: Orders) -> Inputs:
         """Every different beginning of the orders, found in the first order that begins so."""
-        count, size = orders.shape
-        at, rows, found = np.empty((count, size), dtype=np.intp), [], 0
-        beginning = np.zeros(count, dtype=np.intp)
+        n_orders, size = orders.shape
+        of_orders = np.empty((n_orders, size), dtype=np.intp)
+        rows: list[Places] = []
+        n_inputs = 0
+        beginning = np.zeros(n_orders, dtype=np.intp)
         for position in range(size):
+            # A beginning of one utterance more is a beginning and that utterance.
             steps = beginning * size + orders[:, position]
-            _, row, beginning = np.unique(steps, return_index=True, return_inverse=True)
-            at[:, position] = found + beginning
-            rows.append(row)
-            found += len(row)
-        length = np.repeat(np.arange(1, size + 1), [len(row) for row in rows])
-        return cls(topic, orders.tolist(), np.concatenate(rows), length, at, None)
+            _, first_rows, beginning = np.unique(steps, return_index=True, return_inverse=True)
+            of_orders[:, position] = n_inputs + beginning
+            rows.append(first_rows)
+            n_inputs += len(first_rows)
+        length = np.repeat(np.arange(1, size + 1), [len(first_rows) for first_rows in rows])
+        return cls(topic, orders.tolist(), np.concatenate(rows), length, of_orders, None)
 
 
 @dataclass(frozen=True, eq=False)
 class Permuted:
-    """Conversations, orders of each by topic (shaped (orders, n), row 0 the script), and what a system sees."""
+    """Conversations, orders of each by topic, and what a system sees.
+
+    Orders are shaped (orders, n), row 0 the script.
+    """
 
     conversations: Sequence[Conversation]
     orders: dict[str, Orders]
     context: Context
 
-    def inputs(self, one: Conversation) -> Inputs:
+    def inputs(self, conversation: Conversation) -> Inputs:
         """The distinct inputs of one of the conversations."""
-        return Inputs.of(one, self.orders[one.topic], self.context)
+        return Inputs.of(conversation, self.orders[conversation.topic], self.context)
 
 
 @checked
 def permute(
-    made: Sequence[Conversation],
+    conversations: Sequence[Conversation],
     *,
     orders: DrawnOrders = 100,
     context: Context = "history",
     seed: Seed = 0,
 ) -> Permuted:
-    """Draw different valid orders of every conversation, for a system that sees a context of each utterance."""
-    return Permuted(made, sampled_orders(made, orders, seed), context)
+    """Draw different valid orders of every conversation.
+
+    ``context``: what the system that they are for sees of the utterances before.
+    """
+    return Permuted(conversations, sampled_orders(conversations, orders, seed), context)
+
+
+# --- the folder, written --------------------------------------------------------------------------
+
+
+def _input_lines(conversation: Conversation, inputs: Inputs) -> Iterator[str]:
+    """Each input of a conversation as a line of JSON."""
+    utterances = []
+    for query, text in zip(conversation.queries, conversation.texts, strict=True):
+        utterances.append({"query": query, "utterance": text})
+    for name, row, length in zip(inputs.ids, inputs.row, inputs.length, strict=True):
+        *context, utterance = [utterances[place] for place in inputs.lines[row][:length]]
+        line = {"id": name, "topic": conversation.topic, **utterance, "context": context}
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _topic_texts(conversation: Conversation, inputs: Inputs, topics: Topics) -> Iterator[str]:
+    """Each line of inputs as a conversation in the form of the topics' file."""
+    for row, line in enumerate(inputs.lines):
+        queries = [conversation.queries[place] for place in line]
+        texts = [conversation.texts[place] for place in line]
+        yield topics.conversation(f"{conversation.topic}-{row}", queries, texts)
 
 
 def write_permuted(
@@ -152,131 +192,128 @@ def write_permuted(
     labels: pd.DataFrame,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> None:
-    """Write the folder that this module describes, whole or not at all; ``labels`` are classes or dependencies."""
+    """Write the folder that this module describes, whole or not at all.
+
+    ``labels`` are classes or dependencies. The conversations are written one by one, for their
+    inputs together may be more than memory holds.
+    """
     is_json = topics.ending == ".json"
-    with new_folder(folder) as made:
+    with new_folder(folder) as staged, ExitStack() as stack:
         names = "inputs.jsonl", f"topics{topics.ending}", _ORDERS
-        inputs_file, topics_file, orders_file = (
-            (made / name).open("w", encoding="utf-8") for name in names
-        )
-        with inputs_file, topics_file, orders_file:
-            orders_file.write("topic,permutation,position,query,id\n")
-            for number, one in enumerate(progress(permuted.conversations)):
-                inputs = permuted.inputs(one)
-                said = [
-                    {"query": query, "utterance": text}
-                    for query, text in zip(one.queries, one.texts, strict=True)
-                ]
-                for name, row, length in zip(inputs.ids, inputs.row, inputs.length, strict=True):
-                    *before, last = inputs.lines[row][:length]
-                    line = {
-                        "id": name,
-                        "topic": one.topic,
-                        **said[last],
-                        "context": [said[u] for u in before],
-                    }
-                    inputs_file.write(json.dumps(line, ensure_ascii=False) + "\n")
-                for row, line_of in enumerate(inputs.lines):
-                    queries, texts = zip(
-                        *((one.queries[u], one.texts[u]) for u in line_of), strict=True
-                    )
-                    if is_json:
-                        topics_file.write(",\n" if number or row else "[\n")
-                    topics_file.write(topics.conversation(f"{one.topic}-{row}", queries, texts))
-                write_csv(
-                    _orders_table(one, permuted.orders[one.topic], inputs),
-                    orders_file,
-                    header=False,
-                )
-            topics_file.write("\n]\n" if is_json else "")
-        write_csv(labels, made / (_CLASSES if "class" in labels else _DEPENDENCIES))
-        (made / _SETTINGS).write_text(
-            json.dumps({"context": permuted.context}) + "\n", encoding="utf-8"
-        )
+        inputs_file, topics_file, orders_file = [
+            stack.enter_context((staged / name).open("w", encoding="utf-8")) for name in names
+        ]
+        orders_file.write("topic,permutation,position,query,id\n")
+        between = "[\n" if is_json else ""
+        for conversation in progress(permuted.conversations):
+            inputs = permuted.inputs(conversation)
+            inputs_file.writelines(_input_lines(conversation, inputs))
+            for text in _topic_texts(conversation, inputs, topics):
+                topics_file.write(between + text)
+                between = ",\n" if is_json else ""
+            orders = permuted.orders[conversation.topic]
+            write_csv(_orders_table(conversation, orders, inputs), orders_file, header=False)
+        topics_file.write("\n]\n" if is_json else "")
+        write_csv(labels, staged / (_CLASSES if "class" in labels else _DEPENDENCIES))
+        settings = json.dumps({"context": permuted.context}) + "\n"
+        (staged / _SETTINGS).write_text(settings, encoding="utf-8")
 
 
-def _orders_table(one: Conversation, orders: Orders, inputs: Inputs) -> pd.DataFrame:
+def _orders_table(conversation: Conversation, orders: Orders, inputs: Inputs) -> pd.DataFrame:
     permutation, position = np.indices(orders.shape).reshape(2, -1)
-    columns = {"topic": one.topic, "permutation": permutation, "position": position + 1}
-    queries, ids = (
-        np.array(one.queries, dtype=object)[orders],
-        np.array(inputs.ids, dtype=object)[inputs.of_orders],
+    queries = np.array(conversation.queries, dtype=object)[orders]
+    ids = np.array(inputs.ids, dtype=object)[inputs.of_orders]
+    return pd.DataFrame(
+        {
+            "topic": conversation.topic,
+            "permutation": permutation,
+            "position": position + 1,
+            "query": queries.ravel(),
+            "id": ids.ravel(),
+        }
     )
-    return pd.DataFrame({**columns, "query": queries.ravel(), "id": ids.ravel()})
+
+
+# --- the folder, read -----------------------------------------------------------------------------
 
 
 def _read_context(path: Path) -> Context:
-    context = read_json(path, dict, "a JSON object").get("context")
-    if context not in choices_of(Context):
-        raise refused(
-            path, f"the context {shown(context)}", f"one of {', '.join(choices_of(Context))}"
-        )
-    found: Context = context
-    return found
+    context: Context = read_json(path, dict, "a JSON object").get("context")
+    contexts = choices_of(Context)
+    if context not in contexts:
+        raise refused(path, f"the context {shown(context)}", f"one of {', '.join(contexts)}")
+    return context
+
+
+def _is_complete(orders: pd.DataFrame) -> bool:
+    """Whether the orders of a topic are numbered from 0, each with every utterance once."""
+    size = orders["query"].nunique()
+    expected = np.indices((len(orders) // size, size)).reshape(2, -1)
+    numbers = orders[["permutation", "position"]].to_numpy().T
+    has_repeats = orders.duplicated(["permutation", "query"]).any()
+    return np.array_equal(numbers, expected) and not has_repeats
 
 
 def _read_orders(path: Path) -> pd.DataFrame:
-    """Columns topic, permutation, position (both from 0), query, id; every order of a topic has the same queries."""
+    """Columns topic, permutation, position (both from 0), query, id.
+
+    Every order of a topic has the same queries.
+    """
     source = read_source(path)
     source.check_header(["topic", "permutation", "position", "query", "id"])
     table = source.columns.astype("str")
     for column in ("permutation", "position"):
-        wrong = table.index[~table[column].str.fullmatch("[0-9]{1,7}")]
-        source.report(wrong, column, cells(table[column]), "a whole number")
+        wrong_rows = table.index[~table[column].str.fullmatch("[0-9]{1,7}")]
+        source.report(wrong_rows, column, cells(table[column]), "a whole number")
     source.problems.refuse()
     table = table.astype({"permutation": np.int64, "position": np.int64})
     table["position"] -= 1
-    for topic, part in table.groupby("topic", sort=False):
-        size = part["query"].nunique()
-        wanted = np.indices((len(part) // size, size)).reshape(2, -1)
-        whole = np.array_equal(part[["permutation", "position"]].to_numpy().T, wanted)
-        if not whole or part.duplicated(["permutation", "query"]).any():
-            found = f"orders of topic {topic} that are not whole"
-            source.problems.add(
-                path, None, None, found, "every utterance once in each, permutations from 0"
-            )
+    for topic, orders in table.groupby("topic", sort=False):
+        if not _is_complete(orders):
+            problem = f"orders of topic {topic} that are not whole"
+            expected = "every utterance once in each, permutations from 0"
+            source.problems.add(path, None, None, problem, expected)
     source.problems.refuse()
     return table
 
 
+def _read_conversations(folder: Path, orders: pd.DataFrame) -> tuple[list[Conversation], str]:
+    """The conversations of a folder, and the name of the file that labels their utterances."""
+    script = orders[orders["permutation"] == SCRIPT]
+    script = script.rename(columns={"position": "turn"}).assign(text="")
+    topic_of = script.set_index("query")["topic"]
+    if (folder / _DEPENDENCIES).exists():
+        dependencies = read_dependencies(folder / _DEPENDENCIES, topic_of)
+        independent = conversations(script.assign(**{"class": "SE"}))
+        return with_dependencies(independent, dependencies), _DEPENDENCIES
+    classes = read_classes(folder / _CLASSES, topic_of.index, topic_of.index)
+    return conversations(script.merge(classes, on="query")), _CLASSES
+
+
 def read_permuted(folder: Path) -> Permuted:
     """Read the folder again: conversations (without their texts), orders and context."""
+    path = folder / _ORDERS
     context, table = together(
-        [partial(_read_context, folder / _SETTINGS), partial(_read_orders, folder / _ORDERS)]
+        [partial(_read_context, folder / _SETTINGS), partial(_read_orders, path)]
     )
-    script = (
-        table[table["permutation"] == SCRIPT].rename(columns={"position": "turn"}).assign(text="")
-    )
-    topic_of = script.set_index("query")["topic"]
-    labels = folder / (_DEPENDENCIES if (folder / _DEPENDENCIES).exists() else _CLASSES)
-    if labels.name == _CLASSES:
-        made = conversations(
-            script.merge(read_classes(labels, topic_of.index, topic_of.index), on="query")
-        )
-    else:
-        made = with_dependencies(
-            conversations(script.assign(**{"class": "SE"})), read_dependencies(labels, topic_of)
-        )
-    permuted = Permuted(made, {}, context)
+    conversations_read, labels_name = _read_conversations(folder, table)
+    permuted = Permuted(conversations_read, {}, context)
     problems = Problems()
-    for one in made:
-        part = table[table["topic"] == one.topic]
-        places = pd.Series(range(one.structure.size), one.queries)
-        orders = places[part["query"]].to_numpy(dtype=np.intp).reshape(-1, one.structure.size)
-        permuted.orders[one.topic] = orders
-        if not one.structure.is_valid(orders).all():
-            found = f"orders of topic {one.topic} that are not valid by {labels.name}"
-            problems.add(
-                folder / _ORDERS,
-                None,
-                None,
-                found,
-                "the orders that were drawn with it: permute again",
-            )
-        elif not np.array_equal(_orders_table(one, orders, permuted.inputs(one))["id"], part["id"]):
-            found = f"other ids of topic {one.topic} than those of its inputs"
-            problems.add(
-                folder / _ORDERS, None, "id", found, "the file as it was written: permute again"
-            )
+    for conversation in conversations_read:
+        topic, structure = conversation.topic, conversation.structure
+        rows = table[table["topic"] == topic]
+        place_of = pd.Series(range(structure.size), conversation.queries)
+        orders = place_of[rows["query"]].to_numpy(dtype=np.intp).reshape(-1, structure.size)
+        permuted.orders[topic] = orders
+        if not structure.is_valid(orders).all():
+            problem = f"orders of topic {topic} that are not valid by {labels_name}"
+            expected = "the orders that were drawn with it: permute again"
+            problems.add(path, None, None, problem, expected)
+            continue
+        ids = _orders_table(conversation, orders, permuted.inputs(conversation))["id"]
+        if not np.array_equal(ids, rows["id"]):
+            problem = f"other ids of topic {topic} than those of its inputs"
+            expected = "the file as it was written: permute again"
+            problems.add(path, None, "id", problem, expected)
     problems.refuse()
     return permuted

@@ -13,27 +13,30 @@ from equipoise_compendium.writing import write_files
 def add_transcripts(
     path: Path, transcripts: Iterable[Transcript], *, force: bool = False
 ) -> tuple[int, int]:
-    """Write the conversations that a file lacks behind those that it has, which stay as they are, edited or not.
+    """Write the conversations that a file lacks behind those that it has, edited or not.
 
     Returns how many were written, and how many were there. Only by ``force`` is a file that holds
     no transcripts begun anew.
     """
-    every = list(transcripts)
-    whole = format_transcripts(every)
-    old = read_bytes(path) if path.exists() else b""
-    if not is_transcript(old):
-        if old and not force:
+    transcripts = list(transcripts)
+    # All of them are formatted first, so that one that cannot be written is refused.
+    text = format_transcripts(transcripts)
+    content = read_bytes(path) if path.exists() else b""
+    if not is_transcript(content):
+        if content and not force:
             raise ValueError(f"{path} holds no transcripts: name another file")
-        write_files({path: whole})
-        return len(every), 0
-    there = {
-        tuple(words[1:3])
-        for line in decoded(old, path).split("\n")
-        if (words := line.split())[:1] == ["#####"]
-    }
-    added = [made for made in every if (made.topic, made.run) not in there]
-    if added:
-        write_files(
-            {path: old + b"\n" * (not old.endswith(b"\n")) + format_transcripts(added).encode()}
-        )
-    return len(added), len(every) - len(added)
+        write_files({path: text})
+        return len(transcripts), 0
+    names = set()
+    for line in decoded(content, path).split("\n"):
+        sign, *words = line.split() or [""]
+        if sign == "#####":
+            names.add(tuple(words[:2]))
+    new_transcripts = [
+        transcript for transcript in transcripts if (transcript.topic, transcript.run) not in names
+    ]
+    if new_transcripts:
+        if not content.endswith(b"\n"):
+            content += b"\n"
+        write_files({path: content + format_transcripts(new_transcripts).encode()})
+    return len(new_transcripts), len(transcripts) - len(new_transcripts)

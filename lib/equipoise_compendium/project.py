@@ -19,22 +19,20 @@ _used: dict[str, str] = {}
 @cache
 def root() -> Path:
     """Top folder of the repository."""
-    here = Path.cwd()
-    for folder in (here, *here.parents, *Path(__file__).resolve().parents):
-        if (folder / "data" / "published" / "artefacts.csv").is_file() and (
-            folder / "notebooks"
-        ).is_dir():
+    working_folder = Path.cwd()
+    installed = Path(__file__).resolve()
+    for folder in (working_folder, *working_folder.parents, *installed.parents):
+        has_data = (folder / "data" / "published" / "artefacts.csv").is_file()
+        if has_data and (folder / "notebooks").is_dir():
             return folder
     raise FileNotFoundError(
-        f"no Equipoise repository at {here} or above it: run this in a clone, where notebooks/ and data/ are"
+        f"no Equipoise repository at {working_folder} or above it: "
+        "run this in a clone, where notebooks/ and data/ are"
     )
 
 
 def data(*parts: str) -> Path:
-    """Path of a file under ``data/``, noted as used.
-
-    ``*parts``: Folder and file names below ``data/``.
-    """
+    """Path of a file under ``data/``, of folder and file names below it, noted as used."""
     path = data_path(*parts)
     note("data/" + "/".join(parts), sha256(path))
     return path
@@ -42,13 +40,13 @@ def data(*parts: str) -> Path:
 
 def data_path(*parts: str) -> Path:
     """Path of a file under ``data/``, never of one elsewhere."""
-    below = Path(*parts)
-    if ".." in below.parts or below.is_absolute():
+    relative = Path(*parts)
+    if ".." in relative.parts or relative.is_absolute():
         raise FileNotFoundError(
             f"{'/'.join(parts)} leads out of the folder data of this repository"
         )
-    path = root() / "data" / below
-    with suppress(OSError, ValueError):
+    path = root() / "data" / relative
+    with suppress(OSError, ValueError):  # a name that no file can have
         if path.is_file():
             return path
     raise FileNotFoundError(f"no file data/{'/'.join(parts)} in this repository")
@@ -71,21 +69,21 @@ def noted(path: Path) -> Path:
 
 
 def used_files() -> dict[str, str]:
-    """Every file noted so far, by name, with its sha256."""
+    """The files noted so far, by name, with their sha256."""
     return dict(sorted(_used.items()))
 
 
 @contextmanager
 def used_meanwhile() -> Iterator[dict[str, str]]:
-    """The files noted while the context is open, by name, with their sha256; complete at its end."""
-    before = dict(_used)
+    """The files noted while the context is open, with their sha256; complete at its end."""
+    used_before = dict(_used)
     _used.clear()
-    meanwhile: dict[str, str] = {}
+    used_within: dict[str, str] = {}
     try:
-        yield meanwhile
+        yield used_within
     finally:
-        meanwhile |= used_files()
-        _used.update(before)
+        used_within |= used_files()
+        _used.update(used_before)
 
 
 def sha256(path: Path) -> str:

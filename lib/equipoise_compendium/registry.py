@@ -1,4 +1,4 @@
-"""The registry of upstream files: where each comes from, its sha256, its licence, and how to get it.
+"""The registry of upstream files: where each comes from, its sha256 and licence, how to get it.
 
 A file is looked for in the local cache, then in the folder named by ``EQUIPOISE_MIRROR`` (laid out
 as ``<item>/<path>``), then at its url. The sha256 is checked on every path. Upstream files are
@@ -33,91 +33,94 @@ def cache_folder() -> Path:
 
 
 def mirror_folder() -> Path | None:
-    """Folder named by ``EQUIPOISE_MIRROR``, or None; a relative one is taken from the top of the repository."""
-    named = os.environ.get(MIRROR_VARIABLE)
-    folder = project.root() / named if named else None
-    if folder is not None and not folder.is_dir():
-        raise NotADirectoryError(f"{MIRROR_VARIABLE} names {named}, which is no folder")
+    """Folder named by ``EQUIPOISE_MIRROR``, if any; a relative one is below the repository."""
+    name = os.environ.get(MIRROR_VARIABLE)
+    if not name:
+        return None
+    folder = project.root() / name
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{MIRROR_VARIABLE} names {name}, which is no folder")
     return folder
 
 
 def entries() -> pd.DataFrame:
-    """Every registered file.
-
-    Returns a table with the columns item, path, url, sha256, bytes, licence, all as text.
-    """
-    table = pd.read_csv(
-        project.root() / "data" / "registry.tsv", sep="\t", dtype=str, keep_default_na=False
-    )
-    wanted = ["item", "path", "url", "sha256", "bytes", "licence"]
-    if table.columns.tolist() != wanted or table.duplicated(["item", "path"]).any():
-        raise ValueError(
-            f"data/registry.tsv: wanted the columns {', '.join(wanted)} and each file once"
-        )
+    """The registered files: columns item, path, url, sha256, bytes, licence, all as text."""
+    path = project.root() / "data" / "registry.tsv"
+    table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    columns = ["item", "path", "url", "sha256", "bytes", "licence"]
+    if table.columns.tolist() != columns or table.duplicated(["item", "path"]).any():
+        expected = f"the columns {', '.join(columns)} and each file once"
+        raise ValueError(f"data/registry.tsv: wanted {expected}")
     if not table["bytes"].str.fullmatch("[0-9]+").all():
-        raise ValueError(
-            "data/registry.tsv: wanted a whole number in each field of the column bytes"
-        )
+        expected = "a whole number in each field of the column bytes"
+        raise ValueError(f"data/registry.tsv: wanted {expected}")
     return table
 
 
 def _entry(item: str, path: str) -> pd.Series:
     table = entries()
-    found = table[(table["item"] == item) & (table["path"] == path)]
-    if found.empty:
-        known = table.loc[table["item"] == item, "path"].tolist() or sorted(set(table["item"]))
+    matching = table[(table["item"] == item) & (table["path"] == path)]
+    if matching.empty:
+        names = table.loc[table["item"] == item, "path"].tolist() or sorted(set(table["item"]))
         raise KeyError(
-            f"{item}/{path} is not in data/registry.tsv; there are {len(known)}, such as {known[0]}"
+            f"{item}/{path} is not in data/registry.tsv; there are {len(names)}, such as {names[0]}"
         )
-    return found.iloc[0]
+    return matching.iloc[0]
 
 
 def _find(entry: pd.Series) -> tuple[str, Path]:
-    """Place of a file, cache, mirror or not here, and its path, or the path to fetch it to; refuse a damaged one."""
-    name, wanted = f"{entry['item']}/{entry['path']}", entry["sha256"]
+    """Place of a file, cache, mirror or not here, and its path, or the path to fetch it to.
+
+    A damaged file is refused.
+    """
+    name = f"{entry['item']}/{entry['path']}"
     for place, folder in {"cache": cache_folder(), "mirror": mirror_folder()}.items():
-        if folder is not None and (folder / name).is_file():
-            digest = project.sha256(folder / name)
-            if digest != wanted:
-                told = f"{name} in the {place} has sha256 {digest}, wanted {wanted}"
-                raise ValueError(f"{told}: remove it there and fetch it again")
-            return place, folder / name
+        if folder is None or not (folder / name).is_file():
+            continue
+        digest = project.sha256(folder / name)
+        if digest != entry["sha256"]:
+            raise ValueError(
+                f"{name} in the {place} has sha256 {digest}, wanted {entry['sha256']}: "
+                "remove it there and fetch it again"
+            )
+        return place, folder / name
     return "not here", cache_folder() / name
 
 
-class _Bounded:
-    """A file that takes no more bytes than are registered."""
+class _BoundedFile:
+    """A file that takes no more bytes than are registered, and raises an error at the next."""
 
-    def __init__(self, file: BinaryIO, left: int, otherwise: ValueError) -> None:
-        self.file, self.left, self.otherwise, self.flush = file, left, otherwise, file.flush
+    def __init__(self, file: BinaryIO, most_bytes: int, error: ValueError) -> None:
+        self._file, self._room, self._error = file, most_bytes, error
+        self.flush = file.flush
 
     def write(self, chunk: bytes) -> None:
-        self.left -= len(chunk)
-        if self.left < 0:
-            raise self.otherwise
-        self.file.write(chunk)
+        self._room -= len(chunk)
+        if self._room < 0:
+            raise self._error
+        self._file.write(chunk)
 
 
 def _download(entry: pd.Series, target: Path) -> None:
-    """Bring a file into the cache, whole and as it is registered, or not at all."""
+    """Bring a file into the cache, complete and as it is registered, or not at all."""
     import pooch
 
     registered = f"{entry['bytes']} bytes with sha256 {entry['sha256']}"
-    wrong = ValueError(
-        f"{entry['item']}/{entry['path']}: {entry['url']} gives another file than wanted: {registered}"
+    wrong_file = ValueError(
+        f"{entry['item']}/{entry['path']}: "
+        f"{entry['url']} gives another file than wanted: {registered}"
     )
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent)
-    with staging(target) as part:
-        with part.open("wb") as file, ExitStack() as stack:
-            hooks = {
-                "response": lambda answer, **_: stack.enter_context(answer)
-            }  # which pooch leaves open
-            downloader = pooch.HTTPDownloader(timeout=20, hooks=hooks)  # seconds
-            downloader(entry["url"], _Bounded(file, int(entry["bytes"]), wrong), None)
-        if project.sha256(part) != entry["sha256"]:
-            raise wrong
-        part.replace(target)
+    with staging(target) as staged:
+        with staged.open("wb") as file, ExitStack() as stack:
+            # pooch leaves the answer open, and its connection with it.
+            hooks = {"response": lambda answer, **_: stack.enter_context(answer)}
+            download = pooch.HTTPDownloader(timeout=20, hooks=hooks)  # seconds
+            download(entry["url"], _BoundedFile(file, int(entry["bytes"]), wrong_file), None)
+        if project.sha256(staged) != entry["sha256"]:
+            raise wrong_file
+        staged.replace(target)
 
 
 def fetch(item: str, path: str) -> Path:
@@ -127,20 +130,22 @@ def fetch(item: str, path: str) -> Path:
     if place == "not here":
         try:
             _download(entry, target)
-        except OSError as error:  # of which requests' errors are a kind, without a number
-            told = f"its url does not answer ({type(error).__name__})"
-            if error.errno is not None:
-                told = f"cannot be written to the cache, {CACHE_VARIABLE} ({error.strerror})"
-            told = f"{item}/{path} is not in the cache or the mirror, and {told}"
+        except OSError as error:
+            # Errors of requests are of this kind, without a number.
+            if error.errno is None:
+                problem = f"its url does not answer ({type(error).__name__})"
+            else:
+                problem = f"cannot be written to the cache, {CACHE_VARIABLE} ({error.strerror})"
             raise DataUnreachable(
-                f"{told}: set {MIRROR_VARIABLE} to a folder that has it"
+                f"{item}/{path} is not in the cache or the mirror, and {problem}: "
+                f"set {MIRROR_VARIABLE} to a folder that has it"
             ) from None
     project.note(f"registry:{item}/{path}", str(entry["sha256"]))
     return target
 
 
 def verify(entry: pd.Series) -> str:
-    """Where the file of a row of `entries` is, after checking its sha256: cache, mirror, damaged or not here."""
+    """Where the file of a row of `entries` is: cache, mirror, damaged or not here."""
     try:
         return _find(entry)[0]
     except ValueError:

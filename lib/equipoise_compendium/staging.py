@@ -1,4 +1,4 @@
-"""Where reports are made before they are moved into place, and what a build that was killed has left there.
+"""Where reports are made before they are moved into place, and what a killed build has left there.
 
 One process at a time is at work in ``reports/.equipoise``, on the file system of the reports.
 Whatever it finds there when it begins is a dead process's: a report that was put aside for a new
@@ -20,12 +20,12 @@ from equipoise_compendium import project
 from equipoise_compendium.writing import lock
 
 
-def _folder() -> Path:
+def _work_folder() -> Path:
     return project.root() / "reports" / ".equipoise"
 
 
 def scratch_prefix() -> str:
-    """What names of temporary folders outside the repository begin with: this clone, and the process that made them."""
+    """What temporary folders outside the repository are called first: by clone, and process."""
     clone = hashlib.sha256(str(project.root()).encode()).hexdigest()[:12]
     return f"equipoise-{clone}-{os.getpid()}-"
 
@@ -44,46 +44,60 @@ def _is_dead(folder: Path) -> bool:
 
 @contextmanager
 def staging() -> Iterator[Path]:
-    """A folder beside the reports for what is not finished, gone at the end, while no other build is at work."""
-    work = _folder()
+    """A folder beside the reports for what is not finished, gone at the end.
+
+    No other build is at work meanwhile.
+    """
+    work_folder = _work_folder()
     try:
-        work.mkdir(parents=True, exist_ok=True)
+        work_folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(work_folder, os.O_RDONLY)
         with ExitStack() as stack:
-            stack.callback(os.close, held := os.open(work, os.O_RDONLY))
-            if lock(held) is False:
+            stack.callback(os.close, descriptor)
+            if lock(descriptor) is False:
                 print("waiting for another build to end", file=sys.stderr, flush=True)
-                lock(held, wait=True)
+                lock(descriptor, wait=True)
             _tidy()
             stack.callback(_tidy)
-            (made := work / "made").mkdir()
-            yield made
+            staged = work_folder / "made"
+            staged.mkdir()
+            yield staged
     except OSError as error:
-        where = Path(error.filename or work.parent)
-        named = where.relative_to(project.root()) if where.is_relative_to(project.root()) else where
-        told = f"{named}: {error.strerror or error}; every report is whole, old or new"
-        raise ValueError(f"cannot finish: {told}") from None
+        place = Path(error.filename or work_folder.parent)
+        if place.is_relative_to(project.root()):
+            place = place.relative_to(project.root())
+        problem = f"{place}: {error.strerror or error}"
+        raise ValueError(f"cannot finish: {problem}; every report is whole, old or new") from None
 
 
 def _tidy() -> None:
-    """Put back what was set aside for a report that never came, and remove all else that is not in use."""
-    aside = _folder() / "aside"
-    for old in [*aside.glob("*"), *aside.glob("variants/*/*")]:
-        if not (target := _folder().parent / old.relative_to(aside)).exists():
+    """Put back reports whose new ones never came, and remove all else that is not in use."""
+    aside = _work_folder() / "aside"
+    for old_report in [*aside.glob("*"), *aside.glob("variants/*/*")]:
+        target = _work_folder().parent / old_report.relative_to(aside)
+        if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            old.rename(target)
-    left = [path for path in _folder().iterdir() if path.name != "aside"]
-    scratch = Path(tempfile.gettempdir()).glob(scratch_prefix().rsplit("-", 2)[0] + "-*-*")
-    for path in [*left, *filter(_is_dead, scratch)]:
-        shutil.rmtree(path, ignore_errors=True)
-    if aside.exists():  # under another name, as half of a report is not to be put back
-        shutil.rmtree(aside.rename(_folder() / "done"), ignore_errors=True)
+            old_report.rename(target)
+    for path in _work_folder().iterdir():
+        if path.name != "aside":
+            shutil.rmtree(path, ignore_errors=True)
+    scratch_of_clone = scratch_prefix().rsplit("-", 2)[0] + "-*-*"
+    for path in Path(tempfile.gettempdir()).glob(scratch_of_clone):
+        if _is_dead(path):
+            shutil.rmtree(path, ignore_errors=True)
+    if aside.exists():
+        # Under another name first, as half of a report is not to be put back.
+        shutil.rmtree(aside.rename(_work_folder() / "done"), ignore_errors=True)
 
 
 def move(staged: Path, target: Path) -> None:
-    """Put a folder from `staging` in its place in ``reports/``, whole; the old one is set aside until it is there."""
+    """Put a folder from `staging` in its place in ``reports/``.
+
+    The old one is set aside until the new one is there.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
-        aside = _folder() / "aside" / target.relative_to(_folder().parent)
+        aside = _work_folder() / "aside" / target.relative_to(_work_folder().parent)
         aside.parent.mkdir(parents=True, exist_ok=True)
         target.rename(aside)
     staged.rename(target)

@@ -1,7 +1,8 @@
-"""Files as they go: whole or not at all, several together or none, and nothing left behind by a process that died."""
+"""Files as they go: complete or not at all, and nothing left behind by a process that died."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -43,8 +44,10 @@ def write_csv(
         for place, dtype in enumerate(tidy.dtypes):
             if not pd.api.types.is_numeric_dtype(dtype):
                 tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
-    for column in tidy.columns[[pd.api.types.is_float_dtype(dtype) for dtype in tidy.dtypes]]:
-        tidy[column] = tidy[column] + 0.0  # no negative zero
+    for place, dtype in enumerate(tidy.dtypes):
+        if pd.api.types.is_float_dtype(dtype):
+            # A negative zero becomes zero: which of them a sum gives is an accident.
+            tidy.isetitem(place, tidy.iloc[:, place] + 0.0)
     tidy.to_csv(
         path,
         index=False,
@@ -56,9 +59,10 @@ def write_csv(
 
 
 def lock(descriptor: int, *, wait: bool = False) -> bool | None:
-    """Lock an open file or folder until it is closed or this process dies, if no other process has locked it.
+    """Lock an open file or folder until it is closed or this process dies.
 
-    ``wait``: until none has. Returns whether it is locked, or None where files cannot be.
+    Returns whether it is locked: False where another process has locked it, unless this one is to
+    ``wait`` for that; None where files cannot be locked.
     """
     try:
         import fcntl
@@ -73,97 +77,112 @@ def lock(descriptor: int, *, wait: bool = False) -> bool | None:
 
 def sweep(folder: Path) -> None:
     """Remove from a folder what `staging` made there for a process that has died since."""
-    for left in folder.glob(f".*{_ENDING}"):
+    for leftover in folder.glob(f".*{_ENDING}"):
         with suppress(OSError):
-            descriptor = os.open(left, os.O_RDONLY)
+            descriptor = os.open(leftover, os.O_RDONLY)
             try:
+                # What a living process makes is locked by it.
                 if lock(descriptor):
-                    shutil.rmtree(left) if left.is_dir() else left.unlink()
+                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
             finally:
                 os.close(descriptor)
 
 
+def _make_locked(target: Path, *, folder: bool) -> tuple[Path, int]:
+    """A new file or folder beside a target, locked, and its descriptor."""
+    while True:
+        path = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}{_ENDING}")
+        if folder:
+            path.mkdir()
+            descriptor = os.open(path, os.O_RDONLY)
+        else:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        is_ours = lock(descriptor) is not False
+        is_there = os.fstat(descriptor).st_nlink > 0
+        if is_ours and is_there:
+            return path, descriptor
+        os.close(descriptor)  # another process swept it before it was locked
+
+
 @contextmanager
 def staging(target: Path, *, folder: bool = False) -> Iterator[Path]:
-    """A file, or a folder, beside a target, to be filled and put in its place; it is gone when the block ends."""
-    while True:
-        made = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}{_ENDING}")
-        if folder:
-            made.mkdir()
-        descriptor = os.open(
-            made, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666
-        )
-        if lock(descriptor) is not False and os.fstat(descriptor).st_nlink:
-            break  # else another process swept it before it was locked
-        os.close(descriptor)
+    """A file, or a folder, beside a target, to be filled and put in its place.
+
+    What has not been put there is gone when the block ends.
+    """
+    path, descriptor = _make_locked(target, folder=folder)
     try:
-        yield made
+        yield path
     finally:
         if folder:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            made.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
 @contextmanager
 def new_folder(path: str | Path) -> Iterator[Path]:
-    """A folder to be filled, in its place once the block has ended well; one that is there is refused."""
+    """A folder to be filled, in its place once the block has ended well.
+
+    One that is there already is refused.
+    """
     target = Path(path).absolute()
     if target.exists():
         raise ValueError(f"{path} is there already; name a folder that is not")
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep(target.parent)
-    with staging(target, folder=True) as made:
-        yield made
-        made.rename(target)
+    with staging(target, folder=True) as staged:
+        yield staged
+        staged.rename(target)
 
 
-def _keep(target: Path, stack: ExitStack, undo: ExitStack) -> None:
-    """Have ``undo`` put back what is in a place now."""
-    if not target.exists():
-        undo.callback(target.unlink, missing_ok=True)
-        return
-    old = stack.enter_context(staging(target))
-    old.unlink()
-    try:
-        os.link(target, old)
-    except OSError:  # a file system without hard links
-        shutil.copy2(target, old)
-    undo.callback(old.replace, target)
+def _write_through(path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool) -> None:
+    """Write a file, through to the disk."""
+    with path.open("wb") as file:
+        if isinstance(content, str):
+            file.write(content.encode())
+        elif isinstance(content, bytes):
+            file.write(content)
+        elif parquet:
+            content.to_parquet(file, index=False)
+        else:
+            write_csv(content, file)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
-    """Write every file or none: text, and tables as CSV or Parquet by the ending of the name.
+    """Write files: text, and tables as CSV or Parquet by the ending of the name.
 
-    Each is written beside its place and through to the disk before the first is put there. A new
-    file has the mode that the umask leaves, one that was there keeps its own; through a link its
-    target is written.
+    All are written beside their places, and through to the disk, before the first is put there; so
+    a full disk, or a folder in a file's place, leaves every file as it was. Then they are put in
+    their places one after the other. A process killed between two of these steps leaves the first
+    files new and the others old, each of them complete.
+
+    A new file has the mode that the umask leaves, one that was there keeps its own; through a link
+    its target is written.
     """
-    staged: list[tuple[Path, Path, Path]] = []
-    at = Path()
+    path = Path()
+    n_replaced = 0
     try:
-        with ExitStack() as stack, ExitStack() as undo:
-            for at, content in contents.items():
-                target = Path(os.path.realpath(at))
+        with ExitStack() as stack:
+            replacements: list[tuple[Path, Path, Path]] = []
+            for path, content in contents.items():
+                target = Path(os.path.realpath(path))
+                if target.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, "a folder")
                 sweep(target.parent)
-                made = stack.enter_context(staging(target))
-                staged.append((at, target, made))
-                with made.open("wb") as file:
-                    if isinstance(content, (str, bytes)):
-                        file.write(content.encode() if isinstance(content, str) else content)
-                    elif at.suffix.lower() == ".parquet":
-                        content.to_parquet(file, index=False)
-                    else:
-                        write_csv(content, file)
-                    file.flush()
-                    os.fsync(file.fileno())
+                staged = stack.enter_context(staging(target))
+                _write_through(staged, content, parquet=path.suffix.lower() == ".parquet")
                 if target.exists():
-                    made.chmod(target.stat().st_mode & 0o7777)
-            for at, target, made in staged:  # noqa: B007 - the error tells it
-                if made is not staged[-1][2]:
-                    _keep(target, stack, undo)
-                made.replace(target)
-            undo.pop_all()
+                    staged.chmod(target.stat().st_mode & 0o7777)
+                replacements.append((path, staged, target))
+            for path, staged, target in replacements:  # noqa: B007 - the error tells the path
+                staged.replace(target)
+                n_replaced += 1
     except OSError as error:
-        raise ValueError(f"cannot write {at}: {reason(error)}; nothing was written") from None
+        written = ", ".join(map(str, list(contents)[:n_replaced])) or "nothing"
+        verb = "were" if n_replaced > 1 else "was"
+        message = f"cannot write {path}: {reason(error)}; {written} {verb} written"
+        raise ValueError(message) from None

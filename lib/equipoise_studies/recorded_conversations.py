@@ -1,9 +1,9 @@
-"""Read what `equipoise_cli.harvest` recorded: its turns as a tidy table, and as transcripts to annotate."""
+"""Read what `equipoise_cli.harvest` recorded: turns as a tidy table, and as transcripts."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from itertools import takewhile
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,119 +14,143 @@ from equipoise.loaders.transcripts import Transcript, lines_of, run_of, transcri
 from equipoise.problems import Problems, refused, shown
 from equipoise_studies.records import parse_lines
 
-_NAMES = ("trial", "topic", "turn", "user", "system", "outcome", "breakdown", "finish")
-_FIELDS: Mapping[str, type] = dict.fromkeys(_NAMES, str) | {
+_TYPES: Mapping[str, type] = {
     "trial": int,
+    "topic": str,
     "turn": int,
+    "user": str,
+    "system": str,
+    "outcome": str,
     "breakdown": bool,
+    "finish": str,
 }
-_ALLOWED: Mapping[str, Container[Any]] = {"trial": range(1, 10**9), "outcome": ("o", "x")}
-_UNSTATED: Mapping[str, Any] = {"rounds": 2, "session": "topic"}
+_DEFAULTS: Mapping[str, Any] = {"rounds": 2, "session": "topic"}
 """How conversations were held of which a record does not say it: as once all were."""
-_NOT_HELD = {"user": "", "system": "", "outcome": "-", "finish": ""}
+_TURN_NOT_HELD = {"user": "", "system": "", "outcome": "-", "finish": ""}
+
+
+def _topics_of(settings: Mapping[str, Any], path: str | Path, problems: Problems) -> list[Any]:
+    """The topics that settings name; others are a problem, and none."""
+    topics = settings.get("topics")
+    is_list = isinstance(topics, list)
+    for topic in topics if is_list else ():
+        is_list &= isinstance(topic, dict) and isinstance(topic.get("topic"), str)
+    if is_list:
+        return list(topics)
+    expected = "a list of topics: a record of equipoise harvest"
+    problems.add(path, 1, "topics", shown(topics), expected)
+    return []
+
+
+def _rounds_of(settings: Mapping[str, Any], path: str | Path, problems: Problems) -> int:
+    rounds = settings["rounds"]
+    if type(rounds) is int and 1 <= rounds <= 10**6:
+        return rounds
+    expected = "how many rounds a conversation has at most"
+    problems.add(path, 1, "rounds", shown(rounds), expected)
+    return 0
+
+
+def _bad_fields(line: Mapping[str, Any], rounds: int) -> list[str]:
+    """Names of fields of a turn that are of another type, or hold what they cannot."""
+    names = [name for name, kind in _TYPES.items() if type(line.get(name)) is not kind]
+    if names:
+        return names
+    is_allowed = {
+        "trial": 1 <= line["trial"] < 10**9,
+        "outcome": line["outcome"] in ("o", "x"),
+        "turn": 1 <= line["turn"] <= rounds,
+    }
+    return [name for name, allowed in is_allowed.items() if not allowed]
 
 
 def parse_record(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Settings and turns of a record; a last line without its end, which an interruption left, is no part of it."""
+    """Settings and turns of a record; what an interruption left of a last line is no part of it."""
     problems = Problems()
     settings, lines = parse_lines(path, "turn", problems)
-    topics = settings.get("topics") if settings else []
-    if not isinstance(topics, list) or not all(
-        isinstance(t, dict) and isinstance(t.get("topic"), str) for t in topics
-    ):
-        problems.add(
-            path, 1, "topics", shown(topics), "a list of topics: a record of equipoise harvest"
-        )
-        topics = []
-    settings = {**_UNSTATED, **settings} if settings else settings
-    rounds = settings.get("rounds", 0)
-    if settings and (type(rounds) is not int or not 1 <= rounds <= 10**6):
-        problems.add(path, 1, "rounds", shown(rounds), "how many rounds a conversation has at most")
-        rounds = 0
-    allowed = {**_ALLOWED, "turn": range(1, rounds + 1)}
-    names, turns = (
-        {topic["topic"] for topic in topics},
-        dict[tuple[int, str, int], dict[str, Any]](),
-    )
+    if not settings:
+        problems.refuse()
+    settings = {**_DEFAULTS, **settings}
+    topic_names = {topic["topic"] for topic in _topics_of(settings, path, problems)}
+    rounds = _rounds_of(settings, path, problems)
+    turns: dict[tuple[int, str, int], dict[str, Any]] = {}
     for number, line in lines:
-        wrong = [name for name, kind in _FIELDS.items() if type(line.get(name)) is not kind]
-        wrong = wrong or [name for name, values in allowed.items() if line[name] not in values]
-        if wrong:
-            found = f"no good value for {', '.join(wrong)}"
-            problems.add(path, number, None, found, f"the fields {', '.join(_FIELDS)}")
+        bad_fields = _bad_fields(line, rounds)
+        if bad_fields:
+            problem = f"no good value for {', '.join(bad_fields)}"
+            problems.add(path, number, None, problem, f"the fields {', '.join(_TYPES)}")
             continue
         trial, topic, turn = line["trial"], line["topic"], line["turn"]
         if (trial, topic, turn) in turns:
-            problems.add(
-                path,
-                number,
-                None,
-                f"turn {turn} of topic {topic}, trial {trial}, again",
-                "each turn once",
-            )
-        if topic not in names:
+            problem = f"turn {turn} of topic {topic}, trial {trial}, again"
+            problems.add(path, number, None, problem, "each turn once")
+        if topic not in topic_names:
             problems.add(path, number, "topic", repr(topic), "a topic of the settings")
         turns[trial, topic, turn] = line
     problems.refuse()
     return settings, list(turns.values())
 
 
-def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
-    """Turns of a record: run, type, topic, turn, user, system, outcome, finish, in the order of trials and topics.
+def _complete_turns(
+    turns: Mapping[int, dict[str, Any]], rounds: int
+) -> list[Mapping[str, Any]] | None:
+    """The turns of a conversation, filled up where one ended it; None where any is missing."""
+    complete: list[Mapping[str, Any]] = []
+    has_ended = False
+    for number in range(1, rounds + 1):
+        if number in turns:
+            complete.append(turns[number])
+            has_ended = turns[number]["breakdown"]
+        elif has_ended:
+            complete.append(_TURN_NOT_HELD)
+        else:
+            return None
+    return complete
 
-    ``run`` is the system's name, by default that of the file without its ending; trial 2 of
-    ``qwen`` is the run ``qwen-2``. A turn that ended its conversation is followed by others with
-    outcome ``-`` and empty texts. Conversations that are not complete are left out, and counted.
+
+def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
+    """Turns of a record, in the order of trials and topics.
+
+    Returns columns run, type, topic, turn, user, system, outcome, finish. ``run`` is the system's
+    name, by default that of the file without its ending; trial 2 of ``qwen`` is the run ``qwen-2``.
+    A turn that ended its conversation is followed by others with outcome ``-`` and empty texts.
+    Conversations that are not complete are left out, and counted.
     """
-    settings, turns = parse_record(path)
-    held = {(turn["trial"], turn["topic"], turn["turn"]): turn for turn in turns}
-    rows, lacking = list[list[Any]](), list[str]()
-    trials = sorted({turn["trial"] for turn in turns})
-    for trial in trials:
-        for topic in settings["topics"]:
-            said = [
-                held.get((trial, topic["topic"], number + 1))
-                for number in range(settings["rounds"])
-            ]
-            asked = [turn for turn in takewhile(bool, said) if turn]
-            if not asked or (len(asked) < len(said) and not asked[-1]["breakdown"]):
-                lacking.append(f"{topic['topic']} in trial {trial}")
-                continue
-            about = [
-                f"{run_of(path) if run is None else run}-{trial}",
-                topic.get("kind", ""),
-                topic["topic"],
-            ]
-            for number, turn in enumerate(said, start=1):
-                rows.append([*about, number, *((turn or _NOT_HELD)[field] for field in _NOT_HELD)])
+    settings, recorded_turns = parse_record(path)
+    run_name = run_of(path) if run is None else run
+    turns_of: dict[tuple[int, str], dict[int, dict[str, Any]]] = {}
+    for turn in recorded_turns:
+        turns_of.setdefault((turn["trial"], turn["topic"]), {})[turn["turn"]] = turn
+    trials = sorted({trial for trial, _ in turns_of})
+    rows, incomplete = list[list[Any]](), list[str]()
+    for trial, topic in product(trials, settings["topics"]):
+        turns = _complete_turns(turns_of.get((trial, topic["topic"]), {}), settings["rounds"])
+        if turns is None:
+            incomplete.append(f"{topic['topic']} in trial {trial}")
+            continue
+        conversation = [f"{run_name}-{trial}", topic.get("kind", ""), topic["topic"]]
+        for number, turn in enumerate(turns, start=1):
+            fields = [turn[name] for name in _TURN_NOT_HELD]
+            rows.append([*conversation, number, *fields])
     if not rows:
         raise refused(path, "no complete conversation", "harvest again to complete it")
-    held_all = len(trials) * len(settings["topics"])
-    complete = held_all - len(lacking), held_all
-    judge(
-        [
-            Seen(
-                str(path),
-                "conversations of the trials",
-                "every turn",
-                *complete,
-                tuple(lacking[:3]),
-            )
-        ]
-    )
-    table = pd.DataFrame(rows, columns=["run", "type", "topic", "turn", *_NOT_HELD])
+    n_conversations = len(trials) * len(settings["topics"])
+    n_complete = n_conversations - len(incomplete)
+    conversations = "conversations of the trials", "every turn"
+    examples = tuple(incomplete[:3])
+    judge([Seen(str(path), *conversations, n_complete, n_conversations, examples)])
+    table = pd.DataFrame(rows, columns=["run", "type", "topic", "turn", *_TURN_NOT_HELD])
     return table.astype({column: "str" for column in table.columns if column != "turn"})
 
 
 def harvest_transcripts(turns: pd.DataFrame) -> list[Transcript]:
-    """Harvested turns as transcripts without annotations; `equipoise.loaders.transcripts` writes them."""
-    made = []
-    for (run, topic), rows in turns[turns["outcome"] != "-"].groupby(["run", "topic"], sort=False):
-        said = zip(*(rows[name] for name in ("user", "system", "outcome")), strict=True)
-        both = (
-            turn
-            for user, system, mark in said
-            for turn in (("", lines_of(user)), (mark, lines_of(system)))
-        )
-        made.append(transcript(str(run), str(topic), both))
-    return made
+    """Harvested turns as transcripts without annotations."""
+    transcripts = []
+    turns_held = turns[turns["outcome"] != "-"]
+    for (run, topic), rows in turns_held.groupby(["run", "topic"], sort=False):
+        marked_turns = []
+        for row in rows.itertuples():
+            marked_turns.append(("", lines_of(row.user)))
+            marked_turns.append((row.outcome, lines_of(row.system)))
+        transcripts.append(transcript(str(run), str(topic), marked_turns))
+    return transcripts

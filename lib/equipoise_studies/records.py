@@ -15,19 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.files import GZIP, json_value, read_bytes
-from equipoise.problems import InputError, Problem, refused
+from equipoise.problems import Problem, Problems, refused
 from equipoise_compendium.writing import lock
 
 Line = dict[str, Any]
 
 
 def parted(path: Path | str) -> tuple[list[bytes], bytes]:
-    """Lines of a record, and what an interruption left of one more; JSON is whole even where an editor took its end."""
-    *lines, last = read_bytes(path).split(b"\n")
+    """Lines of a record, and what an interruption left of one more."""
+    *lines, last_line = read_bytes(path).split(b"\n")
     with suppress(ValueError, RecursionError):
-        if isinstance(json.loads(last), dict):
-            return [*lines, last], b""
-    return lines, last
+        # A line is complete even where an editor took its end away.
+        if isinstance(json.loads(last_line), dict):
+            return [*lines, last_line], b""
+    return lines, last_line
 
 
 def parse_lines(
@@ -41,26 +42,25 @@ def parse_lines(
     """
     settings: Line = {}
     lines: list[tuple[int, Line]] = []
-    texts, rest = parted(path)
+    texts, torn_line = parted(path)
+    order = f"settings on line 1, then {kind}"
     if not texts:
-        there = "no whole line" if rest else "an empty file"
-        problems.append(
-            Problem(str(path), None, None, there, f"a record: settings on line 1, then {kind}")
-        )
+        problem = "no whole line" if torn_line else "an empty file"
+        problems.append(Problem(str(path), None, None, problem, f"a record: {order}"))
     for number, text in enumerate(texts, start=1):
         try:
             line = json_value(text)
         except ValueError as error:
-            told = "a line that is not JSON" if str(error).startswith("no JSON") else str(error)
-            problems.append(Problem(str(path), number, None, told, "a JSON object"))
+            problem = str(error)
+            if problem.startswith("no JSON"):
+                problem = "a line that is not JSON"
+            problems.append(Problem(str(path), number, None, problem, "a JSON object"))
+            line = None
         else:
-            found = line.get("record") if isinstance(line, dict) else None
-            if found != ("settings" if number == 1 else kind):
-                problems.append(
-                    Problem(
-                        str(path), number, "record", repr(found), f"settings on line 1, then {kind}"
-                    )
-                )
+            kind_of_line = line.get("record") if isinstance(line, dict) else None
+            if kind_of_line != ("settings" if number == 1 else kind):
+                problem = repr(kind_of_line)
+                problems.append(Problem(str(path), number, "record", problem, order))
             elif number == 1:
                 settings = line
             else:
@@ -72,22 +72,21 @@ def parse_lines(
 
 def refuse_others(record: Path, stated: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings than a record states, each one named."""
-    differing = sorted(
-        name for name in settings.keys() | stated.keys() if settings.get(name) != stated.get(name)
-    )
-    if differing:
-        found, wanted = (
-            {name: json.dumps(of.get(name)) for name in differing} for of in (stated, settings)
-        )
-        raise InputError(
-            Problem(str(record), 1, name, found[name], f"{wanted[name]}, or another record")
-            for name in differing
-        )
+    problems = Problems()
+    for name in sorted(settings.keys() | stated.keys()):
+        if settings.get(name) != stated.get(name):
+            problem = json.dumps(stated.get(name))
+            expected = f"{json.dumps(settings.get(name))}, or another record"
+            problems.add(record, 1, name, problem, expected)
+    problems.refuse()
 
 
 @contextmanager
 def held(record: Path) -> Iterator[None]:
-    """Keep other processes from going on with a record meanwhile; the hold ends, at the latest, with this process."""
+    """Keep other processes from going on with a record meanwhile.
+
+    The hold ends, at the latest, with this process.
+    """
     try:
         record.parent.mkdir(parents=True, exist_ok=True)
         file = record.open("ab")
@@ -111,24 +110,25 @@ def resume(
     record holds already.
     """
     record.parent.mkdir(parents=True, exist_ok=True)
-    if not record.exists():
+    if not record.exists():  # one that is refused keeps its time of change
         record.touch()
     with record.open("rb") as file:
         if file.read(2) == GZIP:
             raise refused(record, "a record packed by gzip", "an unpacked one to go on with")
-    data = read_bytes(record)
-    if data != (first := _encoded(settings)) and first.startswith(
-        data
-    ):  # new, or cut off within its first line
-        _write(record, 0, first)
+    content = read_bytes(record)
+    first_line = _encoded(settings)
+    if content != first_line and first_line.startswith(content):
+        # It is new, or was cut off within its first line.
+        _write(record, 0, first_line)
         return []
-    stated, lines = parse(record)
-    refuse_others(
-        record, stated, json.loads(json.dumps(settings))
-    )  # as they are read back: tuples are lists
-    rest = parted(record)[1]
-    if rest or not data.endswith(b"\n"):
-        _write(record, len(data) - len(rest), b"" if rest else b"\n")
+    stated_settings, lines = parse(record)
+    # As they are read back: tuples are lists.
+    refuse_others(record, stated_settings, json.loads(json.dumps(settings)))
+    _, torn_line = parted(record)
+    if torn_line:
+        _write(record, len(content) - len(torn_line), b"")
+    elif not content.endswith(b"\n"):
+        _write(record, None, b"\n")
     return lines
 
 
@@ -142,7 +142,7 @@ def _encoded(line: Mapping[str, Any]) -> bytes:
 
 
 def _write(record: Path, place: int | None, content: bytes) -> None:
-    """Write to a record from a place on, its end for None, a whole line or none."""
+    """Write to a record from a place on, its end for None, a complete line or none."""
     try:
         with record.open("r+b", buffering=0) as file:
             start = file.seek(0, os.SEEK_END) if place is None else file.seek(place)
@@ -155,5 +155,7 @@ def _write(record: Path, place: int | None, content: bytes) -> None:
                 file.truncate(start)
                 raise
     except OSError as error:
-        told = f"cannot write {record}: {error.strerror}"
-        raise ValueError(f"{told}; what was recorded before is there, to be gone on with") from None
+        raise ValueError(
+            f"cannot write {record}: {error.strerror}; "
+            "what was recorded before is there, to be gone on with"
+        ) from None

@@ -477,7 +477,11 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("no JSON", TEXTS["answers.jsonl"] + "q\n", "line 4: found no JSON"),
         ("deep JSON", '{"a":' * 50_000 + "\n", "without end"),
         ("a key twice", '{"mode": 1, "mode": 2}\n', "twice"),
-        ("NaN", TEXTS["answers.jsonl"].replace("0.9", "NaN"), "found nan, wanted a probability"),
+        (
+            "NaN",
+            TEXTS["answers.jsonl"].replace("0.9", "NaN"),
+            "found nan, wanted a list of objects with document and probability",
+        ),
         ("half a surrogate pair", TEXTS["answers.jsonl"].replace("Wales", "\\ud83d"), "surrogate"),
         ("a mode that is none", _answer(mode="Maybe"), "column mode"),
         ("a relevant document 0", _answer(relevant=[0]), "column relevant"),

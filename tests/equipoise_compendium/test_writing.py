@@ -1,4 +1,4 @@
-"""Guards what is written: whole or not at all, several together or none, with the modes that are due, nothing left."""
+"""Guards what is written: files complete or as they were, with the modes that are due, and nothing left."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_through_a_link_its_target_is_written_and_a_hard_link_lets_go(tmp_path: 
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_where_the_last_cannot_be_put_in_its_place_the_first_goes_back(
+def test_a_folder_in_the_place_of_the_last_leaves_all_as_they_were(
     there: bool, tmp_path: Path
 ) -> None:
     first, second, folder = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"
@@ -120,19 +120,25 @@ def test_where_the_last_cannot_be_put_in_its_place_the_first_goes_back(
         assert (first.read_text(), second.read_text(), mode(first)) == ("old a", "old b", 0o640)
 
 
-def test_where_no_hard_link_can_be_made_the_old_file_is_copied(
+def test_what_was_written_is_told_where_a_later_file_cannot_be_put_in_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(1, "no links here")
+    put = Path.replace
 
-    monkeypatch.setattr(os, "link", refuse)
-    (tmp_path / "a.csv").write_text("old a")
-    (tmp_path / "b.csv").mkdir()
-    with pytest.raises(ValueError, match="nothing was written"):
-        write_files({tmp_path / "a.csv": "new a", tmp_path / "b.csv": "new b"})
-    assert (tmp_path / "a.csv").read_text() == "old a"
-    assert names(tmp_path) == ["a.csv", "b.csv"]
+    def refuse_second(self: Path, target: Path) -> Path:
+        if target.name == "b.csv":
+            raise PermissionError(1, "not here")
+        return put(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse_second)
+    files = {tmp_path / name: "new" for name in ("a.csv", "b.csv", "c.csv")}
+    for path in files:
+        path.write_text("old")
+    told = r"cannot write \S*b\.csv: no permission; \S*a\.csv was written"
+    with pytest.raises(ValueError, match=told):
+        write_files(files)
+    assert [path.read_text() for path in files] == ["new", "old", "old"]
+    assert names(tmp_path) == ["a.csv", "b.csv", "c.csv"]
 
 
 @pytest.mark.parametrize("name", ["b.csv", "b.parquet"])

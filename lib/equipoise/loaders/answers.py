@@ -1,4 +1,4 @@
-r"""Answers that cite their sources, from JSON Lines: an evaluator's own, or a recording of this library.
+r"""Answers that cite their sources, from JSON Lines: an evaluator's own, or a recording of ours.
 
 One JSON object a line, one line for each answer::
 
@@ -25,12 +25,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    ValidationError,
+)
 
 from equipoise.answer_modes import MODES, mode_name
 from equipoise.loaders.documents import MOST_PROBLEMS
@@ -39,122 +49,120 @@ from equipoise.nuggets import LARGEST_INTEGER
 from equipoise.problems import Problems
 
 _AUTHORS = ("relevant_author", "nonrelevant_author")
-_HOW = ("finish", "seconds", "prompt_tokens", "completion_tokens")
+_HOW_IT_CAME_ABOUT = ("finish", "seconds", "prompt_tokens", "completion_tokens")
+_LARGEST_FURTHER = LARGEST_INTEGER**2
+
+Problem = tuple[str | None, str, str]
+"""The key that is wrong, None for the line, what was found there, and what is wanted."""
 
 
-class _UnwantedError(Exception):
-    """What was found, and what was wanted."""
+# --- a line by itself -----------------------------------------------------------------------------
+
+
+def _each_once(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(numbers)) < len(numbers):
+        raise ValueError("a number twice")
+    return numbers
+
+
+def _fits_a_table(value: str | int | float) -> str | int | float:
+    if isinstance(value, int) and abs(value) > _LARGEST_FURTHER:
+        raise ValueError("too large")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("no number")
+    return value
+
+
+_Word = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+_Integer = Annotated[StrictInt, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+_Count = Annotated[StrictInt, Field(ge=1, le=LARGEST_INTEGER)]
+_Further = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_fits_a_table)]
+_WANTED_FURTHER = "a text, or a number that a table can hold"
+
+
+class _Citation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    document: Annotated[StrictInt, Field(ge=0, le=LARGEST_INTEGER)]
+    probability: Annotated[StrictFloat, Field(ge=0, le=1)] | None = None
+
+
+class _Answer(BaseModel):
+    """An answer of a file; the description of a field is what a message says is wanted."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, _Further]
+
+    question: _Word | _Integer = Field(description="a text that is not empty, or a whole number")
+    mode: Annotated[StrictStr, AfterValidator(mode_name)] = Field(
+        description=f"{', '.join(MODES)}, or two of them as X/Y"
+    )
+    relevant_author: _Word = Field(description="a text that is not empty")
+    nonrelevant_author: _Word = Field(description="a text that is not empty")
+    answer: StrictStr = Field(description="a text")
+    relevant: Annotated[tuple[_Count, ...], Field(min_length=1), AfterValidator(_each_once)] = (
+        Field(description="a list of the numbers of the relevant documents, from 1, each once")
+    )
+    documents: _Count = Field(default=1, description="a whole number from 1")
+    shown: tuple[_Word, ...] = Field(
+        default=(), description="a list of the ids of the documents shown"
+    )
+    citations: tuple[_Citation, ...] | None = Field(
+        default=None,
+        description="a list of objects with document and probability (0 to 1, or null); or null",
+    )
+    gold: tuple[_Word, ...] = Field(default=(), description="a list of gold answers")
+
+
+_REQUIRED = [name for name, field in _Answer.model_fields.items() if field.is_required()]
+_OPTIONAL = [name for name, field in _Answer.model_fields.items() if not field.is_required()]
+_NOT_COMPARED = {*_REQUIRED, "shown", "citations", "gold"}
 
 
 def _shown(value: object) -> str:
     """A value as a message shows it; of lists and objects only the kind."""
-    if isinstance(value, (list, dict)):
-        return "a list" if isinstance(value, list) else "an object"
-    if isinstance(value, int) and abs(value) > LARGEST_INTEGER**2:
+    if isinstance(value, (list, tuple)):
+        return "a list" if value else "an empty list"
+    if isinstance(value, dict):
+        return f"an object with {', '.join(map(_shown, value)) or 'nothing'}"[:200]
+    if isinstance(value, int) and abs(value) > _LARGEST_FURTHER:
         return "a number of very many digits"
-    quoted = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    quoted = repr(value)
     return quoted if len(quoted) <= 60 else quoted[:57] + "..."
 
 
-def _need(sound: bool, value: object, wanted: str) -> None:
-    if not sound:
-        raise _UnwantedError(_shown(value), wanted)
+def _problems_of(error: ValidationError) -> list[Problem]:
+    """What is wrong with a line, once for each key."""
+    problems: dict[str, Problem] = {}
+    for detail in error.errors(include_url=False):
+        key = str(detail["loc"][0])
+        field = _Answer.model_fields.get(key)
+        expected = _WANTED_FURTHER if field is None else str(field.description)
+        problem = _shown(detail["input"])
+        if detail["type"] == "missing" and len(detail["loc"]) == 1:
+            problem, expected = "no such key", "it on every line"
+        elif detail["type"] == "extra_forbidden":
+            problem = f"the key {_shown(detail['loc'][-1])} in an object"
+        elif key == "relevant" and detail["type"] == "value_error":
+            problem = "a number twice"
+        problems.setdefault(key, (repr(key)[1:-1][:60], problem, expected))
+    return list(problems.values())
 
 
-# --- values; by type(), which tells whole numbers from true and false -----------------------------
+def _row_of(content: dict[str, Any]) -> dict[str, Any]:
+    """The row of an answer, of the keys that its line has."""
+    answer = _Answer.model_validate(content)
+    row = {"citations": None, "gold": ()}
+    row |= {key: getattr(answer, key) for key in content}
+    row["question"] = str(answer.question)
+    if answer.citations is not None:
+        row["citations"] = [citation.model_dump() for citation in answer.citations]
+    return row
 
 
-def _text(value: Any) -> str:
-    _need(type(value) is str, value, "a text")
-    return str(value)
-
-
-def _word(value: Any) -> str:
-    if not _text(value).strip():
-        raise _UnwantedError("an empty text", "a text that is not empty")
-    return str(value)
-
-
-def _id(value: Any) -> str:
-    return str(value) if type(value) is int and abs(value) <= LARGEST_INTEGER else _word(value)
-
-
-def _mode(value: Any) -> str:
-    try:
-        return mode_name(_text(value))
-    except ValueError:
-        raise _UnwantedError(_shown(value), f"{', '.join(MODES)}, or two of them as X/Y") from None
-
-
-def _whole(value: Any, least: int = 1) -> int:
-    _need(
-        type(value) is int and least <= value <= LARGEST_INTEGER,
-        value,
-        f"a whole number from {least}",
-    )
-    return int(value)
-
-
-def _list(value: Any, what: str, each: Callable[[Any], Any] = _word) -> tuple[Any, ...]:
-    _need(type(value) is list, value, what)
-    return tuple(map(each, value))
-
-
-def _relevant(value: Any) -> tuple[int, ...]:
-    what = "a list of the numbers of the relevant documents, from 1, each once"
-    numbers = _list(value, what, _whole)
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise _UnwantedError("a number twice" if numbers else "an empty list", what)
-    return numbers
-
-
-def _citation(one: Any) -> dict[str, Any]:
-    wanted = "objects with document and probability"
-    _need(type(one) is dict, one, wanted)
-    if "document" not in one or set(one) - {"document", "probability"}:
-        raise _UnwantedError(
-            f"an object with {', '.join(map(_shown, one)) or 'nothing'}"[:200], wanted
-        )
-    document, value = _whole(one["document"], 0), one.get("probability")
-    if value is not None:
-        _need(
-            type(value) in (int, float) and 0 <= value <= 1,
-            value,
-            "a probability from 0 to 1, or null",
-        )
-    return {"document": document, "probability": None if value is None else float(value)}
-
-
-def _citations(value: Any) -> list[dict[str, Any]] | None:
-    return None if value is None else [*_list(value, "a list of citations, or null", _citation)]
-
-
-def _further(value: Any) -> Any:
-    if type(value) is str:
-        return _text(value)
-    _need(type(value) in (int, float), value, "a text or a number")
-    small = abs(value) <= LARGEST_INTEGER**2 if type(value) is int else math.isfinite(value)
-    _need(small, value, "a number that a table can hold")
-    return value
-
-
-_REQUIRED: Mapping[str, Callable[[Any], Any]] = {
-    "question": _id,
-    "mode": _mode,
-    **dict.fromkeys(_AUTHORS, _word),
-    "answer": _text,
-    "relevant": _relevant,
-}
-_OPTIONAL: Mapping[str, Callable[[Any], Any]] = {
-    "documents": _whole,
-    "shown": partial(_list, what="a list of the ids of the documents shown"),
-    "citations": _citations,
-    "gold": partial(_list, what="a list of gold answers"),
-}
-_NO_SCALARS = {*_REQUIRED, "shown", "citations", "gold"}
-
-
-# --- lines ----------------------------------------------------------------------------------------
+# --- a line among others --------------------------------------------------------------------------
 
 
 class _Reader:
@@ -162,70 +170,72 @@ class _Reader:
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
-        self.first: tuple[int, dict[str, str]] | None = (
-            None  # line, and which of its keys hold a text or a number
-        )
-        self.authors: tuple[str, ...] = ()
-        self.seen: dict[Hashable, int] = {}
+        self._first_line = 0
+        self._kinds: dict[str, str] = {}  # of the further keys on the first line
+        self._authors: list[str] = []
+        self._line_of: dict[Hashable, int] = {}
 
-    def add(self, number: int, content: dict[str, Any]) -> Iterator[tuple[str | None, str, str]]:
-        """Keep the row of a line, or tell what is wrong with it: the key, what was found and what is wanted."""
-        kind = content.pop("record", "answer")
-        if number == 1 and kind == "settings":
-            return
-        row: dict[str, Any] = {"citations": None, "gold": ()}
-        wrong: list[tuple[str | None, str, str]] = []
-        if kind != "answer":
-            wrong.append(("record", _shown(kind), "settings on line 1, then answer"))
-        wrong += [
-            (key, "no such key", "it on every line") for key in _REQUIRED if key not in content
-        ]
-        for key, value in content.items():
-            try:
-                row[_word(key)] = (_REQUIRED.get(key) or _OPTIONAL.get(key) or _further)(value)
-            except _UnwantedError as error:
-                wrong.append((repr(key)[1:-1][:60], *error.args))
-        if not wrong:
-            self.rows.append(row)
-        yield from wrong or self.compare(number, row)
+    def add(self, line: int, content: dict[str, Any]) -> list[Problem]:
+        """Keep the row of a line, and tell what is wrong with it."""
+        record = content.pop("record", "answer")
+        if line == 1 and record == "settings":
+            return []
+        problems: list[Problem] = []
+        if record != "answer":
+            problems.append(("record", _shown(record), "settings on line 1, then answer"))
+        if "" in content:
+            problems.append(("", "an empty key", "keys that are not empty"))
+        try:
+            row = _row_of(content)
+        except ValidationError as error:
+            problems += _problems_of(error)
+        if problems:
+            return problems
+        self.rows.append(row)
+        return [*self._compare(line, row)]
 
-    def compare(self, number: int, row: dict[str, Any]) -> Iterator[tuple[str | None, str, str]]:
+    def _compare(self, line: int, row: dict[str, Any]) -> Iterator[Problem]:
         """Tell what is wrong between a sound line and those before it, or within it."""
         highest = max(row["relevant"])
-        if highest > row.get("documents", highest):
+        if "documents" in row and highest > row["documents"]:
             yield "relevant", str(highest), f"numbers from 1 to documents, {row['documents']}"
-        further = {key: value for key, value in row.items() if key not in _NO_SCALARS}
-        kinds = {
-            key: "a text" if isinstance(value, str) else "a number"
-            for key, value in further.items()
-        }
-        self.first = first, known = self.first or (number, kinds)
-        for key in sorted({key for key, _ in kinds.items() ^ known.items()}):
-            if key in kinds and key in known:
-                yield key, _shown(further[key]), f"{known[key]}, as on line {first}"
-            else:
-                yield (
-                    key,
-                    "a key more" if key in kinds else "no such key",
-                    f"the keys of line {first}",
-                )
+        further = {key: value for key, value in row.items() if key not in _NOT_COMPARED}
+        yield from self._compare_keys(line, further)
+        yield from self._compare_authors(row)
+
+        question = [row[name] for name in ("question", "mode", *_AUTHORS)]
+        telling = [(key, value) for key, value in further.items() if key not in _HOW_IT_CAME_ABOUT]
+        earlier_line = self._line_of.setdefault((*question, *sorted(telling)), line)
+        if earlier_line != line:
+            problem = f"question {_shown(row['question'])} in mode {row['mode']} again"
+            expected = "each answer once, or a further key that tells them apart"
+            yield None, f"{problem}, as on line {earlier_line}", expected
+
+    def _compare_keys(self, line: int, further: dict[str, Any]) -> Iterator[Problem]:
+        kinds = {}
+        for key, value in further.items():
+            kinds[key] = "a text" if isinstance(value, str) else "a number"
+        if not self._first_line:
+            self._first_line, self._kinds = line, kinds
+        for key in sorted(kinds.keys() | self._kinds.keys()):
+            if key not in self._kinds:
+                yield key, "a key more", f"the keys of line {self._first_line}"
+            elif key not in kinds:
+                yield key, "no such key", f"the keys of line {self._first_line}"
+            elif kinds[key] != self._kinds[key]:
+                expected = f"{self._kinds[key]}, as on line {self._first_line}"
+                yield key, _shown(further[key]), expected
+
+    def _compare_authors(self, row: dict[str, Any]) -> Iterator[Problem]:
         for column in _AUTHORS:
-            authors = tuple(dict.fromkeys((*self.authors, row[column])))
-            if len(authors) > 2:
-                yield (
-                    column,
-                    f"a third author, {_shown(row[column])}",
-                    " or ".join(map(_shown, self.authors)),
-                )
+            author = row[column]
+            if author in self._authors:
+                continue
+            if len(self._authors) == 2:
+                expected = " or ".join(map(_shown, self._authors))
+                yield column, f"a third author, {_shown(author)}", expected
             else:
-                self.authors = authors
-        telling = sorted(item for item in further.items() if item[0] not in _HOW)
-        earlier = self.seen.setdefault(
-            (*(row[name] for name in ("question", "mode", *_AUTHORS)), *telling), number
-        )
-        if earlier != number:
-            found = f"question {_shown(row['question'])} in mode {row['mode']} again, as on line {earlier}"
-            yield None, found, "each answer once, or a further key that tells them apart"
+                self._authors.append(author)
 
 
 def read_answers(path: str | Path) -> pd.DataFrame:
@@ -245,16 +255,20 @@ def read_answers(path: str | Path) -> pd.DataFrame:
 
 
 def answer_table(items: Sequence[Item], problems: Problems) -> pd.DataFrame:
-    """The table of `read_answers` from the objects of a file, of which there may be problems already."""
+    """The table of `read_answers` from the objects of a file.
+
+    ``problems`` are those of the file already.
+    """
     reader = _Reader()
     for item in items:
-        for within, *wrong in reader.add(item.line or item.number, dict(item.content)):
-            item.wrong(problems, within or "", *wrong)
+        for key, problem, expected in reader.add(item.line or item.number, dict(item.content)):
+            item.wrong(problems, key or "", problem, expected)
         if len(problems) >= MOST_PROBLEMS:
             break
     if not reader.rows and not problems:
         items[0].wrong(problems, "", "settings without an answer", "at least one answer")
     problems.refuse()
     table = pd.DataFrame(reader.rows)
-    first = [*_REQUIRED, *(key for key in _OPTIONAL if key in table.columns)]
-    return table[[*first, *(key for key in table.columns if key not in first)]]
+    columns = [*_REQUIRED, *(key for key in _OPTIONAL if key in table.columns)]
+    further = [key for key in table.columns if key not in columns]
+    return table[[*columns, *further]]

@@ -1,7 +1,7 @@
-"""Scores by topic, whoever computed them: one tidy table from files that are told apart by what they hold.
+"""Scores by topic, whoever computed them: one tidy table from files told apart by what they hold.
 
-- A CSV or Parquet file with the columns topic, measure, value, and maybe run and attribute: what `equipoise score`
-  writes, or PyTerrier's ``perquery`` (name, qid, measure, value).
+- A CSV or Parquet file with the columns topic, measure, value, and maybe run and attribute: what
+  `equipoise score` writes, or PyTerrier's ``perquery`` (name, qid, measure, value).
 - ``ir_measures -q``: lines ``topic measure value``, or a run before them.
 - ``trec_eval -q``: lines ``measure topic value``, with the run's tag in a line ``runid all TAG``.
 
@@ -11,15 +11,17 @@ their rows, which trec_eval and ir_measures call ``all`` (gdeval ``amean``), are
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from equipoise.files import is_parquet, parse_number, read_source, read_text, stem
-from equipoise.problems import Note, Problems, refused, shown
+from equipoise.problems import Note, Problems, refused, shown, together
 
 _OTHER_NAMES = {
     "name": "run",
@@ -32,123 +34,127 @@ _MEANS = ("all", "amean")
 _COLUMNS = ["run", "topic", "attribute", "measure", "value"]
 
 
-def _numbers(table: pd.DataFrame, path: Path, problems: Problems) -> pd.DataFrame:
-    """The table with its values as numbers, NaN where there is none; what is no number is collected."""
+def _parse_value(text: str) -> float:
+    return math.nan if text.lower() in ("", "nan", "none") else parse_number(text)
+
+
+def _with_numbers(table: pd.DataFrame, path: Path, problems: Problems) -> pd.DataFrame:
+    """The table with its values as numbers, NaN where there is none; others are collected."""
     if pd.api.types.is_numeric_dtype(table["value"]):
         return table.astype({"value": np.float64})
-    values = []
-    for line, text in table[["line", "value"]].itertuples(index=False):
+    values = np.full(len(table), np.nan)
+    for row, (line, text) in enumerate(zip(table["line"], table["value"], strict=True)):
         try:
-            values.append(
-                float("nan")
-                if str(text).lower() in ("", "nan", "none")
-                else parse_number(str(text))
-            )
+            values[row] = _parse_value(str(text))
         except ValueError as error:
             problems.add(path, int(line), "value", str(error), "a number")
-            values.append(float("nan"))
-    return table.assign(value=np.array(values, dtype=np.float64))
+    return table.assign(value=values)
 
 
 def _has_header(text: str) -> bool:
     """Whether a text begins with names of columns: a measure of ir_measures may have commas too."""
-    names = text.lstrip().partition("\n")[0].split(",")
-    return bool({"topic", "measure", "value"} & {name.strip(' "\r') for name in names})
+    first_line = text.lstrip().partition("\n")[0]
+    names = {name.strip(' "\r') for name in first_line.split(",")}
+    return not names.isdisjoint({"topic", "measure", "value"})
 
 
-def _with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFrame:
+def _read_with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFrame:
     source = read_source(path, text)
-    names = {old: new for old, new in _OTHER_NAMES.items() if new not in source.columns.columns}
-    source.columns = source.columns.rename(columns=names)
+    names = source.columns.columns
+    new_names = {other_name: name for other_name, name in _OTHER_NAMES.items() if name not in names}
+    source.columns = source.columns.rename(columns=new_names)
     source.check_header(["topic", "measure", "value"], [*source.columns.columns])
     table = source.columns.reindex(columns=_COLUMNS)
-    table = table.assign(line=np.arange(len(table)) + (1 if source.text is None else 2))
+    first_line = 1 if source.text is None else 2
+    table = table.assign(line=np.arange(len(table)) + first_line)
     if "run" not in source.columns:
         table["run"] = stem(path)
     table = table.astype(dict.fromkeys(_COLUMNS[:-1], "str")).fillna({"attribute": "", "topic": ""})
-    return _numbers(table, path, problems)
+    return _with_numbers(table, path, problems)
 
 
-def _is_of_trec_eval(rows: pd.DataFrame, path: Path) -> bool:
-    """Whether lines of three columns are those of trec_eval, measure first, and not topic first."""
-    columns = rows["first"], rows["second"]
-    for holds in (
-        (one.isin(_MEANS).any() for one in columns),
-        (one.str.fullmatch(r"\d+").all() for one in columns),
-    ):
-        first, second = holds
-        if first != second:
-            return bool(second)
-    wanted = "a mean with the topic all (no option -n), or a CSV file with the columns topic,measure,value"
-    raise refused(path, "three columns of which neither is known to be the topics", wanted)
+def _measure_comes_first(rows: pd.DataFrame, path: Path) -> bool:
+    """Whether lines of three columns are those of trec_eval, and not topic first."""
+    first_column, second_column = rows["first"], rows["second"]
+    # The topics are the column that holds a mean, else the one of numbers alone.
+    first_has_mean, second_has_mean = (
+        first_column.isin(_MEANS).any(),
+        second_column.isin(_MEANS).any(),
+    )
+    if first_has_mean != second_has_mean:
+        return bool(second_has_mean)
+    first_is_numbers = first_column.str.fullmatch(r"\d+").all()
+    second_is_numbers = second_column.str.fullmatch(r"\d+").all()
+    if first_is_numbers != second_is_numbers:
+        return bool(second_is_numbers)
+    expected = (
+        "a mean with the topic all (no option -n), "
+        "or a CSV file with the columns topic,measure,value"
+    )
+    raise refused(path, "three columns of which neither is known to be the topics", expected)
 
 
-def _without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
-    lines = {
-        number: line.split()
-        for number, line in enumerate(text.split("\n"), start=1)
-        if line.strip()
-    }
-    width = len(next(iter(lines.values())))
+def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
+    fields_of = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            fields_of[number] = line.split()
+    width = len(next(iter(fields_of.values())))
     names = ["run", "topic", "measure", "value"] if width == 4 else ["first", "second", "value"]
-    wanted = "topic measure value (ir_measures -q), measure topic value (trec_eval -q), or a CSV file with a header"
-    for number, fields in lines.items():
+    expected = (
+        "topic measure value (ir_measures -q), measure topic value (trec_eval -q), "
+        "or a CSV file with a header"
+    )
+    for number, fields in fields_of.items():
         if len(fields) != len(names):
-            problems.add(path, number, None, f"{len(fields)} columns", wanted)
+            problems.add(path, number, None, f"{len(fields)} columns", expected)
     problems.refuse()
-    table = pd.DataFrame(lines.values(), columns=names).assign(line=list(lines))
+    table = pd.DataFrame(fields_of.values(), columns=names).assign(line=list(fields_of))
     if width == 3:
-        of_trec_eval = _is_of_trec_eval(table, path)
-        order = ["measure", "topic"] if of_trec_eval else ["topic", "measure"]
-        table = table.rename(columns=dict(zip(names, order, strict=False)))
-        tags = table.loc[table["measure"] == "runid", "value"]
-        table = table[table["measure"] != "runid"].assign(
-            run=tags.iloc[0] if len(tags) else stem(path)
+        columns = (
+            ["measure", "topic"] if _measure_comes_first(table, path) else ["topic", "measure"]
         )
-    return _numbers(table[~table["topic"].isin(_MEANS)].assign(attribute=""), path, problems)
+        table = table.rename(columns={"first": columns[0], "second": columns[1]})
+        is_tag = table["measure"] == "runid"
+        tags = table.loc[is_tag, "value"]
+        table = table[~is_tag].assign(run=tags.iloc[0] if len(tags) else stem(path))
+    table = table[~table["topic"].isin(_MEANS)].assign(attribute="")
+    return _with_numbers(table, path, problems)
+
+
+def _read_file(path: Path) -> pd.DataFrame:
+    """The scores of one file, with the line and the file of each; means are left out."""
+    problems = Problems()
+    text = None if is_parquet(path) else read_text(path)  # once: it may be a pipe
+    if text is None or _has_header(text):
+        table = _read_with_header(path, text, problems)
+    else:
+        table = _read_without_header(path, text, problems)
+    problems.refuse()
+    is_mean = table["topic"].isin(_MEANS)
+    if is_mean.any():
+        topic = shown(table.loc[is_mean, "topic"].iloc[0])
+        note = f"{path}: {int(is_mean.sum())} rows of a topic {topic} are taken for means"
+        warnings.warn(note, Note, 1)
+    table = table[~is_mean & (table["topic"] != "")]
+    if table.empty:
+        expected = "scores by topic (option -q, not means alone)"
+        raise refused(path, "no score of a topic", expected)
+    return table.assign(file=str(path))
 
 
 def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
-    """Read scores by topic into one table: columns run, topic, attribute, measure, value; means are left out.
+    """Read scores by topic: columns run, topic, attribute, measure, value; means are left out.
 
     A value that is empty or NaN is kept as NaN. A score that comes twice is refused.
     """
-    problems, tables = Problems(), []
-    for path in map(Path, paths):
-        with problems.collecting():
-            own = Problems()
-            text = None if is_parquet(path) else read_text(path)  # once: it may be a pipe
-            if text is None or _has_header(text):
-                table = _with_header(path, text, own)
-            else:
-                table = _without_header(path, text, own)
-            own.refuse()
-            if (named := table["topic"].isin(_MEANS)).any():
-                one = shown(table.loc[named, "topic"].iloc[0])
-                warnings.warn(
-                    f"{path}: {int(named.sum())} rows of a topic {one} are taken for means",
-                    Note,
-                    1,
-                )
-            table = table[~named & (table["topic"] != "")]
-            if table.empty:
-                raise refused(
-                    path, "no score of a topic", "scores by topic (option -q, not means alone)"
-                )
-            tables.append(table.assign(file=str(path)))
+    scores = pd.concat(together(partial(_read_file, Path(path)) for path in paths))
+    is_repeated = scores.duplicated(["run", "topic", "attribute", "measure"])
+    problems = Problems()
+    for row in scores[is_repeated].itertuples():
+        problem = f"{shown(row.measure)} of run {shown(row.run)} and topic {shown(row.topic)} again"
+        expected = "each score once; runs of one name in several files need a column run"
+        problems.add(row.file, int(row.line), None, problem, expected)
     problems.refuse()
-    whole = pd.concat(tables, ignore_index=True)
-    for line, run, topic, measure, file in whole.loc[
-        whole.duplicated(["run", "topic", "attribute", "measure"]),
-        ["line", "run", "topic", "measure", "file"],
-    ].itertuples(index=False):
-        found = f"{shown(measure)} of run {shown(run)} and topic {shown(topic)} again"
-        problems.add(
-            file,
-            int(line),
-            None,
-            found,
-            "each score once; runs of one name in several files need a column run",
-        )
-    problems.refuse()
-    return whole[_COLUMNS].astype(dict.fromkeys(_COLUMNS[:-1], "str"))
+    scores = scores[_COLUMNS].reset_index(drop=True)
+    return scores.astype(dict.fromkeys(_COLUMNS[:-1], "str"))

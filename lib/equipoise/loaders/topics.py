@@ -1,4 +1,4 @@
-"""Topics of conversational tracks: scripts of utterances, read from the files of the tracks, and written in their form.
+"""Topics of conversational tracks: scripts of utterances, read, and written in the same form.
 
 CAsT and iKAT have a JSON list of topics, each with a ``number`` and its turns: ``turn``, each with
 ``number`` and ``raw_utterance`` (CAsT), or ``turns``, each with ``turn_id`` and ``utterance``
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pandas as pd
 from equipoise.files import read_json, read_text
 from equipoise.problems import Problems, shown
 
+# What holds the turns, and in each the number and the text.
 _KEYS = {"turn": ("number", "raw_utterance"), "turns": ("turn_id", "utterance")}
 _ID = re.compile(r"(\S+)_([^\s_]+)")
 
@@ -41,98 +42,101 @@ class Topics:
         return ".json" if self.sources else ".tsv"
 
     def conversation(self, name: str, queries: Sequence[str], texts: Sequence[str]) -> str:
-        """Another conversation of utterances of one topic, as a topic of such a file, on lines of its own."""
+        """Another conversation of utterances of one topic, as such a file has it, on own lines."""
         if not self.sources:
-            return "".join(f"{name}_{place}\t{text}\n" for place, text in enumerate(texts, 1))
-        topic = self.sources[queries[0]][0]
-        key = next(key for key in _KEYS if key in topic)
-        turns = [
-            self.sources[query][1] | {_KEYS[key][0]: place}
-            for place, query in enumerate(queries, 1)
-        ]
-        return json.dumps(topic | {"number": name, key: turns}, ensure_ascii=False)
+            lines = [f"{name}_{place}\t{text}\n" for place, text in enumerate(texts, start=1)]
+            return "".join(lines)
+        topic, _ = self.sources[queries[0]]
+        turns_key = next(key for key in _KEYS if key in topic)
+        number_key, _ = _KEYS[turns_key]
+        turns = []
+        for place, query in enumerate(queries, start=1):
+            _, turn = self.sources[query]
+            turns.append(turn | {number_key: place})
+        return json.dumps(topic | {"number": name, turns_key: turns}, ensure_ascii=False)
 
 
-def _whole(value: object) -> bool:
-    """Whether a value can be part of an id: a whole number, or a text without blanks."""
-    return type(value) is int or (
-        isinstance(value, str) and re.fullmatch(r"\S+", value) is not None
-    )
+@dataclass
+class _Utterances:
+    """The utterances of a file as they are read, and what is wrong with others."""
 
+    path: str | Path
+    problems: Problems
+    rows: list[dict[str, Any]] = field(default_factory=list)
 
-def _json_rows(path: str | Path, content: list[Any], problems: Problems) -> list[tuple[Any, ...]]:
-    rows = []
+    def add_topic(self, place: int, topic: object) -> None:
+        """Take in the turns of a topic of JSON; ``place`` is its number in the list, from 1."""
+        content = topic if isinstance(topic, dict) else {}
+        where = f"topic at place {place}"
+        number = self._part_of_id(content, "number", where)
+        turns_key = next((key for key in _KEYS if isinstance(content.get(key), list)), None)
+        if turns_key is None:
+            expected = "a list turn (CAsT) or turns (iKAT)"
+            self.problems.add(self.path, None, where, "no turns", expected)
+            return
+        number_key, text_key = _KEYS[turns_key]
+        for turn_place, turn in enumerate(content[turns_key], start=1):
+            where = f"topic {number}, turn at place {turn_place}"
+            turn_content = turn if isinstance(turn, dict) else {}
+            turn_number = self._part_of_id(turn_content, number_key, where)
+            text = self._text(turn_content, text_key, where)
+            if None in (number, turn_number, text):
+                continue
+            row = {"place": where, "query": f"{number}_{turn_number}", "topic": str(number)}
+            self.rows.append(row | {"text": text, "source": (topic, turn)})
 
-    def field(owner: object, key: str, where: str) -> Any:
-        value = owner.get(key) if isinstance(owner, dict) else None
-        text = key in ("raw_utterance", "utterance")
-        if (isinstance(value, str) and bool(value.strip())) if text else _whole(value):
-            return str(value).strip() if text else value
-        found = "nothing" if value is None else f"{type(value).__name__} {shown(value)}"
-        problems.add(
-            path,
-            None,
-            f"{where}, {key}",
-            found,
-            "a text" if text else "a number, or a text without blanks",
-        )
+    def _part_of_id(self, content: dict[str, Any], key: str, where: str) -> int | str | None:
+        value = content.get(key)
+        if type(value) is int or (isinstance(value, str) and re.fullmatch(r"\S+", value)):
+            return value
+        self._wrong(value, f"{where}, {key}", "a number, or a text without blanks")
         return None
 
-    for place, topic in enumerate(content, 1):
-        number = field(topic, "number", f"topic at place {place}")
-        key = next(
-            (key for key in _KEYS if isinstance(topic, dict) and isinstance(topic.get(key), list)),
-            None,
-        )
-        if key is None:
-            problems.add(
-                path,
-                None,
-                f"topic at place {place}",
-                "no turns",
-                "a list turn (CAsT) or turns (iKAT)",
-            )
-            continue
-        for turn_place, turn in enumerate(topic[key], 1):
-            where = f"topic {number}, turn at place {turn_place}"
-            turn_number, text = (field(turn, name, where) for name in _KEYS[key])
-            if None not in (number, turn_number, text):
-                rows.append((where, f"{number}_{turn_number}", str(number), text, (topic, turn)))
-    return rows
+    def _text(self, content: dict[str, Any], key: str, where: str) -> str | None:
+        value = content.get(key)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        self._wrong(value, f"{where}, {key}", "a text")
+        return None
 
+    def _wrong(self, value: object, where: str, expected: str) -> None:
+        problem = "nothing" if value is None else f"{type(value).__name__} {shown(value)}"
+        self.problems.add(self.path, None, where, problem, expected)
 
-def _line_rows(path: str | Path, text: str, problems: Problems) -> list[tuple[Any, ...]]:
-    rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        query, *fields = (field.strip() for field in line.split("\t"))
+    def add_line(self, number: int, line: str) -> None:
+        """Take in a line of an id, a tab and an utterance."""
         if not line.strip():
-            continue
-        parts = _ID.fullmatch(query)
+            return
+        query, *fields = [part.strip() for part in line.split("\t")]
+        match = _ID.fullmatch(query)
         if len(fields) != 1 or not fields[0]:
-            problems.add(
-                path, number, None, f"{len(fields) + 1} fields", "two: id, a tab, the utterance"
-            )
-        elif parts is None:
-            problems.add(path, number, "id", shown(query), "a topic and a turn, such as 31_4")
+            problem, expected = f"{len(fields) + 1} fields", "two: id, a tab, the utterance"
+            self.problems.add(self.path, number, None, problem, expected)
+        elif match is None:
+            expected = "a topic and a turn, such as 31_4"
+            self.problems.add(self.path, number, "id", shown(query), expected)
         else:
-            rows.append((number, query, parts[1], fields[0], None))
-    return rows
+            row = {"place": number, "query": query, "topic": match[1], "text": fields[0]}
+            self.rows.append(row | {"source": None})
 
 
 def read_topics(path: str | Path) -> Topics:
-    """Read the topics of a conversational track, CAsT or iKAT JSON, or lines of id and utterance."""
+    """Read the topics of a track: CAsT or iKAT JSON, or lines of id and utterance."""
     text, problems = read_text(path), Problems()
     is_json = text.lstrip().startswith(("[", "{"))
+    utterances = _Utterances(path, problems)
     if is_json:
-        rows = _json_rows(path, read_json(path, list, "a JSON list of topics", text), problems)
+        content = read_json(path, list, "a JSON list of topics", text)
+        for place, topic in enumerate(content, start=1):
+            utterances.add_topic(place, topic)
     else:
-        rows = _line_rows(path, text, problems)
-    table = pd.DataFrame(rows, columns=["place", "query", "topic", "text", "source"])
-    for place, query in table.loc[table["query"].duplicated(), ["place", "query"]].itertuples(
-        index=False
-    ):
-        line, column = (None, place) if is_json else (place, "id")
-        problems.add(path, line, column, f"{query} again", "each turn once")
+        for number, line in enumerate(text.split("\n"), start=1):
+            utterances.add_line(number, line)
+
+    table = pd.DataFrame(utterances.rows, columns=["place", "query", "topic", "text", "source"])
+    for row in table[table["query"].duplicated()].itertuples():
+        line, column = (None, row.place) if is_json else (row.place, "id")
+        problems.add(path, line, column, f"{row.query} again", "each turn once")
     if table.empty and not problems:
         problems.add(path, None, None, "topics without turns", "at least one utterance")
     problems.refuse()

@@ -1,4 +1,4 @@
-r"""Annotated transcripts of conversations: read, written, and turned into the frame of a nugget table.
+r"""Annotated transcripts of conversations: read, written, and turned into a nugget table.
 
 An *annotated transcript* is text as gfrc's Figure 5 writes it::
 
@@ -44,7 +44,7 @@ import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.declare import checked
-from equipoise.files import parse_number, read_text, stem
+from equipoise.files import BOM, parse_number, read_text, stem
 from equipoise.options import Units
 from equipoise.problems import Problems, shown
 
@@ -77,7 +77,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a turn without white space around it, and the annotation of the nugget that it ends with."""
+    """A line of a turn, white space around it off, and what is said of the nugget at its end."""
 
     text: str
     annotation: Annotation | None = None
@@ -94,7 +94,10 @@ class Line:
             return self.words if last is None else last
         if _LEFT_OUT.fullmatch(self.text.strip()):
             raise ValueError(f"{shown(self.text)} has no characters to count; wanted --units word")
-        return sum(map(len, self.text.split()[-last if last else 0 :]))
+        words = self.text.split()
+        if last:
+            words = words[-last:]
+        return sum(map(len, words))
 
 
 def lines_of(text: str) -> list[Line]:
@@ -125,17 +128,23 @@ class Transcript:
 
 
 def transcript(run: str, topic: str, turns: Iterable[tuple[str, Iterable[Line]]]) -> Transcript:
-    """A transcript of turns, each its mark and its lines; user and system take turns, the user first."""
-    made = [
-        Turn("system" if place % 2 else "user", place // 2 + 1, tuple(lines), mark)
-        for place, (mark, lines) in enumerate(turns)
-    ]
-    return Transcript(run, topic, tuple(made))
+    """A transcript of turns, each its mark and lines; user and system take turns, user first."""
+    numbered_turns = []
+    for place, (mark, lines) in enumerate(turns):
+        speaker: Literal["user", "system"] = "system" if place % 2 else "user"
+        numbered_turns.append(Turn(speaker, place // 2 + 1, tuple(lines), mark))
+    return Transcript(run, topic, tuple(numbered_turns))
+
+
+# --- reading --------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Numbered:
-    """A line of text with its number in the file, and what is noted of it: for each key the number and the value."""
+class _NumberedLine:
+    """A line of text with its number in the file.
+
+    ``notes``: by key the number of the line that annotates it, and the value there.
+    """
 
     number: int
     text: str
@@ -150,10 +159,10 @@ class _Reader:
         self.problems = Problems()
         self.wrong = partial(self.problems.add, name)
         self.transcripts: dict[tuple[str, str], Transcript] = {}
-        self.header: tuple[str, str, int] | None = None  # run, topic, line
-        self.turns: list[
-            tuple[str, list[_Numbered]]
-        ] = []  # of the open conversation: mark and lines
+        # Of the open conversation: run, topic and line of its header, and marks and lines.
+        self.header: tuple[str, str, int] | None = None
+        self.turns: list[tuple[str, list[_NumberedLine]]] = []
+        self.position = 0
 
     def read(self, text: str) -> None:
         for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
@@ -167,113 +176,115 @@ class _Reader:
             elif line and not self.turns:
                 self.wrong(number, None, "text before the first turn", "##### topic, then ### U1")
             elif line:
-                self.turns[-1][1].append(
-                    _Numbered(number, line[1:] if _ESCAPED.match(line) else line)
-                )
-        self.close()
+                _, lines = self.turns[-1]
+                lines.append(_NumberedLine(number, line[1:] if _ESCAPED.match(line) else line))
+        self.close_conversation()
         if not self.transcripts and not self.problems:
             self.wrong(1, None, "no conversation", "##### topic, then ### U1")
 
     def open_conversation(
         self, number: int, line: str, topic: str = "", run: str = "", *more: str
     ) -> None:
-        self.close()
+        self.close_conversation()
         if not topic or more:
             self.wrong(number, None, repr(line), "##### topic, or ##### topic run")
         self.header = (run or self.run, topic or f"line {number}", number)
         if self.header[:2] in self.transcripts:
-            self.wrong(
-                number, "topic", f"{topic} of run {self.header[0]} again", "each conversation once"
-            )
+            problem = f"{topic} of run {self.header[0]} again"
+            self.wrong(number, "topic", problem, "each conversation once")
 
     def open_turn(self, number: int, line: str, sign: str = "", mark: str = "", *more: str) -> None:
         if self.header is None:
             self.wrong(number, None, repr(line), "##### topic first")
             self.header = (self.run, f"line {number}", number)
-        speaker, before = "US"[len(self.turns) % 2], len(self.turns) // 2
-        if sign != f"{speaker}{before + 1}" or more:
-            self.wrong(number, None, repr(line), f"### {speaker}{before + 1}")
+        speaker = "S" if len(self.turns) % 2 else "U"
+        wanted_sign = f"{speaker}{len(self.turns) // 2 + 1}"
+        if sign != wanted_sign or more:
+            self.wrong(number, None, repr(line), f"### {wanted_sign}")
         elif mark not in ("", "o", "x") or (mark and speaker == "U"):
             self.wrong(number, None, f"mark {mark!r}", "o or x, behind a system turn only")
         self.turns.append((mark, []))
 
     def note(self, number: int, line: str) -> None:
-        if not self.turns or not self.turns[-1][1]:
+        """Keep an annotation with the line of text before it."""
+        lines = self.turns[-1][1] if self.turns else []
+        is_user_turn = len(self.turns) % 2 == 1
+        match = _NOTE.fullmatch(line)
+        if not lines:
             self.wrong(number, None, repr(line), "an annotation behind a line of text of a turn")
-        elif len(self.turns) % 2:
-            self.wrong(
-                number,
-                None,
-                repr(line),
-                "annotations in system turns only (text begins with a backslash)",
-            )
-        elif (match := _NOTE.fullmatch(line)) is None:
-            known = "".join(f", #{name}: (...)" for name in self.attributes)
-            wanted = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{known}, or text behind a backslash"
-            self.wrong(number, None, repr(line[:60]), wanted)
+        elif is_user_turn:
+            expected = "annotations in system turns only (text begins with a backslash)"
+            self.wrong(number, None, repr(line), expected)
+        elif match is None:
+            memberships = "".join(f", #{name}: (...)" for name in self.attributes)
+            expected = f"#L2, wc= 35, #ENTITY: name, #WORDS: 3{memberships}"
+            self.wrong(number, None, repr(line[:60]), f"{expected}, or text behind a backslash")
         else:
-            key, value = (group for group in match.groups() if group is not None)
-            found = self.turns[-1][1][-1].notes
-            if key in found:
+            key, value = [group for group in match.groups() if group is not None]
+            notes = lines[-1].notes
+            if key in notes:
                 self.wrong(number, None, f"{key} again for the same line", "each annotation once")
-            found[key] = number, value
+            notes[key] = number, value
 
-    def close(self) -> None:
+    def close_conversation(self) -> None:
         """Count the words of the open conversation, and take in its notes."""
         if self.header is None:
             return
-        run, topic, opened = self.header
+        run, topic, header_line = self.header
         if not self.turns:
-            self.wrong(opened, None, "a conversation without turns", "### U1")
+            self.wrong(header_line, None, "a conversation without turns", "### U1")
         self.position = 0
         turns = [(mark, [self.line(line) for line in lines]) for mark, lines in self.turns]
         self.transcripts[run, topic] = transcript(run, topic, turns)
         self.header, self.turns = None, []
 
-    def line(self, line: _Numbered) -> Line:
-        words = Line(line.text).words
-        self.position += words
-        if not (found := line.notes):
+    def line(self, line: _NumberedLine) -> Line:
+        """A line with its annotation, by the words of the conversation so far."""
+        n_words = Line(line.text).words
+        self.position += n_words
+        notes = line.notes
+        if not notes:
             return Line(line.text)
-        if "#L" not in found:
-            self.wrong(
-                line.number, "level", "annotations without a level", "#L0, #L1, ... behind the line"
-            )
-        level = int(found.pop("#L", (0, "0"))[1])
-        number, stated = found.pop("wc=", (0, str(self.position)))
-        if stated != str(self.position):
-            self.wrong(
-                number, "wc", f"wc= {stated}", f"{self.position}, the word count of the text so far"
-            )
-        number, length = found.pop("WORDS", (0, "1"))
-        if not re.fullmatch("[1-9][0-9]{0,4}", length) or int(length) > max(words, 1):
-            self.wrong(number, "WORDS", repr(length), f"1 to {words}, the words of its line")
+        if "#L" not in notes:
+            expected = "#L0, #L1, ... behind the line"
+            self.wrong(line.number, "level", "annotations without a level", expected)
+        level = int(notes.pop("#L", (0, "0"))[1])
+        self.check_word_count(*notes.pop("wc=", (0, str(self.position))))
+        number, length = notes.pop("WORDS", (0, "1"))
+        if not re.fullmatch("[1-9][0-9]{0,4}", length) or int(length) > max(n_words, 1):
+            self.wrong(number, "WORDS", repr(length), f"1 to {n_words}, the words of its line")
             length = "1"
-        entity = " ".join(found.pop("ENTITY", (0, ""))[1].split())
-        for name, attribute in self.attributes.items():
-            if level and name not in found and not attribute.parts:
-                self.wrong(
-                    line.number, name, "no memberships", f"#{name}: (...) behind a relevant entity"
-                )
-        memberships = {name: self.memberships(name, *found[name]) for name in found}
+        entity = " ".join(notes.pop("ENTITY", (0, ""))[1].split())
+        # What is left in the notes are memberships.
+        for name, attribute_set in self.attributes.items():
+            if level and name not in notes and not attribute_set.parts:
+                expected = f"#{name}: (...) behind a relevant entity"
+                self.wrong(line.number, name, "no memberships", expected)
+        memberships = {name: self.memberships(name, *notes[name]) for name in notes}
         return Line(line.text, Annotation(level, int(length), entity, memberships))
 
+    def check_word_count(self, number: int, stated: str) -> None:
+        if stated != str(self.position):
+            expected = f"{self.position}, the word count of the text so far"
+            self.wrong(number, "wc", f"wc= {stated}", expected)
+
     def memberships(self, name: str, number: int, value: str) -> tuple[str, ...]:
-        parts = tuple(part.strip() for part in value.split(","))
+        texts = tuple(text.strip() for text in value.split(","))
         if name not in self.attributes:
-            known = ", ".join(self.attributes) or "none"
-            self.wrong(
-                number, name, "an unknown attribute set", f"one of the attribute sets ({known})"
-            )
-            return parts
-        found = ""
+            expected = f"one of the attribute sets ({', '.join(self.attributes) or 'none'})"
+            self.wrong(number, name, "an unknown attribute set", expected)
+            return texts
+        attribute_set = self.attributes[name]
         try:
-            numbers = [parse_number(part) for part in parts]
-            found = f"({', '.join(parts)})"
-            self.attributes[name].memberships(numbers)
+            numbers = [parse_number(text) for text in texts]
         except ValueError as error:
-            self.wrong(number, name, found or str(error), self.attributes[name].wanted)
-        return parts
+            self.wrong(number, name, str(error), attribute_set.wanted)
+            return texts
+        try:
+            attribute_set.memberships(numbers)
+        except ValueError:
+            self.wrong(number, name, f"({', '.join(texts)})", attribute_set.wanted)
+        return texts
 
 
 def parse_transcripts(
@@ -293,124 +304,138 @@ def parse_transcripts(
 def read_transcripts(
     path: str | Path, attributes: Mapping[str, AttributeSet], run: str | None = None
 ) -> list[Transcript]:
-    """Annotated transcripts from a file, whose name without its ending is the run of those that name none."""
-    return parse_transcripts(
-        read_text(path), run_of(path) if run is None else run, attributes, str(path)
-    )
+    """Annotated transcripts from a file; the run of those that name none is, unless given, its."""
+    name = run_of(path) if run is None else run
+    return parse_transcripts(read_text(path), name, attributes, str(path))
 
 
 def is_transcript(content: bytes) -> bool:
     """Whether a file that begins so holds transcripts."""
-    return content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"#####")
+    return content.removeprefix(BOM).lstrip().startswith(b"#####")
 
 
 def is_word(name: str) -> bool:
-    """Whether the header of a transcript can have this name: one word, nothing in it that cannot be seen."""
+    """Whether the header of a transcript can have this name: one word, all of it visible."""
     return bool(name) and " " not in name and name.isprintable()
 
 
 def run_of(path: str | Path) -> str:
-    """What a run is called where only its file names it: that name without its ending, as one word."""
+    """What a run is called where only its file names it: that name without its ending, a word."""
     return "".join(letter if is_word(letter) else "_" for letter in stem(path))
 
 
+# --- writing, and tables --------------------------------------------------------------------------
+
+
 def format_transcripts(transcripts: Iterable[Transcript]) -> str:
-    """Transcripts as text that `parse_transcripts` reads back, with the word counts of their nuggets."""
-    parts: list[str] = []
-    seen: set[tuple[str, str]] = set()
-    for made in transcripts:
-        name = made.run, made.topic
-        if name in seen or not all(map(is_word, name)):
-            found = (
-                "is here twice"
-                if name in seen
-                else "is not one word and one word, which a transcript needs"
+    """Transcripts as text that `parse_transcripts` reads back, with word counts of nuggets."""
+    lines: list[str] = []
+    names: set[tuple[str, str]] = set()
+    for conversation in transcripts:
+        run, topic = conversation.run, conversation.topic
+        if (run, topic) in names:
+            raise ValueError(f"topic {shown(topic)} of run {shown(run)} is here twice")
+        if not (is_word(run) and is_word(topic)):
+            raise ValueError(
+                f"topic {shown(topic)} of run {shown(run)} is not one word and one word, "
+                "which a transcript needs"
             )
-            raise ValueError(f"topic {shown(made.topic)} of run {shown(made.run)} {found}")
-        seen.add(name)
-        parts.append(f"##### {made.topic} {made.run}\n")
+        names.add((run, topic))
+        lines.append(f"##### {topic} {run}")
         position = 0
-        for turn in made.turns:
-            parts.append(f"### {turn.speaker[0].upper()}{turn.number} {turn.mark}".rstrip() + "\n")
+        for turn in conversation.turns:
+            lines.append(f"### {turn.speaker[0].upper()}{turn.number} {turn.mark}".rstrip())
             for line in turn.lines:
                 position += line.words
-                parts.append(("\\" if _TO_ESCAPE.match(line.text) else "") + line.text + "\n")
-                if note := line.annotation:
-                    parts.append(f"#L{note.level}\nwc= {position}\n")
-                    parts += [
-                        f"#{name}: ({','.join(vector)})\n"
-                        for name, vector in note.memberships.items()
-                    ]
-                    parts += [f"#ENTITY: {note.entity}\n"] if note.entity else []
-                    parts += [f"#WORDS: {note.words}\n"] if note.words != 1 else []
-    return "".join(parts)
+                escape = "\\" if _TO_ESCAPE.match(line.text) else ""
+                lines.append(escape + line.text)
+                if line.annotation:
+                    lines += _formatted_annotation(line.annotation, position)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _formatted_annotation(annotation: Annotation, position: int) -> list[str]:
+    lines = [f"#L{annotation.level}", f"wc= {position}"]
+    for name, vector in annotation.memberships.items():
+        lines.append(f"#{name}: ({','.join(vector)})")
+    if annotation.entity:
+        lines.append(f"#ENTITY: {annotation.entity}")
+    if annotation.words != 1:
+        lines.append(f"#WORDS: {annotation.words}")
+    return lines
 
 
 @checked
 def nugget_frame(
     transcripts: Iterable[Transcript], attributes: Iterable[str], *, units: Units = "word"
 ) -> pd.DataFrame:
-    r"""The annotated lines as a data frame in the columns of a nugget table, for `equipoise.nuggets.nugget_table`.
+    r"""The annotated lines as a data frame for `equipoise.nuggets.nugget_table`, in its columns.
 
     All fields are text. System turns without any such line have a row of level 0 without positions;
     a column ``entity`` is there if an entity is named.
 
     Examples
     --------
-    >>> text = "##### T1\n### U1\nA film, please.\n### S1\nTenet (2020): https://example.org/1\n#L2\n#WORDS: 3\n"
+    >>> text = "##### T1\n### U1\nA film, please.\n### S1\nTenet (2020): https://example.org/1\n"
+    >>> text += "#L2\n#WORDS: 3\n"
     >>> nugget_frame(parse_transcripts(text, "mine", {}), [])
         run topic turn start end level
     0  mine    T1    1     4   6     2
     """
-    names = list(attributes)
+    set_names = list(attributes)
+    counts_users = not units.startswith("system")
     rows: list[list[str]] = []
-    for made in transcripts:
+    for conversation in transcripts:
         end = 0
-        for turn in made.turns:
-            about, before = [made.run, made.topic, str(turn.number)], len(rows)
-            for line in (
-                turn.lines if turn.speaker == "system" or not units.startswith("system") else ()
-            ):
+        for turn in conversation.turns:
+            is_system = turn.speaker == "system"
+            if not is_system and not counts_users:
+                continue
+            turn_key = [conversation.run, conversation.topic, str(turn.number)]
+            n_rows_before = len(rows)
+            for line in turn.lines:
                 end += line.size(units)
-                if note := line.annotation:
-                    vectors = [" ".join(note.memberships.get(name, ())) for name in names]
-                    start = end - line.size(units, note.words) + 1
-                    rows.append(
-                        [*about, str(start), str(end), str(note.level), note.entity, *vectors]
-                    )
-            if turn.speaker == "system" and len(rows) == before:
-                rows.append([*about, "", "", "0", "", *("" for _ in names)])
-    frame = pd.DataFrame(rows, columns=[*CORE_COLUMNS, "entity", *names], dtype="str")
+                annotation = line.annotation
+                if annotation is None:
+                    continue
+                start = end - line.size(units, annotation.words) + 1
+                core = [*turn_key, str(start), str(end), str(annotation.level), annotation.entity]
+                vectors = [" ".join(annotation.memberships.get(name, ())) for name in set_names]
+                rows.append([*core, *vectors])
+            if is_system and len(rows) == n_rows_before:
+                rows.append([*turn_key, "", "", "0", "", *[""] * len(set_names)])
+    frame = pd.DataFrame(rows, columns=[*CORE_COLUMNS, "entity", *set_names], dtype="str")
     return frame if frame["entity"].ne("").any() else frame.drop(columns="entity")
 
 
 def line_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
-    """What the systems said, line by line: run, topic, turn, text, and level, empty where a line names no entity."""
-    rows = [
-        (
-            made.run,
-            made.topic,
-            turn.number,
-            line.text,
-            "" if line.annotation is None else str(line.annotation.level),
-        )
-        for made in transcripts
-        for turn in made.turns
-        if turn.speaker == "system"
-        for line in turn.lines
-    ]
+    """What the systems said, line by line: run, topic, turn, text, level.
+
+    The level is empty where a line names no entity.
+    """
+    rows = []
+    for conversation in transcripts:
+        for turn in conversation.turns:
+            if turn.speaker != "system":
+                continue
+            turn_key = (conversation.run, conversation.topic, turn.number)
+            for line in turn.lines:
+                level = "" if line.annotation is None else str(line.annotation.level)
+                rows.append((*turn_key, line.text, level))
     return pd.DataFrame(rows, columns=["run", "topic", "turn", "text", "level"])
 
 
 def turn_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
-    """Turn boundaries: run, topic, turn, speaker, and the positions of the first and the last word, start and end.
+    """Turn boundaries: run, topic, turn, speaker, and first and last word, start and end.
 
     An empty turn ends before it starts.
     """
     rows = []
-    for made in transcripts:
+    for conversation in transcripts:
         end = 0
-        for turn in made.turns:
-            start, end = end + 1, end + sum(line.words for line in turn.lines)
-            rows.append((made.run, made.topic, turn.number, turn.speaker, start, end))
+        for turn in conversation.turns:
+            start = end + 1
+            end += sum(line.words for line in turn.lines)
+            turn_key = (conversation.run, conversation.topic, turn.number, turn.speaker)
+            rows.append((*turn_key, start, end))
     return pd.DataFrame(rows, columns=["run", "topic", "turn", "speaker", "start", "end"])

@@ -8,130 +8,146 @@ L2`` (NTCIR). A file that gzip made is unpacked. Columns are separated by white 
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.arrays import Floats, as_strings
-from equipoise.files import is_parquet, parts, read_bytes, read_source, unpacked_name
-from equipoise.loaders.white_space import (
-    first_line,
-    note_values,
-    one_blank,
-    quick_columns,
-    quick_frame,
-    quick_numbers,
-    text_lines,
-    text_table,
+from equipoise.files import (
+    BOM,
+    Explainer,
+    cells,
+    is_parquet,
+    parts,
+    read_bytes,
+    read_source,
+    unpacked_name,
 )
+from equipoise.loaders.white_space import numbers_of, parsed_texts, read_lines
 from equipoise.problems import Problems
 
-_INTEGER = r"[+-]?[0-9]{1,9}"
-_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_LEVEL = "L?-?[0-9]{1,4}"
-_THREE, _FOUR = ["topic", "document", "level"], ["topic", "iteration", "document", "level"]
-_COLUMNS = ["topic", "Q0", "document", "rank", "score", "tag"]
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LEVEL = re.compile("L?-?[0-9]{1,4}")
+_QRELS_COLUMNS = {
+    3: ["topic", "document", "level"],
+    4: ["topic", "iteration", "document", "level"],
+}
+_RUN_COLUMNS = ["topic", "Q0", "document", "rank", "score", "tag"]
+_DESCRIPTION = b"<SYSDESC>", b"</SYSDESC>"
 
 
-def _numbers(values: pd.Series, pattern: str) -> Floats:
-    """Numbers of a column, NaN where it holds none: text of the pattern, or what a Parquet file has."""
-    if not pd.api.types.is_string_dtype(values):
-        return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
-    return values.where(values.str.fullmatch(pattern), "nan").to_numpy(dtype=np.float64)
+# --- runs -----------------------------------------------------------------------------------------
 
 
-def _sound(table: pd.DataFrame, file: Path, problems: Problems) -> pd.DataFrame:
-    """The columns of a run that hold what they should."""
-    rank, score = _numbers(table["rank"], _INTEGER), _numbers(table["score"], _NUMBER)
-    for column, wrong, wanted in (
-        ("topic", table["topic"].isna(), "an id"),
-        ("document", table["document"].isna(), "an id"),
-        ("rank", ~np.isfinite(rank) | (rank != np.floor(rank)), "a whole number"),
-        ("score", ~np.isfinite(score), "a finite number"),
-    ):
-        note_values(table[wrong], column, wanted, file, problems)
-    problems.add_repeats(
-        file, table, ["document", "topic"], "document", "each document once in a list"
+def _parse_rank(text: str) -> float:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError
+    return float(text)
+
+
+def _parse_score(text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return float(text)
+
+
+def _checked_run(
+    ids: pd.DataFrame, rank: Floats, score: Floats, columns: Mapping[str, Any], explainer: Explainer
+) -> pd.DataFrame:
+    """A run of ids, ranks and scores that are what they should be.
+
+    ``columns`` are as the file has them, to be quoted.
+    """
+    is_whole = np.isfinite(rank) & (rank == np.floor(rank))
+    explainer.report(np.flatnonzero(~is_whole), "rank", cells(columns["rank"]), "a whole number")
+    is_finite = np.isfinite(score)
+    explainer.report(
+        np.flatnonzero(~is_finite), "score", cells(columns["score"]), "a finite number"
     )
-    if table.empty and not problems:
-        problems.add(file, None, None, "no ranked document", "topic Q0 document rank score tag")
+    explainer.report_repeats(ids, ["document", "topic"], "each document once in a list")
+    problems = explainer.problems
+    if ids.empty and not problems:
+        expected = "topic Q0 document rank score tag"
+        problems.add(explainer.name, None, None, "no ranked document", expected)
     problems.refuse()
-    return (
-        table[["topic", "document"]].astype("str").assign(rank=rank.astype(np.int64), score=score)
-    )
+    return ids.astype("str").assign(rank=rank.astype(np.int64), score=score)
 
 
-def _quick_run(content: bytes) -> pd.DataFrame | None:
-    """A run in which all is in order; None where something may not be."""
-    lines = one_blank(content)
-    if lines is None:
-        return None
-    described = lines.startswith(b"<SYSDESC>")
-    if described and not first_line(lines).rstrip().endswith(b"</SYSDESC>"):
-        return None
-    table = quick_columns(lines, _COLUMNS, int(described))
-    if table is None or not table.num_rows or pc.count_distinct(table["tag"]).as_py() > 1:
-        return None
-    rank, score = table["rank"], quick_numbers(table["score"])
-    if (
-        score is None
-        or not pc.all(pc.ascii_is_decimal(rank)).as_py()
-        or pc.max(pc.binary_length(rank)).as_py() > 9
-    ):
-        return None
-    numbers = {"rank": pc.cast(rank, pa.int64()).to_numpy(), "score": score}
-    table, rank = (
-        table.select(["topic", "document"]),
-        None,
-    )  # the other texts are let go: they take as much again
-    return quick_frame(table, ["topic", "document"], **numbers)
+def _without_description(content: bytes, file: Path, problems: Problems) -> bytes:
+    """A run with an empty line in the place of the description that an NTCIR run opens with."""
+    while content.startswith(BOM):
+        content = content.removeprefix(BOM)
+    start = len(content) - len(content.lstrip())
+    opening, closing = _DESCRIPTION
+    if not content.startswith(opening, start):
+        return content
+    end = content.find(b"\n", start)
+    if end < 0:
+        end = len(content)
+    if not content[start:end].rstrip().endswith(closing):
+        line = content.count(b"\n", 0, start) + 1
+        expected = "</SYSDESC> on the same line"
+        problems.add(file, line, None, "<SYSDESC> without its end", expected)
+    return content[:start] + content[end:]
 
 
-def _text_run(content: bytes, file: Path) -> pd.DataFrame:
-    table = _quick_run(content)
-    return _slow_run(content, file) if table is None else table
+def _read_text_run(file: Path) -> pd.DataFrame:
+    content = read_bytes(file)
+    problems = Problems()
+    lines = _without_description(content, file, problems)
+    if len(lines) < len(content) and not lines.strip():
+        problems.add(file, None, None, "no ranked document", " ".join(_RUN_COLUMNS))
+        problems.refuse()
+    expected = f"six: {' '.join(_RUN_COLUMNS)}"
+    table, explainer = read_lines(lines, _RUN_COLUMNS, file, expected)
+    explainer.problems.extend(problems)
+    if table.num_rows:
+        tag = table["tag"][0]
+        is_other = pc.not_equal(table["tag"], tag).to_numpy()
+        expected = f"{tag.as_py()!r}, as in the first line"
+        explainer.report(np.flatnonzero(is_other), "tag", cells(table["tag"]), expected)
+    rank = parsed_texts(table["rank"], _parse_rank)
+    score = numbers_of(table["score"], _parse_score)
+    ids = table.select(["topic", "document"]).to_pandas()
+    return _checked_run(ids, rank, score, table, explainer)
 
 
-def _slow_run(content: bytes, file: Path) -> pd.DataFrame:
-    """A run in which something is unusual or wrong, which is told by its line."""
-    problems, (numbers, fields) = Problems(), text_lines(content, file)
-    opening = fields[0].as_py() if len(fields) else [""]
-    if opening[0].startswith("<SYSDESC>"):
-        if not opening[-1].endswith("</SYSDESC>"):
-            problems.add(
-                file,
-                int(numbers[0]),
-                None,
-                "<SYSDESC> without its end",
-                "</SYSDESC> on the same line",
-            )
-        numbers, fields = numbers[1:], fields[1:]
-    table = text_table((numbers, fields), _COLUMNS, f"six: {' '.join(_COLUMNS)}", file, problems)
-    first = table["tag"].iloc[0] if len(table) else ""
-    note_values(
-        table[table["tag"] != first], "tag", f"{first!r}, as in the first line", file, problems
-    )
-    return _sound(table, file, problems)
+def _read_parquet_run(file: Path) -> pd.DataFrame:
+    source = read_source(file)
+    table = source.columns
+    names = ["topic", "document", "rank", "score"]
+    for name in pd.Index(names).difference(table.columns):
+        source.problems.add(file, None, name, "no such column", "the column")
+    source.problems.refuse()
+    for name in ("topic", "document"):
+        is_id = table[name].notna()
+        if table[name].dtype == object:
+            is_id &= table[name].map(_is_scalar)
+        source.report(np.flatnonzero(~is_id), name, cells(table[name]), "an id")
+    if any(table[name].dtype == object for name in ("topic", "document")):
+        source.problems.refuse()  # lists and the like cannot be compared
+    rank = _numbers_of_parquet(table["rank"], _INTEGER)
+    score = _numbers_of_parquet(table["score"], _NUMBER)
+    return _checked_run(table[["topic", "document"]], rank, score, table, source)
 
 
-def _parquet_run(file: Path) -> pd.DataFrame:
-    table, problems = read_source(file).columns, Problems()
-    for name in pd.Index(["topic", "document", "rank", "score"]).difference(table.columns):
-        problems.add(file, None, name, "no such column", "the column")
-    problems.refuse()
-    table = table.assign(line=np.arange(1, len(table) + 1))
-    for name in (name for name in ("topic", "document") if table[name].dtype == object):
-        single = table[name].map(
-            lambda value: pd.api.types.is_scalar(value) and not isinstance(value, bytes)
-        )
-        note_values(table[~single], name, "an id", file, problems)
-    problems.refuse()
-    return _sound(table, file, problems)
+def _is_scalar(value: object) -> bool:
+    return pd.api.types.is_scalar(value) and not isinstance(value, bytes)
+
+
+def _numbers_of_parquet(values: pd.Series, pattern: re.Pattern[str]) -> Floats:
+    """Numbers of a column of a Parquet file, NaN where it holds none: numbers, or text of them."""
+    if pd.api.types.is_string_dtype(values):
+        values = values.where(values.str.fullmatch(pattern.pattern), "nan")
+        return values.to_numpy(dtype=np.float64)
+    return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
 
 
 def file_name(file: Path) -> str:
@@ -146,9 +162,10 @@ def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
     The tag in the last column is not used, for files of different runs often share it. ``rank`` is
     the stated one.
     """
-    file, called = Path(path), file_name(Path(path)) if name is None else name
-    table = _parquet_run(file) if is_parquet(file) else _text_run(read_bytes(file), file)
-    table.insert(0, "run", as_strings(called, len(table)))
+    file = Path(path)
+    table = _read_parquet_run(file) if is_parquet(file) else _read_text_run(file)
+    run = file_name(file) if name is None else name
+    table.insert(0, "run", as_strings(run, len(table)))
     return table
 
 
@@ -157,10 +174,9 @@ def run_files(path: str | Path) -> list[Path]:
     folder = Path(path)
     if not folder.is_dir():
         return [folder]
-    return [
-        folder / name
-        for name in parts(folder, (".parquet",) if any(folder.rglob("*.parquet")) else ("",))
-    ]
+    has_parquet = any(folder.rglob("*.parquet"))
+    names = parts(folder, (".parquet",) if has_parquet else ("",))
+    return [folder / name for name in names]
 
 
 def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
@@ -170,15 +186,32 @@ def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
     for path in paths:
         name = file_name(Path(path))
         if name in tables:
-            problems.add(
-                path, None, None, f"a second run called {name}", "files of different names"
-            )
+            problem = f"a second run called {name}"
+            problems.add(path, None, None, problem, "files of different names")
             continue
         tables[name] = pd.DataFrame()
         with problems.collecting():
             tables[name] = read_run(path)
     problems.refuse()
     return pd.concat(tables.values(), ignore_index=True)
+
+
+# --- judgements -----------------------------------------------------------------------------------
+
+
+def _parse_level(text: str) -> float:
+    if not _LEVEL.fullmatch(text):
+        raise ValueError
+    return max(0, int(text.removeprefix("L")))
+
+
+def _n_columns(content: bytes) -> int:
+    """How many columns qrels have: those of the first line with three or four of them."""
+    for line in io.BytesIO(content):
+        n_columns = len(line.decode("utf-8", "replace").split())
+        if n_columns in _QRELS_COLUMNS:
+            return n_columns
+    return 3
 
 
 def read_qrels(path: str | Path) -> pd.DataFrame:
@@ -188,35 +221,15 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     level 2; levels below 0 (spam, in some TREC tracks) are level 0.
     """
     content = read_bytes(path)
-    table = _quick_qrels(content)
-    return _slow_qrels(content, path) if table is None else table
-
-
-def _quick_qrels(content: bytes) -> pd.DataFrame | None:
-    """Judgements in which all is in order; None where something may not be."""
-    lines = one_blank(content)
-    names = {3: _THREE, 4: _FOUR}.get(len(first_line(lines).split()) if lines else 0)
-    table = quick_columns(lines, names) if lines and names else None
-    if table is None or not table.num_rows:
-        return None
-    coded = table["level"].dictionary_encode().combine_chunks()
-    kinds = coded.dictionary.to_pylist()
-    if not all(re.fullmatch(_LEVEL, kind) for kind in kinds):
-        return None
-    levels = np.array([max(0, int(kind.removeprefix("L"))) for kind in kinds], dtype=np.int64)
-    return quick_frame(table, ["topic", "document"], level=levels[coded.indices.to_numpy()])
-
-
-def _slow_qrels(content: bytes, path: str | Path) -> pd.DataFrame:
-    """Judgements in which something is unusual or wrong, which is told by its line."""
-    problems, lines = Problems(), text_lines(content, path)
-    four = next((len(columns) == 4 for columns in lines[1] if len(columns) in (3, 4)), False)
-    names = _FOUR if four else _THREE
-    table = text_table(lines, names, f"{len(names)}, as in the lines before", path, problems)
-    good = table["level"].str.fullmatch(_LEVEL)
-    note_values(table[~good], "level", "a level such as L2 or 2", path, problems)
-    wanted = "each document once in the judgements of a topic"
-    problems.add_repeats(path, table[good], ["document", "topic"], "document", wanted)
-    problems.refuse()
-    level = table["level"].str.removeprefix("L").astype(np.int64).clip(lower=0)
-    return table[["topic", "document"]].assign(level=level)
+    columns = _QRELS_COLUMNS[_n_columns(content)]
+    expected = f"{len(columns)}, as in the lines before"
+    table, explainer = read_lines(content, columns, path, expected)
+    level = parsed_texts(table["level"], _parse_level)
+    is_unknown = np.isnan(level)
+    expected = "a level such as L2 or 2"
+    explainer.report(np.flatnonzero(is_unknown), "level", cells(table["level"]), expected)
+    ids = table.select(["topic", "document"]).to_pandas().astype("str")
+    expected = "each document once in the judgements of a topic"
+    explainer.report_repeats(ids, ["document", "topic"], expected)
+    explainer.problems.refuse()
+    return ids.assign(level=level.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Nuggets from what annotation tools export: character spans of Label Studio and doccano, positions counted.
+"""Nuggets from what annotation tools export: character spans of Label Studio and doccano.
 
 *Label Studio*: JSON (``data`` and ``annotations``) and JSON_MIN; regions of a text, of paragraphs
 (``author`` and ``text``), what is chosen for a region with it. *doccano*: JSON Lines with
@@ -35,7 +35,7 @@ import pandas as pd
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.declare import checked
 from equipoise.files import BOM, head
-from equipoise.loaders.objects import Item, read_objects, recognise
+from equipoise.loaders.objects import Item, first_value, read_objects, recognise
 from equipoise.loaders.transcripts import run_of
 from equipoise.options import Offsets, Units
 from equipoise.problems import Note, Problems, listed, shown
@@ -44,13 +44,20 @@ from equipoise_cli.loaders.annotation_labels import Meaning
 from equipoise_cli.loaders.chats import SPEAKERS, word_of
 
 _MARKS = re.compile(
-    r"(?mi)^(?:[^\S\n]*(?:\#{5}[^\S\n]+(?P<topic>\S+)(?:[^\S\n]+(?P<run>\S+))?[^\S\n]*$"
-    r"|\#{3}[^\S\n]+(?P<turn>[us])[0-9]+\b.*$|(?P<said>user|human|assistant|system|bot|ai|agent)[^\S\n]*:)|(?P<kept>[us])(?=:))"
+    r"(?mi)^(?:[^\S\n]*(?:"
+    r"\#{5}[^\S\n]+(?P<topic>\S+)(?:[^\S\n]+(?P<run>\S+))?[^\S\n]*$"
+    r"|\#{3}[^\S\n]+(?P<turn>[us])[0-9]+\b.*$"
+    r"|(?P<speaker>user|human|assistant|system|bot|ai|agent)[^\S\n]*:)"
+    r"|(?P<letter>[us])(?=:))"
 )
+_TEXT_KEYS = ("text", "content", "value", "utterance")
+_TOPIC_KEYS = ("topic", "conversation_id", "id")
+_SIDES = {"system": "system", "s": "system", "u": "user"}
+"""Of authors who are others, or none, in chats."""
 
 
 @dataclass
-class _Part:
+class _Utterance:
     """What one side says, and the spans there: first and last place, and what is noted."""
 
     side: str
@@ -58,125 +65,159 @@ class _Part:
     spans: list[tuple[int, int, dict[str, str]]] = field(default_factory=list)
 
 
-def _side(mark: re.Match[str]) -> str:
-    sign = (mark["turn"] or mark["said"] or mark["kept"]).lower()
+@dataclass
+class _Task:
+    """A task as utterances of a conversation.
+
+    ``starts`` are the places in ``text``, that of the task, at which they begin; a task that is a
+    list of paragraphs has neither.
+    """
+
+    utterances: list[_Utterance]
+    starts: list[int] = field(default_factory=list)
+    text: str = ""
+
+    def text_of(self, number: int | None) -> str:
+        """The text that places of a span count in: of an utterance, or of the task."""
+        if number is None:
+            return self.text
+        if 0 <= number < len(self.utterances):
+            return self.utterances[number].text
+        return ""  # no place of a span is in it
+
+
+# --- a task apart ---------------------------------------------------------------------------------
+
+
+def _side_of_mark(mark: re.Match[str]) -> str:
+    sign = (mark["turn"] or mark["speaker"] or mark["letter"]).lower()
     return "user" if sign in ("u", "user", "human") else "system"
 
 
 def _turn_marks(marks: list[re.Match[str]]) -> list[re.Match[str]]:
-    """The marks that open turns: of the most certain kind, and of one name for each side, so that prose opens none."""
-    kind = next(
-        (kind for kind in ("turn", "said", "kept") if any(mark[kind] for mark in marks)), "turn"
-    )
-    turns, names = [mark for mark in marks if mark[kind]], dict[str, str]()
+    """The marks that open turns: of the most certain kind, and of one name for each side.
+
+    So prose that happens to begin as a turn does opens none.
+    """
+    kinds = ("turn", "speaker", "letter")
+    kind = next((kind for kind in kinds if any(mark[kind] for mark in marks)), "turn")
+    turns = [mark for mark in marks if mark[kind]]
+    name_of_side: dict[str, str] = {}
     for mark in turns:
-        names.setdefault(_side(mark), mark[kind].lower())
-    return [mark for mark in turns if mark[kind].lower() in names.values()]
+        name_of_side.setdefault(_side_of_mark(mark), mark[kind].lower())
+    return [mark for mark in turns if mark[kind].lower() in name_of_side.values()]
 
 
-def _parts(
-    data: dict[str, Any], item: Item, problems: Problems
-) -> tuple[list[_Part], list[int], str]:
-    """The parts of a task, where each begins in its text, and that text."""
-    lists = [
-        value
-        for value in data.values()
-        if isinstance(value, list) and value and all(isinstance(x, dict) for x in value)
-    ]
-    lists = [
-        value
-        for value in lists
-        if any({"text", "content", "value", "utterance"} & one.keys() for one in value)
-    ]
-    texts = [value for key in ("text", "data") if isinstance(value := data.get(key), str)]
-    texts = (
-        texts or sorted((value for value in data.values() if isinstance(value, str)), key=len)[-1:]
-    )
-    if lists and not isinstance(data.get("text"), str):
-        parts = []
-        for number, one in enumerate(lists[0]):
-            who = next(
-                (one[key] for key in ("author", "speaker", "role", "from") if key in one), None
-            )
-            text = next(
-                (
-                    one[key]
-                    for key in ("text", "content", "value", "utterance")
-                    if isinstance(one.get(key), str)
-                ),
-                "",
-            )
-            side = SPEAKERS.get(str(who).lower().strip())
-            side = {"system": "system", "s": "system", "u": "user"}.get(
-                str(who).lower().strip(), side
-            )
-            if not side:
-                item.wrong(
-                    problems, f"paragraph {number}", f"author {shown(who)}", "user or assistant"
-                )
-            parts.append(_Part(side or "user", text))
-        return parts, [], ""
-    text = texts[0] if texts else ""
+def _paragraphs_of(data: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The first list of objects with texts among the data of a task, if any."""
+    for value in data.values():
+        if not isinstance(value, list) or not value:
+            continue
+        if not all(isinstance(element, dict) for element in value):
+            continue
+        if any(not element.keys().isdisjoint(_TEXT_KEYS) for element in value):
+            return value
+    return None
+
+
+def _text_of(data: dict[str, Any]) -> str:
+    """The text of a task: under its usual names, else the longest one."""
+    text = first_value(data, ("text", "data"), str)
+    if text is not None:
+        return text
+    texts = [value for value in data.values() if isinstance(value, str)]
+    return max(reversed(texts), key=len, default="")
+
+
+def _task_of_paragraphs(paragraphs: list[dict[str, Any]], item: Item, problems: Problems) -> _Task:
+    utterances = []
+    for number, paragraph in enumerate(paragraphs):
+        keys = ("author", "speaker", "role", "from")
+        author = next((paragraph[key] for key in keys if key in paragraph), None)
+        name = str(author).lower().strip()
+        side = _SIDES.get(name) or SPEAKERS.get(name)
+        if not side:
+            place, problem = f"paragraph {number}", f"author {shown(author)}"
+            item.wrong(problems, place, problem, "user or assistant")
+        text = first_value(paragraph, _TEXT_KEYS, str) or ""
+        utterances.append(_Utterance(side or "user", text))
+    return _Task(utterances)
+
+
+def _read_task(data: dict[str, Any], item: Item, problems: Problems) -> _Task:
+    """The utterances of a task; a header in its text names it in ``data``."""
+    paragraphs = _paragraphs_of(data)
+    if paragraphs is not None and not isinstance(data.get("text"), str):
+        return _task_of_paragraphs(paragraphs, item, problems)
+    text = _text_of(data)
     if not text.strip():
-        item.wrong(
-            problems,
-            "",
-            f"a task with {listed(data) or 'nothing'}",
-            "text, or a list of author and text",
-        )
+        problem = f"a task with {listed(data) or 'nothing'}"
+        item.wrong(problems, "", problem, "text, or a list of author and text")
     marks = list(_MARKS.finditer(text))
-    if header := next((mark for mark in marks if mark["topic"]), None):
-        data.setdefault("topic", header["topic"])
-        data.setdefault("run", header["run"] or "")
-    if sum(mark["topic"] is not None for mark in marks) > 1:
+    headers = [mark for mark in marks if mark["topic"]]
+    if headers:
+        data.setdefault("topic", headers[0]["topic"])
+        data.setdefault("run", headers[0]["run"] or "")
+    if len(headers) > 1:
         item.wrong(problems, "", "several conversations in one text", "a task for each")
     turns = _turn_marks(marks)
     if not turns or "turn" in data:
-        return [_Part("system", text)], [0], text
-    parts, begins = [], []
-    for mark, end in zip(turns, [*(later.start() for later in turns[1:]), len(text)], strict=True):
-        begins.append(mark.start() if mark["kept"] else mark.end())
-        parts.append(_Part(_side(mark), text[begins[-1] : end]))
-    return parts, begins, text
+        return _Task([_Utterance("system", text)], [0], text)
+    # U: and S: of FairWeb are words of the turn, other marks are not.
+    starts = [mark.start() if mark["letter"] else mark.end() for mark in turns]
+    ends = [*(mark.start() for mark in turns[1:]), len(text)]
+    utterances = []
+    for mark, start, end in zip(turns, starts, ends, strict=True):
+        utterances.append(_Utterance(_side_of_mark(mark), text[start:end]))
+    return _Task(utterances, starts, text)
 
 
-def _counted(text: str, offsets: str) -> list[int]:
-    """The place of each character, and of the end, by characters or by UTF-16 units; -1 within a character."""
+# --- places in texts ------------------------------------------------------------------------------
+
+
+def _places_of_units(text: str, offsets: str) -> list[int]:
+    """The place of the character at each unit, and of the end; -1 within a character.
+
+    Units are characters, or 16 bits, of which an emoji has two.
+    """
     if offsets == "characters" or text.isascii():
         return [*range(len(text) + 1)]
-    return [
-        place
-        for place, letter in enumerate(text)
-        for place in ([place, -1] if letter > "\uffff" else [place])
-    ] + [len(text)]
+    places = []
+    for place, letter in enumerate(text):
+        places.append(place)
+        if letter > "\uffff":
+            places.append(-1)
+    return [*places, len(text)]
 
 
-def _plain(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     return text.replace("\\n", "\n").split()
 
 
-def _found(text: str, span: Span, offsets: str) -> tuple[int, int] | None:
+def _place_of_span(text: str, span: Span, offsets: str) -> tuple[int, int] | None:
     """First and last place of a span in a text, if it has both and what it quotes stands there."""
-    places = _counted(text, offsets)
-    if (
-        type(span.start) is not int
-        or type(span.end) is not int
-        or not 0 <= span.start < span.end < len(places)
-    ):
+    places = _places_of_units(text, offsets)
+    if type(span.start) is not int or type(span.end) is not int:
+        return None
+    if not 0 <= span.start < span.end < len(places):
         return None
     start, end = places[span.start], places[span.end]
-    quoted = span.quote is None or _plain(text[start:end]) == _plain(span.quote)
-    return (start, end) if quoted and min(start, end) >= 0 else None
+    if min(start, end) < 0:
+        return None
+    is_quoted = span.quote is None or _words(text[start:end]) == _words(span.quote)
+    return (start, end) if is_quoted else None
 
 
-def _quoted(text: str, span: Span, offsets: str) -> bool:
+def _is_quoted_exactly(text: str, span: Span, offsets: str) -> bool:
     """Whether what a span quotes stands there letter by letter."""
-    at = _found(text, span, offsets)
-    return (
-        at is not None
-        and span.quote is not None
-        and text[at[0] : at[1]] == span.quote.replace("\\n", "\n")
-    )
+    place = _place_of_span(text, span, offsets)
+    if place is None or span.quote is None:
+        return False
+    start, end = place
+    return text[start:end] == span.quote.replace("\\n", "\n")
+
+
+# --- tasks to conversations -----------------------------------------------------------------------
 
 
 class _Reader:
@@ -185,142 +226,185 @@ class _Reader:
     def __init__(self, path: str | Path, meaning: Meaning, offsets: str) -> None:
         self.path, self.meaning, self.offsets = path, meaning, offsets
         self.problems = Problems()
-        self.made: dict[tuple[str, str], list[tuple[int, list[_Part]]]] = {}
+        # By run and topic: the turn that each task begins with, and its utterances.
+        self.conversations: dict[tuple[str, str], list[tuple[int, list[_Utterance]]]] = {}
 
     def add(self, item: Item, data: dict[str, Any], spans: list[Span]) -> None:
-        parts, begins, text = _parts(data, item, self.problems)
-        texts = {None: text} | {number: part.text for number, part in enumerate(parts)}
-        reading = self.reading(item, [(texts.get(span.part, ""), span) for span in spans])
+        """Take in a task and its spans."""
+        task = _read_task(data, item, self.problems)
+        offsets = self._offsets_of(item, task, spans)
         for span in spans:
-            quoted, where = f" {shown(span.quote)}" if span.quote else "", texts.get(span.part, "")
-            if span.start is None and span.part is None:
-                item.wrong(
-                    self.problems,
-                    "",
-                    f"label {shown(span.said[0][1])} of no place",
-                    "start, end and label",
-                )
-                continue
-            wrong = f"span {shown(span.start)[1:-1]}-{shown(span.end)[1:-1]}{quoted}"
-            if (at := _found(where, span, reading)) is None or span.part != span.last:
-                stood = _found(where, Span(None, None, span.start, span.end), reading)
-                stands = where[slice(*stood)] if stood else ""
-                said = (
-                    "more than one turn"
-                    if span.part != span.last
-                    else f"where the text has {shown(stands)}"
-                )
-                item.wrong(
-                    self.problems, wrong, said, "a span of one turn whose text is what it quotes"
-                )
-                continue
-            if span.part is None:
-                number = max((n for n, begin in enumerate(begins) if begin <= at[0]), default=0)
-                at = (at[0] - begins[number], at[1] - begins[number])
-            else:
-                number = span.part
-            part = parts[number]
-            inner = part.text[max(at[0], 0) : at[1]]
-            if part.side == "user" or at[0] < 0 or at[1] > len(part.text) or not inner.strip():
-                item.wrong(
-                    self.problems,
-                    wrong,
-                    "no words of one answer",
-                    "annotations in system turns only",
-                )
-                continue
-            try:
-                row = self.meaning.row(self.meaning.of(span.said))
-            except ValueError as error:
-                labels = listed((label for _, label in span.said), 4) or "none"
-                wanted = (
-                    "a label such as L2, a group of each set, or a line for the label in --labels"
-                )
-                item.wrong(self.problems, wrong, f"{error} (labels: {labels})", wanted)
-                continue
-            first = at[0] + len(inner) - len(inner.lstrip())
-            part.spans.append((first, first + len(inner.strip()), row))
-        user = next(
-            (
-                data[key]
-                for key in ("user", "utterance", "question")
-                if isinstance(data.get(key), str)
-            ),
-            "",
-        )
+            self._add_span(item, task, span, offsets)
+        utterances = task.utterances
         turn = int(data["turn"]) if str(data.get("turn", "")).isdecimal() else None
-        if turn is not None:
-            parts = [*([_Part("user", user)] if user else []), *parts]
-        name = next(
-            (
-                data[key]
-                for key in ("topic", "conversation_id", "id")
-                if data.get(key) not in (None, "")
-            ),
-            item.number,
+        user_text = first_value(data, ("user", "utterance", "question"), str)
+        if turn is not None and user_text:
+            utterances = [_Utterance("user", user_text), *utterances]
+        topic = next(
+            (data[key] for key in _TOPIC_KEYS if data.get(key) not in (None, "")), item.number
         )
-        key = word_of(data.get("run") or data.get("model") or run_of(self.path)), word_of(name)
-        held = self.made.setdefault(key, [])
-        if held and (turn is None or any(number == turn for number, _ in held)):
-            item.wrong(
-                self.problems,
-                "",
-                f"conversation {key[1]} of {key[0]} again",
-                "each once, or turn in its data",
-            )
-        held.append((turn or 1, parts))
+        run = data.get("run") or data.get("model") or run_of(self.path)
+        key = word_of(run), word_of(topic)
+        tasks = self.conversations.setdefault(key, [])
+        is_turn_there = any(number == turn for number, _ in tasks)
+        if tasks and (turn is None or is_turn_there):
+            problem = f"conversation {key[1]} of {key[0]} again"
+            item.wrong(self.problems, "", problem, "each once, or turn in its data")
+        tasks.append((turn or 1, utterances))
 
-    def reading(self, item: Item, spans: list[tuple[str, Span]]) -> str:
-        """How a task's places are counted: as said, or so that every quote is found; as the tools do, if both do."""
-        if self.offsets != "auto" or all(max(text, default="") <= "\uffff" for text, _ in spans):
-            return "characters" if self.offsets == "auto" else self.offsets
-        ways = "characters", "utf-16"
-        places = {way: [_found(text, span, way) for text, span in spans] for way in ways}
-        fits = [way for way in ways if all(places[way])]
-        exact = [way for way in fits if all(_quoted(text, span, way) for text, span in spans)]
-        if len(fits) == 2 and places["characters"] != places["utf-16"] and not exact:
-            found = "letters beyond 16 bits (such as emoji) and no quoted text that tells how they count"
-            item.wrong(
-                self.problems,
-                "",
-                found,
-                "--offsets utf-16 (as doccano and Label Studio count), or characters",
+    def _add_span(self, item: Item, task: _Task, span: Span, offsets: str) -> None:
+        """Put a span with what its labels mean into its utterance, or tell what is wrong with it."""
+        if span.start is None and span.first_part is None:
+            problem = f"label {shown(span.labels[0][1])} of no place"
+            item.wrong(self.problems, "", problem, "start, end and label")
+            return
+        quote = f" {shown(span.quote)}" if span.quote else ""
+        where = f"span {shown(span.start)[1:-1]}-{shown(span.end)[1:-1]}{quote}"
+        place = _place_of_span(task.text_of(span.first_part), span, offsets)
+        if span.first_part != span.last_part:
+            expected = "a span of one turn whose text is what it quotes"
+            item.wrong(self.problems, where, "more than one turn", expected)
+            return
+        if place is None:
+            problem = f"where the text has {shown(self._text_at(task, span, offsets))}"
+            expected = "a span of one turn whose text is what it quotes"
+            item.wrong(self.problems, where, problem, expected)
+            return
+        number, start, end = _place_in_part(task, span, *place)
+        utterance = task.utterances[number]
+        text = utterance.text[max(start, 0) : end]
+        is_inside = start >= 0 and end <= len(utterance.text)
+        if utterance.side == "user" or not is_inside or not text.strip():
+            expected = "annotations in system turns only"
+            item.wrong(self.problems, where, "no words of one answer", expected)
+            return
+        try:
+            row = self.meaning.row(self.meaning.of(span.labels))
+        except ValueError as error:
+            labels = listed((label for _, label in span.labels), 4) or "none"
+            expected = (
+                "a label such as L2, a group of each set, or a line for the label in --labels"
             )
-        return (exact or fits or sorted(ways, key=lambda way: sum(map(bool, places[way]))))[-1]
+            item.wrong(self.problems, where, f"{error} (labels: {labels})", expected)
+            return
+        start += len(text) - len(text.lstrip())
+        utterance.spans.append((start, start + len(text.strip()), row))
+
+    def _text_at(self, task: _Task, span: Span, offsets: str) -> str:
+        """What stands in the place of a span, whatever it quotes."""
+        text = task.text_of(span.first_part)
+        place = _place_of_span(text, Span(None, None, span.start, span.end), offsets)
+        return text[slice(*place)] if place else ""
+
+    def _offsets_of(self, item: Item, task: _Task, spans: list[Span]) -> str:
+        """How the places of a task are counted: as said, or so that every quote is found.
+
+        Where both ways fit, as the tools do.
+        """
+        texts = [task.text_of(span.first_part) for span in spans]
+        if self.offsets != "auto":
+            return self.offsets
+        if all(max(text, default="") <= "\uffff" for text in texts):
+            return "characters"
+        pairs = list(zip(texts, spans, strict=True))
+        n_fitting, n_exact = {}, {}
+        for offsets in ("characters", "utf-16"):
+            places = [_place_of_span(text, span, offsets) for text, span in pairs]
+            n_fitting[offsets] = len(pairs) - places.count(None)
+            n_exact[offsets] = sum(_is_quoted_exactly(text, span, offsets) for text, span in pairs)
+        fitting = [offsets for offsets, count in n_fitting.items() if count == len(pairs)]
+        exact = [offsets for offsets in fitting if n_exact[offsets] == len(pairs)]
+        if len(fitting) == 2 and not exact and _ways_differ(pairs):
+            problem = (
+                "letters beyond 16 bits (such as emoji) "
+                "and no quoted text that tells how they count"
+            )
+            expected = "--offsets utf-16 (as doccano and Label Studio count), or characters"
+            item.wrong(self.problems, "", problem, expected)
+        if exact or fitting:
+            return (exact or fitting)[-1]
+        return "characters" if n_fitting["characters"] > n_fitting["utf-16"] else "utf-16"
 
     def rows(self, units: str) -> list[dict[str, str]]:
         """Rows of a nugget table, positions counted in the whole conversation."""
-        pattern = re.compile(r"\S" if units.endswith("character") else r"\S+")
         rows: list[dict[str, str]] = []
-        for (run, topic), tasks in self.made.items():
-            offset, before, turns = 0, "", list[list[dict[str, str]]]()
-            for part in (
-                part for _, parts in sorted(tasks, key=lambda one: one[0]) for part in parts
-            ):
-                turns += [[]] if part.side == "system" and before != "system" else []
-                before = part.side
-                if part.side == "user" and units.startswith("system"):
-                    continue
-                words = [found.span() for found in pattern.finditer(part.text)]
-                for start, end, row in sorted(part.spans, key=lambda one: one[:2]):
-                    inside = [
-                        n
-                        for n, (first, last) in enumerate(words, start=1)
-                        if first < end and last > start
-                    ]
-                    turns[-1].append(
-                        {"start": str(offset + inside[0]), "end": str(offset + inside[-1]), **row}
-                    )
-                offset += len(words)
-            for number, found in enumerate(turns, start=1):
-                about = {"run": run, "topic": topic, "turn": str(number)}
-                rows += [about | row for row in found or [{"level": "0"}]]
+        for (run, topic), tasks in self.conversations.items():
+            utterances = []
+            for _, utterances_of_task in sorted(tasks, key=lambda task: task[0]):
+                utterances += utterances_of_task
+            for number, nuggets in enumerate(_nuggets_by_turn(utterances, units), start=1):
+                turn_key = {"run": run, "topic": topic, "turn": str(number)}
+                # A turn without nuggets is there all the same.
+                rows += [turn_key | nugget for nugget in nuggets or [{"level": "0"}]]
         return rows
+
+
+def _place_in_part(task: _Task, span: Span, start: int, end: int) -> tuple[int, int, int]:
+    """The number of the utterance that a span is in, and its first and last place there."""
+    if span.first_part is not None:
+        return span.first_part, start, end
+    number = 0
+    for later, part_start in enumerate(task.starts):
+        if part_start <= start:
+            number = later
+    return number, start - task.starts[number], end - task.starts[number]
+
+
+def _ways_differ(pairs: list[tuple[str, Span]]) -> bool:
+    """Whether counting characters and units of 16 bits gives different places of any span."""
+    for text, span in pairs:
+        if _place_of_span(text, span, "characters") != _place_of_span(text, span, "utf-16"):
+            return True
+    return False
+
+
+def _nuggets_by_turn(utterances: list[_Utterance], units: str) -> list[list[dict[str, str]]]:
+    """The nuggets of each system turn of a conversation; what one side says in a row is a turn."""
+    unit = re.compile(r"\S" if units.endswith("character") else r"\S+")
+    turns: list[list[dict[str, str]]] = []
+    offset, side_before = 0, ""
+    for utterance in utterances:
+        if utterance.side == "system" and side_before != "system":
+            turns.append([])
+        side_before = utterance.side
+        if utterance.side == "user" and units.startswith("system"):
+            continue
+        places = [match.span() for match in unit.finditer(utterance.text)]
+        for start, end, row in sorted(utterance.spans, key=lambda span: span[:2]):
+            inside = []
+            for number, (unit_start, unit_end) in enumerate(places, start=offset + 1):
+                if unit_start < end and unit_end > start:
+                    inside.append(number)
+            turns[-1].append({"start": str(inside[0]), "end": str(inside[-1]), **row})
+        offset += len(places)
+    return turns
+
+
+# --- an export ------------------------------------------------------------------------------------
 
 
 def is_export(path: Path) -> bool:
     """Whether a file begins as JSON does."""
     return head(path).removeprefix(BOM).lstrip().startswith((b"{", b"["))
+
+
+def _data_of(content: dict[str, Any]) -> dict[str, Any]:
+    """The data of a task, with what doccano calls meta among them."""
+    data = content.get("data")
+    data = dict(data) if isinstance(data, dict) else {**content}
+    if isinstance(data.get("meta"), dict):
+        data |= data["meta"]
+    return data
+
+
+def _chosen_annotator(path: str | Path, names: list[str], annotator: str | None) -> str:
+    """The annotator that is named, or the only one."""
+    if annotator is None and len(names) == 1:
+        return names[0]
+    if annotator is not None and annotator in names:
+        return annotator
+    expected = "wanted one of them: --annotator" if names else "predictions are none"
+    raise ValueError(f"{path} has annotations of {listed(names) or 'nobody'}; {expected}")
 
 
 @checked
@@ -341,49 +425,34 @@ def read_export(
     are those of the file. Tasks that this annotator has not annotated are left out and counted.
     """
     items = read_objects(path)
-    form = recognise(items, KNOWN, ("transcript",)) if form == "auto" else form
-    reader, tasks = _Reader(path, Meaning(attributes, labels), offsets), []
+    if form == "auto":
+        form = recognise(items, KNOWN, ("transcript",))
+    spans_of_task = studio if form == "label-studio" else doccano
+    reader = _Reader(path, Meaning(attributes, labels), offsets)
+    tasks = []
     for item in items:
-        inner = item.content.get("data")
-        data = dict(inner) if isinstance(inner, dict) else {**item.content}
-        data |= data["meta"] if isinstance(data.get("meta"), dict) else {}
-        if not KNOWN[form](item.content):
-            item.wrong(
-                reader.problems,
-                "",
-                f"an object with {listed(item.content) or 'nothing'}",
-                f"a task of {form}",
-            )
-            continue
-        found = studio(item.content) if form == "label-studio" else doccano(item.content)
-        tasks.append((item, data, found))
+        if KNOWN[form](item.content):
+            tasks.append((item, spans_of_task(item.content)))
+        else:
+            problem = f"an object with {listed(item.content) or 'nothing'}"
+            item.wrong(reader.problems, "", problem, f"a task of {form}")
     reader.problems.refuse()
-    everyone = list(dict.fromkeys(name for _, _, found in tasks for name in found))
-    if (
-        not everyone
-        or (annotator is None and len(everyone) > 1)
-        or (annotator or everyone[0]) not in everyone
-    ):
-        wanted = "wanted one of them: --annotator" if everyone else "predictions are none"
-        raise ValueError(f"{path} has annotations of {listed(everyone) or 'nobody'}; {wanted}")
-    chosen = annotator or everyone[0]
-    for item, data, found in tasks:
-        if chosen in found:
-            reader.add(item, data, found[chosen])
-    without = sum(chosen not in found for *_, found in tasks)
-    if without:
-        warnings.warn(
-            f"{path}: {without} of {len(tasks)} tasks are not annotated and left out",
-            Note,
-            stacklevel=3,
-        )
+    annotators = list(dict.fromkeys(name for _, spans_of in tasks for name in spans_of))
+    chosen = _chosen_annotator(path, annotators, annotator)
+    n_without = 0
+    for item, spans_of in tasks:
+        if chosen in spans_of:
+            reader.add(item, _data_of(item.content), spans_of[chosen])
+        else:
+            n_without += 1
+    if n_without:
+        note = f"{path}: {n_without} of {len(tasks)} tasks are not annotated and left out"
+        warnings.warn(note, Note, stacklevel=3)
     if reader.meaning.unknown:
-        said = "labels that name neither a level nor a group (see --labels)"
-        warnings.warn(
-            f"{path}: {said}: {listed(sorted(reader.meaning.unknown))}", Note, stacklevel=3
-        )
+        note = "labels that name neither a level nor a group (see --labels)"
+        unknown = listed(sorted(reader.meaning.unknown))
+        warnings.warn(f"{path}: {note}: {unknown}", Note, stacklevel=3)
     reader.problems.refuse()
-    frame = pd.DataFrame(
-        reader.rows(units), columns=[*CORE_COLUMNS, "entity", *attributes], dtype="str"
-    ).fillna("")
+    columns = [*CORE_COLUMNS, "entity", *attributes]
+    frame = pd.DataFrame(reader.rows(units), columns=columns, dtype="str").fillna("")
     return frame if frame["entity"].ne("").any() else frame.drop(columns="entity")

@@ -6,33 +6,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from equipoise.loaders.objects import first_value
+
 
 @dataclass
 class Span:
-    """A region: where it is (a part of the task, and places in it), what it quotes, and what is said of it."""
+    """A region: where it is, what it quotes, and what is said of it.
 
-    part: int | None
-    last: int | None
+    ``first_part`` and ``last_part`` number the parts of the task that it reaches over, None where a
+    task is one text; ``start`` and ``end`` are places in them, as the file has them. ``labels``:
+    pairs of a control and what was chosen there.
+    """
+
+    first_part: int | None
+    last_part: int | None
     start: Any
     end: Any
     quote: str | None = None
-    said: list[tuple[str, str]] = field(default_factory=list)
+    labels: list[tuple[str, str]] = field(default_factory=list)
 
 
-def _values(value: Any) -> list[str]:
-    """What is chosen in a control, as texts; of a path in a taxonomy its first and its last."""
-    if isinstance(value, list):
-        return [
-            f"{one[0]}={one[-1]}"
-            if isinstance(one, list) and len(one) > 1
-            else str(one[0] if isinstance(one, list) else one)
-            for one in value
-            if one or one == 0
-        ]
-    return [] if value is None else [str(value)]
+# --- Label Studio ---------------------------------------------------------------------------------
 
-
-_CHOSEN = (
+_CHOICES = (
     "labels",
     "paragraphlabels",
     "hypertextlabels",
@@ -43,113 +39,141 @@ _CHOSEN = (
 )
 
 
-def _studio_regions(results: Iterable[Any]) -> list[Span]:
+def _choice(value: Any) -> str:
+    """What was chosen, as a text; of a path in a taxonomy its first and its last."""
+    if not isinstance(value, list):
+        return str(value)
+    return f"{value[0]}={value[-1]}" if len(value) > 1 else str(value[0])
+
+
+def _choices(value: Any) -> list[str]:
+    """What is chosen in a control, as texts."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        return [str(value)]
+    return [_choice(element) for element in value if element or element == 0]
+
+
+def _number_of_part(value: Any) -> int:
+    """The number of a paragraph, which may be text; -1 of what is none."""
+    return int(value) if str(value).isdecimal() else -1
+
+
+def _studio_span(value: dict[str, Any]) -> Span:
+    if "startOffset" not in value:
+        return Span(None, None, value["start"], value.get("end"))
+    first_part, last_part = _number_of_part(value["start"]), _number_of_part(value.get("end"))
+    return Span(first_part, last_part, value["startOffset"], value.get("endOffset"))
+
+
+def _studio_spans(results: Iterable[Any]) -> list[Span]:
     """Regions of an annotation of Label Studio, each with all that is said of its place."""
-    regions: dict[str, Span] = {}
-    for one in results:
-        value = one.get("value", one) if isinstance(one, dict) else {}
+    spans: dict[str, Span] = {}
+    for result in results:
+        value = result.get("value", result) if isinstance(result, dict) else {}
         if not isinstance(value, dict) or "start" not in value:
             continue
-        span = Span(None, None, value["start"], value.get("end"))
-        if "startOffset" in value:  # of paragraphs, whose numbers may be text
-            first, last = (
-                int(one) if one.isdecimal() else -1
-                for one in (str(value["start"]), str(value.get("end")))
-            )
-            span = Span(first, last, value["startOffset"], value.get("endOffset"))
-        text, place = value.get("text"), str((span.part, span.last, span.start, span.end))
-        quote = text if isinstance(text, str) and one.get("type") != "textarea" else None
-        if quote and place in regions and regions[place].quote not in (None, quote):
-            place += quote  # of which one cannot be true
-        span = regions.setdefault(place, span)
+        span = _studio_span(value)
+        text = value.get("text")
+        is_comment = result.get("type") == "textarea"
+        quote = text if isinstance(text, str) and not is_comment else None
+        place = str((span.first_part, span.last_part, span.start, span.end))
+        if quote and place in spans and spans[place].quote not in (None, quote):
+            place += quote  # one of the two quotes is wrong: they stay apart
+        span = spans.setdefault(place, span)
         span.quote = span.quote or quote
-        control = str(one.get("from_name", ""))
-        found = [given for key in _CHOSEN for given in _values(value.get(key))]
-        found += _values(text) if isinstance(text, list) or one.get("type") == "textarea" else []
-        span.said += [(control, given) for given in found]
-    return list(regions.values())
+        chosen = [choice for key in _CHOICES for choice in _choices(value.get(key))]
+        if isinstance(text, list) or is_comment:
+            chosen += _choices(text)
+        control = str(result.get("from_name", ""))
+        span.labels += [(control, choice) for choice in chosen]
+    return list(spans.values())
 
 
-def _merged(spans: Iterable[tuple[Any, Any, Any]]) -> list[Span]:
-    """Spans of doccano, those of one place as one."""
-    found: dict[tuple[Any, Any], Span] = {}
-    for start, end, label in spans:
-        found.setdefault((start, end), Span(None, None, start, end)).said.append(("", str(label)))
-    return list(found.values())
-
-
-def doccano(content: dict[str, Any]) -> dict[str, list[Span]]:
-    """Annotators of a line of doccano with their spans."""
-    key = next(
-        key
-        for key in ("label", "labels", "entities", "annotations")
-        if isinstance(content.get(key), list)
-    )
-    by: dict[str, list[tuple[Any, Any, Any]]] = {} if key == "annotations" else {"": []}
-    for one in content[key]:
-        if isinstance(one, dict):
-            span = (
-                one.get("start_offset", one.get("start")),
-                one.get("end_offset", one.get("end")),
-                one.get("label"),
-            )
-            by.setdefault(str(one.get("user", "")), []).append(span)
-        else:
-            by.setdefault("", []).append(
-                tuple(one) if isinstance(one, list) and len(one) == 3 else (None, None, one)
-            )
-    return {user: _merged(spans) for user, spans in by.items()}
+def _results_of_json_min(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of a task in JSON_MIN, which has what is chosen by control."""
+    results = []
+    for control, value in content.items():
+        for result in value if isinstance(value, list) else ():
+            is_region = isinstance(result, dict) and {"start", "end"} <= result.keys()
+            if is_region and not result.keys().isdisjoint(_CHOICES):
+                results.append({"from_name": control, **result})
+    return results
 
 
 def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
     """Annotators of a task of Label Studio with their regions."""
-    if not isinstance(content.get("data"), dict):  # JSON_MIN: what is chosen, by control
-        results = [
-            {"from_name": name, **one}
-            for name, value in content.items()
-            for one in (value if isinstance(value, list) else ())
-            if isinstance(one, dict)
-            and {"start", "end"} <= one.keys()
-            and set(_CHOSEN) & one.keys()
-        ]
-        return {str(content.get("annotator", "")): _studio_regions(results)}
-    found: dict[str, list[Span]] = {}
-    for one in content.get("annotations") or ():
-        if isinstance(one, dict) and not one.get("was_cancelled"):
-            who = one.get("completed_by", "")
-            name = str(who.get("email", who.get("id", "")) if isinstance(who, dict) else who)
-            found[f"{name} again" if name in found else name] = _studio_regions(
-                one.get("result") or ()
-            )
-    return found
+    if not isinstance(content.get("data"), dict):
+        spans = _studio_spans(_results_of_json_min(content))
+        return {str(content.get("annotator", "")): spans}
+    spans_of: dict[str, list[Span]] = {}
+    for annotation in content.get("annotations") or ():
+        if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
+            continue
+        annotator = annotation.get("completed_by", "")
+        if isinstance(annotator, dict):
+            annotator = annotator.get("email", annotator.get("id", ""))
+        name = str(annotator)
+        if name in spans_of:
+            name = f"{name} again"
+        spans_of[name] = _studio_spans(annotation.get("result") or ())
+    return spans_of
+
+
+def _is_studio(content: dict[str, Any]) -> bool:
+    is_task = not content.keys().isdisjoint({"annotations", "predictions"})
+    if isinstance(content.get("data"), dict) and is_task:
+        return True
+    return "annotation_id" in content or "annotator" in content
+
+
+# --- doccano --------------------------------------------------------------------------------------
+
+
+def _merged(marks: Iterable[tuple[Any, Any, Any]]) -> list[Span]:
+    """Spans of start, end and label; those of one place are one."""
+    spans: dict[tuple[Any, Any], Span] = {}
+    for start, end, label in marks:
+        span = spans.setdefault((start, end), Span(None, None, start, end))
+        span.labels.append(("", str(label)))
+    return list(spans.values())
+
+
+def _doccano_mark(label: Any) -> tuple[Any, Any, Any]:
+    """Start, end and label of an object, a list of the three, or a label of the text alone."""
+    if isinstance(label, dict):
+        start = label.get("start_offset", label.get("start"))
+        end = label.get("end_offset", label.get("end"))
+        return start, end, label.get("label")
+    if isinstance(label, list) and len(label) == 3:
+        start, end, name = label
+        return start, end, name
+    return None, None, label
+
+
+def doccano(content: dict[str, Any]) -> dict[str, list[Span]]:
+    """Annotators of a line of doccano with their spans."""
+    names = ("label", "labels", "entities", "annotations")
+    key = next(name for name in names if isinstance(content.get(name), list))
+    marks_of: dict[str, list[tuple[Any, Any, Any]]] = {}
+    if key != "annotations":
+        marks_of[""] = []  # a line without labels is annotated all the same
+    for label in content[key]:
+        user = str(label.get("user", "")) if isinstance(label, dict) else ""
+        marks_of.setdefault(user, []).append(_doccano_mark(label))
+    return {user: _merged(marks) for user, marks in marks_of.items()}
 
 
 def _is_doccano(content: dict[str, Any]) -> bool:
-    spans = next(
-        (
-            content[key]
-            for key in ("label", "labels", "entities")
-            if isinstance(content.get(key), list)
-        ),
-        None,
-    )
-    old = any(
-        isinstance(one, dict) and "start_offset" in one for one in content.get("annotations") or ()
-    )
-    return isinstance(content.get("text", content.get("data")), str) and (
-        old or (spans is not None and "annotator" not in content)
-    )
+    if not isinstance(content.get("text", content.get("data")), str):
+        return False
+    annotations = content.get("annotations") or ()
+    if any(isinstance(mark, dict) and "start_offset" in mark for mark in annotations):
+        return True
+    has_labels = first_value(content, ("label", "labels", "entities"), list) is not None
+    return has_labels and "annotator" not in content
 
 
-KNOWN = {
-    "label-studio": lambda content: (
-        (
-            isinstance(content.get("data"), dict)
-            and bool({"annotations", "predictions"} & content.keys())
-        )
-        or "annotation_id" in content
-        or "annotator" in content
-    ),
-    "doccano": _is_doccano,
-}
+KNOWN = {"label-studio": _is_studio, "doccano": _is_doccano}
 """The formats of exports, and the marks of each."""

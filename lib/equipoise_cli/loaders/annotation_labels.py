@@ -28,77 +28,90 @@ class Meaning:
     """What labels say: level, entity, and groups of the attribute sets."""
 
     def __init__(self, attributes: Mapping[str, AttributeSet], labels: pd.DataFrame | None) -> None:
-        self.sets = {name.casefold(): one for name, one in attributes.items()}
-        self.groups: dict[str, list[tuple[str, str]]] = {}
-        for name, one in attributes.items():
-            for group in one.groups:
+        self.sets = {name.casefold(): attribute for name, attribute in attributes.items()}
+        self.groups: dict[str, list[tuple[str, str]]] = {}  # set and group by the group's name
+        for name, attribute_set in attributes.items():
+            for group in attribute_set.groups:
                 self.groups.setdefault(group.casefold(), []).append((name, group))
-        rows = [] if labels is None else labels.to_dict("records")
-        self.given = {
-            str(row["label"]): {k: v for k, v in row.items() if k != "label" and str(v).strip()}
-            for row in rows
-        }
+        self.table: dict[str, dict[str, Any]] = {}  # what the table of labels says, by label
+        for row in [] if labels is None else labels.to_dict("records"):
+            label = str(row.pop("label"))
+            self.table[label] = {key: value for key, value in row.items() if str(value).strip()}
         self.unknown: set[str] = set()
 
-    def of(self, said: Iterable[tuple[str, str]]) -> dict[str, Any]:
-        """Level, entity, and the groups of each set, of what is said; a ValueError tells a contradiction."""
-        found: dict[str, Any] = {}
-        for control, label in said:
-            if label in self.given:
-                for key, value in self.given[label].items():
-                    self._note(found, key, str(value))
-            else:
-                for part in map(str.strip, label.split("|")):
-                    named = _NAMED.fullmatch(part)
-                    if named and named[1].strip().casefold() in (*self.sets, "level", "entity"):
-                        self._note(found, named[1].strip(), named[2].strip())
-                    else:
-                        self._part(found, control, part)
-        return found
+    def of(self, labels: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """Level, entity, and the groups of each set, that labels say.
 
-    def _part(self, found: dict[str, Any], control: str, part: str) -> None:
-        key, groups = control.casefold(), self.groups.get(part.casefold(), [])
-        level = _LEVEL.fullmatch(part)
-        if key == "entity" or (
-            key in self.sets and any(name.casefold() == key for name, _ in groups)
-        ):
-            self._note(found, control, part)
-        elif level and (key in ("level", "relevance", "grade") or not part[0].isdigit()):
-            self._note(found, "level", level[1])
+        ``labels``: pairs of a control and what was chosen there. A ValueError tells a
+        contradiction.
+        """
+        meaning: dict[str, Any] = {}
+        for control, label in labels:
+            if label in self.table:
+                for key, value in self.table[label].items():
+                    self._note(meaning, key, str(value))
+                continue
+            for piece in map(str.strip, label.split("|")):
+                match = _NAMED.fullmatch(piece)
+                name = match[1].strip() if match else ""
+                if match and name.casefold() in (*self.sets, "level", "entity"):
+                    self._note(meaning, name, match[2].strip())
+                else:
+                    self._note_part(meaning, control, piece)
+        return meaning
+
+    def _note_part(self, meaning: dict[str, Any], control: str, piece: str) -> None:
+        """Keep what a part of a label says by itself, or by its control."""
+        key, groups = control.casefold(), self.groups.get(piece.casefold(), [])
+        level = _LEVEL.fullmatch(piece)
+        names_level = key in ("level", "relevance", "grade") or not piece[:1].isdigit()
+        is_of_control = any(name.casefold() == key for name, _ in groups)
+        if key == "entity" or is_of_control:
+            self._note(meaning, control, piece)
+        elif level and names_level:
+            self._note(meaning, "level", level[1])
         elif len(groups) == 1:
-            self._note(found, groups[0][0], part)
+            name, _ = groups[0]
+            self._note(meaning, name, piece)
         elif groups:
-            raise ValueError(f"{shown(part)}, a group of {listed(name for name, _ in groups)}")
+            raise ValueError(f"{shown(piece)}, a group of {listed(name for name, _ in groups)}")
         else:
-            self.unknown.add(part)
+            self.unknown.add(piece)
 
-    def _note(self, found: dict[str, Any], key: str, value: str) -> None:
+    def _note(self, meaning: dict[str, Any], key: str, value: str) -> None:
         """Keep a level, an entity or a group; memberships may be written as numbers."""
         name = key.casefold()
-        if name in self.sets:
-            one = self.sets[name]
-            group = next(
-                (group for group in one.groups if group.casefold() == value.casefold()), None
-            )
-            if group is None and len(value.split()) != len(one.groups):
-                raise ValueError(f"{one.name} {shown(value)}")
-            found.setdefault(one.name, []).append(group or value)
-        elif found.setdefault(name, value) != value:
-            raise ValueError(f"{name} {shown(found[name])} and {shown(value)}")
+        if name not in self.sets:
+            if meaning.setdefault(name, value) != value:
+                raise ValueError(f"{name} {shown(meaning[name])} and {shown(value)}")
+            return
+        attribute_set = self.sets[name]
+        group_of = {group.casefold(): group for group in reversed(attribute_set.groups)}
+        group = group_of.get(value.casefold())
+        if group is None and len(value.split()) != len(attribute_set.groups):
+            raise ValueError(f"{attribute_set.name} {shown(value)}")
+        meaning.setdefault(attribute_set.name, []).append(group or value)
 
-    def row(self, found: dict[str, Any]) -> dict[str, str]:
+    def row(self, meaning: dict[str, Any]) -> dict[str, str]:
         """The fields of a nugget."""
-        level = _LEVEL.fullmatch(str(found.get("level", "")))
-        if not level:
-            raise ValueError(f"no level among {listed(found, 3)}" if found else "no level")
-        row = {"level": str(int(level[1])), "entity": str(found.get("entity", ""))}
-        for one in self.sets.values():
-            groups = list(dict.fromkeys(found.get(one.name, ())))
-            if not groups and int(level[1]):
-                raise ValueError(f"no group of {one.name}")
-            share = f"1/{len(groups)}" if len(groups) > 1 else "1"
-            written = " ".join(share if group in groups else "0" for group in one.groups)
-            row[one.name] = (
-                "" if not groups else groups[0] if groups[0] not in one.groups else written
-            )
+        match = _LEVEL.fullmatch(str(meaning.get("level", "")))
+        if not match:
+            raise ValueError(f"no level among {listed(meaning, 3)}" if meaning else "no level")
+        level = int(match[1])
+        row = {"level": str(level), "entity": str(meaning.get("entity", ""))}
+        for attribute_set in self.sets.values():
+            groups = list(dict.fromkeys(meaning.get(attribute_set.name, ())))
+            if not groups and level:
+                raise ValueError(f"no group of {attribute_set.name}")
+            row[attribute_set.name] = _memberships(groups, attribute_set)
         return row
+
+
+def _memberships(groups: list[str], attribute_set: AttributeSet) -> str:
+    """Equal shares of the groups, or memberships as they were written."""
+    if not groups:
+        return ""
+    if groups[0] not in attribute_set.groups:
+        return groups[0]
+    share = f"1/{len(groups)}" if len(groups) > 1 else "1"
+    return " ".join(share if group in groups else "0" for group in attribute_set.groups)

@@ -1,4 +1,4 @@
-"""Conversations of a file in any format that is known: which one it is, its first letters and its name tell."""
+"""Conversations of a file in any known format, which its first letters and its name tell."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from equipoise_studies.recorded_conversations import harvest_transcripts, read_h
 
 def _form(path: Path) -> str:
     """fairweb, harvest, or auto: JSON of others."""
-    start = head(path, 2**20).removeprefix(BOM).lstrip()
-    if b'"record": "settings"' in start.partition(b"\n")[0] or start.startswith(b'{"record"'):
+    beginning = head(path, 2**20).removeprefix(BOM).lstrip()
+    first_line = beginning.partition(b"\n")[0]
+    if b'"record": "settings"' in first_line or beginning.startswith(b'{"record"'):
         return "harvest"
-    if start.startswith((b"{", b"[", b"PAR1")):
+    if beginning.startswith((b"{", b"[", b"PAR1")):
         return "auto"
-    return "harvest" if unpacked_name(path).lower().endswith(".jsonl") else "fairweb"
+    is_json_lines = unpacked_name(path).lower().endswith(".jsonl")
+    return "harvest" if is_json_lines else "fairweb"
 
 
 def read_conversations(
     path: Path, form: str = "auto", *, marks: Any, run: str | None = None, topics: Any = None
 ) -> list[Transcript]:
     """Transcripts from a file; ``form`` and the others as in the readers of each format."""
-    form = _form(path) if form == "auto" else form
+    if form == "auto":
+        form = _form(path)
     if form == "harvest":
         return harvest_transcripts(read_harvest(path, run))
     if form == "fairweb":

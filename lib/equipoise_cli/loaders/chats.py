@@ -21,27 +21,53 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from equipoise.loaders.objects import Item, is_messages, read_objects, recognise
+from equipoise.loaders.objects import Item, first_value, is_messages, read_objects, recognise
 from equipoise.loaders.transcripts import Line, Transcript, is_word, lines_of, run_of, transcript
-from equipoise.problems import Note, Problems, listed, shown
+from equipoise.problems import InputError, Note, Problems, listed, shown
 
-SPEAKERS: Mapping[str, str] = (
-    dict.fromkeys(("user", "human", "prompter"), "user")
-    | dict.fromkeys(
-        ("assistant", "gpt", "agent", "model", "bot", "chatgpt", "bing", "bard", "claude", "ai"),
-        "system",
-    )
-    | dict.fromkeys(
-        ("system", "developer", "tool", "function", "function_call", "tool_call", "observation"), ""
-    )
-    | dict.fromkeys(("tool_response", "tool_result", "ipython"), "")
+Message = tuple[str, str]
+"""Who says it, user or system, and the text."""
+
+_USERS = ("user", "human", "prompter")
+_SYSTEMS = (
+    "assistant",
+    "gpt",
+    "agent",
+    "model",
+    "bot",
+    "chatgpt",
+    "bing",
+    "bard",
+    "claude",
+    "ai",
 )
+_UNSEEN = (
+    "system",
+    "developer",
+    "tool",
+    "function",
+    "function_call",
+    "tool_call",
+    "observation",
+    "tool_response",
+    "tool_result",
+    "ipython",
+)
+SPEAKERS: Mapping[str, str] = {
+    **dict.fromkeys(_USERS, "user"),
+    **dict.fromkeys(_SYSTEMS, "system"),
+    **dict.fromkeys(_UNSEEN, ""),
+}
+"""The side of a speaker by name; empty for what no user sees."""
+
+_REFERENCE_ANSWERS = "answers of the reference in the place of predictions that are not there"
 _TOPICS = (
     "conversation_id",
     "conversation_hash",
@@ -54,34 +80,48 @@ _TOPICS = (
 )
 
 
-def _many(key: str, *words: str) -> Any:
-    """Whether an object has a list of objects under a key, one of which has all the words."""
+def _has_list_of(key: str, *names: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether an object has a list of objects under a key, one of which has all the names."""
 
     def has(content: dict[str, Any]) -> bool:
-        found = content.get(key)
-        return isinstance(found, list) and any(
-            isinstance(one, dict) and {*words} <= one.keys() for one in found
-        )
+        elements = content.get(key)
+        if not isinstance(elements, list):
+            return False
+        return any(isinstance(entry, dict) and entry.keys() >= {*names} for entry in elements)
 
     return has
 
 
+def _is_openai(content: dict[str, Any]) -> bool:
+    is_spoken = _has_list_of("messages", "speaker", "text")
+    return is_messages(content.get("messages")) or is_spoken(content)
+
+
+def _is_sharegpt(content: dict[str, Any]) -> bool:
+    is_from = _has_list_of("conversations", "from")
+    return is_from(content) or is_messages(content.get("conversations"))
+
+
+def _is_ikat(content: dict[str, Any]) -> bool:
+    has_turns, has_responses = (
+        _has_list_of("turns", "utterance"),
+        _has_list_of("responses", "user_utterance"),
+    )
+    return has_turns(content) or has_responses(content)
+
+
+def _is_ikat_run(content: dict[str, Any]) -> bool:
+    has_turns, has_texts = _has_list_of("turns", "responses"), _has_list_of("responses", "text")
+    return has_turns(content) or ("turn_id" in content and has_texts(content))
+
+
 KNOWN = {
-    "openai": lambda content: (
-        is_messages(content.get("messages")) or _many("messages", "speaker", "text")(content)
-    ),
-    "sharegpt": lambda content: (
-        _many("conversations", "from")(content) or is_messages(content.get("conversations"))
-    ),
+    "openai": _is_openai,
+    "sharegpt": _is_sharegpt,
     "wildchat": lambda content: is_messages(content.get("conversation")),
-    "mtrag": _many("input", "speaker", "text"),
-    "ikat": lambda content: (
-        _many("turns", "utterance")(content) or _many("responses", "user_utterance")(content)
-    ),
-    "ikat-run": lambda content: (
-        _many("turns", "responses")(content)
-        or ("turn_id" in content and _many("responses", "text")(content))
-    ),
+    "mtrag": _has_list_of("input", "speaker", "text"),
+    "ikat": _is_ikat,
+    "ikat-run": _is_ikat_run,
 }
 """The formats of conversations, and the marks of each."""
 
@@ -93,14 +133,26 @@ def word_of(value: object) -> str:
     return "".join(letter if is_word(letter) else "_" for letter in str(value).strip())
 
 
-def turns_of(run: str, topic: str, said: Iterable[tuple[str, str]]) -> Transcript:
-    """A conversation from who says what; what one side says in a row is one turn."""
-    turns = [
-        (side, [line for _, text in part for line in lines_of(text)])
-        for side, part in groupby(said, itemgetter(0))
-    ]
-    first = [("user", list[Line]())] if turns and turns[0][0] == "system" else []
-    return transcript(run, topic, (("", lines) for _, lines in (*first, *turns)))
+def turns_of(run: str, topic: str, messages: Iterable[Message]) -> Transcript:
+    """A conversation from its messages; what one side says in a row is one turn."""
+    turns: list[tuple[str, list[Line]]] = []
+    for side, messages_in_a_row in groupby(messages, itemgetter(0)):
+        if not turns and side == "system":
+            turns.append(("", []))  # the user begins, with nothing
+        lines = []
+        for _, text in messages_in_a_row:
+            lines += lines_of(text)
+        turns.append(("", lines))
+    return transcript(run, topic, turns)
+
+
+@dataclass
+class _TaskOfMtrag:
+    """The messages of a task, the last one a question, and its answer, if there is one."""
+
+    item: Item
+    messages: list[Message]
+    answer: str | None
 
 
 class _Reader:
@@ -109,7 +161,7 @@ class _Reader:
     def __init__(self, path: str | Path, run: str | None) -> None:
         self.path, self.run = path, run
         self.problems, self.left_out = Problems(), Counter[str]()
-        self.made: dict[tuple[str, str], Transcript] = {}
+        self.transcripts: dict[tuple[str, str], Transcript] = {}
 
     def text(self, item: Item, place: str, content: Any) -> str:
         """The text of a message: a text, nothing, or parts of which those that are text count."""
@@ -121,193 +173,179 @@ class _Reader:
             item.wrong(self.problems, place, shown(content), "a text, or a list of parts")
             return ""
         texts = []
-        for part in content:
-            text = (
-                part
-                if isinstance(part, str)
-                else part.get("text", part.get("refusal"))
-                if isinstance(part, dict)
-                else None
-            )
+        for segment in content:
+            text, kind = segment, segment
+            if isinstance(segment, dict):
+                text, kind = segment.get("text", segment.get("refusal")), segment.get("type")
             if isinstance(text, str):
                 texts.append(text)
             else:
-                self.left_out[
-                    f"parts of type {shown(part.get('type') if isinstance(part, dict) else part)} left out"
-                ] += 1
+                self.left_out[f"parts of type {shown(kind)} left out"] += 1
         return "\n".join(texts)
 
-    def said(self, item: Item, messages: Any, within: str) -> list[tuple[str, str]]:
+    def messages(self, item: Item, content: Any, within: str) -> list[Message]:
         """Who says what in a list of messages; what no user sees is left out."""
-        found = []
-        for number, one in enumerate(
-            messages if isinstance(messages, list) else [messages], start=1
-        ):
-            place, fields = f"{within} {number}", one if isinstance(one, dict) else {}
-            who = next(
-                (
-                    fields[key]
-                    for key in ("role", "from", "speaker")
-                    if isinstance(fields.get(key), str)
-                ),
-                "",
-            )
-            side = SPEAKERS.get(who.lower())
+        messages = []
+        entries = content if isinstance(content, list) else [content]
+        for number, entry in enumerate(entries, start=1):
+            place, fields = f"{within} {number}", entry if isinstance(entry, dict) else {}
+            speaker = first_value(fields, ("role", "from", "speaker"), str) or ""
+            side = SPEAKERS.get(speaker.lower())
             if side is None:
-                known = f"role, from or speaker: {', '.join(SPEAKERS)}"
-                item.wrong(self.problems, place, shown(who) if who else shown(one), known)
-            elif not side:
-                self.left_out[f"messages of {who.lower()} left out"] += 1
-            else:
-                content = next(
-                    (
-                        fields[key]
-                        for key in ("content", "value", "text", "refusal")
-                        if fields.get(key)
-                    ),
-                    None,
-                )
-                calls = bool(fields.get("tool_calls") or fields.get("function_call"))
-                self.left_out["calls of tools left out"] += calls
-                text = self.text(item, place, content)
-                found += [(side, text)] if text.strip() or not calls else []
-        return found
+                problem = shown(speaker or entry)
+                expected = f"role, from or speaker: {', '.join(SPEAKERS)}"
+                item.wrong(self.problems, place, problem, expected)
+                continue
+            if not side:
+                self.left_out[f"messages of {speaker.lower()} left out"] += 1
+                continue
+            keys = ("content", "value", "text", "refusal")
+            message_content = next((fields[key] for key in keys if fields.get(key)), None)
+            text = self.text(item, place, message_content)
+            is_call = bool(fields.get("tool_calls") or fields.get("function_call"))
+            self.left_out["calls of tools left out"] += is_call
+            if text.strip() or not is_call:
+                messages.append((side, text))
+        return messages
 
     def add(
-        self, item: Item, topic: object, said: Iterable[tuple[str, str]], run: object = None
+        self, item: Item, topic: object, messages: Iterable[Message], run: object = None
     ) -> None:
         """Take in a conversation, which is called once by its name."""
-        fallback = item.content.get("model")
-        name = (
-            self.run
-            or run
-            or (fallback if isinstance(fallback, str) else None)
-            or run_of(self.path)
-        )
-        made = turns_of(word_of(name), word_of(topic), said)
-        if len(made.turns) < 2:
-            found = f"{len(made.turns)} turns, no answer with text"
-            item.wrong(self.problems, "", found, "a user's turn and an answer")
-        if (made.run, made.topic) in self.made:
-            item.wrong(
-                self.problems,
-                "",
-                f"conversation {shown(made.topic)} of {made.run} again",
-                "each conversation once",
-            )
-        self.made[made.run, made.topic] = made
+        model = first_value(item.content, ("model",), str)
+        name = self.run or run or model or run_of(self.path)
+        conversation = turns_of(word_of(name), word_of(topic), messages)
+        if len(conversation.turns) < 2:
+            problem = f"{len(conversation.turns)} turns, no answer with text"
+            item.wrong(self.problems, "", problem, "a user's turn and an answer")
+        key = conversation.run, conversation.topic
+        if key in self.transcripts:
+            problem = f"conversation {shown(conversation.topic)} of {conversation.run} again"
+            item.wrong(self.problems, "", problem, "each conversation once")
+        self.transcripts[key] = conversation
 
     def chat(self, item: Item, key: str) -> None:
-        topic = next(
-            (item.content[k] for k in _TOPICS if isinstance(item.content.get(k), (str, int))), None
-        )
-        self.add(
-            item,
-            f"c{item.number}" if topic in (None, "") else topic,
-            self.said(item, item.content.get(key), key),
-        )
+        """Take in an object that is a conversation, its messages under a key."""
+        topic = first_value(item.content, _TOPICS, (str, int))
+        if topic in (None, ""):
+            topic = f"c{item.number}"
+        self.add(item, topic, self.messages(item, item.content.get(key), key))
 
     def mtrag(self, items: list[Item]) -> None:
-        """The tasks of a conversation are its turns: the question is the user's last, the answer what was predicted."""
-        tasks: dict[str, list[tuple[int, Item, list[tuple[str, str]], str | None]]] = {}
-        for item in items:
-            said = self.said(item, item.content.get("input"), "input")
-            answers = next(
-                (item.content[key] for key in ("predictions", "targets") if item.content.get(key)),
-                None,
-            )
-            first = answers[0] if isinstance(answers, list) and isinstance(answers[0], dict) else {}
-            text = first.get("text") if isinstance(first.get("text"), str) else None
-            name = str(item.content.get("conversation_id", item.content.get("task_id")))
-            tasks.setdefault(name, []).append((len(said), item, said, text))
-        for name, found in tasks.items():
-            _, last, said, _ = max(found, key=lambda one: one[0])
-            answered = {length: text for length, _, _, text in found if text is not None}
-            held = [
-                (side, answered.get(place, text) if side == "system" else text)
-                for place, (side, text) in enumerate(said)
-            ]
-            kept = sum(
-                side == "system" and place not in answered for place, (side, _) in enumerate(said)
-            )
-            self.left_out[
-                "answers of the reference in the place of predictions that are not there"
-            ] += kept
-            self.add(
-                last,
-                name,
-                [*held, *(("system", answered[len(said)]) for _ in range(len(said) in answered))],
-            )
+        """The tasks of a conversation are its turns.
 
-    def ikat(self, item: Item, utterances: dict[str, str] | None = None) -> None:
-        """A topic of iKAT; ``utterances`` collects what the user says by turn."""
-        content, said = item.content, []
-        for number, one in enumerate(
-            content.get("turns") or content.get("responses") or (), start=1
-        ):
-            fields = one if isinstance(one, dict) else {}
-            user, place = fields.get("utterance", fields.get("user_utterance")), f"turn {number}"
-            if not isinstance(user, str):
-                item.wrong(
-                    self.problems,
-                    place,
-                    shown(one),
-                    "an object with utterance, or user_utterance, and response",
-                )
-                continue
-            said += [("user", user), ("system", self.text(item, place, fields.get("response")))]
-            if utterances is not None:
-                utterances[f"{content.get('number')}_{fields.get('turn_id', number)}"] = user
-        if utterances is None:
-            self.add(item, content.get("number", f"c{item.number}"), said)
+        The question is the user's last message, the answer what was predicted.
+        """
+        tasks_of: dict[str, list[_TaskOfMtrag]] = {}
+        for item in items:
+            messages = self.messages(item, item.content.get("input"), "input")
+            name = str(item.content.get("conversation_id", item.content.get("task_id")))
+            task = _TaskOfMtrag(item, messages, _answer_of_mtrag(item.content))
+            tasks_of.setdefault(name, []).append(task)
+        for name, tasks in tasks_of.items():
+            last_task = max(tasks, key=lambda task: len(task.messages))
+            # By the number of messages before it, which is the place of the answer.
+            answers = {}
+            for task in tasks:
+                if task.answer is not None:
+                    answers[len(task.messages)] = task.answer
+            messages = []
+            for place, (side, text) in enumerate(last_task.messages):
+                if side == "system" and place in answers:
+                    text = answers[place]
+                elif side == "system":
+                    self.left_out[_REFERENCE_ANSWERS] += 1
+                messages.append((side, text))
+            if len(messages) in answers:
+                messages.append(("system", answers[len(messages)]))
+            self.add(last_task.item, name, messages)
+
+    def ikat(self, item: Item) -> None:
+        """Take in a topic of iKAT with its responses."""
+        messages = []
+        for _, place, utterance, turn in self._turns_of_ikat(item):
+            response = self.text(item, place, turn.get("response"))
+            messages += [("user", utterance), ("system", response)]
+        self.add(item, item.content.get("number", f"c{item.number}"), messages)
+
+    def _turns_of_ikat(self, item: Item) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+        """Number, place, utterance and content of each sound turn of a topic."""
+        turns = item.content.get("turns") or item.content.get("responses") or ()
+        for number, turn in enumerate(turns, start=1):
+            fields = turn if isinstance(turn, dict) else {}
+            utterance = fields.get("utterance", fields.get("user_utterance"))
+            place = f"turn {number}"
+            if isinstance(utterance, str):
+                yield number, place, utterance, fields
+            else:
+                expected = "an object with utterance, or user_utterance, and response"
+                item.wrong(self.problems, place, shown(turn), expected)
+
+    def _utterances(self, topics: str | Path) -> dict[str, str]:
+        """What the user says, by turn, in a file of topics of iKAT."""
+        utterances = {}
+        for item in read_objects(str(topics)):
+            for number, _, utterance, turn in self._turns_of_ikat(item):
+                name = f"{item.content.get('number')}_{turn.get('turn_id', number)}"
+                utterances[name] = utterance
+        return utterances
 
     def ikat_run(self, items: list[Item], topics: str | Path | None) -> None:
         """The turns of a run, with what the user says there."""
         if topics is None:
-            items[0].wrong(
-                self.problems,
-                "",
-                "a run of iKAT, which has no utterances",
-                "the topics too: --topics",
-            )
-            self.problems.refuse()
-        utterances: dict[str, str] = {}
-        for topic in read_objects(str(topics)):
-            self.ikat(topic, utterances)
-        said: dict[tuple[str, str], list[tuple[str, str]]] = {}
+            problem, expected = "a run of iKAT, which has no utterances", "the topics too: --topics"
+            items[0].wrong(self.problems, "", problem, expected)
+            raise InputError(self.problems)
+        utterances = self._utterances(topics)
+        conversations: dict[tuple[str, str], list[Message]] = {}
         for item in items:
-            about = item.content.get("metadata")
-            fields = {**item.content, **(about if isinstance(about, dict) else {})}
+            metadata = item.content.get("metadata")
+            fields = {**item.content, **(metadata if isinstance(metadata, dict) else {})}
             run = str(fields.get("run_name", fields.get("run_id", run_of(self.path))))
-            for one in item.content.get("turns", [item.content]):
-                turn, responses = (
-                    (one.get("turn_id"), one.get("responses"))
-                    if isinstance(one, dict)
-                    else (None, None)
-                )
-                texts = [
-                    part
-                    for part in responses or ()
-                    if isinstance(part, dict) and isinstance(part.get("text"), str)
-                ]
-                if str(turn) not in utterances or not texts:
-                    found = f"turn {shown(turn)}" + ("" if texts else " without a response")
-                    item.wrong(
-                        self.problems,
-                        "turn_id",
-                        found,
-                        f"a turn of {topics}, such as {listed(utterances, 3)}",
-                    )
+            for turn in item.content.get("turns", [item.content]):
+                turn_fields = turn if isinstance(turn, dict) else {}
+                turn_id = turn_fields.get("turn_id")
+                response = _response_of_ikat(turn_fields.get("responses"))
+                if str(turn_id) not in utterances or response is None:
+                    problem = f"turn {shown(turn_id)}"
+                    if response is None:
+                        problem += " without a response"
+                    expected = f"a turn of {topics}, such as {listed(utterances, 3)}"
+                    item.wrong(self.problems, "turn_id", problem, expected)
                     continue
-                if any(
-                    "rank" in part for part in texts
-                ):  # else they are the sentences of one response
-                    texts = [min(texts, key=lambda part: part.get("rank") or 10**9)]
-                text = "\n".join(part["text"] for part in texts)
-                both = [("user", utterances[str(turn)]), ("system", text)]
-                said.setdefault((run, str(turn).rpartition("_")[0]), []).extend(both)
-        for (run, name), turns in said.items():
-            self.add(items[0], name, turns, run)
+                topic = str(turn_id).rpartition("_")[0]
+                messages = conversations.setdefault((run, topic), [])
+                messages += [("user", utterances[str(turn_id)]), ("system", response)]
+        for (run, topic), messages in conversations.items():
+            self.add(items[0], topic, messages, run)
+
+
+def _answer_of_mtrag(content: dict[str, Any]) -> str | None:
+    answers = content.get("predictions") or content.get("targets")
+    if not isinstance(answers, list) or not isinstance(answers[0], dict):
+        return None
+    text = answers[0].get("text")
+    return text if isinstance(text, str) else None
+
+
+def _response_of_ikat(responses: Any) -> str | None:
+    """The first of ranked responses, or all sentences of one response."""
+    sound = []
+    for response in responses or ():
+        if isinstance(response, dict) and isinstance(response.get("text"), str):
+            sound.append(response)
+    if not sound:
+        return None
+    if any("rank" in response for response in sound):
+        sound = [min(sound, key=lambda response: response.get("rank") or 10**9)]
+    return "\n".join(response["text"] for response in sound)
+
+
+def _has_answer(transcripts: Iterable[Transcript]) -> bool:
+    for conversation in transcripts:
+        if any(line for turn in conversation.turns[1::2] for line in turn.lines):
+            return True
+    return False
 
 
 def read_chats(
@@ -324,26 +362,27 @@ def read_chats(
     by its name. A conversation has the name it has there, as one word, or its number in the file.
     """
     items = read_objects(path)
-    form = recognise(items, KNOWN, ("fairweb", "harvest")) if form == "auto" else form
+    if form == "auto":
+        form = recognise(items, KNOWN, ("fairweb", "harvest"))
     reader = _Reader(path, run)
     if form == "mtrag":
         reader.mtrag(items)
     elif form == "ikat-run":
         reader.ikat_run(items, topics)
+    elif form == "ikat":
+        for item in items:
+            reader.ikat(item)
     else:
         for item in items:
-            if form == "ikat":
-                reader.ikat(item)
-            elif not KNOWN[form](item.content):
-                found = f"an object with {listed(map(shown, item.content)) or 'nothing'}"
-                item.wrong(reader.problems, "", found, f"{_LISTS[form]}, as {form} has them")
-            else:
+            if KNOWN[form](item.content):
                 reader.chat(item, _LISTS[form])
-    if not reader.problems and not any(
-        line for made in reader.made.values() for turn in made.turns[1::2] for line in turn.lines
-    ):
+            else:
+                problem = f"an object with {listed(map(shown, item.content)) or 'nothing'}"
+                item.wrong(reader.problems, "", problem, f"{_LISTS[form]}, as {form} has them")
+    if not reader.problems and not _has_answer(reader.transcripts.values()):
         reader.problems.add(path, None, None, "no answer with text", "one at least")
     reader.problems.refuse()
-    if left_out := [f"{count} {what}" for what, count in reader.left_out.items() if count]:
+    left_out = [f"{count} {reason}" for reason, count in reader.left_out.items() if count]
+    if left_out:
         warnings.warn(f"{path}, read as {form}: {', '.join(left_out)}", Note, stacklevel=2)
-    return list(reader.made.values())
+    return list(reader.transcripts.values())

@@ -24,53 +24,79 @@ from equipoise.problems import Problems
 _OPENING = re.compile(r"<([A-Za-z0-9_.-]+)>")
 
 
+class _Reader:
+    """Reads a run line by line; ``turns`` are those of the open topic, without marks."""
+
+    def __init__(self, name: str, run: str, marks: TurnMarks) -> None:
+        self.run, self.marks = run, marks
+        self.problems = Problems()
+        self.wrong = partial(self.problems.add, name)
+        self.transcripts: dict[str, Transcript] = {}
+        self.topic, self.topic_line = "", 0
+        self.turns: list[tuple[str, list[Line]]] = []
+
+    def read(self, text: str) -> None:
+        for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+            opening = _OPENING.match(line)
+            if self.topic:
+                self.add_line(number, line)
+            elif opening:
+                self.topic, self.topic_line, self.turns = opening[1], number, []
+                self.add_line(number, line[opening.end() :].strip())
+            elif line:
+                self.wrong(number, None, repr(line[:40]), "<topic>")
+        if self.topic:
+            self.wrong(self.topic_line, None, f"<{self.topic}> without its end", f"</{self.topic}>")
+        elif not self.transcripts and not self.problems:
+            self.wrong(1, None, "no conversation", "<topic>")
+
+    def add_line(self, number: int, line: str) -> None:
+        """Take in a line of the open topic, which it may close."""
+        closing = f"</{self.topic}>"
+        text = line.removesuffix(closing).strip()
+        pieces = re.split(r"\s+(?=[US]:)", text) if self.marks == "word" else [text]
+        for piece in pieces:
+            self.add_piece(number, piece)
+        if line.endswith(closing):
+            self.close_topic()
+
+    def add_piece(self, number: int, piece: str) -> None:
+        """Begin a turn with a piece of a line, or add it to the open one."""
+        mark = "S:" if len(self.turns) % 2 else "U:"
+        if piece.startswith(mark):
+            self.turns.append(("", [Line(piece)]))
+        elif piece.startswith(("U:", "S:")) and self.marks == "line":
+            self.wrong(number, None, f"a turn that opens with {piece[:2]}", mark)
+        elif piece and self.turns:
+            _, lines = self.turns[-1]
+            lines.append(Line(piece))
+        elif piece:
+            self.wrong(number, None, f"text before the first turn ({piece[:40]!r})", "U:")
+
+    def close_topic(self) -> None:
+        if len(self.turns) < 2:
+            problem = f"{len(self.turns)} turns in topic {self.topic}"
+            self.wrong(self.topic_line, None, problem, "at least U: and S:")
+        if self.topic in self.transcripts:
+            self.wrong(self.topic_line, None, f"topic {self.topic} again", "each topic once")
+        self.transcripts[self.topic] = transcript(self.run, self.topic, self.turns)
+        self.topic = ""
+
+
 @checked
 def parse_fairweb(
     text: str, run: str, *, marks: TurnMarks = "line", name: str = "conversation run"
 ) -> list[Transcript]:
     """Transcripts from the text of a run; ``name`` is what error messages call it."""
-    problems, made = Problems(), dict[str, Transcript]()
-    wrong = partial(problems.add, name)
-    turns: list[tuple[str, list[Line]]] = []  # without marks
-    topic, opened = "", 0
-    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
-        rest = line
-        if not topic and (match := _OPENING.match(line)):
-            topic, opened, turns, rest = match[1], number, [], line[match.end() :].strip()
-        elif not topic:
-            if line:
-                wrong(number, None, repr(line[:40]), "<topic>")
-            continue
-        said = rest.removesuffix(f"</{topic}>").strip()
-        for piece in re.split(r"\s+(?=[US]:)", said) if marks == "word" else [said]:
-            expected = "S:" if len(turns) % 2 else "U:"
-            if piece.startswith(expected):
-                turns.append(("", [Line(piece)]))
-            elif piece.startswith(("U:", "S:")) and marks == "line":
-                wrong(number, None, f"a turn that opens with {piece[:2]}", expected)
-            elif turns and piece:
-                turns[-1][1].append(Line(piece))
-            elif piece:
-                wrong(number, None, f"text before the first turn ({piece[:40]!r})", "U:")
-        if rest.endswith(f"</{topic}>"):
-            if len(turns) < 2:
-                wrong(opened, None, f"{len(turns)} turns in topic {topic}", "at least U: and S:")
-            if topic in made:
-                wrong(opened, None, f"topic {topic} again", "each topic once")
-            made[topic] = transcript(run, topic, turns)
-            topic = ""
-    if topic:
-        wrong(opened, None, f"<{topic}> without its end", f"</{topic}>")
-    elif not made and not problems:
-        wrong(1, None, "no conversation", "<topic>")
-    problems.refuse()
-    return list(made.values())
+    reader = _Reader(name, run, marks)
+    reader.read(text)
+    reader.problems.refuse()
+    return list(reader.transcripts.values())
 
 
 def read_fairweb(
     path: str | Path, run: str | None = None, *, marks: TurnMarks = "line"
 ) -> list[Transcript]:
-    """Transcripts from a run's file, whose name without its ending is the run's unless one is given."""
-    return parse_fairweb(
-        read_text(path), run_of(path) if run is None else run, marks=marks, name=str(path)
-    )
+    """Transcripts from a run's file, whose name without its ending is, unless given, the run's."""
+    name = run_of(path) if run is None else run
+    return parse_fairweb(read_text(path), name, marks=marks, name=str(path))

@@ -1,4 +1,4 @@
-"""Answers that cite their sources, in the files of TREC and of ALCE; with judgements they become a table of answers.
+"""Answers that cite their sources, in the files of TREC and of ALCE, which judgements complete.
 
 *TREC*: RAG 2024 and 2025, RAGTIME, DRAGUN, iKAT 2025: an object with ``references`` (ids of the
 documents, or ids with scores), and ``answer`` or ``responses``, a list of ``text`` and
@@ -25,214 +25,264 @@ import pandas as pd
 from equipoise.answer_modes import mode_name
 from equipoise.files import parts, stem
 from equipoise.loaders.answers import answer_table
-from equipoise.loaders.objects import Item, read_items
+from equipoise.loaders.objects import Item, first_value, read_items
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Note, Problems, listed, shown
 
-_PLAIN = str.maketrans("[]", "()")
-_IDS = ("topic_id", "narrative_id", "turn_id", "request_id", "query_id", "qid", "id")
+_BRACKETS_TO_ROUND = str.maketrans("[]", "()")
+_QUESTION_KEYS = ("topic_id", "narrative_id", "turn_id", "request_id", "query_id", "qid", "id")
 
 
-def _parts(content: dict[str, Any]) -> Any:
+# --- TREC -----------------------------------------------------------------------------------------
+
+
+def _sentences_of(content: dict[str, Any]) -> list[Any] | None:
     """The sentences of a TREC answer, with their citations."""
-    return next(
-        (content[key] for key in ("answer", "responses") if isinstance(content.get(key), list)),
-        None,
-    )
+    sentences: list[Any] | None = first_value(content, ("answer", "responses"), list)
+    return sentences
 
 
-def _form(content: dict[str, Any]) -> str:
-    """The format of answers that an object has the marks of, or that of this library."""
-    if isinstance(content.get("docs"), list) or {"data", "demos"} & content.keys():
-        return "alce"
-    return "trec" if _parts(content) is not None or "references" in content else "answers"
-
-
-def _whole(value: Any) -> Any:
+def _integer(value: Any) -> Any:
     """A whole number that JSON has as 12.0, as one."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _trec(item: Item, problems: Problems) -> list[dict[str, Any]]:
+def _read_sentences(item: Item, problems: Problems) -> list[tuple[str, list[Any]]]:
+    """The sentences of an answer, each its text and what it cites."""
+    sentences = []
+    for number, entry in enumerate(_sentences_of(item.content) or (), start=1):
+        fields = entry if isinstance(entry, dict) else {}
+        text, cited = fields.get("text"), fields.get("citations") or []
+        if isinstance(text, str) and isinstance(cited, (list, dict)):
+            # Its own brackets would be read as citations.
+            text = text.translate(_BRACKETS_TO_ROUND)
+            sentences.append((text, [_integer(citation) for citation in cited]))
+        else:
+            expected = "an object with text and citations"
+            item.wrong(problems, f"sentence {number}", shown(entry), expected)
+    return sentences
+
+
+def _number_of_citation(citation: Any, number_of: dict[str, int]) -> int:
+    """The number, from 1, of what is cited: a place in the references from 0, or an id.
+
+    An id that is not among the references is one behind the last.
+    """
+    if isinstance(citation, str) and citation not in number_of and citation.isdecimal():
+        citation = int(citation)
+    if type(citation) is int:
+        return citation + 1
+    return number_of.get(str(citation), len(number_of) + 1)
+
+
+def _read_trec(item: Item, problems: Problems) -> list[dict[str, Any]]:
     """Question, text with its citations in brackets, and the ids of what it may cite."""
-    about = item.content.get("metadata")
-    fields = {**item.content, **(about if isinstance(about, dict) else {})}
-    question = next(
-        (_whole(fields[key]) for key in _IDS if isinstance(fields.get(key), (str, int, float))),
-        None,
-    )
+    metadata = item.content.get("metadata")
+    fields = {**item.content, **(metadata if isinstance(metadata, dict) else {})}
+    question = _integer(first_value(fields, _QUESTION_KEYS, (str, int, float)))
     if question is None:
-        item.wrong(problems, "", f"no {', '.join(_IDS[:3])}", "the id of the question")
-    if _parts(item.content) is None:
-        item.wrong(
-            problems,
-            "answer",
+        item.wrong(problems, "", f"no {', '.join(_QUESTION_KEYS[:3])}", "the id of the question")
+    if _sentences_of(item.content) is None:
+        problem, expected = (
             shown(item.content.get("answer")),
             "a list of objects with text and citations",
         )
-    parts = []
-    for number, part in enumerate(_parts(item.content) or (), start=1):
-        cited = (part.get("citations") or []) if isinstance(part, dict) else None
-        if isinstance(cited, (list, dict)) and isinstance(part.get("text"), str):
-            parts.append((part["text"].translate(_PLAIN), [*map(_whole, cited)]))
-        else:
-            item.wrong(
-                problems, f"sentence {number}", shown(part), "an object with text and citations"
-            )
-    ids = item.content.get("references") or [
-        one for _, cited in parts for one in cited if isinstance(one, str)
-    ]
-    places = {one: place for place, one in enumerate(dict.fromkeys(map(str, ids)), start=1)}
-
-    def place(one: Any) -> int:
-        at = int(one) if isinstance(one, str) and one not in places and one.isdecimal() else one
-        return at + 1 if type(at) is int else places.get(str(at), len(places) + 1)
-
-    said = [text + "".join(f" [{place(one)}]" for one in cited) for text, cited in parts]
-    row = {"question": str(question), "answer": " ".join(said), "shown": tuple(places)}
-    return [row | ({"run_id": str(fields["run_id"])} if "run_id" in fields else {})]
+        item.wrong(problems, "answer", problem, expected)
+    sentences = _read_sentences(item, problems)
+    ids = item.content.get("references")
+    if not ids:
+        ids = []
+        for _, cited in sentences:
+            ids += [citation for citation in cited if isinstance(citation, str)]
+    document_ids = dict.fromkeys(map(str, ids))
+    number_of = {document: number for number, document in enumerate(document_ids, start=1)}
+    texts = []
+    for text, cited in sentences:
+        numbers = [_number_of_citation(citation, number_of) for citation in cited]
+        texts.append(text + "".join(f" [{number}]" for number in numbers))
+    row = {"question": str(question), "answer": " ".join(texts), "shown": tuple(number_of)}
+    if "run_id" in fields:
+        row["run_id"] = str(fields["run_id"])
+    return [row]
 
 
-def _alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
+# --- ALCE -----------------------------------------------------------------------------------------
+
+
+def _read_alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
+    """Rows of an object of ALCE: an answer, several to one question, or a file of them."""
     content = item.content
-    inner = next(
-        (content[key] for key in ("data", "demos") if isinstance(content.get(key), list)), None
-    )
-    if inner is not None:
-        sub = [
-            Item(one if isinstance(one, dict) else {}, item.path, None, n)
-            for n, one in enumerate(inner, start=1)
-        ]
-        return [row for one in sub for row in _alce(one, problems)]
-    texts = content.get("output", content.get("answer"))
-    docs: Any = content.get("docs")
+    entries = first_value(content, ("data", "demos"), list)
+    if entries is not None:
+        rows = []
+        for number, entry in enumerate(entries, start=1):
+            entry_content = entry if isinstance(entry, dict) else {}
+            rows += _read_alce(Item(entry_content, item.path, None, number), problems)
+        return rows
+    output = content.get("output", content.get("answer"))
+    documents: Any = content.get("docs")
     question = content.get("sample_id", content.get("id", content.get("question")))
-    several = isinstance(texts, list)
-    texts = texts if isinstance(texts, list) else [texts]
-    sound = (
-        isinstance(docs, list)
-        and all(isinstance(one, dict) for one in docs)
-        and isinstance(question, (str, int))
+    answers = output if isinstance(output, list) else [output]
+    has_documents = isinstance(documents, list) and all(
+        isinstance(document, dict) for document in documents
     )
-    if not sound or not all(isinstance(text, str) for text in texts):
-        item.wrong(
-            problems,
-            "",
-            f"an object with {listed(content) or 'nothing'}",
-            "question, docs and output, of ALCE",
-        )
+    has_answers = all(isinstance(answer, str) for answer in answers)
+    if not has_documents or not has_answers or not isinstance(question, (str, int)):
+        problem = f"an object with {listed(content) or 'nothing'}"
+        item.wrong(problems, "", problem, "question, docs and output, of ALCE")
         return []
-    ids = tuple(str(one.get("id", place)) for place, one in enumerate(docs, start=1))
-    row: dict[str, Any] = {"question": "_".join(str(question).split()), "shown": ids}
-    if any("answers_found" in one for one in docs):
-        row["held"] = tuple(
-            place for place, one in enumerate(docs, start=1) if any(one.get("answers_found") or ())
-        )
-    return [
-        row | {"answer": text} | ({"sample": n} if several else {})
-        for n, text in enumerate(texts, start=1)
-    ]
+    ids, relevant = [], []
+    for number, document in enumerate(documents, start=1):
+        ids.append(str(document.get("id", number)))
+        if any(document.get("answers_found") or ()):
+            relevant.append(number)
+    row: dict[str, Any] = {"question": "_".join(str(question).split()), "shown": tuple(ids)}
+    if any("answers_found" in document for document in documents):
+        row["with_answer"] = tuple(relevant)
+    rows = [row | {"answer": answer} for answer in answers]
+    if isinstance(output, list):
+        for number, row in enumerate(rows, start=1):
+            row["sample"] = number
+    return rows
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _form(content: dict[str, Any]) -> str:
+    """The format of answers that an object has the marks of, or that of this library."""
+    if isinstance(content.get("docs"), list) or not content.keys().isdisjoint({"data", "demos"}):
+        return "alce"
+    if _sentences_of(content) is not None or "references" in content:
+        return "trec"
+    return "answers"
+
+
+def _relevant_by_qrels(table: pd.DataFrame, qrels: pd.DataFrame) -> list[tuple[int, ...]]:
+    """Numbers of the relevant documents among those shown, for each answer."""
+    relevant_rows = qrels.loc[qrels["level"] > 0, ["topic", "document"]]
+    relevant_pairs = set(relevant_rows.itertuples(index=False, name=None))
+    numbers_of_answers = []
+    for question, ids in zip(table["question"], table["shown"], strict=True):
+        numbers = []
+        for number, document in enumerate(ids, start=1):
+            if (question, document) in relevant_pairs:
+                numbers.append(number)
+        numbers_of_answers.append(tuple(numbers))
+    return numbers_of_answers
 
 
 def _judged(table: pd.DataFrame, qrels: pd.DataFrame | None, path: str | Path) -> pd.DataFrame:
     """The answers to questions of which a relevant document was shown, with its places."""
-    if qrels is None and "held" not in table.columns:
-        raise ValueError(f"{path} does not say which documents are relevant; wanted --qrels")
-    if qrels is None:
-        table = table.assign(
-            relevant=[one if isinstance(one, tuple) else () for one in table["held"]]
-        )
-        warnings.warn(
-            "relevant are the documents in which ALCE found a gold answer: no --qrels",
-            Note,
-            stacklevel=4,
-        )
+    if qrels is not None:
+        relevant = _relevant_by_qrels(table, qrels)
+    elif "with_answer" in table.columns:
+        # An answer whose documents lack it has NaN there.
+        relevant = [
+            numbers if isinstance(numbers, tuple) else () for numbers in table["with_answer"]
+        ]
+        note = "relevant are the documents in which ALCE found a gold answer: no --qrels"
+        warnings.warn(note, Note, stacklevel=4)
     else:
-        good = set(
-            qrels.loc[qrels["level"] > 0, ["topic", "document"]].itertuples(index=False, name=None)
+        raise ValueError(f"{path} does not say which documents are relevant; wanted --qrels")
+    table = table.assign(relevant=relevant)
+    has_none = table["relevant"].map(len) == 0
+    if has_none.all():
+        questions, ids = listed(table["question"], 3), listed(table["shown"].iloc[0][:3])
+        message = (
+            f"no relevant document behind any answer of {path}; "
+            f"it has questions {questions} and documents {ids}"
         )
-        table = table.assign(
-            relevant=[
-                tuple(place for place, one in enumerate(ids, start=1) if (question, one) in good)
-                for question, ids in zip(table["question"], table["shown"], strict=True)
-            ]
-        )
-    without = table["relevant"].map(len) == 0
-    if without.all():
-        ids = table["shown"].iloc[0][:3]
-        found = f"no relevant document behind any answer of {path}; it has questions {listed(table['question'], 3)}"
-        of = (
-            ""
-            if qrels is None
-            else f"; the qrels have {listed(qrels['topic'].unique(), 3)}, {listed(qrels['document'], 3)}"
-        )
-        raise ValueError(f"{found} and documents {listed(ids)}{of}")
-    if without.any():
-        names = listed(table.loc[without, "question"], 3)
-        said = f"{int(without.sum())} of {len(table)} answers are left out: no relevant document was shown"
-        warnings.warn(f"{said} ({names})", Note, stacklevel=4)
-    return table[~without].drop(columns="held", errors="ignore")
+        if qrels is not None:
+            topics, documents = listed(qrels["topic"].unique(), 3), listed(qrels["document"], 3)
+            message += f"; the qrels have {topics}, {documents}"
+        raise ValueError(message)
+    if has_none.any():
+        count = f"{int(has_none.sum())} of {len(table)} answers"
+        names = listed(table.loc[has_none, "question"], 3)
+        note = f"{count} are left out: no relevant document was shown ({names})"
+        warnings.warn(note, Note, stacklevel=4)
+    return table[~has_none].drop(columns="with_answer", errors="ignore")
+
+
+def _read_file(
+    path: Path, mode: str, qrels: pd.DataFrame | None, authors: tuple[str, str]
+) -> pd.DataFrame:
+    """The answers of one file; mode and authors are those of a file of TREC or ALCE."""
+    problems = Problems()
+    items = read_items(path, problems)
+    form = _form(items[0].content) if items else "answers"
+    if form == "answers":
+        return answer_table(items, problems)
+    read = _read_alce if form == "alce" else _read_trec
+    rows = []
+    for item in items:
+        rows += read(item, problems)
+    problems.refuse()
+    table = _judged(pd.DataFrame(rows), qrels, path)
+    relevant_author, nonrelevant_author = authors
+    return table.assign(
+        mode=mode_name(mode),
+        citations=None,
+        relevant_author=relevant_author or "unnamed",
+        nonrelevant_author=nonrelevant_author or "unnamed",
+        gold=[()] * len(table),
+        documents=table["shown"].map(len),
+    )
 
 
 def read_answer_files(
     files: Sequence[str], qrels: str | Path | None = None, authors: tuple[str, str] = ("", "")
 ) -> pd.DataFrame:
-    """Answers of one or more files, as `equipoise.loaders.answers.read_answers` gives them, in one table.
+    """Answers of one or more files, as `equipoise.loaders.answers.read_answers` has them, together.
 
     ``files``: paths; that of a TREC or ALCE file may begin with the mode of its answers
     (``Informed=run.jsonl``), else it is Vanilla. ``authors``: of the relevant and of the other
     documents, for such files.
     """
-    if not all(authors) and "CF-informed" in {_split(name)[0] for name in files}:
+    modes = [_mode_and_path(name)[0] for name in files]
+    if "CF-informed" in modes and not all(authors):
         raise ValueError(
             "CAB needs the authors of the relevant and of the other documents; wanted --authors"
         )
-    judged = None if qrels is None else read_qrels(qrels)
+    judgements = None if qrels is None else read_qrels(qrels)
     tables = []
     for mode, path in answer_files(files):
-        items = read_items(path, problems := Problems())
-        form = _form(items[0].content) if items else "answers"
-        if form == "answers":
-            tables.append(answer_table(items, problems))
-            continue
-        rows = [
-            row for item in items for row in (_alce if form == "alce" else _trec)(item, problems)
-        ]
-        problems.refuse()
-        table = _judged(pd.DataFrame(rows), judged, path).assign(
-            mode=mode_name(mode), citations=None
-        )
-        first, second = (author or "unnamed" for author in authors)
-        table = table.assign(
-            relevant_author=first, nonrelevant_author=second, gold=[()] * len(table)
-        )
-        tables.append(table.assign(documents=table["shown"].map(len)))
+        tables.append(_read_file(path, mode, judgements, authors))
     return pd.concat(tables, ignore_index=True)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _mode_and_path(argument: str) -> tuple[str, str]:
     """Mode and path of an argument."""
-    mode, equals, path = str(name).partition("=")
+    name, equals, path = str(argument).partition("=")
+    mode = "Vanilla"
     try:
-        mode, path = (mode_name(mode), path) if equals and path else ("Vanilla", str(name))
-    except ValueError:
-        mode, path = "Vanilla", str(name)
+        if equals and path:
+            mode = mode_name(name)
+        else:
+            path = str(argument)
+    except ValueError:  # no mode before it: the sign is one of the path
+        path = str(argument)
     return mode, "/dev/stdin" if path == "-" else path
 
 
 def answer_files(files: Sequence[str]) -> list[tuple[str, Path]]:
     """Mode and path of every file among the arguments, a folder being all its files."""
-    split = ((mode, Path(path)) for mode, path in map(_split, files))
-    return [
-        (mode, path / name)
-        for mode, path in split
-        for name in (parts(path, (".jsonl", ".json", ".parquet")) if path.is_dir() else [""])
-    ]
+    modes_and_paths = []
+    for argument in files:
+        mode, name = _mode_and_path(argument)
+        path = Path(name)
+        if not path.is_dir():
+            modes_and_paths.append((mode, path))
+            continue
+        for file in parts(path, (".jsonl", ".json", ".parquet")):
+            modes_and_paths.append((mode, path / file))
+    return modes_and_paths
 
 
 def paths(files: Sequence[str]) -> list[str]:
     """The paths among the arguments of `read_answer_files`."""
-    return [_split(name)[1] for name in files]
+    return [_mode_and_path(argument)[1] for argument in files]
 
 
 def run_name(files: Sequence[str]) -> str:

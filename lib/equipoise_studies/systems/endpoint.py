@@ -35,15 +35,19 @@ _URL = re.compile(
 
 
 class EndpointError(RuntimeError):
-    """A request that could not be answered, and whether a later try may be, after how many seconds at least."""
+    """A request that could not be answered.
+
+    ``passing``: whether a later try may be answered, after ``wait`` seconds at least.
+    """
 
     def __init__(self, message: str, *, passing: bool = False, wait: float = 0.0) -> None:
         super().__init__(message)
-        self.passing, self.wait = passing, wait
+        self.passing = passing
+        self.wait = wait
 
 
 def refuse_secrets(url: str) -> None:
-    """Raise ValueError unless this is a plain http(s) url: what stands in another could be a secret."""
+    """Raise ValueError unless this is a plain http(s) url: another could hold a secret."""
     if not _URL.fullmatch(url) or "?" in url or "#" in url:
         raise ValueError(
             "the endpoint must be a plain http(s) url without user, password, query or fragment"
@@ -92,9 +96,9 @@ class Endpoint:
 
         try:
             httpx.URL(self.url)
-            parts = urlsplit(self.url)
-            (parts.hostname or "").encode("idna")
-            if parts.port == 0:
+            url_parts = urlsplit(self.url)
+            (url_parts.hostname or "").encode("idna")
+            if url_parts.port == 0:
                 raise ValueError
         except (ValueError, httpx.InvalidURL):
             raise ValueError(
@@ -148,7 +152,10 @@ def connect() -> Any:
 
 
 class _Deadline:
-    """Cuts the connection of a request when its time is up; httpx bounds only each single read and write."""
+    """Cuts the connection of a request when its time is up.
+
+    httpx bounds only each single read and write.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.over = False
@@ -179,40 +186,62 @@ class _Deadline:
                 connection.shutdown(socket.SHUT_RDWR)
 
 
+# --- answers --------------------------------------------------------------------------------------
+
+
 def _pause_asked(headers: Mapping[str, str]) -> float:
-    """Seconds that a server asks to be left alone for: a number, or a date, by its own clock if it tells the time."""
-    asked = headers.get("retry-after", "").strip()
-    if asked.isdecimal():
-        return float(asked)
+    """Seconds that a server asks to be left alone for: a number, or until a date.
+
+    The date is by the server's own clock, if it tells the time.
+    """
+    pause = headers.get("retry-after", "").strip()
+    if pause.isdecimal():
+        return float(pause)
     try:
+        end = parsedate_to_datetime(pause)
         now = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
-        return max(0.0, (parsedate_to_datetime(asked) - now).total_seconds())
+        return max(0.0, (end - now).total_seconds())
     except (ValueError, TypeError):  # no date, or one without a zone
         return 0.0
 
 
-def _whole(value: object) -> str:
-    """Replace lone surrogates, which JSON may carry and no file may."""
+def _without_surrogates(value: object) -> str:
+    """A text with lone surrogates replaced, which JSON may carry and no file may."""
     return str(value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def _log_probability(value: object) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and math.isfinite(value) and value <= 0:
+        return float(value)
+    return None
+
+
 def _written(choice: Mapping[str, Any]) -> tuple[tuple[str, float | None], ...]:
-    """Tokens of an answer with their log-probabilities; a server that gives none, or nonsense, is no failure."""
-    found = choice.get("logprobs")
-    listed = found.get("content") if isinstance(found, dict) else None
-    pairs: list[tuple[str, float | None]] = []
-    for entry in listed if isinstance(listed, list) else ():
+    """Tokens of an answer with their log-probabilities.
+
+    A server that gives none, or nonsense, is no failure.
+    """
+    logprobs = choice.get("logprobs")
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(entries, list):
+        return ()
+    tokens = []
+    for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
             return ()
-        value = entry.get("logprob")
-        good = (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and math.isfinite(value)
-            and value <= 0
-        )
-        pairs.append((_whole(entry["token"]), float(value or 0) if good else None))
-    return tuple(pairs)
+        token = _without_surrogates(entry["token"])
+        tokens.append((token, _log_probability(entry.get("logprob"))))
+    return tuple(tokens)
+
+
+def _token_counts(usage: object) -> dict[str, int]:
+    counts = {}
+    for name in ("prompt_tokens", "completion_tokens"):
+        count = usage.get(name) if isinstance(usage, dict) else None
+        if type(count) is int and 0 <= count < _MOST_TOKENS:
+            counts[name] = count
+    return counts
 
 
 def read_answer(body: bytes) -> Answer:
@@ -229,16 +258,15 @@ def read_answer(body: bytes) -> Answer:
         ) from None
     if not isinstance(text, str) or not isinstance(finish, str):
         raise EndpointError("the answer's content or finish_reason is not text", passing=True)
-    counted = data["usage"] if isinstance(data.get("usage"), dict) else {}
-    counts = {name: counted.get(name) for name in ("prompt_tokens", "completion_tokens")}
+    # Local servers give the path of a model.
+    model = PurePosixPath(_without_surrogates(data.get("model"))).name
+    fingerprint = _without_surrogates(data.get("system_fingerprint"))
     return Answer(
-        text=_whole(text),
-        finish=_whole(finish)[:_LONGEST_WORD],
-        answered_by=PurePosixPath(_whole(data.get("model"))).name[
-            :_LONGEST_WORD
-        ],  # local servers give a path
-        fingerprint=_whole(data.get("system_fingerprint"))[:_LONGEST_WORD],
-        tokens={name: n for name, n in counts.items() if type(n) is int and 0 <= n < _MOST_TOKENS},
+        text=_without_surrogates(text),
+        finish=_without_surrogates(finish)[:_LONGEST_WORD],
+        answered_by=model[:_LONGEST_WORD],
+        fingerprint=fingerprint[:_LONGEST_WORD],
+        tokens=_token_counts(data.get("usage")),
         written=_written(choice),
     )
 
@@ -246,49 +274,74 @@ def read_answer(body: bytes) -> Answer:
 def _without_key(answer: Answer, key: str) -> Answer:
     """An answer with nothing of the key in it."""
     text = kept_out(key, answer.text)
-    said = {name: getattr(answer, name) for name in ("finish", "answered_by", "fingerprint")}
-    if tells(key, "".join(said.values())):
-        said = {name: kept_out(key, key) for name in said}
-    told = text != answer.text or tells(key, "".join(token for token, _ in answer.written))
-    return replace(answer, text=text, written=() if told else answer.written, **said)
+    names = ("finish", "answered_by", "fingerprint")
+    words = {name: getattr(answer, name) for name in names}
+    # A key may be spread over the words, or over the tokens.
+    if tells(key, "".join(words.values())):
+        words = dict.fromkeys(names, kept_out(key, key))
+    written = answer.written
+    if text != answer.text or tells(key, "".join(token for token, _ in written)):
+        written = ()
+    return replace(answer, text=text, written=written, **words)
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def _refused_status(response: Any, body: bytes, key: str) -> EndpointError:
+    """The error of an answer whose status is not 200."""
+    text = kept_out(key, body[: 20 * _LONGEST_WORD].decode("utf-8", "replace"))
+    text = " ".join(text.split())[:_LONGEST_WORD]
+    printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    message = f"HTTP {response.status_code}"
+    if printable:
+        message += f": {printable}"
+    passing = response.status_code in _PASSING or response.status_code >= 500
+    return EndpointError(message, passing=passing, wait=_pause_asked(response.headers))
+
+
+def _read_body(response: Any) -> bytes:
+    body = bytearray()
+    for chunk in response.iter_raw():
+        body += chunk
+        if len(body) > _LARGEST_ANSWER:
+            message = f"the answer is longer than {_LARGEST_ANSWER} bytes"
+            raise EndpointError(message, passing=True)
+    return bytes(body)
 
 
 def _ask(client: Any, endpoint: Endpoint, request: Mapping[str, Any]) -> Answer:
     import httpx
 
-    key, body = endpoint.key, bytearray()
-    late = EndpointError(f"no complete answer within {endpoint.timeout:g} s", passing=True)
-    url, headers = endpoint.url.rstrip("/") + "/chat/completions", {"Accept-Encoding": "identity"}
-    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    key = endpoint.key
+    url = endpoint.url.rstrip("/") + "/chat/completions"
+    headers = {"Accept-Encoding": "identity"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    too_late = EndpointError(f"no complete answer within {endpoint.timeout:g} s", passing=True)
     with _Deadline(endpoint.timeout) as deadline:
-        how: dict[str, Any] = {"timeout": endpoint.timeout, "extensions": {"trace": deadline.watch}}
         try:
-            with client.stream("POST", url, json=request, headers=headers, **how) as response:
-                for chunk in response.iter_raw():
-                    body += chunk
-                    if len(body) > _LARGEST_ANSWER:
-                        raise EndpointError(
-                            f"the answer is longer than {_LARGEST_ANSWER} bytes", passing=True
-                        )
+            with client.stream(
+                "POST",
+                url,
+                json=request,
+                headers=headers,
+                timeout=endpoint.timeout,
+                extensions={"trace": deadline.watch},
+            ) as response:
+                body = _read_body(response)
         except httpx.RequestError as error:
             if deadline.over or isinstance(error, httpx.TimeoutException):
-                raise late from None
-            raise EndpointError(
-                f"the connection failed ({type(error).__name__})", passing=True
-            ) from None
+                raise too_late from None
+            message = f"the connection failed ({type(error).__name__})"
+            raise EndpointError(message, passing=True) from None
     if deadline.over:
-        raise late
+        raise too_late
     if response.status_code != 200:
-        passing = response.status_code in _PASSING or response.status_code >= 500
-        said = " ".join(
-            kept_out(key, body[: 20 * _LONGEST_WORD].decode("utf-8", "replace")).split()
-        )[:_LONGEST_WORD]
-        said = "".join(letter if letter.isprintable() else "\ufffd" for letter in said)
-        message = f"HTTP {response.status_code}{': ' if said else ''}{said}"
-        raise EndpointError(message, passing=passing, wait=_pause_asked(response.headers))
+        raise _refused_status(response, body, key)
     if response.headers.get("content-encoding", "identity") != "identity":
         raise EndpointError("the answer is compressed, which was not asked for", passing=True)
-    return _without_key(read_answer(bytes(body)), key)
+    return _without_key(read_answer(body), key)
 
 
 def ask_patiently(
@@ -304,13 +357,11 @@ def ask_patiently(
 
     A message is a mapping of ``role`` and ``content``, the system prompt one of them.
     """
-    request = asdict(sampling) | {
-        "model": endpoint.model,
-        "messages": list(messages),
-        "stream": False,
-    }
+    request = asdict(sampling)
     del request["system"]
-    request |= {"logprobs": True} if logprobs else {}
+    request |= {"model": endpoint.model, "messages": list(messages), "stream": False}
+    if logprobs:
+        request["logprobs"] = True
     mishaps: list[str] = []
     while True:
         try:
@@ -319,11 +370,8 @@ def ask_patiently(
             mishaps.append(str(error))
             if not error.passing:
                 raise
-            wait = max(
-                min(endpoint.wait * 2.0 ** (len(mishaps) - 1), endpoint.longest_wait), error.wait
-            )
-            if len(mishaps) >= endpoint.tries or wait > endpoint.longest_wait:
-                raise EndpointError(
-                    f"no answer after {len(mishaps)} tries: {'; '.join(mishaps)}"
-                ) from None
-            sleep(wait)
+            doubled_wait = endpoint.wait * 2.0 ** (len(mishaps) - 1)
+            wait = max(min(doubled_wait, endpoint.longest_wait), error.wait)
+        if len(mishaps) >= endpoint.tries or wait > endpoint.longest_wait:
+            raise EndpointError(f"no answer after {len(mishaps)} tries: {'; '.join(mishaps)}")
+        sleep(wait)
