@@ -25,7 +25,7 @@ from equipoise.problems import InputError
 from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_compendium.writing import write_files
-from equipoise_studies.attribution import answering, design
+from equipoise_studies.attribution import answering, design, facts
 from equipoise_studies.attribution.answering import FIELDS, Task
 from equipoise_studies.attribution.authorship import stable_generator
 from equipoise_studies.attribution.benchmarks import Benchmark
@@ -123,13 +123,29 @@ class _Recorder:
                 )
             elif not ((self.models or Path()) / folder / "config.json").is_file():
                 lacks.append(f"the checkpoint {folder} in --models FOLDER")
-        for name, most in sample.drawn.items() if not lacks else ():
-            try:
-                there = len(self.study.load(name).questions)
-                lacks += [f"{most} questions of {name}; there are {there}"] if there < most else []
-            except (DataUnreachable, InputError) as error:
-                lacks.append(str(error))
+        if not lacks:
+            for name, wanted in sample.drawn.items():
+                lacks += self._questions_lacking(name, wanted)
         return tuple(lacks)
+
+    def _questions_lacking(self, name: str, wanted: int) -> list[str]:
+        """What is lacking of a benchmark: questions, or its texts on this machine."""
+        benchmark = self.study.benchmarks[name]
+        lacking = []
+        try:
+            # The facts say how many questions there are even where the texts are not at hand.
+            if benchmark.files:
+                available = len(self.study.load(name).questions)
+            else:
+                available = facts.questions_at_hand(name, benchmark.longest)
+                self.study.load(name)
+        except (DataUnreachable, InputError) as error:
+            lacking.append(str(error))
+            if benchmark.files:
+                return lacking
+        if available < wanted:
+            lacking.append(f"{wanted} questions of {name}; there are {available}")
+        return lacking
 
     def _own(self, sample: Sample) -> dict[str, str]:
         """The reader's own files, by sha256."""

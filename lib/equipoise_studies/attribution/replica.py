@@ -390,28 +390,27 @@ def most_varied(
 
 
 def example_parts(
-    rows: pd.DataFrame, answered: pd.DataFrame, passages: Mapping[str, str]
+    rows: pd.DataFrame, answered: pd.DataFrame, words: Mapping[str, int]
 ) -> pd.DataFrame:
-    """A question, its gold answer, its passages as people wrote them, and the answers to it, each with what it is."""
+    """A question, its gold answer, the ids and lengths of its passages, and the answers to it.
+
+    ``words``: of the passages, by id, as far as they are known. The texts of question and passages
+    are not ours to show.
+    """
     first = rows.iloc[0]
-    marks = dict.fromkeys(first["relevant"], ", relevant")
-    shown = [
-        (f"[{n}]{marks.get(n, '')}", passages[document])
-        for n, document in enumerate(first["shown"], start=1)
-    ]
-    answers = [(f"{row.model}, {row.mode}", str(row.answer)) for row in answered.itertuples()]
-    parts = [
-        ("Question", first["text"]),
-        ("Gold answer", "; ".join(first["gold"])),
-        *shown,
-        *answers,
-    ]
+    parts = [("Question", first["question"]), ("Gold answer", "; ".join(first["gold"]))]
+    for number, document in enumerate(first["shown"], start=1):
+        part = f"[{number}], relevant" if number in first["relevant"] else f"[{number}]"
+        length = f", {words[document]} words" if document in words else ""
+        parts.append((part, f"passage {document}{length}"))
+    for row in answered.itertuples():
+        parts.append((f"{row.model}, {row.mode}", str(row.answer)))
     return pd.DataFrame(parts, columns=["part", "text"])
 
 
 def examples(rows: pd.DataFrame) -> pd.DataFrame:
-    """Examples of answers as a table shows them."""
-    columns = ["text", "gold", "relevant", "model", "mode", "relevant_author", "nonrelevant_author"]
-    shown = rows[[*columns, "answer", "precision", "recall"]]
-    shown = shown.rename(columns={"text": "question", "relevant": "relevant passage"} | RENAMED)
+    """Examples of answers as a table shows them, the question by its id."""
+    columns = ["question", "gold", "relevant", "model", "mode"]
+    columns += ["relevant_author", "nonrelevant_author", "answer", "precision", "recall"]
+    shown = rows[columns].rename(columns={"relevant": "relevant passage"} | RENAMED)
     return shown.map(lambda cell: "; ".join(map(str, cell)) if isinstance(cell, tuple) else cell)

@@ -255,7 +255,7 @@ class Study(ChapterConfig):
         of = self.benchmarks[name]
         if of.files:
             return benchmarks.given_lists(name, of.files, of.form, self.depth())
-        return {"NQ": benchmarks.natural_questions, "NQ-UTD": benchmarks.nq_utd}[name](of.longest)
+        return benchmarks.LOADERS[name](of.longest)
 
     def about(self, *names: str) -> str:
         """What stands for benchmarks of the thesis, all of them by default, in words."""
