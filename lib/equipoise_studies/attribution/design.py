@@ -17,7 +17,7 @@ from equipoise.arrays import Integers
 from equipoise.files import read_columns
 from equipoise.measures.attribution.bias import AUTHORS
 from equipoise.measures.attribution.correctness import exact_match
-from equipoise.problems import InputError, Problem
+from equipoise.problems import InputError, Problem, refused
 from equipoise_studies.attribution.answering import FIELDS, Task
 from equipoise_studies.attribution.authorship import LabelSet, stable_generator
 from equipoise_studies.attribution.benchmarks import Benchmark
@@ -123,6 +123,29 @@ def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
         answers["experiments"].map(lambda held: not set(held).isdisjoint(experiments)).astype(bool)
     )
     return answers[within].reset_index(drop=True)
+
+
+def recorded_experiments(answers: pd.DataFrame) -> list[str]:
+    """Names of the experiments that answers are of, those of the thesis first."""
+    recorded = set()
+    for experiments in answers["experiments"]:
+        recorded.update(experiments)
+    further = []
+    for experiments in answers["experiments"].drop_duplicates():
+        further += [name for name in experiments if name not in (*CELLS, *further)]
+    return [name for name in CELLS if name in recorded] + further
+
+
+def need_experiments(answers: pd.DataFrame, *names: str) -> None:
+    """Refuse answers among which an experiment was recorded without any label, or not at all."""
+    labelled = answers[answers["labels"] != "none"]
+    lacking = sorted(set(names) - set(recorded_experiments(labelled)), key=names.index)
+    if lacking:
+        raise refused(
+            "the study's records",
+            f"no answers of {', '.join(lacking)}",
+            "every experiment of the thesis (equipoise score attribution takes any answers)",
+        )
 
 
 def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:

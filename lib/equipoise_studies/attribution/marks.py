@@ -102,13 +102,6 @@ def verdicts(sample: int, alpha: float) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
-def counted(found: pd.DataFrame) -> pd.DataFrame:
-    """Number of cells of each verdict."""
-    found = found.assign(artefact=found["artefact"].str.replace("thesis/table-", "Table "))
-    groups = found.groupby(["artefact", "score", "marked", "significant"], sort=False)
-    return groups.size().rename("cells").reset_index()
-
-
 def refuted_marks() -> pd.DataFrame:
     """Cells of Tables 5.1 and 5.11 that are marked as better than both other modes, though one of these is higher."""
     table = printed_quality("5.1", "5.11").melt(
@@ -134,16 +127,3 @@ def evidence(found: pd.DataFrame) -> dict[str, Evidence]:
             f"marks of {len(recall)} that are otherwise", int(wrong.sum()), reason=PRINTED
         ),
     }
-
-
-def told(found: pd.DataFrame, sample: int) -> str:
-    """How many printed marks the printed means prove, leave open or refute."""
-    marked, sure = found["marked"], found["significant"] == "yes"
-    counts = (
-        found[marked]["significant"].value_counts().reindex(["yes", "open", "no"], fill_value=0)
-    )
-    return (
-        f"With {sample:,} questions, of the {marked.sum()} marks of Tables 5.2, 5.3 and 5.5 whose means are printed, "
-        f"{counts['yes']} are proven, {counts['open']} stay open and {counts['no']} are refuted; of the "
-        f"{(~marked).sum()} cells without a mark, {(sure & ~marked).sum()} must be significant."
-    )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.printed import printed_table
 from equipoise_studies.attribution import benchmarks
 from equipoise_studies.attribution.answering import FIELDS
 from equipoise_studies.attribution.authorship import LabelSet, read_label_sets
@@ -211,7 +209,7 @@ class Study(ChapterConfig):
                 raise ValueError(
                     f"{name}: no experiment {', '.join(unknown)}; there are {', '.join(sorted(known))}"
                 )
-        if len({*map(self.called, self.records)}) < len(self.records):
+        if len({*map(self.display_name, self.records)}) < len(self.records):
             raise ValueError("two records have one name")
         if (
             min(
@@ -264,19 +262,19 @@ class Study(ChapterConfig):
             if (name := stands_for(one)) in (names or (name,)):
                 place = f" in place of {name}" if one == "NQ-UTD" else ""
                 told.append(f"{of.about or benchmarks.BUILT_IN[one]}{place}")
-        return f"{'; '.join(told)}; recorded answers of {', '.join(self.who())}"
+        return f"{'; '.join(told)}; recorded answers of {', '.join(self.display_names())}"
 
     def answered(self) -> list[str]:
         """The records but the repeated one."""
         return [name for name in self.records if name != self.repeated]
 
-    def called(self, record: str) -> str:
+    def display_name(self, record: str) -> str:
         """What the report calls who answers in a record."""
         return self.records[record].name or record
 
-    def who(self) -> list[str]:
+    def display_names(self) -> list[str]:
         """What the report calls `answered`."""
-        return [*map(self.called, self.answered())]
+        return [*map(self.display_name, self.answered())]
 
     # --- where it lies
 
@@ -307,40 +305,6 @@ class Study(ChapterConfig):
         ]
         most = {"answer": self.answer_tokens, "writing": self.writing_tokens, "names": 1200}[what]
         return Sampling(warmth, 0.95 if what == "names" else 1.0, most, self.seed)
-
-    # --- beside the print
-
-    def compared(
-        self,
-        artefact: str,
-        table: pd.DataFrame,
-        keys: Sequence[str],
-        columns: Sequence[str],
-        about: str,
-    ) -> dict[str, Any]:
-        """What `Report.table` takes: a replica's columns; of the thesis's own data, the rows and columns of the print.
-
-        ``about``: the benchmark of the print that the table is of; empty for both.
-        """
-        told = self.about(about) if about else self.about()
-        if self.stands_for != "thesis":
-            return {"ours": table[[*keys, *columns]], "basis": self.basis, "data": told}
-        printed = printed_table(artefact)
-        if "score" in table:
-            wide = table.assign(score="Δ" + table["score"]).pivot_table("Δ", list(keys), "score")
-            table = wide.reset_index()
-        ours = (
-            printed[list(keys)].merge(table, "left", on=list(keys)).reindex(columns=printed.columns)
-        )
-        of_100 = [name for name in printed if "recision" in name or "ecall" in name]
-        near = {name: self.tolerance / (1 if name in of_100 else 100) for name in printed}
-        return {
-            "ours": ours,
-            "keys": list(keys),
-            "basis": self.basis,
-            "data": told,
-            "tolerance": near,
-        }
 
 
 def stands_for(benchmark: str) -> str:

@@ -13,6 +13,7 @@ from equipoise_studies.attribution.derived import numbers
 from equipoise_studies.attribution.findings import above_chance, chance
 from equipoise_studies.attribution.study import Study
 
+SOME_MODES = "modes with one label for all passages stand here only where they were recorded"
 NOBODY = "No model here cites better than chance, so nothing is pooled."
 
 
@@ -135,7 +136,8 @@ def pool_of_names(study: Study) -> str:
     names = study.label_sets()["names"].groups["Human"]
     model = study.names_by or study.writer
     who = next(
-        (study.called(one) for one, asked in study.records.items() if asked.model == model), model
+        (study.display_name(one) for one, asked in study.records.items() if asked.model == model),
+        model,
     )
     return f"The pool of names, made by {who}, has {len(names)} of them: {', '.join(names)}."
 
@@ -203,3 +205,22 @@ def in_print(found: Mapping[str, Evidence]) -> str:
     ]
     told = f"Of {len(found)} sentences on what is printed, {len(found) - len(against)} hold"
     return f"{told}; these do not: {'; '.join(against)}." if against else f"{told}."
+
+
+def counts_of_marks(verdicts: pd.DataFrame, sample: int) -> str:
+    """How many printed marks the printed means prove, leave open or refute."""
+    marked = verdicts["marked"]
+    significant = verdicts["significant"]
+    counts = significant[marked].value_counts().reindex(["yes", "open", "no"], fill_value=0)
+    unmarked_but_significant = ((significant == "yes") & ~marked).sum()
+    return (
+        f"With {sample:,} questions, of the {marked.sum()} marks of Tables 5.2, 5.3 and 5.5 whose "
+        f"means are printed, {counts['yes']} are proven, {counts['open']} stay open and "
+        f"{counts['no']} are refuted; of the {(~marked).sum()} cells without a mark, "
+        f"{unmarked_but_significant} must be significant."
+    )
+
+
+def recorded_by(study: Study) -> str:
+    """Whose recorded answers a report rests on."""
+    return f"the recorded answers of {', '.join(study.display_names())}"
