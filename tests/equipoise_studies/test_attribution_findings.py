@@ -279,7 +279,7 @@ def test_printed_answers_are_scored_against_what_is_told() -> None:
         (everyone, [], 1),
         (["GPT-4"], ["Mistral"], 2),
     ]:
-        assert derived._otherwise_than_told(*table, right, wrong).estimate == otherwise
+        assert derived.scored_otherwise(*table, right, wrong).estimate == otherwise
 
 
 def test_words_follow_the_interval(

@@ -9,8 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from equipoise.arrays import Floats
-from equipoise_compendium.printed import printed_table
-from equipoise_studies.attribution.derived import numbers
+from equipoise_studies.attribution.derived import printed_numbers
 
 
 def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
@@ -21,8 +20,8 @@ def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
     over its settings.
     """
     # Recall is 0 or 1 here, so its CAS is the share of the questions that change.
-    cas = numbers(printed_table("thesis/table-5.2"), ["ΔRecall"])["ΔRecall"].to_numpy() / 100
-    cab = numbers(printed_table("thesis/table-5.3"), ["ΔRecall"])["ΔRecall"].to_numpy() / 100
+    cas = printed_numbers("5.2")["ΔRecall"].to_numpy() / 100
+    cab = printed_numbers("5.3")["ΔRecall"].to_numpy() / 100
     rows = []
     for n in sorted(set(counts)):
         changed = np.arange(1, n + 1)
@@ -31,6 +30,7 @@ def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
         enough_for_bootstrap = changed[without_change < (1 - level) / 2]
         enough_for_exchange = changed[2.0 ** (1 - changed) < alpha]
         t = stats.t.isf((1 - level) / 2, n - 1)
+        share_of_runs = float(np.mean(power(n, cas, cab, alpha)))
         rows.append(
             {
                 "questions": n,
@@ -38,8 +38,7 @@ def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
                 "least CAB (permutation)": _least_percent(enough_for_exchange, n),
                 "reach at the lowest CAS": 100 * t * np.sqrt(cas.min() / (n - 1)),
                 "reach at the highest CAS": 100 * t * np.sqrt(cas.max() / (n - 1)),
-                "printed CAB found, percent of runs": 100
-                * float(np.mean(power(n, cas, cab, alpha))),
+                "printed CAB found, percent of runs": 100 * share_of_runs,
             }
         )
     return pd.DataFrame(rows)
