@@ -63,7 +63,7 @@ def beside_print(
     ``benchmark``: the one of the print that the table is of; empty for both. Of the thesis's own
     data the rows and columns are those of the print.
     """
-    data = study.about(benchmark) if benchmark else study.about()
+    data = study.about(benchmark)
     if study.stands_for != "thesis":
         return {"ours": table, "basis": study.basis, "data": data}
 
