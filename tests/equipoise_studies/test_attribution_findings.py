@@ -12,12 +12,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from equipoise.measures.attribution import bias_table
+from equipoise.measures.attribution import bias_table, score_answers
 from equipoise_compendium.claims import Evidence, stated
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.attribution import derived, findings, marks, replica, words
+from equipoise_studies.attribution import derived, findings, marks, power, words
 from equipoise_studies.attribution.design import of_experiment
+from equipoise_studies.attribution.recorded import recorded_answers
 from equipoise_studies.attribution.study import Study
+from equipoise_studies.attribution.tables import printed_p
 
 MIRROR = os.environ.get("EQUIPOISE_MIRROR", "")
 THESIS = next(Path(MIRROR).parent.glob("papers/001_*.txt"), None) if MIRROR else None
@@ -25,7 +27,7 @@ THESIS = next(Path(MIRROR).parent.glob("papers/001_*.txt"), None) if MIRROR else
 
 @pytest.fixture(scope="module")
 def scored() -> pd.DataFrame:
-    return replica.recorded_answers(Study.read("replica"), ["qwen-1.5b", "qwen-0.5b"])
+    return score_answers(recorded_answers(Study.read("replica"), ["qwen-1.5b", "qwen-0.5b"]))
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +187,7 @@ def test_confidence_is_pooled_over_citations(
 
 
 def test_reach_is_what_the_bootstrap_and_the_exact_test_find() -> None:
-    table = replica.reach([15, 40], 0.05, 0.95).set_index("questions")
+    table = power.reach([15, 40], 0.05, 0.95).set_index("questions")
     for n, row in table.iterrows():
         size = int(str(n))
         least: dict[str, int] = {}
@@ -208,28 +210,13 @@ def test_power_is_the_share_of_runs_that_find_it() -> None:
         if 0 < up + down <= n and stats.binomtest(up, up + down).pvalue < 0.05:
             p = [(changed + gap) / 2, (changed - gap) / 2, 1 - changed]
             exact += stats.multinomial.pmf([up, down, n - up - down], n, p)
-    assert replica._power(n, np.array([changed]), np.array([gap]), 0.05)[0] == pytest.approx(
+    assert power.power(n, np.array([changed]), np.array([gap]), 0.05)[0] == pytest.approx(
         exact, abs=1e-9
     )
 
 
-@pytest.mark.parametrize(("others", "mark"), [(4, ""), (5, "†")])
-def test_a_mark_on_confidences_needs_five_citations_on_both_sides(others: int, mark: str) -> None:
-    cited = [(1, 0.9)] * 4 + [(1, 0.95)] * 4 + [(2, 0.5)] * (others - 1) + [(2, 0.45)]
-    answers = pd.DataFrame(
-        {"question": [f"q{n}" for n in range(len(cited))], "benchmark": "NQ", "model": "m"}
-    )
-    answers = answers.assign(
-        relevant_author="Human", nonrelevant_author="LLM", mode="Vanilla", documents=2
-    )
-    answers["citations"] = [[{"document": document, "probability": p}] for document, p in cited]
-    answers["relevant"] = [(1,)] * len(cited)
-    found = replica.confidence(answers, 0.05).iloc[0]
-    assert found[["significant", "p"]].tolist() == [mark, "<0.001"]
-
-
 def test_p_values_as_papers_print_them() -> None:
-    assert [replica.shown_p(p) for p in (np.nan, 0.0009, 0.001, 0.25)] == [
+    assert [printed_p(p) for p in (np.nan, 0.0009, 0.001, 0.25)] == [
         "",
         "<0.001",
         "0.001",
@@ -292,7 +279,7 @@ def test_printed_answers_are_scored_against_what_is_told() -> None:
         (everyone, [], 1),
         (["GPT-4"], ["Mistral"], 2),
     ]:
-        assert derived._otherwise_than_told(*table, right, wrong).estimate == otherwise
+        assert derived.scored_otherwise(*table, right, wrong).estimate == otherwise
 
 
 def test_words_follow_the_interval(

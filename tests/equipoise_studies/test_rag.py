@@ -7,7 +7,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from chat_server import Server, dies, fails, says
-from equipoise.answer_modes import MODES, mode_parts
+from equipoise.answer_modes import MODES
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import citation_rows, citations, score_answers
 from equipoise.problems import InputError
-from equipoise_compendium import project, registry
+from equipoise_compendium import project
 from equipoise_studies import recording, records
 from equipoise_studies.attribution import answering as rag
 from equipoise_studies.attribution import design, prompts
 from equipoise_studies.attribution.authorship import LabelSet, read_label_sets, stable_generator
 from equipoise_studies.attribution.marks import paired_t_bounds
-from equipoise_studies.attribution.study import Asked, Study
+from equipoise_studies.attribution.study import Study
 from equipoise_studies.collections.natural_questions import read_questions
 from equipoise_studies.systems.endpoint import Answer, Endpoint, EndpointError, Sampling
 
@@ -464,29 +463,6 @@ def test_the_large_sample_begins_with_the_questions_of_the_small_one() -> None:
     small, large = (design.inputs("NQ", sample.folder) for sample in STUDY.samples.values())
     first = small[small["retriever"] == "BM25"].reset_index(drop=True)
     pd.testing.assert_frame_equal(large.head(len(first)), first)
-
-
-@pytest.mark.parametrize("sample", STUDY.samples)
-def test_tasks_tell_the_labels_that_their_mode_says(sample: str) -> None:
-    record = Asked(sample, STUDY.writer, {"NQ": ("modes", "mixed")}, 5)
-    cells = STUDY.cells("NQ", "modes", "mixed")
-    try:
-        wanted = design.tasks(replace(STUDY, records={"x": record}, repeated=""), "x")
-    except registry.DataUnreachable as error:
-        pytest.skip(f"needs upstream data: {error}")
-    # a record that is cut off has cells of one size
-    assert [
-        len({str(task.key["question"]) for task in wanted[: n * len(cells)]}) for n in range(6)
-    ] == [*range(6)]
-    for task in wanted:
-        asked = task.messages()[-1]["content"]
-        lines = [line for line in asked.splitlines() if line.startswith("Document [")]
-        assert len(lines) == len(task.shown) == 5
-        for number, line in enumerate(lines, start=1):
-            part = 0 if number in task.relevant else 1
-            author = str(task.key[("relevant_author", "nonrelevant_author")[part]])
-            label = PLAIN.shown(mode_parts(str(task.key["mode"]))[part], author)
-            assert line.endswith(f"(written by [{label}])") if label else "written by [" not in line
 
 
 def test_natural_questions_name_every_bad_line(tmp_path: Path) -> None:

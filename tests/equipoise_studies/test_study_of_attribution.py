@@ -14,12 +14,14 @@ import yaml
 from click.testing import CliRunner
 
 from chat_server import Server, body_of, fails, send
+from equipoise.measures.attribution import bias_table, score_answers
 from equipoise.problems import InputError
 from equipoise_cli import main
-from equipoise_compendium import build, project, registry
+from equipoise_compendium import build, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
-from equipoise_studies.attribution import design, replica
+from equipoise_studies.attribution import design
 from equipoise_studies.attribution.benchmarks import given_lists
+from equipoise_studies.attribution.recorded import recorded_answers
 from equipoise_studies.attribution.study import Study
 
 THESIS = yaml.safe_load(
@@ -155,7 +157,7 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     code, told = run(config)
     assert code == 0, told
     study = Study.read(str(config))
-    scored = replica.recorded_answers(study, study.answered())
+    scored = score_answers(recorded_answers(study, study.answered()))
     assert set(scored["model"]) == {"Mistral", "Llama3", "GPT-4"}
     assert (scored["recall"] == 1).all()
     # modes 6, mixed 6, same label 4, names 4 and the placebo 2 of one k; retrievers 3 each,
@@ -212,7 +214,7 @@ def test_labels_of_other_authors_are_an_experiment_by_their_name(folder: Path) -
     code, told = run(config)
     assert code == 0, told
     study = Study.read(str(config))
-    scored = replica.recorded_answers(study, study.answered())
+    scored = score_answers(recorded_answers(study, study.answered()))
     told_of = design.of_experiment(scored, "indifferent").groupby("labels").size().to_dict()
     assert told_of == {"none": QUESTIONS, "indifferent": 2 * QUESTIONS}
     asked = [task for task in design.tasks(study, "GPT-4") if task.key["labels"] == "indifferent"]
@@ -224,8 +226,10 @@ def test_labels_of_other_authors_are_an_experiment_by_their_name(folder: Path) -
         assert line.endswith(
             f"(written by [{'Ann' if task.key['mode'] == 'Informed/CF-informed' else 'Bo'}])"
         )
-    biases = replica.biases(scored, resamples=9)
-    assert {"gender", "indifferent"} <= set(biases["experiment"])
+    for experiment in ("gender", "indifferent"):
+        part = design.of_experiment(scored, experiment)
+        biases = bias_table(part, ["benchmark", "model", "retriever", "k"], resamples=9)
+        assert set(biases["quantity"]) == {"CAS", "CAB"}
     rewritten = scored[scored["relevant_author"] == "LLM"]
     assert rewritten["question"].nunique() == 3
 
@@ -262,7 +266,7 @@ def test_a_study_that_is_interrupted_goes_on(
     }
     config = config_in(folder, **changes)
     with pytest.raises(FileNotFoundError, match="not recorded"):
-        replica.recorded_answers(Study.read(str(config)), ["GPT-4"])
+        recorded_answers(Study.read(str(config)), ["GPT-4"])
     server = serve(fails(404, b"out of credit"))
     server.script = [lambda handler: answers(handler, server.requests[-1])] * (
         good + 2
@@ -275,7 +279,7 @@ def test_a_study_that_is_interrupted_goes_on(
     config.write_text(text)
     code, told = run(config)
     assert code == 0, told
-    assert len(replica.recorded_answers(Study.read(str(config)), ["GPT-4"])) == QUESTIONS * (6 + 4)
+    assert len(recorded_answers(Study.read(str(config)), ["GPT-4"])) == QUESTIONS * (6 + 4)
 
 
 def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_over(
@@ -427,12 +431,3 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     assert set(printed["retriever"]) <= set(thesis.benchmarks["NQ"].found_by)
     with pytest.raises(InputError, match="replica, thesis"):
         Study.read("another")
-
-
-def test_the_replica_asks_no_more_than_there_is() -> None:
-    study = Study.read("replica")
-    try:
-        for record in study.records:
-            assert design.tasks(study, record)
-    except registry.DataUnreachable as error:
-        pytest.skip(f"needs upstream data: {error}")

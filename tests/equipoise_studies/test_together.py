@@ -87,11 +87,15 @@ def test_prompts_together_are_continued_as_each_alone(network: Any) -> None:
     assert len(lengths) > 1  # some came to their end
 
 
+def written(tokens: list[int], log_probabilities: list[float]) -> SimpleNamespace:
+    return SimpleNamespace(tokens=tokens, log_probabilities=log_probabilities)
+
+
 def test_an_answer_ends_where_the_model_ends_it(network: Any) -> None:
-    whole = network.answer([7, 8], [10, 11, END], [-0.1, -0.2, -0.3])
+    whole = network.answer([7, 8], written([10, 11, END], [-0.1, -0.2, -0.3]))
     assert (whole.text, whole.finish, whole.written) == ("kl", "stop", (("k", -0.1), ("l", -0.2)))
     assert whole.tokens == {"prompt_tokens": 2, "completion_tokens": 3}
-    assert network.answer([7], [10, 11], [-0.1, -0.2]).finish == "length"
+    assert network.answer([7], written([10, 11], [-0.1, -0.2])).finish == "length"
 
 
 def test_threads_are_answered_together(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +48,13 @@ FIELDS: Mapping[str, type] = {
 
 @contextmanager
 def endpoint_model(endpoint: Endpoint) -> Iterator[Model]:
-    """Open a connection to an endpoint in the OpenAI chat format; safe to call from several threads."""
+    """Open a connection to an endpoint in the OpenAI chat format, which several threads may use."""
     with chat.connect() as client:
-        yield lambda messages, sampling: chat.ask_patiently(
-            client, endpoint, sampling, messages, logprobs=True
-        )[0]
+
+        def ask(messages: Sequence[Mapping[str, str]], sampling: Sampling) -> Answer:
+            return chat.ask_patiently(client, endpoint, sampling, messages, logprobs=True)[0]
+
+        yield ask
 
 
 def gguf_model(weights: Path, *, threads: int = 2, context: int = 4096) -> Model:
@@ -65,9 +67,10 @@ def gguf_model(weights: Path, *, threads: int = 2, context: int = 4096) -> Model
             "logprobs": True,
             "stream": False,
             "cache_prompt": True,
-        }
-        request |= {
-            key: getattr(sampling, key) for key in ("temperature", "top_p", "max_tokens", "seed")
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_tokens": sampling.max_tokens,
+            "seed": sampling.seed,
         }
         return chat.read_answer(json.dumps(server.handle_chat_completions(request)).encode())
 
@@ -100,21 +103,28 @@ def citation_probabilities(
     of several tokens has the product of theirs; a token that holds more than digits counts whole,
     and a number of a range has what the range has.
     """
-    joined = "".join(token for token, _ in written)
-    offset = joined.find(text) if written else -1
-    lengths = [len(token) for token, _ in written]
-    ends = np.cumsum(lengths) - offset
-    starts = ends - lengths
-    found: list[CitedNumber] = []
-    for number, first, last in (one for bracket in mentions(text, documents) for one in bracket):
-        touched = [
-            written[int(place)][1] for place in np.flatnonzero((starts < last) & (ends > first))
-        ]
-        known = [part for part in touched if part is not None]
-        value = math.exp(sum(known)) if offset >= 0 and len(known) == len(touched) else None
-        if number < LARGEST_NUMBER:
-            found.append(CitedNumber(number, value))
-    return found
+    tokens = [token for token, _ in written]
+    offset = "".join(tokens).find(text) if tokens else -1
+    # Where each token starts and ends in the text, which a special token may precede.
+    lengths = [len(token) for token in tokens]
+    token_ends = np.cumsum(lengths) - offset
+    token_starts = token_ends - lengths
+
+    cited = []
+    for number, start, end in chain.from_iterable(mentions(text, documents)):
+        if number >= LARGEST_NUMBER:
+            continue
+        touching = np.flatnonzero((token_starts < end) & (token_ends > start))
+        log_probabilities = []
+        for place in touching:
+            log_probability = written[int(place)][1]
+            if log_probability is not None:
+                log_probabilities.append(log_probability)
+        probability = None
+        if offset >= 0 and len(log_probabilities) == len(touching):
+            probability = math.exp(sum(log_probabilities))
+        cited.append(CitedNumber(number, probability))
+    return cited
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -136,17 +146,25 @@ class Task:
     messages: Callable[[], Messages]
     about: Mapping[str, Any] = field(default_factory=dict)
 
-    def line(self, found: Answer, seconds: float) -> dict[str, Any]:
+    def line(self, answer: Answer, seconds: float) -> dict[str, Any]:
         """The answer as it is recorded."""
-        cited = [
-            asdict(one)
-            for one in citation_probabilities(found.text, found.written, len(self.shown) or None)
-        ]
-        for one in cited:
-            one["probability"] = one["probability"] and round(one["probability"], 6)
-        shown = {"shown": self.shown, "documents": len(self.shown), "relevant": self.relevant}
-        wrote = {"answer": found.text, "citations": cited, "finish": found.finish, **found.tokens}
-        return {**self.key, **self.about, **shown, **wrote, "seconds": round(seconds, 3)}
+        n_shown = len(self.shown)
+        citations = []
+        for cited in citation_probabilities(answer.text, answer.written, n_shown or None):
+            probability = cited.probability and round(cited.probability, 6)
+            citations.append({"document": cited.document, "probability": probability})
+        return {
+            **self.key,
+            **self.about,
+            "shown": self.shown,
+            "documents": n_shown,
+            "relevant": self.relevant,
+            "answer": answer.text,
+            "citations": citations,
+            "finish": answer.finish,
+            **answer.tokens,
+            "seconds": round(seconds, 3),
+        }
 
 
 class IncompleteError(ValueError):
@@ -173,35 +191,43 @@ def record_answers(
     were recorded now.
     """
     names = sorted(tasks[0].key) if tasks else []
-    wanted = {tuple(task.key[name] for name in names): task for task in tasks}
-    if len(wanted) < len(tasks):
+    tasks_by_key = {tuple(task.key[name] for name in names): task for task in tasks}
+    if len(tasks_by_key) < len(tasks):
         raise ValueError("two tasks have one key: answers could not be told apart")
-    held = begin(record, {**settings, "sampling": asdict(sampling)}, "answer", FIELDS, names)
-    for line in held:
-        wanted.pop(tuple(line[name] for name in names), None)
-    waiting = iter(progress(wanted.values()))
-    asked, failures, in_a_row = 0, list[str](), 0
+    recorded = begin(record, {**settings, "sampling": asdict(sampling)}, "answer", FIELDS, names)
+    for line in recorded:
+        tasks_by_key.pop(tuple(line[name] for name in names), None)
+    waiting = iter(progress(tasks_by_key.values()))
 
     def attempt(task: Task) -> tuple[Task, Answer | EndpointError, float]:
         begun = time.monotonic()
         try:
-            return task, model(task.messages(), sampling), time.monotonic() - begun
+            answer = model(task.messages(), sampling)
         except EndpointError as error:
             return task, error, time.monotonic() - begun
+        return task, answer, time.monotonic() - begun
 
+    answered, failures, failures_in_a_row = 0, list[str](), 0
     with ThreadPoolExecutor(parallel) as pool:
         running = deque(pool.submit(attempt, task) for task in islice(waiting, parallel))
         while running:
-            task, found, seconds = running.popleft().result()
-            in_a_row = in_a_row + 1 if isinstance(found, EndpointError) else 0
-            if in_a_row < give_up:
-                running.extend(pool.submit(attempt, task) for task in islice(waiting, 1))
-            if isinstance(found, EndpointError):
-                failures.append(f"{json.dumps(dict(task.key))}: {found}")
+            task, answer, seconds = running.popleft().result()
+            failed = isinstance(answer, EndpointError)
+            failures_in_a_row = failures_in_a_row + 1 if failed else 0
+            # After too many failures in a row only what is running is waited for.
+            if failures_in_a_row < give_up:
+                following = next(waiting, None)
+                if following is not None:
+                    running.append(pool.submit(attempt, following))
+            if isinstance(answer, EndpointError):
+                failures.append(f"{json.dumps(dict(task.key))}: {answer}")
                 continue
-            asked += 1
-            add(record, "answer", task.line(found, seconds / parallel))
+            answered += 1
+            add(record, "answer", task.line(answer, seconds / parallel))
     if failures:
-        told = f"{record.name}: {len(failures)} answers are missing, the others are recorded; record again to go on"
-        raise IncompleteError("\n  ".join([told, *failures[:5]]))
-    return asked
+        summary = (
+            f"{record.name}: {len(failures)} answers are missing, the others are recorded; "
+            "record again to go on"
+        )
+        raise IncompleteError("\n  ".join([summary, *failures[:5]]))
+    return answered

@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ from equipoise.problems import Problems
 
 
 def stable_generator(seed: int, *words: str) -> np.random.Generator:
-    """Generator of random numbers that depends on a seed and on words only, not on the order of calls."""
+    """Generator of random numbers that depends on a seed and words only, not on earlier calls."""
     digest = hashlib.sha256("\x1f".join([str(seed), *words]).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
@@ -43,12 +44,16 @@ class LabelSet:
     notice: str
 
     def __post_init__(self) -> None:
-        first, *rest = (set(labels) for labels in self.groups.values())
-        if len(rest) != 1 or not first or not rest[0] or first & rest[0]:
+        labels = [set(labels) for labels in self.groups.values()]
+        two_groups = len(labels) == 2 and all(labels)
+        if not two_groups or labels[0] & labels[1]:
             raise ValueError(f"labels {self.name}: two groups with labels of their own are wanted")
 
     def shown(self, mode: str, group: str) -> str | None:
-        """Group that a document of some group is shown to be of in one of `MODES`; None in mode Vanilla."""
+        """Group that a document is shown to be of in one of `MODES`; None in mode Vanilla.
+
+        ``group``: the one that it is of.
+        """
         if group not in self.groups:
             raise ValueError(
                 f"labels {self.name} know the groups {', '.join(self.groups)}, not {group!r}"
@@ -57,9 +62,10 @@ class LabelSet:
             raise ValueError(f"no mode {mode!r}: one of {', '.join(MODES)}")
         if mode == "Vanilla":
             return None
-        return (
-            group if mode == "Informed" else next(other for other in self.groups if other != group)
-        )
+        if mode == "Informed":
+            return group
+        opposite = {*self.groups} - {group}
+        return opposite.pop()
 
     def label(self, mode: str, group: str, seed: int, *words: str) -> str | None:
         """Label that a document carries.
@@ -82,45 +88,53 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
 
     ``pool``: labels that ``pool`` stands for; sets that need one are left out where it is empty.
     """
-    content, sets, problems = read_yaml(path), dict[str, LabelSet](), Problems()
-    wanted = "notice (a sentence) and groups (two, each with labels of its own)"
+    content = read_yaml(path)
+    problems = Problems()
     if not isinstance(content, dict) or not content:
         problems.add(path, None, None, type(content).__name__, "sets of labels by name")
-    for name, entry in content.items() if not problems else ():
+        problems.refuse()
+
+    sets: dict[str, LabelSet] = {}
+    for name, entry in content.items():
         try:
-            listed = {
-                group: list(pool) if labels == "pool" else labels
-                for group, labels in entry["groups"].items()
-            }
-            if not isinstance(entry["notice"], str) or not all(
-                isinstance(labels, list) for labels in listed.values()
-            ):
-                raise TypeError("no sentence, or a group without a list")
-            if pool or "pool" not in entry["groups"].values():
-                sets[name] = LabelSet(
-                    name,
-                    {group: tuple(labels) for group, labels in listed.items()},
-                    entry["notice"],
-                )
+            label_set = _label_set(name, entry, pool)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            problems.add(path, None, str(name), f"{type(error).__name__}: {error}", wanted)
+            found = f"{type(error).__name__}: {error}"
+            wanted = "notice (a sentence) and groups (two, each with labels of its own)"
+            problems.add(path, None, str(name), found, wanted)
+            continue
+        if label_set is not None:
+            sets[name] = label_set
     problems.refuse()
     return sets
+
+
+def _label_set(name: str, entry: Any, pool: Sequence[str]) -> LabelSet | None:
+    """A set of labels from an entry of the file; None for one whose pool is empty."""
+    groups = {}
+    for group, labels in entry["groups"].items():
+        groups[group] = list(pool) if labels == "pool" else labels
+    listed = all(isinstance(labels, list) for labels in groups.values())
+    if not listed or not isinstance(entry["notice"], str):
+        raise TypeError("no sentence, or a group without a list")
+    if not pool and "pool" in entry["groups"].values():
+        return None
+    return LabelSet(name, {group: tuple(groups[group]) for group in groups}, entry["notice"])
 
 
 def shown_in_modes(
     labels: LabelSet, modes: Iterable[str], relevant: str, nonrelevant: str
 ) -> pd.DataFrame:
-    """What each mode shows of three documents, of whose authors the second's is that of the relevant ones."""
-    rows = [
-        (
-            mode,
-            number,
-            number == 2,
-            author,
-            labels.shown(mode_parts(mode)[0 if number == 2 else 1], author),
-        )
-        for mode in modes
-        for number, author in enumerate((nonrelevant, relevant, nonrelevant), start=1)
-    ]
+    """What each mode shows of three documents, the second of them relevant.
+
+    ``relevant``, ``nonrelevant``: the authors of the relevant document and of the others.
+    """
+    rows = []
+    for mode in modes:
+        relevant_mode, nonrelevant_mode = mode_parts(mode)
+        nonrelevant_label = labels.shown(nonrelevant_mode, nonrelevant)
+        relevant_label = labels.shown(relevant_mode, relevant)
+        rows.append((mode, 1, False, nonrelevant, nonrelevant_label))
+        rows.append((mode, 2, True, relevant, relevant_label))
+        rows.append((mode, 3, False, nonrelevant, nonrelevant_label))
     return pd.DataFrame(rows, columns=["mode", "document", "relevant", "author", "label"])

@@ -1,11 +1,14 @@
-"""Questions with one relevant passage each: NQ, and NQ-UTD of Cocktail, or lists of one's own with their passages."""
+"""Questions with one relevant passage each: NQ, and NQ-UTD of Cocktail, or one's own lists.
+
+Lists of one's own come with the passages that a retriever found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -38,56 +41,77 @@ class Benchmark:
     given: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
 
 
-def natural_questions(longest: int) -> Benchmark:
-    """Natural Questions; every gold passage of at most so many words, title included, is searched."""
+# --- at hand --------------------------------------------------------------------------------------
+
+
+def natural_questions(longest: int | None) -> Benchmark:
+    """Natural Questions; gold passages of at most so many words, title included, are searched.
+
+    ``longest``: None for passages of any length.
+    """
     table = read_questions(registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz"))
-    table["whole"] = table["title"] + ". " + table["passage"]
-    table = table[table["whole"].str.split().str.len() <= longest].reset_index(drop=True)
-    table["relevant"] = table.groupby("whole", sort=False)["query"].transform(
-        "first"
-    )  # one passage, several questions
-    questions = table[["query", "text", "answers", "relevant"]].set_axis(
-        ["question", "text", "gold", "relevant"], axis=1
-    )
-    questions["judged"] = [() for _ in range(len(questions))]
-    return Benchmark("NQ", questions, dict(zip(table["relevant"], table["whole"], strict=True)), {})
+    table["titled"] = table["title"] + ". " + table["passage"]
+    if longest is not None:
+        words = table["titled"].str.split().str.len()
+        table = table[words <= longest].reset_index(drop=True)
+
+    # Several questions may share a passage, which has the id of the first of them.
+    table["relevant"] = table.groupby("titled", sort=False)["query"].transform("first")
+    passages = dict(zip(table["relevant"], table["titled"], strict=True))
+
+    questions = table[["query", "text", "answers", "relevant"]]
+    questions = questions.rename(columns={"query": "question", "answers": "gold"})
+    questions["judged"] = [()] * len(questions)
+    return Benchmark("NQ", questions, passages, {})
 
 
-def nq_utd(longest: int) -> Benchmark:
-    """NQ-UTD of Cocktail: the shortest passage judged 2 is relevant; others that are longer are not searched."""
+def nq_utd(longest: int | None) -> Benchmark:
+    """NQ-UTD of Cocktail: the shortest passage judged 2 is the relevant one of a question.
+
+    Other passages of more than ``longest`` words are not searched; None for passages of any length.
+    """
     archive = registry.fetch("cocktail", "dataset/nq-utd.zip")
-    queries, qrels = cocktail.read_queries(archive), cocktail.read_qrels(archive)
-    texts, twins = (
-        dict(zip(table["document"], table["text"], strict=True))
-        for table in (cocktail.read_documents(archive), cocktail.read_documents(archive, "model"))
-    )
-    words = {name: len(text.split()) for name, text in texts.items()}
-    best = qrels[qrels["level"] == 2].assign(words=lambda rows: rows["document"].map(words))
+    qrels = cocktail.read_qrels(archive)
+    documents = cocktail.read_documents(archive)
+    twins = cocktail.read_documents(archive, "model")
+    texts = dict(zip(documents["document"], documents["text"], strict=True))
+    rewritten = dict(zip(twins["document"], twins["text"], strict=True))
+    words = {document: len(text.split()) for document, text in texts.items()}
+
+    best = qrels[qrels["level"] == 2].copy()
+    best["words"] = best["document"].map(words)
     shortest = best.sort_values(["words", "document"]).groupby("topic")["document"].first()
     judged = qrels[qrels["level"] > 0].groupby("topic")["document"].agg(tuple)
-    asked = queries[queries["query"].isin(shortest.index)]
-    questions = pd.DataFrame(
-        {
-            "question": asked["query"],
-            "text": asked["text"],
-            "gold": [(answer,) for answer in asked["answer"]],
-            "relevant": asked["query"].map(shortest),
-            "judged": asked["query"].map(judged),
-        }
-    ).reset_index(drop=True)
-    keep = {name for name, number in words.items() if number <= longest} | set(
-        questions["relevant"]
-    )
-    return Benchmark(
-        "NQ-UTD", questions, {name: texts[name] for name in texts if name in keep}, twins
-    )
+
+    queries = cocktail.read_queries(archive)
+    queries = queries[queries["query"].isin(shortest.index)].reset_index(drop=True)
+    questions = pd.DataFrame({"question": queries["query"], "text": queries["text"]})
+    questions["gold"] = [(answer,) for answer in queries["answer"]]
+    questions["relevant"] = queries["query"].map(shortest)
+    questions["judged"] = queries["query"].map(judged)
+
+    passages = texts
+    if longest is not None:
+        relevant = set(questions["relevant"])
+        passages = {}
+        for document, text in texts.items():
+            if words[document] <= longest or document in relevant:
+                passages[document] = text
+    return Benchmark("NQ-UTD", questions, passages, rewritten)
+
+
+LOADERS: Mapping[str, Callable[[int | None], Benchmark]] = {
+    "NQ": natural_questions,
+    "NQ-UTD": nq_utd,
+}
+"""How each of `BUILT_IN` is loaded from the upstream files, with passages of at most some words."""
 
 
 # --- lists of one's own ---------------------------------------------------------------------------
 
 
 class Form(NamedTuple):
-    """Names in JSON Lines: of the question, its answers, its passages in order, a passage's text, its relevance."""
+    """Names in JSON Lines of a question, its answers, its passages, and a passage's parts."""
 
     question: str
     answers: str
@@ -101,71 +125,88 @@ FORMS = {
     "dpr": Form("question", "answers", "ctxs", "text", "has_answer"),
     "ms-marco-qa": Form("query", "answers", "passages", "passage_text", "is_selected"),
 }
-"""A form for one's own; that of DPR and Pyserini's retrieval for questions; that of MS MARCO Question Answering."""
+"""A form for one's own; that of DPR and Pyserini's retrieval; that of MS MARCO QA."""
+
+
+class ListedQuestion(NamedTuple):
+    """A line of a list: a question with its passages, in order, and whether each is relevant."""
+
+    question: str
+    text: str
+    gold: tuple[str, ...]
+    passages: list[tuple[str, bool]]
 
 
 def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> Benchmark:
-    """Questions with passages that retrievers found, from JSON Lines; ``files``: by the retriever's name.
+    """Questions with passages that retrievers found, from JSON Lines; ``files``: by retriever.
 
     Kept are questions of which every retriever has at least ``depth`` passages, just one of these
     relevant.
     """
-    texts: dict[str, tuple[str, tuple[str, ...]]] = {}
+    texts: dict[str, str] = {}
+    gold: dict[str, tuple[str, ...]] = {}
     passages: dict[str, str] = {}
     given: dict[str, dict[str, list[str]]] = {}
     for retriever, path in files.items():
         given[retriever] = {}
-        for question, text, gold, listed in _read_lists(path, FORMS[form]):
-            texts.setdefault(question, (text, gold))
-            ids = [digest(passage) for passage, _ in listed[:depth]]
-            marks = [relevant for _, relevant in listed[:depth]]
-            if len(set(ids)) == depth and sum(marks) == 1:
-                passages |= dict(zip(ids, (passage for passage, _ in listed), strict=False))
-                given[retriever][question] = [ids.pop(marks.index(True)), *ids]
-    kept = [question for question in texts if all(question in lists for lists in given.values())]
-    columns = {
-        "question": kept,
-        "text": [texts[question][0] for question in kept],
-        "gold": [texts[question][1] for question in kept],
-    }
-    return Benchmark(name, pd.DataFrame(columns), passages, {}, given)
+        for line in _read_lists(path, FORMS[form]):
+            texts.setdefault(line.question, line.text)
+            gold.setdefault(line.question, line.gold)
+            first_passages = line.passages[:depth]
+            ids = [digest(text) for text, _ in first_passages]
+            relevant = [id_ for id_, (_, mark) in zip(ids, first_passages, strict=True) if mark]
+            if len(set(ids)) < depth or len(relevant) != 1:
+                continue
+            for id_, (text, _) in zip(ids, first_passages, strict=True):
+                passages[id_] = text
+            ids.remove(relevant[0])
+            given[retriever][line.question] = [relevant[0], *ids]
+
+    usable = []
+    for question in texts:
+        if all(question in lists for lists in given.values()):
+            usable.append(question)
+    questions = pd.DataFrame({"question": usable})
+    questions["text"] = [texts[question] for question in usable]
+    questions["gold"] = [gold[question] for question in usable]
+    return Benchmark(name, questions, passages, {}, given)
 
 
-def _read_lists(
-    path: Path, form: Form
-) -> list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]:
-    """Id, question, answers, and passages with their relevance, of each line."""
-    found = list[tuple[str, str, tuple[str, ...], list[tuple[str, bool]]]]()
-    wanted = f"{form.question} (a text), {form.answers} (texts), {form.passages} (each with {form.text}, {form.relevant})"
-    for item in read_items(path, problems := Problems()):
-        entry = item.content
+def _read_lists(path: Path, form: Form) -> list[ListedQuestion]:
+    """The lines of a list; refused with every bad line."""
+    lines = []
+    problems = Problems()
+    wanted = (
+        f"{form.question} (a text), {form.answers} (texts), "
+        f"{form.passages} (each with {form.text}, {form.relevant})"
+    )
+    for item in read_items(path, problems):
         try:
-            passages = [
-                (
-                    _text(". ".join(filter(None, [one.get("title"), one[form.text]]))),
-                    one[form.relevant],
-                )
-                for one in entry[form.passages]
-            ]
-            gold = tuple(_text(answer) for answer in entry[form.answers])
-            if not gold or any(relevant not in (0, 1) for _, relevant in passages):
-                raise ValueError("no answer, or a relevance that is neither yes nor no")
-            key = str(entry.get("id", entry.get("query_id", item.line or item.number)))
-            found.append(
-                (
-                    key,
-                    _text(entry[form.question]),
-                    gold,
-                    [(text, bool(mark)) for text, mark in passages],
-                )
-            )
+            number = item.line or item.number
+            lines.append(_listed_question(item.content, form, number))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             item.wrong(problems, "", shown(f"{type(error).__name__}: {error}"), wanted)
-    keys = [key for key, *_ in found]
-    if len(set(keys)) < len(keys):
+    ids = {line.question for line in lines}
+    if len(ids) < len(lines):
         problems.add(path, None, "id", "two lines of one id", "each question once")
     problems.refuse()
-    return found
+    return lines
+
+
+def _listed_question(entry: Any, form: Form, number: int) -> ListedQuestion:
+    """One line of a list; ``number`` is its id where it states none."""
+    passages = []
+    for passage in entry[form.passages]:
+        titled = [part for part in (passage.get("title"), passage[form.text]) if part]
+        relevant = passage[form.relevant]
+        if relevant not in (0, 1):
+            raise ValueError("a relevance that is neither yes nor no")
+        passages.append((_text(". ".join(titled)), bool(relevant)))
+    gold = tuple(_text(answer) for answer in entry[form.answers])
+    if not gold:
+        raise ValueError("no answer")
+    question = str(entry.get("id", entry.get("query_id", number)))
+    return ListedQuestion(question, _text(entry[form.question]), gold, passages)
 
 
 def _text(value: object) -> str:

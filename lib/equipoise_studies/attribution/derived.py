@@ -1,10 +1,9 @@
-"""What the printed numbers of chapter 5 say about themselves: tables that follow from others, and the text on them."""
+"""The printed numbers of chapter 5, and what they say of the chapter's sentences on them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import numpy as np
 import pandas as pd
 
 from equipoise.measures.attribution import score_answers
@@ -13,6 +12,8 @@ from equipoise_compendium.printed import printed_table
 
 SETTING = ["benchmark", "model", "relevant", "non-relevant"]
 SCORES = {"ΔPrecision": "Precision", "ΔRecall": "Recall"}
+"""Columns of the tables of differences, and of the tables of the modes that they come from."""
+
 DIFFERENCES = {
     "thesis/table-5.3": ("Informed", "CF-informed"),
     "thesis/table-5.5": ("Informed/CF-informed", "CF-informed/Informed"),
@@ -22,68 +23,64 @@ DIFFERENCES = {
 PRINTED = "printed numbers against printed words: nothing is sampled"
 
 
+# --- printed numbers ------------------------------------------------------------------------------
+
+
 def numbers(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """A printed table with some columns as numbers, without the marks."""
-    return table.assign(**{name: table[name].str.rstrip("†").astype(float) for name in columns})
+    table = table.copy()
+    for column in columns:
+        table[column] = table[column].str.rstrip("†").astype(float)
+    return table
+
+
+def printed_numbers(number: str) -> pd.DataFrame:
+    """The differences of precision and recall that a table of chapter 5 prints, as numbers."""
+    columns = list(SCORES)
+    return numbers(printed_table(f"thesis/table-{number}"), columns)[columns]
 
 
 def printed_quality(*parts: str) -> pd.DataFrame:
-    """Tables of the modes below each other, as printed, with one column mode; of Table 5.4 what no other has."""
-    tables = [
-        printed_table(f"thesis/table-{part}") for part in parts or ("5.1", "5.11", "5.14", "5.15")
-    ]
+    """Tables of the modes below each other, as printed, with one column mode.
+
+    ``parts``: such as 5.1; without them all that print modes, and of Table 5.4 what no other has.
+    """
+    tables = [printed_table(f"thesis/table-{part}") for part in parts]
     if not parts:
+        for part in ("5.1", "5.11", "5.14", "5.15"):
+            tables.append(printed_table(f"thesis/table-{part}"))
         tables.append(printed_table("thesis/table-5.4").query("model == 'GPT-4'"))
     table = pd.concat(tables, ignore_index=True)
-    if not parts:
-        table["mode"] = table["mode"].fillna(
-            table["relevant mode"] + "/" + table["non-relevant mode"]
-        )
+    if "relevant mode" in table:
+        parts_of_mode = table["relevant mode"] + "/" + table["non-relevant mode"]
+        table["mode"] = table["mode"].fillna(parts_of_mode)
     return table[[*SETTING, "mode", *SCORES.values()]]
 
 
 def quality_of(mode: str) -> pd.DataFrame:
     """Printed scores in a mode, by setting."""
-    table = numbers(printed_quality(), list(SCORES.values()))
-    return table[table["mode"] == mode].set_index(SETTING)[list(SCORES.values())]
-
-
-def derived_differences(artefact: str) -> pd.DataFrame:
-    """A table of differences from the tables of the modes: positive where the label Human does better."""
-    first, second = DIFFERENCES[artefact]
-    gaps = quality_of(first) - quality_of(second)
-    gaps = gaps.mul(np.where(gaps.index.get_level_values("relevant") == "Human", 1, -1), axis=0)
-    wanted = pd.MultiIndex.from_frame(printed_table(artefact)[SETTING])
-    return gaps.set_axis(list(SCORES), axis=1).reindex(wanted).reset_index()
-
-
-def derived_citations(artefact: str) -> pd.DataFrame:
-    """Relevant passages cited, and the least total that precision and recall allow."""
-    scores = numbers(printed_quality("5.1", "5.11"), list(SCORES.values()))
-    rows = printed_table(artefact)[[*SETTING, "mode"]].merge(scores, how="left")
-    rows["relevant cited"], rows["least total"] = (
-        rows["Recall"] / 100,
-        rows["Recall"] ** 2 / rows["Precision"] / 100,
-    )
-    return rows.drop(columns=list(SCORES.values()))
+    scores = list(SCORES.values())
+    table = numbers(printed_quality(), scores)
+    return table[table["mode"] == mode].set_index(SETTING)[scores]
 
 
 def printed_totals() -> pd.DataFrame:
     """Printed numbers of citations in every setting and mode."""
-    table = pd.concat(
-        [printed_table("thesis/table-5.12"), printed_table("thesis/table-5.13")], ignore_index=True
-    )
-    return table.assign(total=table["total cited"].astype(float))
+    tables = [printed_table("thesis/table-5.12"), printed_table("thesis/table-5.13")]
+    table = pd.concat(tables, ignore_index=True)
+    table["total"] = table["total cited"].astype(float)
+    return table
 
 
 def printed_by_label(score: str) -> pd.DataFrame:
-    """A score of Tables 5.1 and 5.4 by setting, the relevant passage labelled Human and labelled LLM."""
-    table = pd.concat(
-        [printed_table("thesis/table-5.1"), printed_table("thesis/table-5.4")], ignore_index=True
-    )
-    told = table["mode"].fillna(table["relevant mode"])
-    human = (table["relevant"] == "Human") == (told == "Informed")
-    table = numbers(table.assign(label=np.where(human, "Human", "LLM"))[told != "Vanilla"], [score])
+    """A score of Tables 5.1 and 5.4 by setting, with the relevant passage labelled Human and LLM."""
+    tables = [printed_table("thesis/table-5.1"), printed_table("thesis/table-5.4")]
+    table = pd.concat(tables, ignore_index=True)
+    relevant_mode = table["mode"].fillna(table["relevant mode"])
+    # Informed tells the truth of the relevant passage, CF-informed the opposite.
+    labelled_human = (table["relevant"] == "Human") == (relevant_mode == "Informed")
+    table["label"] = labelled_human.map({True: "Human", False: "LLM"})
+    table = numbers(table[relevant_mode != "Vanilla"], [score])
     return table.pivot_table(index=SETTING, columns="label", values=score)
 
 
@@ -94,96 +91,101 @@ def _least_margin(
     table: pd.DataFrame,
     index: Sequence[str],
     columns: str,
-    low: str,
+    lowest: str,
     scores: Sequence[str] = tuple(SCORES),
 ) -> Evidence:
-    """By how much printed scores are lower in one of some columns than in the others, where that is least."""
-    wide = numbers(table, list(scores)).pivot_table(
-        index=list(index), columns=columns, values=list(scores)
-    )
-    others = sorted(set(table[columns]) - {low})
-    gaps = pd.concat(
-        [wide[score, other] - wide[score, low] for score in scores for other in others]
-    )
-    told = (
-        f"smallest of {len(gaps)} differences from {low} ({int((gaps > 0).sum())} are above zero)"
-    )
-    return Evidence(told, float(gaps.min()), reason=PRINTED)
+    """By how much printed scores of ``lowest`` are below those of its rivals, where that is least.
+
+    ``columns``: the column that tells rivals apart.
+    """
+    table = numbers(table, list(scores))
+    wide = table.pivot_table(index=list(index), columns=columns, values=list(scores))
+    rivals = sorted(set(table[columns]) - {lowest})
+    margins = []
+    for score in scores:
+        for rival in rivals:
+            margins.append(wide[score, rival] - wide[score, lowest])
+    gaps = pd.concat(margins)
+    above = int((gaps > 0).sum())
+    statistic = f"smallest of {len(gaps)} differences from {lowest} ({above} are above zero)"
+    return Evidence(statistic, float(gaps.min()), reason=PRINTED)
 
 
 def _share_of_settings(score: str, best: Collection[str]) -> Evidence:
-    """In how many settings of Table 5.1 some models all have higher scores than the others, in percent."""
-    wide = numbers(printed_table("thesis/table-5.1"), [score]).pivot_table(
-        index=["relevant", "mode"], columns="model", values=score
-    )
+    """In how many settings of Table 5.1 some models all score higher than the others, in percent."""
+    table = numbers(printed_table("thesis/table-5.1"), [score])
+    wide = table.pivot_table(index=["relevant", "mode"], columns="model", values=score)
     above = wide[list(best)].min(axis=1) > wide.drop(columns=list(best)).max(axis=1)
-    return Evidence(
-        f"share of {len(above)} settings of Table 5.1, in percent",
-        100 * float(above.mean()),
-        reason=PRINTED,
-    )
+    statistic = f"share of {len(above)} settings of Table 5.1, in percent"
+    return Evidence(statistic, 100 * float(above.mean()), reason=PRINTED)
 
 
-def _otherwise_than_told(
-    artefact: str, key: str, relevant: Collection[str], wrong: Collection[str]
+def scored_otherwise(
+    artefact: str, key: str, right: Collection[str], cites_wrongly: Collection[str]
 ) -> Evidence:
-    """How many printed answers are scored otherwise than the text has it: which are right, and which cite wrongly."""
-    given = printed_table(artefact).rename(columns={"query": "question"})
-    place, gold = (
-        given["relevant document"].map(lambda number: (int(number),)),
-        given["gold answer"].str.split("; "),
+    """How many printed answers are scored otherwise than the text has it.
+
+    ``key``: the column that names an answer. ``right``, ``cites_wrongly``: the answers of which the
+    text says so.
+    """
+    answers = printed_table(artefact).rename(columns={"query": "question"})
+    answers["relevant"] = [(int(number),) for number in answers["relevant document"]]
+    answers["gold"] = answers["gold answer"].str.split("; ")
+    scored = score_answers(answers[["question", key, "answer", "relevant", "gold"]])
+    scored = scored.set_index(key)
+
+    said_right = scored.index.isin(right)
+    said_to_cite_wrongly = scored.index.isin(cites_wrongly)
+    has_wrong_citation = scored["cited"] > scored["cited_relevant"]
+    otherwise = (scored["recall"] != said_right) | (scored["exact_match"] != said_right)
+    otherwise |= has_wrong_citation != said_to_cite_wrongly
+
+    precision = ", ".join(f"{name} {value:.2f}" for name, value in scored["precision"].items())
+    statistic = f"answers scored otherwise than told (precision: {precision})"
+    return Evidence(statistic, float(otherwise.sum()), reason=PRINTED)
+
+
+def _least_above_floor(totals: pd.DataFrame) -> Evidence:
+    """How far the printed totals of citations lie above their floor, recall² / precision, at least."""
+    means = numbers(printed_quality("5.1", "5.11"), ["Precision", "Recall"])
+    rows = totals[[*SETTING, "mode", "total"]].merge(means, how="left")
+    above = rows["total"] - rows["Recall"] ** 2 / rows["Precision"] / 100
+    statistic = f"least distance of {len(above)} totals from their floor, in citations"
+    return Evidence(statistic, float(above.min()), reason=PRINTED)
+
+
+def _largest_cas() -> Evidence:
+    """The largest printed CAS; the conclusion of the chapter gives a range."""
+    cas = printed_numbers("5.2").to_numpy()
+    cab = pd.concat([printed_numbers("5.3"), printed_numbers("5.5")]).to_numpy()
+    statistic = (
+        f"largest printed CAS (they run from {cas.min()} to {cas.max()}; "
+        f"CAB from {cab.min()} to {cab.max()})"
     )
-    scored = score_answers(
-        given[["question", key, "answer"]].assign(relevant=place, gold=gold)
-    ).set_index(key)
-    right, cites_wrongly = scored.index.isin(relevant), scored["cited"] > scored["cited_relevant"]
-    otherwise = (scored["recall"] != right) | (scored["exact_match"] != right)
-    otherwise |= cites_wrongly != scored.index.isin(wrong)
-    marks = ", ".join(f"{name} {value:.2f}" for name, value in scored["precision"].items())
-    return Evidence(
-        f"answers scored otherwise than told (precision: {marks})",
-        float(otherwise.sum()),
-        reason=PRINTED,
-    )
+    return Evidence(statistic, float(cas.max()), reason=PRINTED)
 
 
 def evidence() -> dict[str, Evidence]:
     """What printed numbers say of the chapter's sentences on them, by claim."""
-    tables = {number: printed_table(f"thesis/table-5.{number}") for number in (2, 3, 5, 7, 9)}
-    printed = {
-        n: numbers(table, list(SCORES))[list(SCORES)].to_numpy() for n, table in tables.items()
-    }
-    cas, cab = printed[2], np.concatenate([printed[3], printed[5]])
     totals = printed_totals()
-    floors = pd.concat(
-        [derived_citations(f"thesis/table-5.{number}") for number in (12, 13)], ignore_index=True
-    )
-    above = totals["total"] - floors["least total"]
-    range_of = f"largest printed CAS (they run from {cas.min()} to {cas.max()}; CAB from {cab.min()} to {cab.max()})"
-    setting, all_models = ["benchmark", "relevant"], ("Mistral", "Llama3", "GPT-4")
-    return {
-        "5.2-3-to-18": Evidence(range_of, float(cas.max()), reason=PRINTED),
-        **{
-            f"5.{number}-gpt4-lower": _least_margin(tables[number], setting, "model", "GPT-4")
-            for number in (2, 3, 5, 7)
-        },
+    setting = ["benchmark", "relevant"]
+    all_models = ["Mistral", "Llama3", "GPT-4"]
+    all_modes = ["Vanilla", "Informed", "CF-informed"]
+    by_claim = {
+        "5.2-3-to-18": _largest_cas(),
         "5.9-unicoil-lower": _least_margin(
-            tables[9], ["quantity", "model"], "retriever", "uniCOIL"
+            printed_table("thesis/table-5.9"), ["quantity", "model"], "retriever", "uniCOIL"
         ),
         "5.12-gpt4-fewer": _least_margin(
             totals, [*setting, "mode"], "model", "GPT-4", ["total cited"]
         ),
-        "5.12-floor": Evidence(
-            f"least distance of {len(above)} totals from their floor, in citations",
-            float(above.min()),
-            reason=PRINTED,
-        ),
+        "5.12-floor": _least_above_floor(totals),
         "5.1-gpt4-precision": _share_of_settings("Precision", ["GPT-4"]),
         "5.1-gpt4-recall": _share_of_settings("Recall", ["Mistral", "Llama3"]),
-        "5.16-examples": _otherwise_than_told(
-            "thesis/table-5.16", "model", all_models, ["Mistral"]
-        ),
-        "5.17-examples": _otherwise_than_told(
-            "thesis/table-5.17", "mode", ["Informed"], ["Vanilla", "Informed", "CF-informed"]
-        ),
+        "5.16-examples": scored_otherwise("thesis/table-5.16", "model", all_models, ["Mistral"]),
+        "5.17-examples": scored_otherwise("thesis/table-5.17", "mode", ["Informed"], all_modes),
     }
+    for number in (2, 3, 5, 7):
+        table = printed_table(f"thesis/table-5.{number}")
+        by_claim[f"5.{number}-gpt4-lower"] = _least_margin(table, setting, "model", "GPT-4")
+    return by_claim

@@ -1,4 +1,4 @@
-"""The design of the replica: what is asked, in which mode, with which labels, from which passages in which order."""
+"""The design of the replica: what is asked, in which mode, with which labels and passages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equipoise.arrays import Integers
 from equipoise.files import read_columns
 from equipoise.measures.attribution.bias import AUTHORS
 from equipoise.measures.attribution.correctness import exact_match
-from equipoise.problems import InputError, Problem
+from equipoise.problems import InputError, Problem, refused
 from equipoise_studies.attribution.answering import FIELDS, Task
 from equipoise_studies.attribution.authorship import LabelSet, stable_generator
 from equipoise_studies.attribution.benchmarks import Benchmark
@@ -54,9 +54,14 @@ class Cell:
         """Who wrote the relevant passage and the others."""
         return self.relevant_author, self.nonrelevant_author
 
+    @property
+    def by_people(self) -> bool:
+        """Whether people wrote all passages, so that none has to be rewritten."""
+        return set(self.authors) == {AUTHORS[0]}
 
-_SAME = [(author, author) for author in AUTHORS]
-_OTHER = [("LLM", "Human"), ("Human", "LLM")]
+
+_ONE_AUTHOR = [(author, author) for author in AUTHORS]
+_TWO_AUTHORS = [("LLM", "Human"), ("Human", "LLM")]
 _SWAPS = ("Informed/CF-informed", "CF-informed/Informed")
 _LABELS = {
     "modes": "plain",
@@ -67,74 +72,115 @@ _LABELS = {
 }
 
 CELLS = ("modes", "mixed", "names", "placebo", "same label", "retrievers", "documents", "vanilla")
-"""Experiments: the settings of thesis Tables 5.1 (modes), 5.4 and 5.14 (mixed, same label), 5.7 (names), 5.9
-(retrievers), Figure 5.9 (documents), the placebo, which is ours, and Vanilla alone. Any other set of labels (of other
-authors, or with a sentence against bias) is an experiment by its name, on passages by people, as the placebo is."""
+"""Experiments: the settings of thesis Tables 5.1 (modes), 5.4 and 5.14 (mixed, same label), 5.7
+(names), 5.9 (retrievers), Figure 5.9 (documents), the placebo, which is ours, and Vanilla alone.
+Any other set of labels (of other authors, or with a sentence against bias) is an experiment by its
+name, on passages by people, as the placebo is."""
 
 EXPERIMENTS: Mapping[str, Sequence[str]] = {
-    **{name: [name] for name in ("modes", "mixed", "names", "placebo")},
-    **{name: ["names", name] for name in ("retrievers", "documents")},
+    "modes": ["modes"],
+    "mixed": ["mixed"],
+    "names": ["names"],
+    "placebo": ["placebo"],
+    "retrievers": ["names", "retrievers"],
+    "documents": ["names", "documents"],
 }
 """Tables of CAS and CAB, each with the experiments whose answers it takes."""
 
 
 def cells_of(
-    name: str, found_by: Sequence[str], documents: int, cut_offs: Sequence[int]
+    experiment: str, retrievers: Sequence[str], documents: int, cut_offs: Sequence[int]
 ) -> list[Cell]:
-    """The settings of an experiment; ``found_by``: retrievers, the usual one first; ``cut_offs``: other values of k."""
-    pairs = {"modes": _OTHER, "mixed": _SAME, "names": _SAME, "same label": _SAME}.get(
-        name, _SAME[:1]
-    )
-    modes: Sequence[str] = {"modes": MODES[1:], "same label": MODES[1:], "vanilla": ()}.get(
-        name, _SWAPS
-    )
-    told = [
-        *([] if name == "same label" else [("none", MODES[0])]),
-        *((_LABELS.get(name, name), mode) for mode in modes),
-    ]
-    usual = product(found_by[:1], [documents])
-    settings = {
-        "retrievers": product(found_by[1:], [documents]),
-        "documents": product(found_by[:1], cut_offs),
-    }
-    return [
-        Cell(*label_and_mode, *pair, k, retriever)
-        for retriever, k in settings.get(name, usual)
-        for pair, label_and_mode in product(pairs, told)
-    ]
+    """The settings of an experiment.
+
+    ``retrievers``: the usual one first. ``cut_offs``: other numbers of passages than ``documents``.
+    """
+    author_pairs = _ONE_AUTHOR[:1]
+    if experiment == "modes":
+        author_pairs = _TWO_AUTHORS
+    elif experiment in ("mixed", "names", "same label"):
+        author_pairs = _ONE_AUTHOR
+
+    modes: Sequence[str] = _SWAPS
+    if experiment in ("modes", "same label"):
+        modes = MODES[1:]
+    elif experiment == "vanilla":
+        modes = ()
+    label_set = _LABELS.get(experiment, experiment)
+    labelled = [(label_set, mode) for mode in modes]
+    if experiment != "same label":
+        labelled.insert(0, ("none", "Vanilla"))
+
+    passages = [(retrievers[0], documents)]
+    if experiment == "retrievers":
+        passages = [(retriever, documents) for retriever in retrievers[1:]]
+    elif experiment == "documents":
+        passages = [(retrievers[0], k) for k in cut_offs]
+
+    cells = []
+    for (retriever, k), authors, (labels, mode) in product(passages, author_pairs, labelled):
+        cells.append(Cell(labels, mode, *authors, k, retriever))
+    return cells
+
+
+# --- experiments of answers -----------------------------------------------------------------------
 
 
 def with_experiments(answers: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Answers with a column ``experiments``: those of the study in whose settings one is, a tuple."""
-    names = [*CELLS, *(name for name in study.experiments() if name not in CELLS)]
-    held = {
-        (of, cell): [n for n in names if cell in study.cells(of, n)]
-        for of in study.benchmarks
-        for cell in study.cells(of, *names)
-    }
-    keys = ["labels", "mode", "relevant_author", "nonrelevant_author", "k", "retriever"]
-    each = zip(answers["benchmark"], answers[keys].itertuples(index=False, name=None), strict=True)
-    return answers.assign(experiments=[tuple(held.get((of, Cell(*key)), ())) for of, key in each])
+    """Answers with a column ``experiments``: a tuple of those in whose settings one is."""
+    names = list(CELLS)
+    names += [name for name in study.experiments() if name not in CELLS]
+    experiments_of_cells: dict[tuple[str, Cell], list[str]] = {}
+    for benchmark, name in product(study.benchmarks, names):
+        for cell in study.cells(benchmark, name):
+            experiments_of_cells.setdefault((benchmark, cell), []).append(name)
+
+    columns = ["labels", "mode", "relevant_author", "nonrelevant_author", "k", "retriever"]
+    settings = answers[columns].itertuples(index=False, name=None)
+    experiments = []
+    for benchmark, setting in zip(answers["benchmark"], settings, strict=True):
+        experiments.append(tuple(experiments_of_cells.get((benchmark, Cell(*setting)), ())))
+    return answers.assign(experiments=experiments)
 
 
 def of_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
     """Answers in one of the settings of some experiments, in their order."""
-    within = (
-        answers["experiments"].map(lambda held: not set(held).isdisjoint(experiments)).astype(bool)
-    )
-    return answers[within].reset_index(drop=True)
+    chosen = set(experiments)
+    within = [not chosen.isdisjoint(names) for names in answers["experiments"]]
+    return answers[np.array(within, dtype=bool)].reset_index(drop=True)
+
+
+def recorded_experiments(answers: pd.DataFrame) -> list[str]:
+    """Names of the experiments that answers are of, those of the thesis first."""
+    recorded: list[str] = []
+    for names in answers["experiments"].drop_duplicates():
+        recorded += [name for name in names if name not in recorded]
+    of_thesis = [name for name in CELLS if name in recorded]
+    return of_thesis + [name for name in recorded if name not in CELLS]
+
+
+def need_experiments(answers: pd.DataFrame, *names: str) -> None:
+    """Refuse answers that lack an experiment, or have it without any label."""
+    recorded = recorded_experiments(answers[answers["labels"] != "none"])
+    lacking = [name for name in names if name not in recorded]
+    if lacking:
+        raise refused(
+            "the study's records",
+            f"no answers of {', '.join(lacking)}",
+            "every experiment of the thesis (equipoise score attribution takes any answers)",
+        )
 
 
 def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Answers of every table of CAS and CAB, those of `EXPERIMENTS` first."""
-    held = dict.fromkeys(
-        name for names in answers["experiments"] for name in names if name not in CELLS
-    )
-    parts = {**EXPERIMENTS, **{name: [name] for name in held}}
-    return {name: of_experiment(answers, *several) for name, several in parts.items()}
+    tables = {name: of_experiment(answers, *parts) for name, parts in EXPERIMENTS.items()}
+    for name in recorded_experiments(answers):
+        if name not in CELLS:
+            tables[name] = of_experiment(answers, name)
+    return tables
 
 
-# --- passages and labels --------------------------------------------------------------------------
+# --- passages -------------------------------------------------------------------------------------
 
 
 def inputs(name: str, folder: Path) -> pd.DataFrame:
@@ -149,12 +195,13 @@ def inputs(name: str, folder: Path) -> pd.DataFrame:
 
 
 def balanced_places(questions: int, documents: int, rng: np.random.Generator) -> Integers:
-    """Places of the relevant passages, from 0, shaped (questions,): at random, each place as often as any other.
+    """Places of the relevant passages, from 0, shaped (questions,), each as often as any other.
 
-    In any run of `documents` questions from a multiple of it on, each place comes once.
+    At random; in any run of `documents` questions from a multiple of it on, each place comes once.
     """
-    rounds = -(-questions // documents)
-    return np.concatenate([rng.permutation(documents) for _ in range(rounds)])[:questions]
+    rounds = -(-questions // documents)  # rounded up
+    places = [rng.permutation(documents) for _ in range(rounds)]
+    return np.concatenate(places)[:questions]
 
 
 def placed(relevant: str, others: Sequence[str], place: int) -> list[str]:
@@ -163,23 +210,31 @@ def placed(relevant: str, others: Sequence[str], place: int) -> list[str]:
 
 
 def paraphrases(name: str, folder: Path) -> dict[str, str]:
-    """Recorded paraphrases of the passages of a benchmark by id, without those that ran into the limit of tokens."""
-    key = ("benchmark", "document")
+    """Recorded paraphrases of the passages of a benchmark by id.
+
+    Without those that ran into the limit of tokens.
+    """
     path = folder / "paraphrases.jsonl"
-    lines = read(path, "answer", FIELDS, key)[1] if path.is_file() else []
-    whole = [line for line in lines if line["benchmark"] == name and line["finish"] == "stop"]
-    return {line["document"]: line["answer"].strip() for line in whole}
+    if not path.is_file():
+        return {}
+    _, lines = read(path, "answer", FIELDS, ("benchmark", "document"))
+    texts = {}
+    for line in lines:
+        if line["benchmark"] == name and line["finish"] == "stop":
+            texts[line["document"]] = line["answer"].strip()
+    return texts
 
 
 def first_passages(table: pd.DataFrame, documents: int) -> pd.DataFrame:
-    """The relevant passage and the others that are usually shown, found by the usual retriever, for every question."""
-    return table[(table["retriever"] == table["retriever"].iloc[0]) & (table["rank"] < documents)]
+    """The passages that are usually shown of every question, found by the usual retriever."""
+    usual_retriever = table["retriever"].iloc[0]
+    return table[(table["retriever"] == usual_retriever) & (table["rank"] < documents)]
 
 
 def usable(
-    held: Benchmark, rewritten: dict[str, str], first: pd.DataFrame, checked: bool
+    benchmark: Benchmark, rewritten: Mapping[str, str], first: pd.DataFrame, checked: bool
 ) -> list[str]:
-    """Questions whose passages keep their part when they are rewritten, in the order in which they were drawn.
+    """Questions whose passages keep their part when they are rewritten, in the order drawn.
 
     All of the ``first`` passages have a twin in ``rewritten``, a text by id; where this is to be
     ``checked``, the relevant one still holds the answer if it did, and no other has come to hold
@@ -187,86 +242,109 @@ def usable(
 
     The thesis had two people check this (appendix 5.A).
     """
-    gold = dict(zip(held.questions["question"], held.questions["gold"], strict=True))
-    kept = []
+    columns = benchmark.questions
+    gold = dict(zip(columns["question"], columns["gold"], strict=True))
+    questions = []
     for question, rows in first.groupby("question", sort=False):
-        relevant, *others = rows.sort_values("rank")["document"]
-        if not {relevant, *others} <= rewritten.keys():
+        documents = rows.sort_values("rank")["document"].tolist()
+        has_twins = all(document in rewritten for document in documents)
+        if not has_twins:
             continue
-        before, after, *gained = (
-            exact_match(text, gold[str(question)])
-            for text in (
-                held.passages[relevant],
-                *(rewritten[document] for document in (relevant, *others)),
-            )
-        )
-        if not checked or (after >= before and not any(gained)):
-            kept.append(str(question))
-    return kept
+        if not checked or _keep_their_part(benchmark, rewritten, documents, gold[str(question)]):
+            questions.append(str(question))
+    return questions
+
+
+def _keep_their_part(
+    benchmark: Benchmark,
+    rewritten: Mapping[str, str],
+    documents: Sequence[str],
+    gold: Sequence[str],
+) -> bool:
+    """Whether no passage lost or came to hold a gold answer; the first of them is the relevant one."""
+    relevant, *others = documents
+    before = exact_match(benchmark.passages[relevant], gold)
+    after = exact_match(rewritten[relevant], gold)
+    gained = [exact_match(rewritten[document], gold) for document in others]
+    return after >= before and not any(gained)
+
+
+# --- tasks ----------------------------------------------------------------------------------------
 
 
 class _Asking:
     """What is asked of one benchmark."""
 
     def __init__(self, study: Study, sample: Sample, name: str) -> None:
-        self.study, self.name, self.held, table = (
-            study,
-            name,
-            study.load(name),
-            inputs(name, sample.folder),
-        )
-        self.rewritten = self.held.rewritten or paraphrases(name, sample.folder)
+        self.study = study
+        self.name = name
+        self.benchmark = study.load(name)
+        self.prompts = study.wording()
+        self.label_sets = study.label_sets()
+
+        table = inputs(name, sample.folder)
+        self.rewritten = self.benchmark.rewritten or paraphrases(name, sample.folder)
         first = first_passages(table, study.documents)
-        self.kept = usable(self.held, self.rewritten, first, sample.checked)
-        self.drawn = self.kept if sample.twins else table["question"].unique().tolist()
-        self.ranked = {
-            key: rows.sort_values("rank")["document"].tolist()
-            for key, rows in table.groupby(["retriever", "question"])
-        }
-        self.about = self.held.questions.set_index("question")[["text", "gold"]].to_dict("index")
-        self.prompts, self.sets = study.wording(), study.label_sets()
+        self.usable = usable(self.benchmark, self.rewritten, first, sample.checked)
+        self.drawn = self.usable if sample.twins else table["question"].unique().tolist()
+
+        self.ranked = {}
+        for key, rows in table.groupby(["retriever", "question"]):
+            self.ranked[key] = rows.sort_values("rank")["document"].tolist()
+        questions = self.benchmark.questions.set_index("question")
+        self.recorded_beside = questions[["text", "gold"]].to_dict("index")
+
+    def questions(self, cell: Cell) -> list[str]:
+        """Questions that a cell may ask: of rewritten passages only those that keep their part."""
+        return self.drawn if cell.by_people else self.usable
 
     def messages(self, cell: Cell, question: str, shown: Sequence[str], relevant: str) -> Messages:
         """The prompt of a question in a cell."""
-        labels, passages, seed = self.sets.get(cell.labels), [], self.study.seed
-        parts = [*zip(cell.authors, mode_parts(cell.mode), strict=True)]
+        relevant_mode, nonrelevant_mode = mode_parts(cell.mode)
+        labels = self.label_sets.get(cell.labels)
+        passages = []
         for document in shown:
-            author, mode = parts[0 if document == relevant else 1]
-            text = (
-                self.held.passages[document] if author == AUTHORS[0] else self.rewritten[document]
-            )
-            label = (
-                labels.label(mode, self._group(labels, author), seed, question, document)
-                if labels
-                else None
-            )
-            passages.append(Passage(text, label))
-        asked = str(self.about[question]["text"])
-        if labels is None:
-            return self.prompts.answer(asked, passages)
-        told, groups = partial(labels.label, "Informed"), list(labels.groups)
-        return self.prompts.answer(
-            asked, passages, labels.notice, lambda group, text: told(groups[group], seed, text)
-        )
+            author, mode = cell.nonrelevant_author, nonrelevant_mode
+            if document == relevant:
+                author, mode = cell.relevant_author, relevant_mode
+            texts = self.benchmark.passages if author == AUTHORS[0] else self.rewritten
+            label = None
+            if labels:
+                group = _group(labels, author)
+                label = labels.label(mode, group, self.study.seed, question, document)
+            passages.append(Passage(texts[document], label))
 
-    @staticmethod
-    def _group(labels: LabelSet, author: str) -> str:
-        return list(labels.groups)[
-            AUTHORS.index(author)
-        ]  # of women and men, say: the first stands for people
+        text = str(self.recorded_beside[question]["text"])
+        if labels is None:
+            return self.prompts.answer(text, passages)
+
+        groups = list(labels.groups)
+
+        def example_label(group: int, passage: str) -> str | None:
+            return labels.label("Informed", groups[group], self.study.seed, passage)
+
+        return self.prompts.answer(text, passages, labels.notice, example_label)
 
     def tasks(self, cell: Cell, questions: Sequence[str]) -> Iterator[Task]:
         """Answers that are wanted in a cell."""
         rng = stable_generator(self.study.seed, self.name, str(cell.k))
-        places = dict(
-            zip(self.drawn, balanced_places(len(self.drawn), cell.k, rng).tolist(), strict=True)
-        )
+        places = balanced_places(len(self.drawn), cell.k, rng).tolist()
+        places_of_questions = dict(zip(self.drawn, places, strict=True))
         for question in questions:
             relevant, *others = self.ranked[cell.retriever, question][: cell.k]
-            shown = tuple(placed(relevant, others, places[question]))
+            place = places_of_questions[question]
+            shown = tuple(placed(relevant, others, place))
             setting = asdict(cell) | {"benchmark": self.name, "question": question}
-            ask = partial(self.messages, cell, question, shown, relevant)
-            yield Task(setting, shown, (places[question] + 1,), ask, self.about[question])
+            messages = partial(self.messages, cell, question, shown, relevant)
+            yield Task(setting, shown, (place + 1,), messages, self.recorded_beside[question])
+
+
+def _group(labels: LabelSet, author: str) -> str:
+    """The group of a set of labels that stands for an author.
+
+    Of women and men, say: the first stands for people.
+    """
+    return list(labels.groups)[AUTHORS.index(author)]
 
 
 def tasks(study: Study, record: str) -> list[Task]:
@@ -276,41 +354,38 @@ def tasks(study: Study, record: str) -> list[Task]:
     question has its passages in the same order in every cell with as many documents; the relevant
     passage stands at each place equally often.
     """
-    asked, found, problems = study.records[record], list[Task](), []
+    asked = study.records[record]
+    wanted: list[Task] = []
+    problems = []
     for name, experiments in asked.experiments.items():
-        here = _Asking(study, study.samples[asked.sample], name)
-        if unknown := sorted(
-            {cell.labels for cell in study.cells(name, *experiments)} - {"none", *here.sets}
-        ):
-            problems.append(
-                Problem(
-                    record,
-                    None,
-                    name,
-                    f"no pool for the labels {', '.join(unknown)}",
-                    "a record of names",
-                )
-            )
-        cells = []
-        for cell in sorted(
-            study.cells(name, *experiments), key=lambda cell: cell.labels
-        ):  # alike prompts together
-            people = set(cell.authors) == {AUTHORS[0]}
-            most, there = questions_of(asked, cell), here.drawn if people else here.kept
-            if len(there) < most:
-                told = f"{len(there)} questions{'' if people else ' whose rewritten passages keep their part'}"
-                problems.append(Problem(record, None, name, told, f"{most}, as the config asks"))
-            cells.append(here.tasks(cell, there[:most]))
-        found += [task for tasks in zip_longest(*cells) for task in tasks if task]
+        asking = _Asking(study, study.samples[asked.sample], name)
+        # Alike prompts together, of which a model reads the beginning once.
+        cells = sorted(study.cells(name, *experiments), key=lambda cell: cell.labels)
+        lacking = {cell.labels for cell in cells} - {"none", *asking.label_sets}
+        if lacking:
+            found = f"no pool for the labels {', '.join(sorted(lacking))}"
+            problems.append(Problem(record, None, name, found, "a record of names"))
+
+        tasks_of_cells = []
+        for cell in cells:
+            questions = asking.questions(cell)
+            n_wanted = questions_of(asked, cell)
+            if len(questions) < n_wanted:
+                found = f"{len(questions)} questions"
+                if not cell.by_people:
+                    found += " whose rewritten passages keep their part"
+                problem = Problem(record, None, name, found, f"{n_wanted}, as the config asks")
+                problems.append(problem)
+            tasks_of_cells.append(asking.tasks(cell, questions[:n_wanted]))
+        for tasks_of_question in zip_longest(*tasks_of_cells):
+            wanted += [task for task in tasks_of_question if task]
     if problems:
         raise InputError(dict.fromkeys(problems))
-    return found
+    return wanted
 
 
 def questions_of(asked: Asked, cell: Cell) -> int:
     """How many questions a record asks in a cell."""
-    return (
-        asked.questions
-        if set(cell.authors) == {AUTHORS[0]} or asked.rewritten is None
-        else asked.rewritten
-    )
+    if cell.by_people or asked.rewritten is None:
+        return asked.questions
+    return asked.rewritten

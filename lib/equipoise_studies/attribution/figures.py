@@ -9,92 +9,79 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
+from equipoise.arrays import Floats
 from equipoise_compendium.plots import COLOURS, GREY, look
 
-_RELEVANT, _OTHER = "#dbe9f6", "#f1f1f1"
+_RELEVANT, _NONRELEVANT = "#dbe9f6", "#f1f1f1"
+_LABELLED, _PLAIN = "#f5c45e", "white"
 
 
-def modes_panel(ax: Axes, shown: pd.DataFrame) -> Axes:
+def modes_panel(ax: Axes, documents: pd.DataFrame) -> Axes:
     """Draw what each mode says of the author of each document.
 
-    ``shown`` (columns mode, document, relevant, author, label): one row for each mode and document;
-    ``author`` wrote it, ``label`` is what a model is told, missing for nothing.
+    ``documents`` (columns mode, document, relevant, author, label): one row for each mode and
+    document; ``author`` wrote it, ``label`` is what a model is told, missing for nothing.
 
     thesis, Figures 5.3 and 5.4.
     """
-    modes = shown["mode"].drop_duplicates().tolist()
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
+    modes = documents["mode"].drop_duplicates().tolist()
     for line, mode in enumerate(modes):
-        for place, row in enumerate(shown[shown["mode"] == mode].itertuples()):
-            told = row.label is not None and not pd.isna(row.label)
-            face, edge = (_RELEVANT, COLOURS[0]) if row.relevant else (_OTHER, "#888888")
-            place_of_box = (place + 0.06, -line - 0.8)
-            ax.add_patch(
-                FancyBboxPatch(
-                    place_of_box, 0.86, 0.62, boxstyle="round,pad=0.02", lw=1.2, fc=face, ec=edge
-                )
+        for place, row in enumerate(documents[documents["mode"] == mode].itertuples()):
+            box = FancyBboxPatch(
+                (place + 0.06, -line - 0.8),
+                0.86,
+                0.62,
+                boxstyle="round,pad=0.02",
+                lw=1.2,
+                fc=_RELEVANT if row.relevant else _NONRELEVANT,
+                ec=COLOURS[0] if row.relevant else "#888888",
             )
-            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
-            ax.text(
-                place + 0.49, -line - 0.38, f"Document [{row.document}]\nby {row.author}", **style
-            )
-            tag = {"fc": "#f5c45e" if told else "white", "ec": "none", "pad": 2}
-            ax.text(
-                place + 0.49,
-                -line - 0.7,
-                f"[{row.label}]" if told else "no label",
-                bbox=tag,
-                **style,
-            )
-        ax.text(
-            -0.1, -line - 0.5, mode.replace("/", "/\n"), ha="right", va="center", fontweight="bold"
-        )
-    ax.set_xlim(-1.1, shown.groupby("mode").size().max() + 0.05)
+            ax.add_patch(box)
+            text = f"Document [{row.document}]\nby {row.author}"
+            ax.text(place + 0.49, -line - 0.38, text, **centred)
+            label, background = "no label", _PLAIN
+            if not pd.isna(row.label):
+                label, background = f"[{row.label}]", _LABELLED
+            tag = {"fc": background, "ec": "none", "pad": 2}
+            ax.text(place + 0.49, -line - 0.7, label, bbox=tag, **centred)
+        name = mode.replace("/", "/\n")
+        ax.text(-0.1, -line - 0.5, name, ha="right", va="center", fontweight="bold")
+    ax.set_xlim(-1.1, documents.groupby("mode").size().max() + 0.05)
     ax.set_ylim(-len(modes) - 0.05, 0)
     ax.axis("off")
     return ax
 
 
-def _with_intervals(ax: Axes, axis: str, places: Any, part: pd.DataFrame, number: int) -> None:
+def _with_intervals(
+    ax: Axes, axis: str, places: Floats, group_rows: pd.DataFrame, number: int
+) -> None:
     """Draw the values of a group at their places, with intervals along one axis, in its colour."""
-    reach = np.abs(part[["low", "high"]].to_numpy().T - part["value"].to_numpy())
-    x, y = (part["value"], places) if axis == "x" else (places, part["value"])
-    errors = {"xerr": reach} if axis == "x" else {"yerr": reach}
-    told: dict[str, Any] = {
-        "linestyle": "none",
-        "label": str(part["group"].iloc[0]),
-        **look(number),
-    }
-    ax.errorbar(x, y, capsize=3, **errors, **told)
+    values = group_rows["value"]
+    lengths = np.abs(group_rows[["low", "high"]].to_numpy().T - values.to_numpy())
+    style: dict[str, Any] = {"linestyle": "none", "capsize": 3, **look(number)}
+    style["label"] = str(group_rows["group"].iloc[0])
+    if axis == "x":
+        ax.errorbar(values, places, xerr=lengths, **style)
+    else:
+        ax.errorbar(places, values, yerr=lengths, **style)
 
 
 def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
-    """Draw values with their intervals under each other, and the line of zero; the printed range is shaded.
+    """Draw values with their intervals under each other, the line of zero and the printed range.
 
     ``table`` (columns name, value, low, high, group, printed low, printed mean, printed high): from
     top to bottom; groups have a colour and a marker each. ``label``: of the x axis.
     """
     places = -np.arange(len(table), dtype=np.float64)
     ax.axvline(0, color="#444444", lw=1)
-    printed = table[["printed low", "printed mean", "printed high"]].to_numpy(dtype=np.float64)
-    ax.barh(
-        places,
-        printed[:, 2] - printed[:, 0],
-        1,
-        printed[:, 0],
-        color="#dddddd",
-        label="range of the printed scores",
-    )
-    ax.scatter(
-        printed[:, 1],
-        places,
-        marker="|",
-        s=120,
-        color="#444444",
-        label="mean of the printed scores",
-    )
+    columns = ["printed low", "printed mean", "printed high"]
+    low, mean, high = table[columns].to_numpy(dtype=np.float64).T
+    ax.barh(places, high - low, 1, low, color="#dddddd", label="range of the printed scores")
+    ax.scatter(mean, places, marker="|", s=120, color="#444444", label="mean of the printed scores")
     for number, group in enumerate(table["group"].drop_duplicates()):
-        part = (table["group"] == group).to_numpy()
-        _with_intervals(ax, "x", places[part], table[part], number)
+        in_group = (table["group"] == group).to_numpy()
+        _with_intervals(ax, "x", places[in_group], table[in_group], number)
     ax.set_yticks(places, table["name"])
     ax.set_ylim(-len(table) + 0.3, 0.7)
     ax.set_xlabel(label)
@@ -110,11 +97,14 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
     thesis, Figure 5.9.
     """
     groups = table["group"].unique()
-    step = 0.5 * float(np.diff(np.sort(table[x].unique())).min(initial=1)) / max(len(groups), 2)
+    # Half of the least distance between two numbers is shared by the groups.
+    distances = np.diff(np.sort(table[x].unique()))
+    step = 0.5 * float(distances.min(initial=1)) / max(len(groups), 2)
     for number, group in enumerate(groups):
-        part = table[table["group"] == group]
-        places = part[x].to_numpy(dtype=np.float64) + step * (number - (len(groups) - 1) / 2)
-        _with_intervals(ax, "y", places, part, number)
+        group_rows = table[table["group"] == group]
+        shift = step * (number - (len(groups) - 1) / 2)
+        places = group_rows[x].to_numpy(dtype=np.float64) + shift
+        _with_intervals(ax, "y", places, group_rows, number)
     ax.axhline(0, color="#444444", lw=1)
     ax.set_xticks(sorted(table[x].unique()))
     ax.set_ylabel(label)
@@ -122,12 +112,15 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
 
 
 def numbers_under(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
-    """Draw numbers as bars under each other (columns benchmark, model, source, total); printed ones are grey."""
+    """Draw numbers as bars under each other; printed ones are grey.
+
+    ``table``: columns benchmark, model, source, total. ``label``: of the x axis.
+    """
     places = -np.arange(len(table), dtype=np.float64)
     for source in table["source"].drop_duplicates():
-        part = (table["source"] == source).to_numpy()
+        of_source = (table["source"] == source).to_numpy()
         colour = GREY if source == "printed" else COLOURS[0]
-        ax.barh(places[part], table.loc[part, "total"], 0.7, color=colour, label=source)
+        ax.barh(places[of_source], table.loc[of_source, "total"], 0.7, color=colour, label=source)
     ax.set_yticks(places, table["model"] + ", " + table["benchmark"])
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")

@@ -1,4 +1,4 @@
-"""What the recorded answers say of the sentences of chapter 5: scores pooled over settings, with intervals.
+"""What the recorded answers say of the sentences of chapter 5: pooled scores with intervals.
 
 Each interval is of questions drawn with replacement, all answers to a question together. Two
 questions that never were are drawn along, one at either extreme, as in the adjusted interval of a
@@ -20,7 +20,12 @@ from equipoise.measures.attribution import citation_rows
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.attribution.derived import SCORES, numbers, printed_by_label
+from equipoise_studies.attribution.derived import (
+    SCORES,
+    numbers,
+    printed_by_label,
+    printed_numbers,
+)
 from equipoise_studies.attribution.design import CELLS, of_experiment, tables_of
 from equipoise_studies.attribution.study import standing_for, stands_for
 
@@ -44,26 +49,36 @@ _NONE = "no recorded answer of a model above the level of chance"
 def pooled(
     table: pd.DataFrame,
     column: str,
-    said: str,
+    statistic: str,
     *,
     least: float = -100.0,
     printed: float | None = None,
 ) -> Evidence:
-    """The mean of a column of scores up to 100 over all rows, questions drawn with all their rows."""
-    each = table.dropna(subset=[column]).groupby(UNIT)[column].agg(["sum", "count"])
-    if each.empty:
-        return Evidence(said, reason=_NONE)
-    rows = each["count"].mean()
-    sums = np.append(each["sum"].to_numpy(), [least * rows, 100 * rows])
-    counts = np.append(each["count"].to_numpy(dtype=np.float64), [rows, rows])
+    """The mean of a column of scores up to 100 over all rows, questions drawn with all their rows.
+
+    ``statistic``: what it is, in words. ``least``: the lowest value that a score can have.
+    """
+    by_question = table.dropna(subset=[column]).groupby(UNIT)[column].agg(["sum", "count"])
+    if by_question.empty:
+        return Evidence(statistic, reason=_NONE)
+
+    # The two invented questions, one at either extreme, have as many rows as the others on average.
+    rows = by_question["count"].mean()
+    sums = np.append(by_question["sum"].to_numpy(), [least * rows, 100 * rows])
+    counts = np.append(by_question["count"].to_numpy(dtype=np.float64), [rows, rows])
 
     def mean(drawn: Integers) -> float:
         return float(sums[drawn].sum() / counts[drawn].sum())
 
     _, low, high = resampled(mean, len(sums), np.random.default_rng(SEED))
-    estimate = float(each["sum"].sum() / each["count"].sum())
+    estimate = float(by_question["sum"].sum() / by_question["count"].sum())
     return Evidence(
-        said, estimate, min(low, estimate), max(high, estimate), n=len(each), printed=printed
+        statistic,
+        estimate,
+        min(low, estimate),
+        max(high, estimate),
+        n=len(by_question),
+        printed=printed,
     )
 
 
@@ -73,193 +88,213 @@ def pooled(
 def by_label(
     scored: pd.DataFrame, measures: Sequence[str] = ("precision", "recall")
 ) -> pd.DataFrame:
-    """Scores times 100 of every experiment, a row each, with the label of the relevant passage: Human, LLM or none."""
-    told = (
-        pd.concat(tables_of(scored), names=["experiment"])
-        .reset_index("experiment")
-        .reset_index(drop=True)
-    )
-    part = told["mode"].map({mode: mode_parts(mode)[0] for mode in told["mode"].unique()})
-    human = (told["relevant_author"] == "Human") == (part == "Informed")
-    told["label"] = np.where(part == "Vanilla", "none", np.where(human, "Human", "LLM"))
-    told = told.drop(columns="relevant").rename(
-        columns={"relevant_author": "relevant", "nonrelevant_author": "non-relevant"}
-    )
-    long = told.melt([*CELL, "weights", "question", "label"], list(measures), "score", "value")
-    return long.assign(value=100 * long["value"])
+    """Scores times 100, a row each, with the label of the relevant passage: Human, LLM or none.
+
+    An answer of several experiments has a row for each.
+    """
+    table = pd.concat(tables_of(scored), names=["experiment"])
+    table = table.reset_index("experiment").reset_index(drop=True)
+
+    relevant_modes = {mode: mode_parts(mode)[0] for mode in table["mode"].unique()}
+    relevant_mode = table["mode"].map(relevant_modes)
+    # Informed tells the truth of the relevant passage, CF-informed the opposite.
+    labelled_human = (table["relevant_author"] == "Human") == (relevant_mode == "Informed")
+    table["label"] = np.where(labelled_human, "Human", "LLM")
+    table.loc[relevant_mode == "Vanilla", "label"] = "none"
+
+    names = {"relevant_author": "relevant", "nonrelevant_author": "non-relevant"}
+    table = table.drop(columns="relevant").rename(columns=names)
+    keys = [*CELL, "weights", "question", "label"]
+    scores = table.melt(keys, list(measures), "score", "value")
+    scores["value"] *= 100
+    return scores
 
 
 def changes(labelled: pd.DataFrame) -> pd.DataFrame:
-    """CAB and CAS of every question, cell and score; of several records of a model, the largest of each cell.
+    """CAB and CAS of every question, cell and score; takes the table of `by_label`.
 
     Where one author wrote all passages, CAS is the mean of both modes with labels; otherwise the
-    one that tells the truth.
+    one that tells the truth. Of several records of a model, each cell is that of the largest.
     """
-    wide = labelled.pivot_table(
-        index=[*CELL, "weights", "score", "question"], columns="label", values="value"
-    )
-    wide = (
-        wide.reindex(columns=["Human", "LLM", "none"]).dropna(subset=["Human", "LLM"]).reset_index()
-    )
+    keys = [*CELL, "weights", "score", "question"]
+    wide = labelled.pivot_table(index=keys, columns="label", values="value")
+    wide = wide.reindex(columns=["Human", "LLM", "none"]).dropna(subset=["Human", "LLM"])
+    wide = wide.reset_index()
+    wide["CAB"] = wide["Human"] - wide["LLM"]
+
     moved = wide[["Human", "LLM"]].sub(wide["none"], axis=0).abs()
-    both = wide["relevant"] == wide["non-relevant"]
-    true = moved["Human"].where(wide["relevant"] == "Human", moved["LLM"])
-    wide["CAB"], wide["CAS"] = (
-        wide["Human"] - wide["LLM"],
-        moved.mean(axis=1, skipna=False).where(both, true),
-    )
-    wide["questions"] = wide.groupby([*CELL, "score"])["question"].transform("nunique")
+    one_author = wide["relevant"] == wide["non-relevant"]
+    by_truth = moved["Human"].where(wide["relevant"] == "Human", moved["LLM"])
+    wide["CAS"] = moved.mean(axis=1, skipna=False).where(one_author, by_truth)
+    return _of_largest_record(wide)
+
+
+def _of_largest_record(differences: pd.DataFrame) -> pd.DataFrame:
+    """Of several records of a model, the rows of the one that has most questions in a cell."""
+    questions = differences.groupby([*CELL, "score"])["question"].transform("nunique")
+    differences = differences.assign(questions=questions)
+    ordered = differences.sort_values("questions", ascending=False, kind="stable")
+    # Records of one model have the same weights, and differ in the name of the model.
     cell = [name for name in CELL if name != "model"] + ["weights"]
-    ordered = wide.sort_values("questions", ascending=False, kind="stable")
-    return ordered[
-        ordered["model"] == ordered.groupby(cell)["model"].transform("first")
-    ].sort_index()
+    largest = ordered.groupby(cell)["model"].transform("first")
+    return ordered[ordered["model"] == largest].sort_index()
+
+
+# --- chance ---------------------------------------------------------------------------------------
 
 
 def chance(scored: pd.DataFrame) -> dict[str, Evidence]:
-    """By how many points each model's recall exceeds that of as many citations drawn at random."""
+    """By how many points each model's recall exceeds that of as many random citations."""
     margin = scored.assign(above=100 * (scored["recall"] - scored["cited"] / scored["k"]))
-    return {
-        str(model): pooled(
-            part, "above", f"recall of {model} above that of random citations, in points"
-        )
-        for model, part in margin.groupby("model", sort=False)
-    }
+    margins = {}
+    for model, answers in margin.groupby("model", sort=False):
+        statistic = f"recall of {model} above that of random citations, in points"
+        margins[str(model)] = pooled(answers, "above", statistic)
+    return margins
 
 
 def above_chance(scored: pd.DataFrame) -> list[str]:
     """Models whose recall exceeds that of random citations with its interval."""
-    return [
-        name for name, found in chance(scored).items() if found.low is not None and found.low > 0
-    ]
+    models = []
+    for model, margin in chance(scored).items():
+        if margin.low is not None and margin.low > 0:
+            models.append(model)
+    return models
+
+
+# --- evidence -------------------------------------------------------------------------------------
 
 
 def _printed_mean(tables: Sequence[str], quantity: str, cells: pd.DataFrame) -> float | None:
     """Mean of the printed scores of the settings that are among ours; None where there is none."""
-    ours, scores = (
-        cells.assign(benchmark=cells["benchmark"].map(stands_for), quantity=quantity),
-        list[float](),
-    )
+    ours = cells.assign(benchmark=cells["benchmark"].map(stands_for), quantity=quantity)
+    scores: list[float] = []
     for table in tables:
         printed = numbers(printed_table(f"thesis/table-{table}"), list(SCORES))
-        shared = [
-            name
-            for name in ("benchmark", "relevant", "non-relevant", "quantity")
-            if name in printed
-        ]
-        scores += (
-            printed.merge(ours[shared].drop_duplicates())[list(SCORES)].to_numpy().ravel().tolist()
-        )
+        keys = ["benchmark", "relevant", "non-relevant", "quantity"]
+        shared = [name for name in keys if name in printed]
+        same_settings = printed.merge(ours[shared].drop_duplicates())
+        scores += same_settings[list(SCORES)].to_numpy().ravel().tolist()
     return float(np.mean(scores)) if scores else None
 
 
-def over_settings(found: pd.DataFrame, quantity: str, *experiments: str) -> Evidence:
-    """CAS or CAB over all settings of some experiments, with the mean that the thesis prints of the same ones."""
-    cells = found[found["experiment"].isin(experiments)].dropna(subset=[quantity])
+def over_settings(differences: pd.DataFrame, quantity: str, *experiments: str) -> Evidence:
+    """CAS or CAB over all settings of some experiments; takes the table of `changes`.
+
+    With the mean that the thesis prints of the same settings.
+    """
+    cells = differences[differences["experiment"].isin(experiments)].dropna(subset=[quantity])
     scores = " and ".join(sorted(cells["score"].unique(), reverse=True)).replace("_", " ")
-    told = f"mean {quantity} of {scores} over {cells.groupby(CELL).ngroups} settings, in points"
-    tables = [
-        PRINTED_IN[name][quantity] for name in experiments if quantity in PRINTED_IN.get(name, {})
-    ]
-    printed = (
-        _printed_mean(tables, quantity, cells)
-        if set(cells["score"]) <= {"precision", "recall"}
-        else None
-    )
-    return pooled(
-        cells, quantity, told, least=-100.0 if quantity == "CAB" else 0.0, printed=printed
-    )
+    settings = cells.groupby(CELL).ngroups
+    statistic = f"mean {quantity} of {scores} over {settings} settings, in points"
+
+    printed = None
+    if set(cells["score"]) <= {"precision", "recall"}:  # of no other score is a CAS or CAB printed
+        tables = []
+        for name in experiments:
+            if quantity in PRINTED_IN.get(name, {}):
+                tables.append(PRINTED_IN[name][quantity])
+        printed = _printed_mean(tables, quantity, cells)
+    least = -100.0 if quantity == "CAB" else 0.0
+    return pooled(cells, quantity, statistic, least=least, printed=printed)
 
 
-def _against_placebo(found: pd.DataFrame, quantity: str) -> Evidence:
-    """How much more labels of authors do than labels that mean nothing, for the same questions and passages."""
+def _against_placebo(differences: pd.DataFrame, quantity: str) -> Evidence:
+    """How much more labels of authors do than labels that mean nothing.
+
+    For the same questions and passages.
+    """
     names = ["mixed", "placebo"]
-    same = [name for name in CELL if name != "experiment"] + ["score", "question"]
-    wide = found[found["experiment"].isin(names)].pivot_table(
-        index=same, columns="experiment", values=quantity
-    )
+    keys = [name for name in CELL if name != "experiment"] + ["score", "question"]
+    rows = differences[differences["experiment"].isin(names)]
+    wide = rows.pivot_table(index=keys, columns="experiment", values=quantity)
     wide = wide.reindex(columns=names).dropna().reset_index()
-    gaps = wide.assign(gap=wide["mixed"] - wide["placebo"])
-    return pooled(
-        gaps,
-        "gap",
-        f"{quantity} with the labels Human and LLM less that with labels that mean nothing, in points",
+    wide["gap"] = wide["mixed"] - wide["placebo"]
+    statistic = (
+        f"{quantity} with the labels Human and LLM less that with labels that mean nothing, "
+        "in points"
     )
+    return pooled(wide, "gap", statistic)
 
 
 def _confidence(scored: pd.DataFrame) -> Evidence:
     """How much more probable citations of relevant passages are than the others, in points."""
-    rows = citation_rows(scored).dropna(subset=["probability"])
-    said, printed = (
-        "mean probability of a relevant passage's number less that of another's, in points",
-        list[float](),
-    )
-    if rows["relevant"].nunique() < 2:
-        return Evidence(said, reason=_NONE)
-    side = np.where(rows["relevant"], "relevant", "other")
-    each = rows.assign(side=side).pivot_table(
+    statistic = "mean probability of a relevant passage's number less that of another's, in points"
+    citations = citation_rows(scored).dropna(subset=["probability"])
+    if citations["relevant"].nunique() < 2:
+        return Evidence(statistic, reason=_NONE)
+
+    citations["side"] = np.where(citations["relevant"], "relevant", "other")
+    by_question = citations.pivot_table(
         "probability", UNIT, "side", aggfunc=["sum", "count"], fill_value=0
     )
-    sums, counts = (
-        each[name][["relevant", "other"]].to_numpy(dtype=np.float64) for name in ("sum", "count")
-    )
+    sums = by_question["sum"][["relevant", "other"]].to_numpy(dtype=np.float64)
+    counts = by_question["count"][["relevant", "other"]].to_numpy(dtype=np.float64)
 
     def gap(drawn: Integers) -> float:
-        first, second = sums[drawn].sum(axis=0) / np.maximum(counts[drawn].sum(axis=0), 1)
-        return 100 * float(first - second)
+        relevant, other = sums[drawn].sum(axis=0) / np.maximum(counts[drawn].sum(axis=0), 1)
+        return 100 * float(relevant - other)
 
-    for table in (printed_table(f"thesis/table-{number}") for number in ("5.6", "5.10")):
-        printed += (
-            table["relevant AC"].astype(float) - table["non-relevant AC"].astype(float)
-        ).tolist()
-    found = resampled(gap, len(each), np.random.default_rng(SEED))
-    return Evidence(said, *found, n=len(each), printed=100 * float(np.mean(printed)))
+    estimate, low, high = resampled(gap, len(by_question), np.random.default_rng(SEED))
+    printed_gaps: list[float] = []
+    for number in ("5.6", "5.10"):
+        table = printed_table(f"thesis/table-{number}")
+        gaps = table["relevant AC"].astype(float) - table["non-relevant AC"].astype(float)
+        printed_gaps += gaps.tolist()
+    printed = 100 * float(np.mean(printed_gaps))
+    return Evidence(statistic, estimate, low, high, n=len(by_question), printed=printed)
+
+
+def _fall_short(scored: pd.DataFrame) -> Evidence:
+    """Mean precision over the modes on what stands for NQ."""
+    quality = standing_for(of_experiment(scored, "modes"), "NQ")
+    quality = quality.assign(points=100 * quality["precision"])
+    printed = numbers(printed_table("thesis/table-5.1"), ["Precision"])["Precision"].mean()
+    statistic = "mean precision over the modes, in percent"
+    return pooled(quality, "points", statistic, least=0.0, printed=float(printed))
+
+
+def _correctness(scored: pd.DataFrame) -> Evidence:
+    """CAB of exact match on what stands for NQ."""
+    differences = changes(by_label(standing_for(scored, "NQ"), ["exact_match"]))
+    printed = printed_by_label("EM")
+    gap = 100 * float((printed["Human"] - printed["LLM"]).mean())
+    return replace(over_settings(differences, "CAB", "modes", "mixed"), printed=gap)
 
 
 def evidence(scored: pd.DataFrame) -> dict[str, Evidence]:
-    """What the recorded answers say of the chapter's sentences, by claim, of models above the level of chance."""
-    margins = chance(scored)
-    weakest = min(margins.values(), key=lambda found: found.estimate or 0)
-    kept = scored[scored["model"].isin(above_chance(scored))]
-    quality = of_experiment(kept, "modes").assign(points=lambda rows: 100 * rows["precision"])
-    found, correct = changes(by_label(kept)), printed_by_label("EM")
+    """What the recorded answers say of the chapter's sentences, by claim.
+
+    Pooled are the answers of models above the level of chance.
+    """
+    margins = chance(scored).values()
+    weakest = min(margins, key=lambda margin: margin.estimate or 0)
+    pool = scored[scored["model"].isin(above_chance(scored))]
+    differences = changes(by_label(pool))
+    not_bm25 = differences[differences["retriever"] != "BM25"]
+    by_people = differences[differences["relevant"] == "Human"]
+    mixed_cab = over_settings(differences, "CAB", "mixed")
     return {
         "5.1-every-model-above-chance": weakest,
-        "5.1-fall-short": pooled(
-            standing_for(quality, "NQ"),
-            "points",
-            "mean precision over the modes, in percent",
-            least=0.0,
-            printed=float(
-                numbers(printed_table("thesis/table-5.1"), ["Precision"])["Precision"].mean()
-            ),
-        ),
-        "5.1-correctness": replace(
-            over_settings(
-                changes(by_label(standing_for(kept, "NQ"), ["exact_match"])),
-                "CAB",
-                "modes",
-                "mixed",
-            ),
-            printed=100 * float((correct["Human"] - correct["LLM"]).mean()),
-        ),
-        "5.4-labelled-human": over_settings(found, "CAB", "modes", "mixed"),
-        "5.2-sensitive": over_settings(found, "CAS", "modes"),
-        "5.7-sensitive": over_settings(found, "CAS", "names"),
-        "5.3-human": over_settings(found, "CAB", "modes"),
-        "5.5-human": over_settings(found, "CAB", "mixed"),
-        "5.5-negligible": replace(over_settings(found, "CAB", "mixed"), printed=None),
-        "5.8-names": over_settings(found, "CAB", "names"),
-        "5.9-retrievers": over_settings(found[found["retriever"] != "BM25"], "CAB", "retrievers"),
-        "5.9-passages": over_settings(found[found["relevant"] == "Human"], "CAB", "documents"),
-        "5.6-confident": _confidence(of_experiment(kept, "modes", "mixed")),
+        "5.1-fall-short": _fall_short(pool),
+        "5.1-correctness": _correctness(pool),
+        "5.4-labelled-human": over_settings(differences, "CAB", "modes", "mixed"),
+        "5.2-sensitive": over_settings(differences, "CAS", "modes"),
+        "5.7-sensitive": over_settings(differences, "CAS", "names"),
+        "5.3-human": over_settings(differences, "CAB", "modes"),
+        "5.5-human": mixed_cab,
+        "5.5-negligible": replace(mixed_cab, printed=None),
+        "5.8-names": over_settings(differences, "CAB", "names"),
+        "5.9-retrievers": over_settings(not_bm25, "CAB", "retrievers"),
+        "5.9-passages": over_settings(by_people, "CAB", "documents"),
+        "5.6-confident": _confidence(of_experiment(pool, "modes", "mixed")),
         "5.A-rewriting": Evidence(
             "share of rewritten passages that keep their part, in percent",
             reason="a rule lets in only questions whose rewritten passages do",
         ),
-        "placebo-cab": over_settings(found, "CAB", "placebo"),
-        "placebo-cas": _against_placebo(found, "CAS"),
-        "placebo-bias": _against_placebo(found, "CAB"),
+        "placebo-cab": over_settings(differences, "CAB", "placebo"),
+        "placebo-cas": _against_placebo(differences, "CAS"),
+        "placebo-bias": _against_placebo(differences, "CAB"),
     }
 
 
@@ -275,40 +310,43 @@ KINDS = {
 
 
 def overview(scored: pd.DataFrame) -> pd.DataFrame:
-    """CAB of every experiment, model and benchmark over its settings and both scores, beside the printed mean."""
-    found, kept, rows = changes(by_label(scored)), above_chance(scored), []
-    kinds = KINDS | {
-        name: f"{name}, mixed mode" for name in found["experiment"].unique() if name not in CELLS
-    }
-    for experiment, group in kinds.items():
-        here = found[found["experiment"] == experiment].dropna(subset=["CAB"])
+    """CAB of every experiment, model and benchmark, beside the mean and range that are printed.
+
+    Over all settings and both scores.
+    """
+    differences = changes(by_label(scored)).dropna(subset=["CAB"])
+    models_above_chance = above_chance(scored)
+    kinds = dict(KINDS)
+    for name in differences["experiment"].unique():
+        if name not in CELLS:  # labels of one's own
+            kinds[name] = f"{name}, mixed mode"
+
+    rows = []
+    for experiment, kind in kinds.items():
+        printed_low, printed_high = np.nan, np.nan
         table = PRINTED_IN.get(experiment, {}).get("CAB")
-        scores = (
-            numbers(printed_table(f"thesis/table-{table}"), list(SCORES))[list(SCORES)]
-            if table
-            else pd.DataFrame()
-        )
-        span = (scores.min(axis=None), scores.max(axis=None)) if len(scores) else (np.nan, np.nan)
-        for (model, benchmark), part in here.groupby(["model", "benchmark"], sort=False):
-            one, moved = (
-                over_settings(part, "CAB", experiment),
-                part.loc[part["CAB"] != 0, UNIT].drop_duplicates(),
-            )
-            name = f"{model}, {benchmark}, n = {one.n}" + (
-                "" if model in kept else " (chance level)"
-            )
+        if table:
+            printed = printed_numbers(table)
+            printed_low, printed_high = printed.min(axis=None), printed.max(axis=None)
+        experiment_rows = differences[differences["experiment"] == experiment]
+        for (model, benchmark), part in experiment_rows.groupby(["model", "benchmark"], sort=False):
+            cab = over_settings(part, "CAB", experiment)
+            changed = part.loc[part["CAB"] != 0, UNIT].drop_duplicates()
+            name = f"{model}, {benchmark}, n = {cab.n}"
+            if model not in models_above_chance:
+                name += " (chance level)"
             rows.append(
-                (
-                    group,
-                    name,
-                    one.n,
-                    len(moved),
-                    one.estimate,
-                    one.low,
-                    one.high,
-                    one.printed,
-                    *span,
-                )
+                {
+                    "group": kind,
+                    "name": name,
+                    "questions": cab.n,
+                    "changed": len(changed),
+                    "value": cab.estimate,
+                    "low": cab.low,
+                    "high": cab.high,
+                    "printed mean": cab.printed,
+                    "printed low": printed_low,
+                    "printed high": printed_high,
+                }
             )
-    columns = ["group", "name", "questions", "changed", "value", "low", "high", "printed mean"]
-    return pd.DataFrame(rows, columns=[*columns, "printed low", "printed high"])
+    return pd.DataFrame(rows)

@@ -1,4 +1,6 @@
-"""Prompts that ask for an answer with citations: an instruction, worked examples, passages with or without labels.
+"""Prompts that ask for an answer with citations: an instruction, worked examples, passages.
+
+The passages stand with or without labels of their authors.
 
 References
 ----------
@@ -39,7 +41,10 @@ class Passage:
 
 @dataclass(frozen=True)
 class Example:
-    """A worked example: a question, its passages with the number of their authors' group (0 or 1), and the answer."""
+    """A worked example: a question, its passages and the answer.
+
+    ``passages``: each with the number of its author's group, 0 or 1.
+    """
 
     question: str
     passages: tuple[tuple[str, int], ...]
@@ -60,11 +65,11 @@ class Prompts:
     examples: tuple[Example, ...]
 
     def _asked(self, question: str, passages: Sequence[Passage]) -> dict[str, str]:
-        lines = "\n".join(passage.shown(number) for number, passage in enumerate(passages, start=1))
-        filled = {"{documents}": lines, "{question}": " ".join(question.split())}
-        content = re.sub(
-            r"\{documents\}|\{question\}", lambda match: filled[match[0]], self.question
-        )
+        lines = [passage.shown(number) for number, passage in enumerate(passages, start=1)]
+        texts = {"{documents}": "\n".join(lines), "{question}": " ".join(question.split())}
+        # In one pass, since a passage may itself hold the word {question}.
+        placeholder = re.compile(r"\{documents\}|\{question\}")
+        content = placeholder.sub(lambda match: texts[match[0]], self.question)
         return {"role": "user", "content": content}
 
     def answer(
@@ -88,20 +93,14 @@ class Prompts:
         messages = [{"role": "system", "content": instruction}]
         for example in self.examples:
             shown = [Passage(text, labels(group, text)) for text, group in example.passages]
-            messages += [
-                self._asked(example.question, shown),
-                {"role": "assistant", "content": example.answer},
-            ]
+            messages.append(self._asked(example.question, shown))
+            messages.append({"role": "assistant", "content": example.answer})
         return [*messages, self._asked(question, passages)]
 
     def rewriting(self, passage: str) -> Messages:
         """Messages that ask for a paraphrase of a passage (thesis, Figure 5.6)."""
-        return [
-            {
-                "role": "user",
-                "content": self.paraphrase.replace("{passage}", " ".join(passage.split())),
-            }
-        ]
+        text = " ".join(passage.split())
+        return [{"role": "user", "content": self.paraphrase.replace("{passage}", text)}]
 
     def pool_of_names(self) -> Messages:
         """Messages that ask for names of authors (thesis, Figure 5.8)."""
@@ -114,38 +113,52 @@ FILES = ("instruction", "question", "paraphrase", "names")
 
 def read_prompts(folder: Path, worked: Path | None = None) -> Prompts:
     """Read the prompts of a folder; ``worked``: YAML of the examples that stand before a question."""
-    texts = {name: read_text(project.noted(folder / f"{name}.txt")).strip() for name in FILES}
+    texts = {}
+    for name in FILES:
+        texts[name] = read_text(project.noted(folder / f"{name}.txt")).strip()
+    examples: tuple[Example, ...] = ()
+    if worked is not None:
+        examples = _read_examples(worked)
+    return Prompts(examples=examples, **texts)
+
+
+def _read_examples(path: Path) -> tuple[Example, ...]:
+    """Worked examples from a YAML file."""
     examples = []
     try:
-        for entry in read_yaml(project.noted(worked)) if worked else ():
-            passages = tuple(
-                (passage["text"], int(passage["group"])) for passage in entry["passages"]
-            )
-            examples.append(Example(entry["question"], passages, entry["answer"]))
+        for entry in read_yaml(project.noted(path)):
+            passages = []
+            for passage in entry["passages"]:
+                passages.append((passage["text"], int(passage["group"])))
+            examples.append(Example(entry["question"], tuple(passages), entry["answer"]))
     except (TypeError, KeyError, ValueError) as error:
         wanted = "a list with question, passages (text and group 0 or 1) and answer"
-        raise refused(worked, f"{type(error).__name__}: {error}", wanted) from None
-    return Prompts(examples=tuple(examples), **texts)
+        raise refused(path, f"{type(error).__name__}: {error}", wanted) from None
+    return tuple(examples)
 
 
 def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]:
-    """Lines of the prompts of Figures 5.2, 5.6, 5.7 and 5.8, without documents 3 to 9 and the worked examples."""
-    shown = [Passage(f"{{text of Document [{number}]}}") for number in range(1, 11)]
-    told = [Passage(passage.text, "Author") for passage in shown]
-    asked = {
-        "5.2": prompts.answer("{query}", shown),
-        "5.7": prompts.answer("{query}", told, notice),
+    """Lines of the prompts of Figures 5.2, 5.6, 5.7 and 5.8.
+
+    Without documents 3 to 9 and the worked examples.
+    """
+    passages = [Passage(f"{{text of Document [{number}]}}") for number in range(1, 11)]
+    labelled = [Passage(passage.text, "Author") for passage in passages]
+    messages_of_figures = {
+        "5.2": prompts.answer("{query}", passages),
+        "5.7": prompts.answer("{query}", labelled, notice),
         "5.6": prompts.rewriting("{input passage}"),
         "5.8": prompts.pool_of_names(),
     }
-    found = {}
-    for figure, messages in asked.items():
-        ends = [message["content"] for message in (messages[0], messages[-1])][-len(messages) :]
-        lines = [line for text in ends for line in text.splitlines() if line.strip()]
-        lines = [
-            line
-            for line in lines
-            if not any(f"Document [{middle}]" in line for middle in range(3, 10))
-        ]
-        found[figure] = pd.DataFrame({"line": range(1, len(lines) + 1), "text": lines})
-    return found
+    left_out = [f"Document [{number}]" for number in range(3, 10)]
+    tables = {}
+    for figure, messages in messages_of_figures.items():
+        # The worked examples stand between the first message and the last; there may be only one.
+        shown = messages if len(messages) == 1 else [messages[0], messages[-1]]
+        lines = []
+        for message in shown:
+            for line in message["content"].splitlines():
+                if line.strip() and not any(document in line for document in left_out):
+                    lines.append(line)
+        tables[figure] = pd.DataFrame({"line": range(1, len(lines) + 1), "text": lines})
+    return tables

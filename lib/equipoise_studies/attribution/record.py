@@ -1,4 +1,4 @@
-"""Record what language models answer when they are told who wrote their sources, for thesis chapter 5.
+"""Record what language models answer when they are told who wrote their sources, for thesis ch. 5.
 
 ``equipoise study attribution`` runs the steps of `plan`: questions are drawn and their passages
 retrieved, a model rewrites passages and makes names where a config needs them, and models answer.
@@ -8,409 +8,388 @@ another seed made. The notebook reads only what it has written: no model runs th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import pandas as pd
 from tqdm import tqdm
 
-from equipoise.measures.attribution import exact_match
 from equipoise.problems import InputError
 from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
-from equipoise_compendium.writing import write_files
-from equipoise_studies.attribution import answering, design
+from equipoise_studies.attribution import answering, design, draw
 from equipoise_studies.attribution.answering import FIELDS, Task
-from equipoise_studies.attribution.authorship import stable_generator
-from equipoise_studies.attribution.benchmarks import Benchmark
 from equipoise_studies.attribution.prompts import FILES
-from equipoise_studies.attribution.study import NOTEBOOK, Model, Sample, Study
+from equipoise_studies.attribution.study import NOTEBOOK, Asked, Model, Sample, Study
 from equipoise_studies.attribution.together import batch_model
 from equipoise_studies.config import Step
-from equipoise_studies.recording import lacking_weights, read, read_settings, settings_of, state
+from equipoise_studies.recording import lacking_weights, read, read_settings, settings_of
 from equipoise_studies.systems.endpoint import EndpointError, Sampling
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
 
-ENCODERS = {"all-MiniLM": "all-minilm-l6-v2", "SPLADE-tiny": "splade-tiny-msmarco"}
-"""Retrievers that are run here besides BM25, and the folders of their checkpoints."""
-
 TOKENS_A_WORD = 1.4
 """Of English in a language model's vocabulary, about: for estimates alone."""
 
-_WRITES: dict[str, Literal["names", "writing", "answer"]] = {
-    "lists of names": "names",
-    "passages": "writing",
-    "answers": "answer",
-}
 TWINS = {"NQ-UTD"}
 """Benchmarks that come with every passage rewritten."""
 
 
 def plan(study: Study, models: Path | None, work: Path) -> list[Step]:  # noqa: ARG001 - nothing is kept but the record
     """The steps that record a study; ``models``: folder of checkpoints and GGUF files."""
-    recorder = _Recorder(study, models)
-    return [step for step in recorder.steps() if step is not None]
+    return _Recorder(study, models).steps()
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """A record that a model writes.
+
+    ``unit``: what it writes. ``wanted``: how many, None while that is not known. ``words``: of a
+    prompt, about. ``files``: what prompts are made of. ``tasks``: what is asked. ``ready``: whether
+    all that prompts need is recorded.
+    """
+
+    path: Path
+    name: str
+    unit: str
+    model: str
+    sampling: Sampling
+    wanted: int | None
+    words: int
+    files: Callable[[], list[Path]]
+    tasks: Callable[[], list[Task]]
+    ready: bool = False
 
 
 class _Recorder:
     """Records a study."""
 
     def __init__(self, study: Study, models: Path | None) -> None:
-        self.study, self.models = study, models
+        self.study = study
+        self.models = models
+        self.wording = study.wording()
 
-    def steps(self) -> list[Step | None]:
+    def steps(self) -> list[Step]:
         """Inputs, names, paraphrases and answers."""
-        samples, records = self.study.samples, self.study.records
-        asked = {cell.labels for one in records.values() for cell in self._cells(one.experiments)}
-        inputs = {name: self._inputs(name, sample) for name, sample in samples.items()}
-        names = self._names() if "names" in asked else None
-        written = {name: self._paraphrases(name, sample) for name, sample in samples.items()}
-        before = {
-            name: [step for step in (inputs[name], names, written[name]) if step]
-            for name in samples
-        }
-        ready = {name: all(step.finished for step in steps) for name, steps in before.items()}
-        answers = [self._answers(name, ready[one.sample]) for name, one in records.items()]
-        return [*inputs.values(), names, *written.values(), *answers]
+        study = self.study
+        inputs = {name: self._inputs(name, sample) for name, sample in study.samples.items()}
+        names = self._names_if_shown()
+        rewritten = {}
+        for name, sample in study.samples.items():
+            rewritten[name] = self._paraphrases(name, sample)
 
-    def _cells(self, experiments: dict[str, tuple[str, ...]]) -> list[design.Cell]:
-        return [
-            cell
-            for name, several in experiments.items()
-            for cell in self.study.cells(name, *several)
-        ]
+        answers = []
+        for record, asked in study.records.items():
+            before = [inputs[asked.sample], *names, *rewritten[asked.sample]]
+            ready = all(step.finished for step in before)
+            answers.append(self._answers(record, asked, ready))
+        steps = [*inputs.values(), *names]
+        for sample_steps in rewritten.values():
+            steps += sample_steps
+        return steps + answers
+
+    def _cells(self, asked: Asked) -> list[design.Cell]:
+        """The settings of a record, on all its benchmarks."""
+        cells = []
+        for benchmark, experiments in asked.experiments.items():
+            cells += self.study.cells(benchmark, *experiments)
+        return cells
 
     # --- questions and passages
 
     def _inputs(self, name: str, sample: Sample) -> Step:
         """Draw questions and retrieve their passages."""
-        path, wanted = sample.folder / "inputs.json", sum(sample.drawn.values())
-        held = read_settings(path) if path.is_file() else {}
-        drawn = {of: part["drawn"] for of, part in held.get("benchmarks", {}).items()}
-        same = drawn == sample.drawn and held["seed"] == self.study.seed
-        same = same and self._own(sample).items() <= held["inputs"].items()
-        there = same and path.with_suffix(".csv").is_file()
-        lacks = () if there else self._wanted_first(sample)
-        if held and not same:
-            lacks = (f"a folder of its own: {path} is of other questions or files", *lacks)
-        told, run = f"{name}, questions with their passages", partial(self._draw, sample)
-        return Step(told, "questions", wanted, wanted * there, run, None, lacks)
+        study = self.study
+        models = self.models or Path()
+        path = sample.folder / "inputs.json"
+        wanted = sum(sample.drawn.values())
+        other_draw = path.is_file() and not self._is_this_draw(sample, read_settings(path))
+        drawn = path.is_file() and not other_draw and path.with_suffix(".csv").is_file()
 
-    def _wanted_first(self, sample: Sample) -> tuple[str, ...]:
-        """What is wanted before questions can be drawn."""
-        of_each = {name: self.study.benchmarks[name] for name in sample.drawn}
-        lacks = [
-            str(path) for of in of_each.values() for path in of.files.values() if not path.is_file()
-        ]
-        searched = {
-            one
-            for name, of in of_each.items()
-            if not of.files
-            for one in self._retrievers(name, sample)
-        }
-        for retriever in sorted(searched - {"BM25"}):
-            folder = ENCODERS.get(retriever)
-            if folder is None:
-                lacks.append(
-                    f"one of the retrievers BM25, {', '.join(ENCODERS)} in place of {retriever}"
-                )
-            elif not ((self.models or Path()) / folder / "config.json").is_file():
-                lacks.append(f"the checkpoint {folder} in --models FOLDER")
-        for name, most in sample.drawn.items() if not lacks else ():
-            try:
-                there = len(self.study.load(name).questions)
-                lacks += [f"{most} questions of {name}; there are {there}"] if there < most else []
-            except (DataUnreachable, InputError) as error:
-                lacks.append(str(error))
-        return tuple(lacks)
-
-    def _own(self, sample: Sample) -> dict[str, str]:
-        """The reader's own files, by sha256."""
-        files = [path for of in sample.drawn for path in self.study.benchmarks[of].files.values()]
-        return {path.name: project.sha256(path) for path in files if path.is_file()}
-
-    def _retrievers(self, benchmark: str, sample: Sample) -> tuple[str, ...]:
-        return sample.retrievers or self.study.benchmarks[benchmark].found_by
-
-    def _draw(self, sample: Sample) -> None:
-        from equipoise_studies.systems import rankers
-        from equipoise_studies.systems.encoders import load_model
-        from equipoise_studies.systems.lexical import Collection, bm25
-
-        def lexical(texts: list[str], passages: dict[str, str]) -> Any:
-            collection = Collection.from_texts(passages)
-            return bm25(collection, collection.queries(texts))
-
-        ranks: dict[str, Callable[[list[str], dict[str, str]], Any]] = {"BM25": lexical}
-        weights: dict[str, str] = {}
-        if {one for name in sample.drawn for one in self._retrievers(name, sample)} & set(ENCODERS):
-            folders = {name: (self.models or Path()) / folder for name, folder in ENCODERS.items()}
-            dense, splade = (
-                load_model(folders["all-MiniLM"]),
-                load_model(folders["SPLADE-tiny"], "masked-lm"),
-            )
-            weights = {ENCODERS["all-MiniLM"]: dense.sha256, ENCODERS["SPLADE-tiny"]: splade.sha256}
-            ranks["all-MiniLM"] = lambda texts, passages: rankers.dense_scores(
-                *(rankers.token_vectors(dense, some) for some in (texts, [*passages.values()]))
-            )
-            ranks["SPLADE-tiny"] = lambda texts, passages: rankers.splade_scores(
-                texts, [*passages.values()], splade
-            )
-        rows, counts = [], {}
-        for name, most in sample.drawn.items():
-            held = self.study.load(name)
-            order = stable_generator(self.study.seed, name).permutation(len(held.questions))[:most]
-            drawn, passages = held.questions.iloc[order], dict(sorted(held.passages.items()))
-            for retriever in self._retrievers(name, sample):
-                if held.given:
-                    chosen = [held.given[retriever][question] for question in drawn["question"]]
-                else:
-                    found = ranks[retriever](drawn["text"].tolist(), passages)
-                    depth, each = (
-                        max(10, self.study.depth()),
-                        zip(drawn.itertuples(), found, strict=True),
-                    )
-                    chosen = [
-                        _retrieved(held, row, score, [*passages], depth) for row, score in each
-                    ]
-                for question, documents in zip(drawn["question"], chosen, strict=True):
-                    rows += [
-                        (name, retriever, question, rank, document)
-                        for rank, document in enumerate(documents)
-                    ]
-            counts[name] = {
-                "questions": len(held.questions),
-                "drawn": len(drawn),
-                "passages": len(passages),
-            }
-        packages = ("numpy", "scikit-learn", *(("torch", "transformers") if weights else ()))
-        settings = settings_of(
-            seed=self.study.seed, models=weights, packages=packages, benchmarks=counts
+        lacking = []
+        if other_draw:
+            lacking.append(f"a folder of its own: {path} is of other questions or files")
+        if not drawn:
+            lacking += draw.lacking(study, sample, models)
+        return Step(
+            f"{name}, questions with their passages",
+            "questions",
+            wanted,
+            wanted if drawn else 0,
+            partial(draw.draw, study, sample, models),
+            None,
+            tuple(lacking),
         )
-        settings["inputs"] |= self._own(sample)
-        longest = {name: of.longest for name, of in self.study.benchmarks.items()}
-        state(sample.folder / "inputs.json", settings | {"longest passage, words": longest})
-        write_files({sample.folder / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)})
+
+    def _is_this_draw(self, sample: Sample, settings: Mapping[str, Any]) -> bool:
+        """Whether recorded questions are those of a sample: as many, by this seed, of these files."""
+        drawn = {name: counts["drawn"] for name, counts in settings["benchmarks"].items()}
+        if drawn != sample.drawn or settings["seed"] != self.study.seed:
+            return False
+        return draw.own_files(self.study, sample).items() <= settings["inputs"].items()
 
     # --- what a model writes
 
-    def _names(self) -> Step:
-        """Have a model make a pool of names."""
-        study, wording = self.study, self.study.wording()
-        pool = [Task({"pool": 1}, (), (), wording.pool_of_names)]
-        what = study.names(), "names", "lists of names", study.names_by or study.writer
-        return self._written(
-            *what,
-            1,
-            len(wording.names.split()),
-            lambda: [study.prompts / "names.txt"],
-            lambda: pool,
+    def _names_if_shown(self) -> list[Step]:
+        """Have a model make a pool of names, if any record shows names."""
+        study = self.study
+        label_sets = set()
+        for asked in study.records.values():
+            label_sets.update(cell.labels for cell in self._cells(asked))
+        if "names" not in label_sets:
+            return []
+        pool = [Task({"pool": 1}, (), (), self.wording.pool_of_names)]
+        writing = _Writing(
+            path=study.names(),
+            name="names",
+            unit="lists of names",
+            model=study.names_by or study.writer,
+            sampling=study.sampling("names"),
+            wanted=1,
+            words=len(self.wording.names.split()),
+            files=lambda: [study.prompts / "names.txt"],
+            tasks=lambda: pool,
         )
+        return [self._written(writing)]
 
-    def _paraphrases(self, name: str, sample: Sample) -> Step | None:
-        """Have a model rewrite the passages that have no rewritten twin."""
-        benchmarks = [of for of in sample.drawn if of not in TWINS]
+    def _paraphrases(self, name: str, sample: Sample) -> list[Step]:
+        """Have a model rewrite the passages that have no rewritten twin, if any are wanted."""
+        study = self.study
+        benchmarks = [benchmark for benchmark in sample.drawn if benchmark not in TWINS]
         if not sample.rewritten or not benchmarks:
-            return None
-        study, wording = self.study, self.study.wording()
+            return []
 
-        def chosen(of: str) -> list[str]:
-            first = design.first_passages(design.inputs(of, sample.folder), study.documents)
-            asked = first["question"].unique()[: sample.rewritten]
-            return first.loc[first["question"].isin(asked), "document"].unique().tolist()
-
-        def tasks() -> list[Task]:
-            texts = {of: study.load(of).passages for of in benchmarks}
-            return [
-                Task(
-                    {"benchmark": of, "document": one},
-                    (one,),
-                    (),
-                    partial(wording.rewriting, texts[of][one]),
-                )
-                for of in benchmarks
-                for one in chosen(of)
-            ]
-
+        # Before the draw it is known only how many passages there are at most.
         drawn = (sample.folder / "inputs.csv").is_file()
-        wanted = sum(len(chosen(of)) for of in benchmarks) if drawn else None
-        most = (
-            None
-            if drawn
-            else sum(min(sample.rewritten, sample.drawn[of]) for of in benchmarks) * study.documents
-        )
-        words = len(wording.paraphrase.split()) + max(
-            study.benchmarks[of].longest for of in benchmarks
-        )
-        what = sample.folder / "paraphrases.jsonl", f"{name}, paraphrases", "passages", study.writer
-        return self._written(
-            *what, wanted or most, words, lambda: [study.prompts / "paraphrase.txt"], tasks
-        )
-
-    def _answers(self, name: str, ready: bool) -> Step:
-        """Have a model answer."""
-        study, asked, wording = self.study, self.study.records[name], self.study.wording()
-        sample, cells = study.samples[asked.sample], self._cells(asked.experiments)
-        longest = max(study.benchmarks[of].longest for of in asked.experiments)
-        shown = sum(cell.k * design.questions_of(asked, cell) for cell in cells) * longest
-        wanted = sum(design.questions_of(asked, cell) for cell in cells)
-        fixed = [
-            wording.instruction,
-            wording.question,
-            *(text for one in wording.examples for text, _ in one.passages),
-        ]
-        words = sum(len(text.split()) for text in fixed) + shown // wanted
-
-        def files() -> list[Path]:
-            prompts = [study.prompts / f"{one}.txt" for one in FILES[:2]] + (
-                [study.examples] if study.examples else []
-            )
-            made = [
-                sample.folder / "inputs.csv",
-                study.names(),
-                sample.folder / "paraphrases.jsonl",
-            ]
-            return [*prompts, study.labels, *(path for path in made if path.is_file())]
-
-        what = study.answers(name), name, "answers", asked.model
-        return self._written(*what, wanted, words, files, partial(design.tasks, study, name), ready)
-
-    def _written(
-        self,
-        into: Path,
-        name: str,
-        unit: str,
-        model: str,
-        wanted: int | None,
-        words: int,
-        files: Callable[[], list[Path]],
-        tasks: Callable[[], list[Task]],
-        ready: bool = False,
-    ) -> Step:
-        """A record that a model writes; ``words``: of a prompt, about; ``ready``: whether all before it is recorded."""
-        of = self.study.models[model]
-        sampling = self.study.sampling(_WRITES[unit])
-        held, lacks, taken = 0, [], list[float]()
-        if into.is_file() and into.stat().st_size:
-            stated, lines = read(into, "answer", FIELDS, ())
-            held, taken = len(lines), [line["seconds"] for line in lines]
-            asked = {
-                "seed": self.study.seed,
-                "inputs": _digests(files()),
-                "sampling": asdict(sampling),
-            }
-            others = [key for key, value in asked.items() if stated.get(key) != value]
-            others += [] if [*stated["models"]] == [of.known_as] else ["models"]
-            if others:
-                held, lacks = (
-                    0,
-                    [f"a record of its own: {into} was made with other {', '.join(others)}"],
-                )
-        if wanted is not None and held >= wanted and not lacks:
-            return Step(name, unit, wanted, wanted, lambda: None)
-        lacks += lacking_weights(self.models, of.weights) if of.weights else []
-        if ready and not lacks:
-            try:
-                tasks()  # refused where the data lack what the config asks
-            except (DataUnreachable, InputError) as error:
-                lacks.append(str(error))
-        left = None if wanted is None else wanted - held
-        run = partial(self._ask, of, into, name, sampling, files, tasks)
-        seconds = sum(taken) / len(taken) if taken else of.seconds
-        return Step(
-            f"{name}, by {model}{_cost(of, left, words, sampling)}",
-            unit,
-            wanted,
-            held,
-            run,
-            seconds,
-            tuple(lacks),
-        )
-
-    def _ask(
-        self,
-        of: Model,
-        into: Path,
-        name: str,
-        sampling: Sampling,
-        files: Callable[[], list[Path]],
-        tasks: Callable[[], list[Task]],
-    ) -> None:
-        """Have a model write what a record does not hold yet."""
-        wanted, path = tasks(), (self.models or Path()) / of.weights
-        into.parent.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            if of.run_by == "transformers":
-                model, program = stack.enter_context(batch_model(path, threads=of.threads))
-            elif of.run_by == "llama.cpp":
-                model = answering.gguf_model(path, threads=of.threads, context=of.context)
-                program = f"xllamacpp {version('xllamacpp')}"
+        wanted = 0
+        for benchmark in benchmarks:
+            if drawn:
+                wanted += len(self._to_rewrite(benchmark, sample))
             else:
-                model = stack.enter_context(answering.endpoint_model(of.endpoint))
-                try:
-                    told = model(
-                        [{"role": "user", "content": "Say yes."}],
-                        Sampling(0, max_tokens=4, seed=self.study.seed),
-                    )
-                except EndpointError as error:
-                    raise ValueError(f"{of.url}, {of.name}: {error}") from None
-                # the name that one of our own gives itself is its build; one elsewhere changes it
-                # at any time
-                program = f"endpoint {told.fingerprint if of.weights else told.answered_by or 'without a name'}"
-            weights: dict[str, str | Path] = {of.known_as: path if of.weights else ""}
-            settings = settings_of(seed=self.study.seed, models=weights, inputs=(), program=program)
-            settings["inputs"] = _digests(files())
-            bar = partial(tqdm, desc=name, mininterval=10)
+                wanted += min(sample.rewritten, sample.drawn[benchmark]) * study.documents
+        longest = max(study.benchmarks[benchmark].longest for benchmark in benchmarks)
+        writing = _Writing(
+            path=sample.folder / "paraphrases.jsonl",
+            name=f"{name}, paraphrases",
+            unit="passages",
+            model=study.writer,
+            sampling=study.sampling("writing"),
+            wanted=wanted,
+            words=len(self.wording.paraphrase.split()) + longest,
+            files=lambda: [study.prompts / "paraphrase.txt"],
+            tasks=partial(self._rewriting_tasks, benchmarks, sample),
+        )
+        return [self._written(writing)]
+
+    def _to_rewrite(self, benchmark: str, sample: Sample) -> list[str]:
+        """Ids of the passages of a benchmark that a model rewrites."""
+        table = design.inputs(benchmark, sample.folder)
+        first = design.first_passages(table, self.study.documents)
+        questions = first["question"].unique()[: sample.rewritten]
+        documents = first.loc[first["question"].isin(questions), "document"]
+        return documents.unique().tolist()
+
+    def _rewriting_tasks(self, benchmarks: Sequence[str], sample: Sample) -> list[Task]:
+        tasks = []
+        for benchmark in benchmarks:
+            passages = self.study.load(benchmark).passages
+            for document in self._to_rewrite(benchmark, sample):
+                key = {"benchmark": benchmark, "document": document}
+                messages = partial(self.wording.rewriting, passages[document])
+                tasks.append(Task(key, (document,), (), messages))
+        return tasks
+
+    def _answers(self, record: str, asked: Asked, ready: bool) -> Step:
+        """Have a model answer."""
+        study = self.study
+        sample = study.samples[asked.sample]
+        answers = 0
+        passages = 0
+        for cell in self._cells(asked):
+            questions = design.questions_of(asked, cell)
+            answers += questions
+            passages += cell.k * questions
+        longest = max(study.benchmarks[benchmark].longest for benchmark in asked.experiments)
+        writing = _Writing(
+            path=study.answers(record),
+            name=record,
+            unit="answers",
+            model=asked.model,
+            sampling=study.sampling("answer"),
+            wanted=answers,
+            words=self._words_of_every_prompt() + passages * longest // answers,
+            files=partial(self._files_of_answers, sample),
+            tasks=partial(design.tasks, study, record),
+            ready=ready,
+        )
+        return self._written(writing)
+
+    def _words_of_every_prompt(self) -> int:
+        """Words that stand in each prompt for an answer: the instruction and the worked examples."""
+        texts = [self.wording.instruction, self.wording.question]
+        for example in self.wording.examples:
+            texts += [text for text, _ in example.passages]
+        return sum(len(text.split()) for text in texts)
+
+    def _files_of_answers(self, sample: Sample) -> list[Path]:
+        """The files that prompts for answers are made of."""
+        study = self.study
+        files = [study.prompts / f"{name}.txt" for name in FILES[:2]]
+        if study.examples:
+            files.append(study.examples)
+        files.append(study.labels)
+        recorded = [
+            sample.folder / "inputs.csv",
+            study.names(),
+            sample.folder / "paraphrases.jsonl",
+        ]
+        return files + [path for path in recorded if path.is_file()]
+
+    # --- writing
+
+    def _written(self, writing: _Writing) -> Step:
+        """The step that writes a record, or what is left of it."""
+        model = self.study.models[writing.model]
+        recorded, lacking, seconds = 0, list[str](), list[float]()
+        if writing.path.is_file() and writing.path.stat().st_size:
+            settings, lines = read(writing.path, "answer", FIELDS, ())
+            recorded = len(lines)
+            seconds = [line["seconds"] for line in lines]
+            differing = self._differing_settings(writing, model, settings)
+            if differing:
+                recorded = 0
+                lacking.append(
+                    f"a record of its own: {writing.path} was made with other "
+                    f"{', '.join(differing)}"
+                )
+        wanted = writing.wanted
+        if wanted is not None and recorded >= wanted and not lacking:
+            return Step(writing.name, writing.unit, wanted, wanted, lambda: None)
+
+        if model.weights:
+            lacking += lacking_weights(self.models, model.weights)
+        if writing.ready and not lacking:
+            try:
+                writing.tasks()  # refused where the data lack what the config asks
+            except (DataUnreachable, InputError) as error:
+                lacking.append(str(error))
+        calls = None if wanted is None else wanted - recorded
+        seconds_a_call = sum(seconds) / len(seconds) if seconds else model.seconds
+        return Step(
+            f"{writing.name}, by {writing.model}{_cost(model, calls, writing)}",
+            writing.unit,
+            wanted,
+            recorded,
+            partial(self._ask, model, writing),
+            seconds_a_call,
+            tuple(lacking),
+        )
+
+    def _differing_settings(
+        self, writing: _Writing, model: Model, settings: Mapping[str, Any]
+    ) -> list[str]:
+        """Names of the settings in which a record differs from what would be written now."""
+        now = {
+            "seed": self.study.seed,
+            "inputs": _digests(writing.files()),
+            "sampling": asdict(writing.sampling),
+        }
+        differing = [name for name, value in now.items() if settings.get(name) != value]
+        if list(settings["models"]) != [model.known_as]:
+            differing.append("models")
+        return differing
+
+    def _ask(self, model: Model, writing: _Writing) -> None:
+        """Have a model write what a record does not hold yet."""
+        tasks = writing.tasks()
+        weights = (self.models or Path()) / model.weights
+        writing.path.parent.mkdir(parents=True, exist_ok=True)
+        with _opened(model, weights, self.study.seed) as (ask, program):
+            settings = settings_of(
+                seed=self.study.seed,
+                models={model.known_as: weights if model.weights else ""},
+                inputs=(),
+                program=program,
+            )
+            settings["inputs"] = _digests(writing.files())
             answering.record_answers(
-                wanted, model, into, settings, sampling, parallel=of.parallel, progress=bar
+                tasks,
+                ask,
+                writing.path,
+                settings,
+                writing.sampling,
+                parallel=model.parallel,
+                progress=partial(tqdm, desc=writing.name, mininterval=10),
             )
 
 
-def _retrieved(
-    held: Benchmark, row: Any, scores: Any, names: Sequence[str], depth: int
-) -> list[str]:
-    """The relevant passage of a question, and the first ones retrieved that are not judged and hold no gold answer."""
-    ranked = [
-        names[place] for place in sorted(range(len(names)), key=lambda i: (-scores[i], names[i]))
-    ]
-    others = (
-        document
-        for document in ranked
-        if document not in (row.relevant, *row.judged)
-        and not exact_match(held.passages[document], row.gold)
-        and not exact_match(held.rewritten.get(document, ""), row.gold)
-    )
-    return [row.relevant, *islice(others, depth - 1)]
+# --- models ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(model: Model, weights: Path, seed: int) -> Iterator[tuple[answering.Model, str]]:
+    """A model that can be asked, and the program that runs it."""
+    if model.run_by == "transformers":
+        with batch_model(weights, threads=model.threads) as (ask, program):
+            yield ask, program
+    elif model.run_by == "llama.cpp":
+        ask = answering.gguf_model(weights, threads=model.threads, context=model.context)
+        yield ask, f"xllamacpp {version('xllamacpp')}"
+    else:
+        with answering.endpoint_model(model.endpoint) as ask:
+            yield ask, _program_of_endpoint(model, ask, seed)
+
+
+def _program_of_endpoint(model: Model, ask: answering.Model, seed: int) -> str:
+    """What an endpoint says that it is; refused where it does not answer."""
+    messages = [{"role": "user", "content": "Say yes."}]
+    try:
+        answer = ask(messages, Sampling(0, max_tokens=4, seed=seed))
+    except EndpointError as error:
+        raise ValueError(f"{model.url}, {model.name}: {error}") from None
+    # The name that one of our own gives itself is its build; one elsewhere changes it at any time.
+    if model.weights:
+        return f"endpoint {answer.fingerprint}"
+    return f"endpoint {answer.answered_by or 'without a name'}"
 
 
 def _digests(files: Sequence[Path]) -> dict[str, str]:
     """Files by sha256; one that is not the repository's by its name alone."""
     root = project.root()
-    short = {
-        path: path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
-        for path in files
-    }
-    return {name: project.sha256(path) for path, name in short.items() if path.is_file()}
+    digests = {}
+    for path in files:
+        if path.is_file():
+            in_root = path.is_relative_to(root)
+            name = path.relative_to(root).as_posix() if in_root else path.name
+            digests[name] = project.sha256(path)
+    return digests
 
 
-def _cost(model: Model, calls: int | None, words: int, sampling: Sampling) -> str:
+# --- costs ----------------------------------------------------------------------------------------
+
+
+def _cost(model: Model, calls: int | None, writing: _Writing) -> str:
     """What so many calls take, in words."""
     if calls is None:
         return ""
-    prompt, answer = calls * words * TOKENS_A_WORD, calls * sampling.max_tokens
-    told = f" (calls: {calls:,}, tokens of prompts about {_round(prompt)}, of answers at most {_round(answer)}"
+    prompts = calls * writing.words * TOKENS_A_WORD
+    answers = calls * writing.sampling.max_tokens
+    cost = (
+        f" (calls: {calls:,}, tokens of prompts about {_round(prompts)}, "
+        f"of answers at most {_round(answers)}"
+    )
     if model.prices:
-        most = (prompt * model.prices[0] + answer * model.prices[1]) / 1e6
-        told += f", about {_round(most)} {model.currency} at most"
-    return f"{told})"
+        a_million_prompts, a_million_answers = model.prices
+        most = (prompts * a_million_prompts + answers * a_million_answers) / 1e6
+        cost += f", about {_round(most)} {model.currency} at most"
+    return f"{cost})"
 
 
 def _round(number: float) -> str:
-    return f"{number / 1e6:,.1f} million" if number >= 1e6 else f"{number:,.0f}"
+    if number >= 1e6:
+        return f"{number / 1e6:,.1f} million"
+    return f"{number:,.0f}"

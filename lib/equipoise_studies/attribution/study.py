@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.printed import printed_table
 from equipoise_studies.attribution import benchmarks
 from equipoise_studies.attribution.answering import FIELDS
 from equipoise_studies.attribution.authorship import LabelSet, read_label_sets
@@ -44,7 +43,8 @@ class Questions:
     def __post_init__(self) -> None:
         if bool(self.retrievers) == bool(self.files):
             raise ValueError(
-                "retrievers of a benchmark at hand, or files by the retriever that found their passages"
+                "retrievers of a benchmark at hand, "
+                "or files by the retriever that found their passages"
             )
         if self.files and not self.about:
             raise ValueError("questions of one's own have an about")
@@ -103,9 +103,8 @@ class Model:
         if len(self.prices) not in (0, 2):
             raise ValueError("prices are two: of a million tokens of prompt, and of answer")
         if self.url:
-            refuse_secrets(
-                self.url
-            )  # what is wrong with it is said at once; who reads reports needs no httpx
+            # What is wrong with it is said at once; who reads reports needs no httpx.
+            refuse_secrets(self.url)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -172,111 +171,93 @@ class Study(ChapterConfig):
     cannot_show: str = ""
 
     def __post_init__(self) -> None:
-        at_hand, own = (
-            set(benchmarks.BUILT_IN),
-            {name for name, one in self.benchmarks.items() if one.files},
-        )
-        for wanted, there, what in (
-            (set(self.benchmarks) - own, at_hand, "benchmark at hand"),
-            (
-                {one for sample in self.samples.values() for one in sample.drawn},
-                set(self.benchmarks),
-                "benchmark",
-            ),
-            ({asked.sample for asked in self.records.values()}, set(self.samples), "sample"),
-            (
-                {
-                    self.writer,
-                    self.names_by or self.writer,
-                    *(asked.model for asked in self.records.values()),
-                },
-                set(self.models),
-                "model",
-            ),
-            ({self.repeated} - {""}, set(self.records), "record"),
-        ):
-            if unknown := sorted(wanted - there):
-                raise ValueError(
-                    f"no {what} {', '.join(unknown)}; there are {', '.join(sorted(there))}"
-                )
-        for name, asked in self.records.items():
-            if unknown := sorted(set(asked.experiments) - set(self.samples[asked.sample].drawn)):
-                raise ValueError(
-                    f"{name}: the sample {asked.sample} has no questions of {', '.join(unknown)}"
-                )
-            known = {*CELLS, *read_label_sets(self.labels, ["a name"])}
-            if unknown := sorted(
-                {one for several in asked.experiments.values() for one in several} - known
-            ):
-                raise ValueError(
-                    f"{name}: no experiment {', '.join(unknown)}; there are {', '.join(sorted(known))}"
-                )
-        if len({*map(self.called, self.records)}) < len(self.records):
-            raise ValueError("two records have one name")
-        if (
-            min(
-                self.documents,
-                *self.cut_offs,
-                *(asked.questions for asked in self.records.values()),
-            )
-            < 1
-        ):
+        self._check_names()
+        self._check_records()
+        numbers = [self.documents, *self.cut_offs]
+        numbers += [asked.questions for asked in self.records.values()]
+        if min(numbers) < 1:
             raise ValueError("numbers of passages and of questions are at least 1")
+
+    def _check_names(self) -> None:
+        """Refuse a benchmark, sample, model or record that is named and is not there."""
+        to_load = [name for name, questions in self.benchmarks.items() if not questions.files]
+        drawn = [name for sample in self.samples.values() for name in sample.drawn]
+        samples = [asked.sample for asked in self.records.values()]
+        models = [asked.model for asked in self.records.values()]
+        models += [self.writer, self.names_by or self.writer]
+        repeated = [self.repeated] if self.repeated else []
+        _refuse_unknown("benchmark at hand", to_load, benchmarks.BUILT_IN)
+        _refuse_unknown("benchmark", drawn, self.benchmarks)
+        _refuse_unknown("sample", samples, self.samples)
+        _refuse_unknown("model", models, self.models)
+        _refuse_unknown("record", repeated, self.records)
+
+    def _check_records(self) -> None:
+        """Refuse a record whose questions or labels are not there, or whose name is another's."""
+        experiments = [*CELLS, *read_label_sets(self.labels, ["a name"])]
+        for name, asked in self.records.items():
+            not_drawn = sorted(set(asked.experiments) - set(self.samples[asked.sample].drawn))
+            if not_drawn:
+                raise ValueError(
+                    f"{name}: the sample {asked.sample} has no questions of {', '.join(not_drawn)}"
+                )
+            for names in asked.experiments.values():
+                _refuse_unknown("experiment", names, experiments, f"{name}: ")
+        if len(set(map(self.display_name, self.records))) < len(self.records):
+            raise ValueError("two records have one name")
 
     # --- what is asked
 
     def cells(self, benchmark: str, *experiments: str) -> list[Cell]:
-        """The settings of some experiments on a benchmark."""
-        found = self.benchmarks[benchmark].found_by
-        return list(
-            dict.fromkeys(
-                cell
-                for name in experiments
-                for cell in cells_of(name, found, self.documents, self.cut_offs)
-            )
-        )
+        """The settings of some experiments on a benchmark, each once."""
+        retrievers = self.benchmarks[benchmark].found_by
+        cells: list[Cell] = []
+        for name in experiments:
+            cells += cells_of(name, retrievers, self.documents, self.cut_offs)
+        return list(dict.fromkeys(cells))
 
     def experiments(self) -> list[str]:
         """All that are asked in some record, those of the thesis first."""
-        asked = [
-            one
-            for record in self.records.values()
-            for several in record.experiments.values()
-            for one in several
-        ]
-        return sorted(dict.fromkeys(asked), key=lambda name: [*CELLS, name].index(name))
+        names: list[str] = []
+        for asked in self.records.values():
+            for experiments in asked.experiments.values():
+                names += [name for name in experiments if name not in names]
+        of_thesis = [name for name in CELLS if name in names]
+        return of_thesis + [name for name in names if name not in CELLS]
 
     def depth(self) -> int:
         """The most passages shown of a question."""
         return max(self.documents, *self.cut_offs, 0)
 
     def load(self, name: str) -> Benchmark:
-        """A benchmark."""
-        of = self.benchmarks[name]
-        if of.files:
-            return benchmarks.given_lists(name, of.files, of.form, self.depth())
-        return {"NQ": benchmarks.natural_questions, "NQ-UTD": benchmarks.nq_utd}[name](of.longest)
+        """A benchmark with its texts, from the upstream files or the reader's own."""
+        questions = self.benchmarks[name]
+        if questions.files:
+            return benchmarks.given_lists(name, questions.files, questions.form, self.depth())
+        return benchmarks.LOADERS[name](questions.longest)
 
-    def about(self, *names: str) -> str:
-        """What stands for benchmarks of the thesis, all of them by default, in words."""
-        told = []
-        for one, of in self.benchmarks.items():
-            if (name := stands_for(one)) in (names or (name,)):
-                place = f" in place of {name}" if one == "NQ-UTD" else ""
-                told.append(f"{of.about or benchmarks.BUILT_IN[one]}{place}")
-        return f"{'; '.join(told)}; recorded answers of {', '.join(self.who())}"
+    def about(self, printed_benchmark: str = "") -> str:
+        """What stands for a benchmark of the thesis, or for all of them, in words."""
+        descriptions = []
+        for name, questions in self.benchmarks.items():
+            if printed_benchmark not in ("", stands_for(name)):
+                continue
+            place = f" in place of {stands_for(name)}" if name == "NQ-UTD" else ""
+            descriptions.append(f"{questions.about or benchmarks.BUILT_IN[name]}{place}")
+        models = ", ".join(self.display_names())
+        return f"{'; '.join(descriptions)}; recorded answers of {models}"
 
     def answered(self) -> list[str]:
         """The records but the repeated one."""
         return [name for name in self.records if name != self.repeated]
 
-    def called(self, record: str) -> str:
+    def display_name(self, record: str) -> str:
         """What the report calls who answers in a record."""
         return self.records[record].name or record
 
-    def who(self) -> list[str]:
+    def display_names(self) -> list[str]:
         """What the report calls `answered`."""
-        return [*map(self.called, self.answered())]
+        return [self.display_name(record) for record in self.answered()]
 
     # --- where it lies
 
@@ -293,58 +274,40 @@ class Study(ChapterConfig):
         return read_prompts(self.prompts, self.examples)
 
     def label_sets(self) -> dict[str, LabelSet]:
-        """Sets of labels, with the recorded pool of names, if there is one: two capitalised words each, each once."""
+        """Sets of labels, with the recorded pool of names, if there is one.
+
+        A name is two capitalised words, and stands in the pool once.
+        """
         pool: list[str] = []
         if self.names().is_file():
             _, lines = read(project.noted(self.names()), "answer", FIELDS, ())
-            pool = list(dict.fromkeys(" ".join(name) for name in _NAME.findall(lines[0]["answer"])))
+            for first_name, last_name in _NAME.findall(lines[0]["answer"]):
+                name = f"{first_name} {last_name}"
+                if name not in pool:
+                    pool.append(name)
         return read_label_sets(project.noted(self.labels), pool)
 
-    def sampling(self, what: Literal["answer", "writing", "names"]) -> Sampling:
-        """How a model takes the next word."""
-        warmth = {"answer": self.temperature, "writing": self.writing_temperature, "names": 0.7}[
-            what
-        ]
-        most = {"answer": self.answer_tokens, "writing": self.writing_tokens, "names": 1200}[what]
-        return Sampling(warmth, 0.95 if what == "names" else 1.0, most, self.seed)
+    def sampling(self, written: Literal["answer", "writing", "names"]) -> Sampling:
+        """How a model takes the next word of an answer, a paraphrase or a list of names."""
+        if written == "answer":
+            return Sampling(self.temperature, 1.0, self.answer_tokens, self.seed)
+        if written == "writing":
+            return Sampling(self.writing_temperature, 1.0, self.writing_tokens, self.seed)
+        return Sampling(0.7, 0.95, 1200, self.seed)
 
-    # --- beside the print
 
-    def compared(
-        self,
-        artefact: str,
-        table: pd.DataFrame,
-        keys: Sequence[str],
-        columns: Sequence[str],
-        about: str,
-    ) -> dict[str, Any]:
-        """What `Report.table` takes: a replica's columns; of the thesis's own data, the rows and columns of the print.
-
-        ``about``: the benchmark of the print that the table is of; empty for both.
-        """
-        told = self.about(about) if about else self.about()
-        if self.stands_for != "thesis":
-            return {"ours": table[[*keys, *columns]], "basis": self.basis, "data": told}
-        printed = printed_table(artefact)
-        if "score" in table:
-            wide = table.assign(score="Δ" + table["score"]).pivot_table("Δ", list(keys), "score")
-            table = wide.reset_index()
-        ours = (
-            printed[list(keys)].merge(table, "left", on=list(keys)).reindex(columns=printed.columns)
-        )
-        of_100 = [name for name in printed if "recision" in name or "ecall" in name]
-        near = {name: self.tolerance / (1 if name in of_100 else 100) for name in printed}
-        return {
-            "ours": ours,
-            "keys": list(keys),
-            "basis": self.basis,
-            "data": told,
-            "tolerance": near,
-        }
+def _refuse_unknown(
+    kind: str, names: Iterable[str], available: Iterable[str], place: str = ""
+) -> None:
+    """Refuse names that are not available; ``place``: what the message begins with."""
+    available = sorted(set(available))
+    unknown = sorted(set(names) - set(available))
+    if unknown:
+        raise ValueError(f"{place}no {kind} {', '.join(unknown)}; there are {', '.join(available)}")
 
 
 def stands_for(benchmark: str) -> str:
-    """The benchmark of the thesis that one stands for; every other one but MS MARCO's stands in NQ's place."""
+    """The benchmark of the thesis that one stands for: NQ, but for MS MARCO's and NQ-UTD."""
     return "MS MARCO" if benchmark in ("MS MARCO", "NQ-UTD") else "NQ"
 
 

@@ -1,4 +1,7 @@
-"""Language models on this machine: GGUF files run by xllamacpp, and these or checkpoints run by transformers."""
+"""Language models on this machine.
+
+GGUF files run by xllamacpp, and these or checkpoints run by transformers.
+"""
 
 from __future__ import annotations
 
@@ -12,55 +15,68 @@ Device = Literal["cpu", "cuda"]
 
 
 def load_server(weights: Path, *, threads: int = 1, context: int = 4096) -> Any:
-    """Load a language model from its ``.gguf`` file; ``context`` counts the tokens of prompt and answer together."""
+    """Load a language model from its ``.gguf`` file.
+
+    ``context``: tokens of prompt and answer together.
+    """
     if not weights.is_file():
         raise FileNotFoundError(f"no language model at {weights}")
     xllamacpp = models_package("xllamacpp")
     settings = xllamacpp.CommonParams()
     settings.model.path = str(weights)
-    settings.n_ctx, settings.n_parallel = context, 1
-    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
-    settings.warmup, settings.verbosity = False, -1
+    settings.n_ctx = context
+    settings.n_parallel = 1
+    settings.cpuparams.n_threads = threads
+    settings.cpuparams_batch.n_threads = threads
+    settings.warmup = False
+    settings.verbosity = -1
     return xllamacpp.Server(settings)
 
 
 class LocalModel:
     """A causal language model that transformers runs, and its tokens."""
 
-    def __init__(self, whole: Any, tokens: Any, device: Device = "cpu") -> None:
-        self.torch, self.empty_cache = (
-            models_package("torch"),
-            models_package("transformers").DynamicCache,
-        )
-        self.network, self.tokens, self.device = whole.to(device).eval(), tokens, device
+    def __init__(self, network: Any, tokens: Any, device: Device = "cpu") -> None:
+        self.torch = models_package("torch")
+        self.empty_cache = models_package("transformers").DynamicCache
+        self.network = network.to(device).eval()
+        self.tokens = tokens
+        self.device = device
         self.head = self.network.lm_head.weight.detach().float().T
 
     @classmethod
     def load(cls, weights: Path, *, device: Device = "cpu", threads: int = 1) -> Self:
-        """Load a GGUF file, its weights unpacked, or the folder of a checkpoint of safetensors, in bfloat16."""
+        """Load a model in bfloat16: a GGUF file, unpacked, or a checkpoint's folder of safetensors."""
         torch, transformers = models_package("torch"), models_package("transformers")
         torch.set_num_threads(threads)
-        kept: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        folder, how = weights, {"use_safetensors": True}  # other checkpoints are pickles
+        sources: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        network_options: dict[str, Any] = {"dtype": torch.bfloat16}
         if weights.is_file():
             for name in ("accelerate", "gguf"):  # transformers asks for them
                 models_package(name)
-            folder, how = (
-                weights.parent,
-                {"quantization_config": transformers.GgufConfig(dequantize=True)},
-            )
-            kept["gguf_file"] = weights.name
-        tokens = transformers.AutoTokenizer.from_pretrained(folder, **kept)
-        load = transformers.AutoModelForCausalLM.from_pretrained
-        return cls(load(folder, dtype=torch.bfloat16, **kept, **how), tokens, device)
+            folder = weights.parent
+            sources["gguf_file"] = weights.name
+            unpacked = transformers.GgufConfig(dequantize=True)
+            network_options["quantization_config"] = unpacked
+        else:
+            folder = weights
+            network_options["use_safetensors"] = True  # other checkpoints are pickles
+        tokens = transformers.AutoTokenizer.from_pretrained(folder, **sources)
+        network = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, **sources, **network_options
+        )
+        return cls(network, tokens, device)
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Tokens of a prompt, by the model's chat template."""
-        wanted = {"add_generation_prompt": True, "tokenize": True, "return_dict": False}
-        return list(self.tokens.apply_chat_template(list(messages), **wanted))
+        tokens = self.tokens.apply_chat_template(
+            list(messages), add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        return list(tokens)
 
     def log_probabilities(self, states: Any) -> Any:
-        """Of the next token; in single precision, for in bfloat16 many words would be equally likely."""
+        """Log-probabilities of the next token."""
+        # In bfloat16 many words would be equally likely, so this is in single precision.
         return self.torch.log_softmax(states.float() @ self.head, dim=-1)
 
     def tensor(self, rows: Sequence[Sequence[int]]) -> Any:
