@@ -1,4 +1,4 @@
-"""Scores, robustness, agreement and shared contexts of satisfaction estimators (thesis chapter 3)."""
+"""Scores, robustness, agreement and shared contexts of satisfaction estimators (chapter 3)."""
 
 from itertools import combinations
 
@@ -161,9 +161,13 @@ def test_constant_classifier_has_the_accuracy_of_the_share() -> None:
 
 @pytest.mark.parametrize(
     ("correct", "ratios", "message"),
-    [([8, 1, 3], [0.05], "between Main's share"), ([8, 1, 3], [1.1], "and 1"), ([99, 1, 3], [1.0], "three counts"),
-     ([7.5, 1, 3], [1.0], "whole counts")],
-)  # fmt: skip
+    [
+        ([8, 1, 3], [0.05], "between Main's share"),
+        ([8, 1, 3], [1.1], "and 1"),
+        ([99, 1, 3], [1.0], "three counts"),
+        ([7.5, 1, 3], [1.0], "whole counts"),
+    ],
+)
 def test_curve_refuses_what_does_not_fit(
     correct: list[float], ratios: list[float], message: str
 ) -> None:
@@ -240,9 +244,14 @@ def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
 
 @pytest.mark.parametrize(
     ("step", "ratios"),
-    [(0.2, [0.2, 0.4, 0.6, 0.8, 1.0]), (0.3, [0.2, 0.3, 0.6, 0.9, 1.0]), (0.1, [n / 10 for n in range(2, 11)]),
-     (0.7, [0.2, 0.7, 1.0]), (1.0, [0.2, 1.0])],
-)  # fmt: skip
+    [
+        (0.2, [0.2, 0.4, 0.6, 0.8, 1.0]),
+        (0.3, [0.2, 0.3, 0.6, 0.9, 1.0]),
+        (0.1, [n / 10 for n in range(2, 11)]),
+        (0.7, [0.2, 0.7, 1.0]),
+        (1.0, [0.2, 1.0]),
+    ],
+)
 def test_ratios_are_mains_own_the_multiples_between_and_one(
     step: float, ratios: list[float]
 ) -> None:

@@ -1,7 +1,6 @@
 """Dialogues with ratings, samples of them, and their counterfactuals."""
 
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from statistics import multimode as mode
 
@@ -10,35 +9,21 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.proportion import proportion_confint
 
 from equipoise.problems import InputError
-from equipoise_compendium import project, registry
-from equipoise_compendium.printed import compare, printed_table
-from equipoise_studies.satisfaction.data import (
-    COLLECTIONS,
-    UPSTREAM,
-    balanced_order,
-    collection,
-    drawn_dialogues,
-    load_relabelled,
-)
+from equipoise_compendium import registry
+from equipoise_studies.satisfaction.data import read_relabelled
 from equipoise_studies.satisfaction.dialogues import (
     label_of,
     parts_of,
+    rated_rows,
     service_of,
     turn_samples,
     without_dissenters,
 )
 from equipoise_studies.satisfaction.readers import read_dialogues, read_samples
-from equipoise_studies.satisfaction.readings import READ, reading_shares, readings, wrong_labels
+from equipoise_studies.satisfaction.readings import wrong_labels
 from equipoise_studies.satisfaction.swapped import swap_responses
-from equipoise_studies.satisfaction.tables import (
-    label_table,
-    part_sizes,
-    rating_counts,
-    rule_distances,
-)
 
 GOOD = "\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tWhere to?\t\t\nUSER\tOVERALL\t\t3,3\n"
 
@@ -123,7 +108,7 @@ def test_dialogues_rated_twice_are_paired_by_their_text(
             lines += ["['twice|||']\t[1]\t0\n"]  # in every part: whose rating is whose is not known
             (tmp_path / folder / name).write_text("".join(lines))
     monkeypatch.setattr(registry, "fetch", lambda _, path: tmp_path / path)
-    both = load_relabelled("SGD")
+    both = read_relabelled("SGD")
     assert both.to_numpy().tolist() == [["A", 0, 0], ["B", 2, 1], ["C", 1, 0], ["D", 2, 1]]
 
 
@@ -234,121 +219,18 @@ def test_swap_needs_samples_and_donors() -> None:
         swap_responses(samples.iloc[:0], samples)
 
 
-def here(name: str) -> None:
-    from equipoise_compendium.registry import entries, verify
-
-    upper = {"MultiWOZ": "MWOZ"}.get(name, name)
-    lower = UPSTREAM[upper]
-    wanted = {
-        f"dataset/{upper}.txt",
-        f"dataset/{lower}/test_{lower}.txt",
-        f"dataset/{lower}/valid_{lower}.txt",
-    }
-    table = entries()
-    needed = table[table["path"].isin(wanted)]
-    if any(verify(entry) not in ("cache", "mirror") for _, entry in needed.iterrows()):
-        pytest.skip(
-            f"the dialogues of {name} are not on this machine: set EQUIPOISE_MIRROR to a folder that has them"
-        )
+def test_rated_rows_are_those_of_the_user_and_the_one_of_the_dialogue() -> None:
+    rows = rated_rows(pd.DataFrame(turns("0", 2) + turns("1", 3), columns=COLUMNS))
+    assert rows["dialogue"].tolist() == ["0"] * 3 + ["1"] * 4
+    assert rows["turn"].tolist() == [1, 2, 0, 1, 2, 3, 0]
+    assert rows["line"].tolist() == [0, 2, 4, 0, 2, 4, 6]
 
 
-def test_table_3_2_comes_out_but_for_five_cells_and_table_3_1_nearly() -> None:
-    for name in COLLECTIONS:
-        here(name)
-    held = {name: collection(name) for name in COLLECTIONS}
-    compared = compare(part_sizes(held), "thesis/table-3.2", ["label"])
-    assert compared.cells == 18
-    assert {difference.column for difference in compared.differences} == {
-        "MultiWOZ Train",
-        "MultiWOZ Test",
-    }
-    assert len(compared.differences) == 5
-    assert compared.largest is not None
-    assert compared.largest <= 2
-    counts = rating_counts(held)
-    moved = (
-        rule_distances(counts, printed_table("thesis/table-3.1"))
-        .groupby("rule")
-        .sum(numeric_only=True)
-        .squeeze()
+def test_doubt_is_the_mean_over_the_labels_shown() -> None:
+    shares = pd.DataFrame(
+        [("SGD", "dissatisfied", 0.4), ("SGD", "satisfied", 0.1), ("SGD", "all", 0.3)],
+        columns=["collection", "shown", "at_most"],
     )
-    assert moved.idxmin() == "four raters"
-    nearest = compare(label_table(counts, "four raters"), "thesis/table-3.1", ["rating"])
-    assert nearest.largest is not None
-    assert nearest.largest <= 4
-    with pytest.raises(
-        ValueError, match="no rule named 'median'; there are lower, higher, first, four raters"
-    ):
-        label_table(counts, "median")
-
-
-def test_readings_are_of_what_is_drawn_and_others_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in COLLECTIONS:
-        here(name)
-    held = [collection(name) for name in COLLECTIONS]
-    read = readings(held)
-    assert len(read) == 2 * READ
-    assert read["reason"].str.len().between(10, 100).all()
-    told = (
-        held[0].turned.set_index("sample").loc[read.loc[read["collection"] == "MultiWOZ", "sample"]]
-    )
-    assert (told["dissatisfied"] == (read["shown"][: len(told)] == "dissatisfied").to_numpy()).all()
-    recorded = project.data("outputs", "satisfaction", "readings.csv").read_text()
-    file = tmp_path / "readings.csv"
-    monkeypatch.setattr(project, "data", lambda *_: file)
-    for other in (
-        recorded.replace(",yes,", ",maybe,", 1),
-        recorded.replace(",dissatisfied,", ",satisfied,", 1),
-    ):
-        file.write_text(other)
-        with pytest.raises(ValueError, match="read anew"):
-            readings(held)
-
-
-def test_shares_of_readings_have_wilson_intervals() -> None:
-    found = ["no"] * 3 + ["unclear"] * 2 + ["yes"] * 15
-    read = pd.DataFrame(
-        {"collection": "SGD", "shown": ["dissatisfied"] * 18 + ["satisfied"] * 2, "flips": found}
-    )
-    shares = reading_shares(read).set_index(["collection", "shown"])
-    row = shares.loc[("SGD", "dissatisfied")]
-    assert row[["read", "no", "unclear"]].tolist() == [18, 3, 2]
-    assert row[["low", "high"]].tolist() == pytest.approx(
-        list(proportion_confint(3, 18, method="wilson"))
-    )
-    assert row["at_most"] == pytest.approx(proportion_confint(5, 18, method="wilson")[1])
-    assert shares.loc[("all", "all"), "share"] == 3 / 20
-    assert shares.loc[("all", "satisfied"), "no"] == 0
-    other = shares.loc[("SGD", "satisfied"), "at_most"]
     turned = pd.DataFrame({"collection": "SGD", "dissatisfied": [True, True, False]})
-    assert wrong_labels(reading_shares(read), turned) == {
-        "SGD": pytest.approx((2 * row["at_most"] + other) / 3)
-    }
-
-
-@pytest.mark.parametrize("name", list(COLLECTIONS))
-def test_collection_has_the_parts_of_the_thesis_and_honest_swaps(name: str) -> None:
-    here(name)
-    held = collection(name)
-    assert held.dialogues.groupby("dialogue").ngroups == 1000
-    printed = printed_table("thesis/table-3.1")[name][:5].str.replace(",", "").astype(int)
-    assert (held.dialogues["speaker"] == "USER").sum() == printed.sum()
-    test, swapped = held.part("test"), held.turned
-    assert held.samples["sample"].is_unique
-    assert held.samples.groupby("part")["dialogue"].nunique().loc[["test", "valid"]].tolist() == [
-        100,
-        100,
-    ]
-    merged = test.merge(swapped, on="sample", suffixes=("", "_turned"))
-    assert (merged["dissatisfied"] != merged["dissatisfied_turned"]).all()
-    train = set(held.part("train")["dialogue"])
-    assert not train & set(swapped["donor"].str.partition(":")[0])
-    assert balanced_order(held)["dissatisfied"].head(40).sum() == 20
-    worlds = held.worlds()
-    drawn = [drawn_dialogues(worlds[worlds["world"] != "valid"], most) for most in (3, 5, 0)]
-    for fewer, more in pairwise(drawn):
-        assert fewer["sample"].tolist() == more["sample"].tolist()[: len(fewer)]
-    assert drawn[0]["dialogue"].nunique() == 3
-    assert len(drawn[2]) == len(test) + len(swapped)
+    assert wrong_labels(shares, turned) == {"SGD": pytest.approx((2 * 0.4 + 0.1) / 3)}
+    assert wrong_labels(shares.iloc[:0], turned) == {}

@@ -1,4 +1,4 @@
-"""Estimators of user satisfaction: prompts, up-sampling, Hawkes intensities, recorded predictions."""
+"""Estimators of satisfaction: prompts, up-sampling, Hawkes intensities, recorded predictions."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from equipoise_studies.satisfaction import systems as estimators
 from equipoise_studies.satisfaction.data import Collection, predictions
 from equipoise_studies.satisfaction.prompts import (
     LABELS,
-    Told,
+    LabelAnswer,
     filled,
     label_probability,
     read_prompt,
@@ -98,13 +98,9 @@ def test_up_sampling_repeats_dissatisfied_samples(
     assert (rows == estimators.up_sampled(labels, times, np.random.default_rng(seed))).all()
 
 
-def test_up_sampling_and_constant() -> None:
+def test_up_sampling_needs_a_number() -> None:
     with pytest.raises(ValueError, match="at least once"):
         estimators.up_sampled([True], 0, np.random.default_rng(1))
-    samples = pd.DataFrame({"sample": ["a", "b"]})
-    assert estimators.constant(
-        samples, pd.DataFrame({"dissatisfied": [True, True, False]})
-    ).tolist() == [1.0, 1.0]
 
 
 def test_prompts_are_those_that_the_thesis_prints() -> None:
@@ -135,19 +131,23 @@ def test_a_prompt_is_filled_once_and_shows_labels_in_order(tmp_path: Path) -> No
 
 def test_label_probability_adds_the_beginnings_of_each_label() -> None:
     shares = {"D": 0.2, ' "Dis': 0.1, "S": 0.25, "**Sat": 0.05, "Not": 0.3, "": 0.1, '"': 0.2}
-    found = label_probability(Told("", {token: math.log(share) for token, share in shares.items()}))
+    found = label_probability(
+        LabelAnswer("", {token: math.log(share) for token, share in shares.items()})
+    )
     assert found == pytest.approx(0.3 / 0.6)
-    assert label_probability(Told("", {"Not": -0.1})) == 0.5
+    assert label_probability(LabelAnswer("", {"Not": -0.1})) == 0.5
 
 
 def test_a_label_that_was_written_is_on_its_side_whatever_its_probability() -> None:
     sure = {"Dis": math.log(0.4)}
-    assert label_probability(Told('is "Dissatisfied".', sure, alone=True)) == pytest.approx(0.7)
+    assert label_probability(LabelAnswer('is "Dissatisfied".', sure, alone=True)) == pytest.approx(
+        0.7
+    )
     assert label_probability(
-        Told("satisfied, not Dissatisfied", sure, alone=True)
+        LabelAnswer("satisfied, not Dissatisfied", sure, alone=True)
     ) == pytest.approx(0.3)
-    assert label_probability(Told("Dissatisfied", {})) == 1
-    assert label_probability(Told("neither", sure, alone=True)) == 0.5
+    assert label_probability(LabelAnswer("Dissatisfied", {})) == 1
+    assert label_probability(LabelAnswer("neither", sure, alone=True)) == 0.5
 
 
 def test_a_response_is_the_line_behind_its_speaker() -> None:

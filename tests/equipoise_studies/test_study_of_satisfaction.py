@@ -1,4 +1,4 @@
-"""Chapter 3 from a config: a tiny stand-in of its data, an endpoint, annotators, and the compared report."""
+"""Chapter 3 from a config: a stand-in of its data, an endpoint, annotators, a compared report."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,13 +16,12 @@ from sklearn.metrics import cohen_kappa_score
 from chat_server import Server, says
 from commands import called
 from equipoise.problems import InputError
-from equipoise_compendium import build, project, registry
+from equipoise_compendium import build, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.config import read_config
 from equipoise_studies.satisfaction import record
-from equipoise_studies.satisfaction.annotation import Annotations
+from equipoise_studies.satisfaction.annotation import Annotations, items_of
 from equipoise_studies.satisfaction.asking import Reader
-from equipoise_studies.satisfaction.data import load_relabelled
 from equipoise_studies.satisfaction.study import Study
 
 FOLDER = project.root() / "data" / "studies" / "satisfaction"
@@ -61,7 +60,7 @@ SMALL: dict[str, Any] = {
 
 
 def dialogues_in(folder: Path) -> None:
-    """Forty dialogues of six exchanges in either file; every fourth response leaves its user dissatisfied."""
+    """Forty dialogues of six exchanges in either file; every fourth response dissatisfies."""
     for name, seed in (("one", 1), ("two", 2)):
         draw, lines = np.random.default_rng(seed), list[str]()
         parts: dict[str, list[str]] = {"valid": [], "test": []}
@@ -183,11 +182,11 @@ def test_responses_are_written_labelled_by_people_and_estimated(
         pd.read_csv(tmp_path / "people" / f"MultiWOZ-annotator-{number}.csv") for number in (1, 2)
     )
     assert set(one.columns) == {"item", "context", "response", "question", "satisfied", "coherent"}
-    asked = study.annotations(study.plain["MultiWOZ"])
+    asked = study.annotations("MultiWOZ")
     both = one.merge(two, on="item").merge(asked.items[asked.items["written"]], on="item")
     wanted = cohen_kappa_score(both["satisfied_x"], both["satisfied_y"])
     assert asked.agreement()["Satisfaction Label (κ)"] == pytest.approx(wanted)
-    held = study.held["MultiWOZ"]
+    held = study.test_sets["MultiWOZ"]
     last = held.turned["systems"].str[-1]
     assert (last.str.contains("Sorry") == held.turned["dissatisfied"]).all()
     assert len(held.turned) == len(held.part("test")) == 18
@@ -207,10 +206,6 @@ def test_responses_are_written_labelled_by_people_and_estimated(
 def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_thesis(
     tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    try:
-        load_relabelled("SGD")
-    except registry.DataUnreachable as error:
-        pytest.skip(f"upstream data is not on this machine: {error}")
     own = SMALL["estimators"]
     estimators = {
         name: own[kind] | {"printed": printed}
@@ -255,8 +250,9 @@ def test_other_collections_and_responses_of_a_file(
     rows = []
     further = SMALL["collections"] | {"more": SMALL["collections"]["SGD"] | {"level": level}}
     study = Study.read(str(config_in(tmp_path)))
-    for name, part in study.plain.items():
-        rows += [(name, sample, f"Other {next(numbers)}") for sample in part.part("test")["sample"]]
+    for name in study.collections:
+        samples = study.texts(name).part("test")["sample"]
+        rows += [(name, sample, f"Other {next(numbers)}") for sample in samples]
     table = pd.DataFrame(rows, columns=["collection", "sample", "response"])
     if level == "turn":
         more = table[table["collection"] == "SGD"].assign(collection="more")
@@ -271,23 +267,24 @@ def test_other_collections_and_responses_of_a_file(
     assert (result := command(**changes)).exit_code == 0, result.output
     study = Study.read(str(tmp_path / "config.yaml"))
     assert (
-        study.held["SGD"].turned["systems"].str[-1].tolist()
+        study.test_sets["SGD"].turned["systems"].str[-1].tolist()
         == table.query("collection == 'SGD'")["response"].tolist()
     )
-    assert study.held["more"].samples["users"].map(len).min() == least * (
+    assert study.test_sets["more"].samples["users"].map(len).min() == least * (
         6 if level == "dialogue" else 1
     )
     assert study.predictions()["collection"].nunique() == 3
     table.assign(sample="9:9").to_csv(tmp_path / "own.csv", index=False)
     with pytest.raises(ValueError, match="are of no test sample, or of one twice"):
-        _ = Study.read(str(tmp_path / "config.yaml")).held
+        _ = Study.read(str(tmp_path / "config.yaml")).test_sets
 
 
 def test_labels_that_are_none_are_refused_by_line(tmp_path: Path) -> None:
     dialogues_in(tmp_path)
-    part = Study.read(str(config_in(tmp_path))).plain["MultiWOZ"]
-    responses = part.part("test")[["sample"]].assign(response="=cmd()")
-    asked = Annotations(tmp_path / "people", part, responses)
+    collection = Study.read(str(config_in(tmp_path))).texts("MultiWOZ")
+    responses = collection.part("test")[["sample"]].assign(response="=cmd()")
+    items = items_of(collection, responses)
+    asked = Annotations(tmp_path / "people", "MultiWOZ", items)
     with pytest.raises(InputError, match="36 items without an answer"):
         asked.go_on()
     path = asked.path("annotator-1")
@@ -368,12 +365,8 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     assert (thesis.basis, replica.basis) == ("recomputed", "replica")
     rows = pd.read_csv(project.root() / "data" / "published" / "thesis" / "table-3.6.csv")["model"]
     assert {one.printed for one in thesis.estimators.values()} == set(rows)
-    try:
-        steps = record.plan(replica, None, Path("none"))
-    except registry.DataUnreachable as error:
-        pytest.skip(f"upstream data is not on this machine: {error}")
-    unfinished = [step.name for step in steps if not step.finished]
-    assert unfinished == [] or any("registry" in lack for step in steps for lack in step.lacks)
+    steps = record.plan(replica, None, Path("none"))
+    assert [step.name for step in steps if not step.finished] == []
 
 
 def test_checkpoints_made_on_the_spot_are_trained_and_asked(

@@ -1,4 +1,4 @@
-"""How well user satisfaction is estimated: scores from counts, the counts behind printed scores, a chosen threshold.
+"""How well satisfaction is estimated: scores of counts, counts behind scores, a chosen threshold.
 
 Everything rests on four counts: how many samples are satisfied and how many dissatisfied, and of
 how many of each the estimator says so.
@@ -19,12 +19,12 @@ SCORES = ("Acc", "P", "R", "F1", "sensitivity")
 """Accuracy; precision, recall and F1 as means over the two classes; recall of dissatisfaction."""
 
 COUNTS = ["correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
-"""Samples of the two classes, and how many of each are labelled correctly, in the order of `binary_scores`."""
+"""Samples of two classes, and how many are labelled correctly, in the order of `binary_scores`."""
 
 
-def fraction(part: Floats, whole: Floats) -> Floats:
-    """Quotient, 0 where the whole is."""
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+def fraction(numerator: Floats, denominator: Floats) -> Floats:
+    """Quotient, 0 where the denominator is."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
 def binary_scores(
@@ -47,20 +47,21 @@ def binary_scores(
     thesis section 3.5.2 and Table 3.6 (macro averaging). As scikit-learn with both labels and
     ``zero_division=0``.
     """
-    parts = np.broadcast_arrays(correct_satisfied, satisfied, correct_dissatisfied, dissatisfied)
-    right, there = (np.stack(parts[first::2], axis=-1).astype(np.float64) for first in range(2))
-    if (right < 0).any() or (right > there * (1 + 1e-12)).any():
+    counts = np.broadcast_arrays(correct_satisfied, satisfied, correct_dissatisfied, dissatisfied)
+    correct = np.stack(counts[0::2], axis=-1).astype(np.float64)  # (..., classes)
+    size = np.stack(counts[1::2], axis=-1).astype(np.float64)
+    if (correct < 0).any() or (correct > size * (1 + 1e-12)).any():
         raise ValueError("correct samples number from 0 to as many as there are")
-    predicted = right + (there - right)[..., ::-1]
-    precision, recall, f1 = (
-        fraction(right, predicted),
-        fraction(right, there),
-        fraction(2 * right, there + predicted),
-    )
+
+    # What is wrong of one class was predicted as the other.
+    predicted = correct + (size - correct)[..., ::-1]
+    accuracy = fraction(correct.sum(axis=-1), size.sum(axis=-1))
+    precision = fraction(correct, predicted)
+    recall = fraction(correct, size)
+    f1 = fraction(2 * correct, size + predicted)
     means = [values.mean(axis=-1) for values in (precision, recall, f1)]
-    return np.stack(
-        [fraction(right.sum(axis=-1), there.sum(axis=-1)), *means, recall[..., 1]], axis=-1
-    )
+    sensitivity = recall[..., 1]
+    return np.stack([accuracy, *means, sensitivity], axis=-1)
 
 
 def score_predictions(table: pd.DataFrame, keys: Sequence[str] = ("run",)) -> pd.DataFrame:
@@ -72,12 +73,15 @@ def score_predictions(table: pd.DataFrame, keys: Sequence[str] = ("run",)) -> pd
     """
     if table.empty or table[["dissatisfied", "predicted"]].isna().to_numpy().any():
         raise ValueError("every sample needs a label and a prediction")
-    truth = table["dissatisfied"].astype(bool)
-    right = truth == table["predicted"].astype(bool)
-    marked = table[list(keys)].assign(
-        **dict(zip(COUNTS, (right & ~truth, ~truth, right & truth, truth), strict=True))
-    )
-    counts = marked.groupby(list(keys), sort=True).sum().astype("int64").reset_index()
+    dissatisfied = table["dissatisfied"].astype(bool)
+    correct = dissatisfied == table["predicted"].astype(bool)
+    marks = table[list(keys)].copy()
+    marks["correct_satisfied"] = correct & ~dissatisfied
+    marks["satisfied"] = ~dissatisfied
+    marks["correct_dissatisfied"] = correct & dissatisfied
+    marks["dissatisfied"] = dissatisfied
+
+    counts = marks.groupby(list(keys), sort=True).sum().astype("int64").reset_index()
     scores = binary_scores(*(counts[column] for column in COUNTS))
     return counts.join(pd.DataFrame(scores, columns=list(SCORES)))
 
@@ -93,11 +97,12 @@ def balanced_threshold(dissatisfied: ArrayLike, scores: ArrayLike) -> float:
     """
     if len(np.unique(dissatisfied)) != 2:
         raise ValueError("samples of both labels are wanted")
-    wrong, right, levels = (
-        part[::-1] for part in roc_curve(dissatisfied, scores, drop_intermediate=False)
-    )
-    best = int(np.argmax(np.round(right - wrong, 12)))
-    return float(levels[max(best - 1, 0) : best + 1].mean())
+    false_alarms, hits, thresholds = roc_curve(dissatisfied, scores, drop_intermediate=False)
+    # From the lowest threshold up, so that argmax takes the lowest of several.
+    gains = np.round(hits - false_alarms, 12)[::-1]
+    thresholds = thresholds[::-1]
+    best = int(np.argmax(gains))
+    return float(thresholds[max(best - 1, 0) : best + 1].mean())
 
 
 def recovered_counts(
@@ -109,7 +114,9 @@ def recovered_counts(
     set. ``half_unit``: Half a unit of the last printed place. Returns: Shaped (solutions, 2):
     correct satisfied and correct dissatisfied samples; empty where no counts give the scores.
     """
-    right = np.arange(satisfied + 1)[:, np.newaxis], np.arange(dissatisfied + 1)[np.newaxis, :]
-    scores = binary_scores(right[0], satisfied, right[1], dissatisfied)[..., :4]
-    fits = (np.abs(scores - np.asarray(printed, dtype=np.float64)) <= half_unit + 1e-9).all(axis=-1)
+    correct_satisfied = np.arange(satisfied + 1)[:, np.newaxis]
+    correct_dissatisfied = np.arange(dissatisfied + 1)[np.newaxis, :]
+    scores = binary_scores(correct_satisfied, satisfied, correct_dissatisfied, dissatisfied)
+    gaps = np.abs(scores[..., :4] - np.asarray(printed, dtype=np.float64))
+    fits = (gaps <= half_unit + 1e-9).all(axis=-1)
     return np.argwhere(fits).astype(np.int64)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Booleans
 
 
-def paired(original: ArrayLike, turned: ArrayLike) -> tuple[Booleans, Booleans]:
+def correct_both_times(original: ArrayLike, turned: ArrayLike) -> tuple[Booleans, Booleans]:
     """Contexts labelled correctly both times, and at least once."""
     before, after = np.asarray(original, dtype=bool), np.asarray(turned, dtype=bool)
     if before.shape != after.shape or not len(before):
@@ -19,7 +19,7 @@ def paired(original: ArrayLike, turned: ArrayLike) -> tuple[Booleans, Booleans]:
 
 
 def shared_context_jaccard(original: ArrayLike, turned: ArrayLike) -> float:
-    r"""Jaccard index of the samples labelled correctly before and after the last response was turned round.
+    r"""Jaccard index of samples labelled correctly with their own and with another last response.
 
     .. math:: JSI = \frac{|M \cap C|}{|M \cup C|}
 
@@ -30,8 +30,10 @@ def shared_context_jaccard(original: ArrayLike, turned: ArrayLike) -> float:
     thesis section 3.6.2 and Table 3.7. The index counts contexts that have both. An estimator that
     gives one and the same label throughout has 0.
     """
-    meet, join = paired(original, turned)
-    return float(meet.sum() / join.sum()) if join.any() else np.nan
+    both_times, at_least_once = correct_both_times(original, turned)
+    if not at_least_once.any():
+        return np.nan
+    return float(both_times.sum() / at_least_once.sum())
 
 
 def jaccard_bounds(
@@ -45,8 +47,11 @@ def jaccard_bounds(
 
     For thesis Table 3.7, whose sets behind the counts are not printed.
     """
-    within = np.arange(max(0, original - (of_original - shared)), min(original, shared) + 1)
-    both = np.maximum(0, within + counterfactual - shared), np.minimum(within, counterfactual)
+    fewest_within = max(0, original - (of_original - shared))
+    within = np.arange(fewest_within, min(original, shared) + 1)
+    smallest_meet = np.maximum(0, within + counterfactual - shared)
+    largest_meet = np.minimum(within, counterfactual)
     with np.errstate(invalid="ignore"):
-        lows, highs = (meet / (within + counterfactual - meet) for meet in both)
+        lows = smallest_meet / (within + counterfactual - smallest_meet)
+        highs = largest_meet / (within + counterfactual - largest_meet)
     return float(np.nanmin(lows)), float(np.nanmax(highs))

@@ -1,4 +1,4 @@
-"""Language models of chapter 3: one on this machine, or one behind an endpoint in the OpenAI chat format."""
+"""Language models of chapter 3: on this machine, or behind an endpoint of the OpenAI form."""
 
 from __future__ import annotations
 
@@ -9,133 +9,158 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from equipoise_studies.satisfaction.prompts import Told, label_in
+from equipoise_studies.satisfaction.prompts import LabelAnswer, label_in
 from equipoise_studies.systems import endpoint as chat
 from equipoise_studies.systems.endpoint import Answer, Endpoint, Sampling
 from equipoise_studies.systems.language_models import Device, LocalModel
 
 LIKELIEST = 40
-_ROWS = 16
-_LABEL_TOKENS = 16
+PROMPTS_AT_ONCE = 16
+LABEL_TOKENS = 16
+"""Most tokens of an answer that is a label."""
 
-Label = Callable[[Sequence[str]], list[Told]]
+Label = Callable[[Sequence[str]], list[LabelAnswer]]
 """Takes prompts that begin alike, and returns what each is labelled."""
 
 Write = Callable[[str, int], str]
 """Takes a prompt and the most tokens, and returns what is written."""
 
 
-def _asked(text: str) -> list[dict[str, str]]:
+def _message(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": text}]
 
 
-def _alike(one: Sequence[int], other: Sequence[int]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def _common_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens two prompts have in common at their beginning."""
+    token_pairs = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], token_pairs))
 
 
 class Reader(LocalModel):
     """A model and what it has read last: prompts of one dialogue begin alike, turn after turn."""
 
-    def __init__(self, whole: Any, tokens: Any, device: Device = "cpu") -> None:
-        super().__init__(whole, tokens, device)
-        self.read, self.cache = list[int](), self.empty_cache()
+    def __init__(self, network: Any, tokens: Any, device: Device = "cpu") -> None:
+        super().__init__(network, tokens, device)
+        self.context = list[int]()
+        self.cache = self.empty_cache()
 
     def first_tokens(self, texts: Sequence[str]) -> list[dict[str, float]]:
-        """Log-probabilities of the `LIKELIEST` first tokens of the answer to each of some messages."""
-        prompts = [self.prompt(_asked(text)) for text in texts]
+        """Log-probabilities of the `LIKELIEST` first tokens of the answer to each message."""
+        prompts = [self.prompt(_message(text)) for text in texts]
         longest = max(prompts, key=len)
+        log_probabilities = []
         with self.torch.inference_mode():
-            self._go_on(longest[:-1])
-            found: list[dict[str, float]] = []
-            for place in range(0, len(prompts), _ROWS):
-                found += self._ends(prompts[place : place + _ROWS])
-        return found
+            self._read(longest[:-1])
+            for start in range(0, len(prompts), PROMPTS_AT_ONCE):
+                batch = prompts[start : start + PROMPTS_AT_ONCE]
+                log_probabilities += self._read_ends(batch)
+        return log_probabilities
 
-    def _go_on(self, tokens: list[int]) -> None:
-        """Read on from what this and the text before have in common."""
-        known = min(_alike(self.read, tokens), len(tokens) - 1)
-        if not known:
+    def _read(self, tokens: list[int]) -> None:
+        """Read on from what these tokens have in common with those read before."""
+        n_common = min(_common_length(self.context, tokens), len(tokens) - 1)
+        if not n_common:
             self.cache = self.empty_cache()
-        elif known < len(self.read):
-            self.cache.crop(known - len(self.read))  # so many tokens less
-        self.network.model(self.tensor([tokens[known:]]), past_key_values=self.cache)
-        self.read = tokens
+        elif n_common < len(self.context):
+            # A negative length takes so many tokens off the end.
+            self.cache.crop(n_common - len(self.context))
+        self.network.model(self.tensor([tokens[n_common:]]), past_key_values=self.cache)
+        self.context = tokens
 
-    def _ends(self, prompts: Sequence[list[int]]) -> list[dict[str, float]]:
+    def _read_ends(self, prompts: Sequence[list[int]]) -> list[dict[str, float]]:
         """Read what each prompt has beyond what was read, all at once."""
         torch = self.torch
-        shared = [min(_alike(prompt, self.read), len(prompt) - 1) for prompt in prompts]
-        rests = [prompt[known:] for prompt, known in zip(prompts, shared, strict=True)]
-        width = max(map(len, rests))
-        asked = self.tensor([rest + [0] * (width - len(rest)) for rest in rests])
-        seen = torch.arange(len(self.read))[None, :] < torch.tensor(shared)[:, None]
-        own = torch.arange(width)[None, :] < torch.tensor([len(rest) for rest in rests])[:, None]
-        mask = torch.cat([seen, own], dim=1).long().to(self.device)
-        places = (torch.tensor(shared)[:, None] + torch.arange(width)).to(self.device)
+        n_common = [
+            min(_common_length(prompt, self.context), len(prompt) - 1) for prompt in prompts
+        ]
+        ends = [prompt[length:] for prompt, length in zip(prompts, n_common, strict=True)]
+        end_lengths = torch.tensor([len(end) for end in ends])
+        width = int(end_lengths.max())
+        padded = self.tensor([end + [0] * (width - len(end)) for end in ends])
+
+        # A prompt sees what it has in common with the context, and its own end.
+        lengths = torch.tensor(n_common)[:, None]
+        sees_context = torch.arange(len(self.context))[None, :] < lengths
+        sees_end = torch.arange(width)[None, :] < end_lengths[:, None]
+        mask = torch.cat([sees_context, sees_end], dim=1).long().to(self.device)
+        positions = (lengths + torch.arange(width)).to(self.device)
         cache = deepcopy(self.cache)
         cache.batch_repeat_interleave(len(prompts))
         states = self.network.model(
-            asked, attention_mask=mask, position_ids=places, past_key_values=cache
-        )
-        last = torch.tensor([len(rest) - 1 for rest in rests], device=self.device)
-        chosen = states.last_hidden_state[torch.arange(len(prompts), device=self.device), last]
-        best = self.log_probabilities(chosen).topk(min(LIKELIEST, self.head.shape[1]), dim=-1)
-        rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        return [
-            dict(zip(map(self.tokens.decode, ids), values, strict=True)) for ids, values in rows
-        ]
+            padded, attention_mask=mask, position_ids=positions, past_key_values=cache
+        ).last_hidden_state
+
+        prompt_places = torch.arange(len(prompts), device=self.device)
+        last_states = states[prompt_places, (end_lengths - 1).to(self.device)]
+        n_tokens = min(LIKELIEST, self.head.shape[1])
+        likeliest = self.log_probabilities(last_states).topk(n_tokens, dim=-1)
+        answers = []
+        for ids, values in zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True):
+            tokens = map(self.tokens.decode, ids)
+            answers.append(dict(zip(tokens, values, strict=True)))
+        return answers
 
     def written(self, text: str, most: int) -> str:
         """The likeliest answer to a message, of at most so many tokens."""
-        prompt = self.prompt(_asked(text))
+        prompt = self.prompt(_message(text))
         with self.torch.inference_mode():
-            self._go_on(prompt[:-1])
-            asked = self.tensor([prompt])
-            how = {
-                "max_new_tokens": most,
-                "do_sample": False,
-                "past_key_values": deepcopy(self.cache),
-            }
-            how |= {
-                "temperature": None,
-                "top_p": None,
-                "top_k": None,
-                "attention_mask": self.torch.ones_like(asked),
-            }
-            answer = self.network.generate(asked, **how)[0, len(prompt) :]
-        return str(self.tokens.decode(answer, skip_special_tokens=True))
+            self._read(prompt[:-1])
+            tokens = self.tensor([prompt])
+            generated = self.network.generate(
+                tokens,
+                attention_mask=self.torch.ones_like(tokens),
+                past_key_values=deepcopy(self.cache),
+                max_new_tokens=most,
+                do_sample=False,
+                # Without sampling these have no meaning, and a model's own would be warned of.
+                temperature=None,
+                top_p=None,
+                top_k=None,
+            )
+        return str(self.tokens.decode(generated[0, len(prompt) :], skip_special_tokens=True))
 
 
-def _told(answer: Answer) -> Told:
+def _label_answer(answer: Answer) -> LabelAnswer:
     """What an endpoint answered, with the token at which the label begins."""
-    label, place = label_in(answer.text), 0
-    for token, value in answer.written if label else ():
-        place += len(token)
-        if place > (label[1] if label else 0):
-            return Told(answer.text, {} if value is None else {token: value}, alone=True)
-    return Told(answer.text, {})
+    label = label_in(answer.text)
+    if label is None:
+        return LabelAnswer(answer.text, {})
+    label_start = label[1]
+    token_end = 0
+    for token, log_probability in answer.written:
+        token_end += len(token)
+        if token_end > label_start:
+            likely = {} if log_probability is None else {token: log_probability}
+            return LabelAnswer(answer.text, likely, alone=True)
+    return LabelAnswer(answer.text, {})
 
 
 @contextmanager
-def opened(
+def open_model(
     model: str, endpoint: str, device: Device, models: Path | None
 ) -> Iterator[tuple[Label, Write]]:
     """A model to be asked; temperature 0 throughout."""
     if not endpoint:
-        local = Reader.load((models or Path()) / model, device=device)
-        yield (
-            lambda prompts: [Told("", found) for found in local.first_tokens(prompts)],
-            local.written,
-        )
+        reader = Reader.load((models or Path()) / model, device=device)
+
+        def label_here(prompts: Sequence[str]) -> list[LabelAnswer]:
+            return [LabelAnswer("", likely) for likely in reader.first_tokens(prompts)]
+
+        yield label_here, reader.written
         return
-    served = Endpoint(endpoint, model)
+
+    served_model = Endpoint(endpoint, model)
     with chat.connect() as client:
 
         def ask(prompt: str, tokens: int) -> Answer:
             sampling = Sampling(temperature=0.0, top_p=1.0, max_tokens=tokens)
-            return chat.ask_patiently(client, served, sampling, _asked(prompt), logprobs=True)[0]
+            messages = _message(prompt)
+            return chat.ask_patiently(client, served_model, sampling, messages, logprobs=True)[0]
 
-        yield (
-            lambda prompts: [_told(ask(prompt, _LABEL_TOKENS)) for prompt in prompts],
-            lambda prompt, tokens: ask(prompt, tokens).text,
-        )
+        def label(prompts: Sequence[str]) -> list[LabelAnswer]:
+            return [_label_answer(ask(prompt, LABEL_TOKENS)) for prompt in prompts]
+
+        def write(prompt: str, tokens: int) -> str:
+            return ask(prompt, tokens).text
+
+        yield label, write

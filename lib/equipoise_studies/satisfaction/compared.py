@@ -1,114 +1,168 @@
-"""What the report of chapter 3 takes for Tables 3.3 to 3.7: what the study gives, or what stands in its place."""
+"""What the report of chapter 3 compares in Tables 3.3 to 3.7 if a config stands for the thesis.
+
+The notebook computes each table as it is where the study has no annotators or models of the
+thesis's size: from other data, from the printed tables, or from the replica. Each function here
+takes that table, puts the study's own in its place where it has one, and returns what
+`equipoise_compendium.report.Report.table` takes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from equipoise_studies.satisfaction import derived, tables
+from equipoise_studies.satisfaction.annotation import Annotations
 from equipoise_studies.satisfaction.data import COLLECTIONS
 from equipoise_studies.satisfaction.study import Study
 
-_SCORES = ["Acc", "P", "R", "F1"]
 
-
-def agreement(study: Study, rng: np.random.Generator, resamples: int) -> dict[str, Any]:
+def agreement(
+    study: Study, annotations: Mapping[str, Annotations], relabelled: pd.DataFrame
+) -> dict[str, Any]:
     """Table 3.3: of the annotators, or else of people and a language model on whole dialogues."""
-    if study.counterfactuals == "written":
-        each = pd.DataFrame(
-            {name: study.annotations(study.plain[name]).agreement() for name in COLLECTIONS}
-        )
-        ours = each.rename_axis("judgement").reset_index()
-        known = {"keys": ["judgement"], "basis": study.basis, "tolerance": study.tolerance / 100}
-        return {"ours": ours, "data": "the annotators of what was written", **known}
+    if study.counterfactuals != "written":
+        return {
+            "ours": relabelled,
+            "basis": "replica",
+            "data": "dialogue-level ratings by people and by a language model",
+            "note": "people against a model on whole dialogues, not two people on counterfactuals",
+            "digits": 2,
+        }
+    by_collection = {name: annotations[name].agreement() for name in COLLECTIONS}
     return {
-        "ours": tables.relabelled_agreement(rng, resamples),
-        "basis": "replica",
-        "data": "dialogue-level ratings by people and by a language model",
-        "note": "people against a model on whole dialogues, not two people on counterfactuals",
-        "digits": 2,
+        "ours": pd.DataFrame(by_collection).rename_axis("judgement").reset_index(),
+        "data": "the annotators of what was written",
+        "keys": ["judgement"],
+        "basis": study.basis,
+        "tolerance": study.tolerance / 100,
     }
 
 
-def success(study: Study) -> dict[str, Any]:
+def success(study: Study, derived: pd.DataFrame) -> dict[str, Any]:
     """Table 3.4: of the study's counterfactuals, or from Tables 3.2 and 3.5."""
-    keys = {"keys": ["data partition"]}
+    keys = ["data partition"]
     if study.world == "swapped":
-        return keys | {
-            "ours": derived.success_rates(),
-            "basis": "derived",
-            "data": "printed Tables 3.2 and 3.5",
-        }
-    rates = tables.confirmed_rates(study.held)
-    return keys | {
-        "ours": rates,
+        data = "printed Tables 3.2 and 3.5"
+        return {"ours": derived, "keys": keys, "basis": "derived", "data": data}
+    return {
+        "ours": _confirmed_rates(study),
+        "keys": keys,
         "basis": study.basis,
         "data": "confirmed responses",
         "tolerance": study.tolerance,
     }
 
 
-def sizes(study: Study) -> dict[str, Any]:
+def _confirmed_rates(study: Study) -> pd.DataFrame:
+    """Test samples of each label that have a confirmed counterfactual, in percent."""
+    rates = {}
+    for name in COLLECTIONS:
+        main = study.test_sets[name].part("test")["dissatisfied"]
+        turned = study.test_sets[name].turned["dissatisfied"]
+        # A counterfactual of a satisfied sample is a dissatisfied one.
+        rates[name] = {
+            "Satisfaction": 100 * (turned.sum() / (~main).sum()),
+            "Dissatisfaction": 100 * ((~turned).sum() / main.sum()),
+            "Overall": 100 * (len(turned) / len(main)),
+        }
+    return pd.DataFrame(rates).rename_axis("data partition").reset_index()
+
+
+def sizes(study: Study, derived: pd.DataFrame) -> dict[str, Any]:
     """Table 3.5: of the study's samples, or those of Main from Table 3.2."""
     if study.world == "swapped":
         return {
-            "ours": derived.main_sizes(),
+            "ours": derived,
             "keys": ["label"],
             "columns": [f"{name} Main" for name in COLLECTIONS],
             "basis": "derived",
             "data": "printed Table 3.2",
             "note": "the counts of CF are counted in Table 3.4",
         }
-    counted = tables.world_sizes(study.held)
-    return {"ours": counted, "keys": ["label"], "basis": study.basis, "data": "confirmed responses"}
+    return {
+        "ours": _world_sizes(study),
+        "keys": ["label"],
+        "basis": study.basis,
+        "data": "confirmed responses",
+    }
 
 
-def scores(study: Study, replica: pd.DataFrame, behind: pd.DataFrame) -> dict[str, Any]:
-    """Table 3.6: of the study's estimators, or those of Mixed from the counts behind the printed rows."""
+def _world_sizes(study: Study) -> pd.DataFrame:
+    """Samples of Main and of the confirmed counterfactuals, by label."""
+    counts = {}
+    for name in COLLECTIONS:
+        collection = study.test_sets[name]
+        for title, samples in {"Main": collection.part("test"), "CF": collection.turned}.items():
+            dissatisfied = samples["dissatisfied"]
+            counts[f"{name} {title}"] = {
+                "Satisfaction": (~dissatisfied).sum(),
+                "Dissatisfaction": dissatisfied.sum(),
+                "Total": len(dissatisfied),
+            }
+    return pd.DataFrame(counts).rename_axis("label").reset_index()
+
+
+def scores(study: Study, replica: pd.DataFrame, derived: pd.DataFrame) -> dict[str, Any]:
+    """Table 3.6: of the study's estimators, or from the counts behind the printed rows."""
     keys = ["test data", "model", "setup"]
     if study.world == "swapped":
         return {
-            "ours": derived.derived_scores(behind),
+            "ours": derived,
             "keys": keys,
             "where": {"test data": "Mixed"},
             "basis": "derived",
             "data": "counts recovered from the printed rows of Main and CF; Mixed is their sum",
-            "note": "Main and CF are what the counts were recovered from; bold type and underlining, the best and the "
-            "second best, are left out; the notebook has the replica in a table of its own",
+            "note": "Main and CF are what the counts were recovered from; bold type and "
+            "underlining, the best and the second best, are left out; the notebook has the replica "
+            "in a table of its own",
         }
-    names = {name: one.printed or name for name, one in study.estimators.items()}
     table = replica[replica["run"] != "constant"]
-    named = table["run"].str.rpartition(", ")
-    setups = named[2].where(named[0] != "", "Few-shot")
-    models = named[0].where(named[0] != "", table["run"]).map(names)
-    table = table.assign(model=models, setup=setups, **{"test data": table["world"].astype("str")})
-    wide = table.pivot_table(index=keys, columns="collection", values=_SCORES)
+    system_and_setup = table["run"].str.rpartition(", ")
+    has_setup = system_and_setup[0] != ""
+    setups = system_and_setup[2].where(has_setup, "Few-shot")
+    systems = system_and_setup[0].where(has_setup, table["run"])
+    test_data = table["world"].astype("str")
+    table = table.assign(model=systems.map(_printed_names(study)), setup=setups)
+    table = table.assign(**{"test data": test_data})
+    wide = table.pivot_table(index=keys, columns="collection", values=["Acc", "P", "R", "F1"])
     wide.columns = [f"{name} {score}" for score, name in wide.columns]
-    known = {"keys": keys, "basis": study.basis, "tolerance": study.tolerance}
-    return {"ours": wide.reset_index(), "data": "the estimators of the study", **known}
+    return {
+        "ours": wide.reset_index(),
+        "data": "the estimators of the study",
+        "keys": keys,
+        "basis": study.basis,
+        "tolerance": study.tolerance,
+    }
 
 
-def shared(study: Study, every: pd.DataFrame, replica: pd.DataFrame) -> dict[str, Any]:
-    """Table 3.7: of the setup of each model that is best on Main, or of every estimator of the replica."""
+def shared(study: Study, index: pd.DataFrame, replica: pd.DataFrame) -> dict[str, Any]:
+    """Table 3.7: of each model's setup that is best on Main, or of every estimator."""
     if study.stands_for == "replica":
         return {
-            "ours": every,
+            "ours": index,
             "basis": "replica",
             "data": "recorded predictions of small models",
-            "note": "every estimator on the contexts that all of them labelled; another table has what the "
-            "printed scores allow of the printed indices",
+            "note": "every estimator on the contexts that all of them labelled; another table has "
+            "what the printed scores allow of the printed indices",
         }
     main = replica[(replica["world"] == "Main") & (replica["run"] != "constant")]
-    best = main.assign(name=main["run"].str.partition(", ")[0])
-    best = best.loc[
-        best.groupby(["collection", "name"])["F1"].idxmax(), ["collection", "name", "run"]
-    ]
-    wide = best.merge(every, on=["collection", "run"]).pivot_table(
-        index="name", columns="collection", values="JSI"
+    main = main.assign(model=main["run"].str.partition(", ")[0].map(_printed_names(study)))
+    best_rows = main.groupby(["collection", "model"])["F1"].idxmax()
+    best = main.loc[best_rows, ["collection", "model", "run"]].merge(
+        index, on=["collection", "run"]
     )
-    names = {name: one.printed or name for name, one in study.estimators.items()}
-    ours = wide.rename(index=names).rename_axis("model").rename_axis(columns=None).reset_index()
-    known = {"keys": ["model"], "basis": study.basis, "tolerance": study.tolerance / 100}
-    return {"ours": ours, "data": "the estimators of the study", **known}
+    wide = best.pivot_table(index="model", columns="collection", values="JSI")
+    return {
+        "ours": wide.rename_axis(columns=None).reset_index(),
+        "data": "the estimators of the study",
+        "keys": ["model"],
+        "basis": study.basis,
+        "tolerance": study.tolerance / 100,
+    }
+
+
+def _printed_names(study: Study) -> dict[str, str]:
+    """What Table 3.6 calls each estimator, or its own name."""
+    return {name: estimator.printed or name for name, estimator in study.estimators.items()}

@@ -1,4 +1,8 @@
-"""Collections of rated dialogues for chapter 3, with other last responses, and what was recorded about them."""
+"""Collections of rated dialogues for chapter 3, with other last responses, and what was recorded.
+
+A collection comes from facts (`collection_of_facts`), which is enough to score what estimators
+said, or with its texts (`read_collection`), which estimators and writers have to read.
+"""
 
 from __future__ import annotations
 
@@ -13,57 +17,85 @@ import numpy as np
 import pandas as pd
 
 from equipoise.files import read_columns
-from equipoise_compendium import project, registry
+from equipoise_compendium import facts, project, registry
 from equipoise_studies.recording import read_settings
-from equipoise_studies.satisfaction.dialogues import dialogue_samples, parts_of, turn_samples
+from equipoise_studies.satisfaction.dialogues import (
+    count_words,
+    dialogue_samples,
+    label_of,
+    parts_of,
+    rated_rows,
+    turn_samples,
+)
 from equipoise_studies.satisfaction.readers import read_dialogues, read_samples
-from equipoise_studies.satisfaction.swapped import swap_responses
+from equipoise_studies.satisfaction.swapped import swap_responses, with_labels_of
 
+STUDY = "satisfaction"
 COLLECTIONS = ("MultiWOZ", "SGD")
 """The collections of the thesis."""
 
-UPSTREAM = {"MWOZ": "mwoz", "SGD": "sgd", "ReDial": "", "CCPE": ""}
-"""Files of item uss, with the name of their parts in item asap, if they have any."""
+FILES = {"MultiWOZ": "MWOZ", "SGD": "SGD"}
+"""Files of item uss that hold them; facts are made of these two."""
 
-FOLDER = ("outputs", "satisfaction")
+PART_FILES = {"MWOZ": "mwoz", "SGD": "sgd"}
+"""Name of the parts in item asap, of the files of item uss that have them."""
+
+FOLDER = ("outputs", STUDY)
 """Where recorded predictions are, below ``data/``."""
 
 PREDICTION_COLUMNS = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
 SEED = 20240501
+FIRST_TURN, LAST_TURN = 4, 16
+"""User turns whose ratings are estimated: with these, Table 3.2 comes out."""
+
 Level = Literal["turn", "dialogue"]
 
-_RELABELLED = {
-    "MultiWOZ": {"human": "human_mwoz/{}_mwoz.txt", "model": "gemini_mwoz/{}_gemini_mwoz.txt"},
-    "SGD": {"human": "human_sgd/{}_human_sgd.txt", "model": "gpt4_sgd/{}_gpt_sgd.txt"},
+RATED_AGAIN = {
+    "MultiWOZ": {
+        "human": [
+            "human_mwoz/train_mwoz.txt",
+            "human_mwoz/valid_mwoz.txt",
+            "human_mwoz/test_human_mwoz.txt",
+        ],
+        "model": [f"gemini_mwoz/{part}_gemini_mwoz.txt" for part in ("train", "valid", "test")],
+    },
+    "SGD": {
+        "human": [f"human_sgd/{part}_human_sgd.txt" for part in ("train", "valid", "test")],
+        "model": [f"gpt4_sgd/{part}_gpt_sgd.txt" for part in ("train", "valid", "test")],
+    },
 }
-_MISNAMED = {"human_mwoz/test_mwoz.txt": "human_mwoz/test_human_mwoz.txt"}
+"""Files of item use_relabel, by collection and by who rated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
     """Samples of one collection.
 
-    ``dialogues``: every turn, as `read_dialogues` gives it. ``rated``: samples from the second turn
-    on, with the column part ("train", "valid" or "test"). ``level``: what is rated. ``turned``:
-    samples of the test part with another last response, of the opposite label. ``world``: their
-    name: "swapped", or "CF" as the thesis has it.
+    ``rated_rows``: every rated row, as `equipoise_studies.satisfaction.dialogues.rated_rows` gives
+    it. ``all_samples``: samples from the second turn on, with the column part ("train", "valid" or
+    "test"), and with users and systems only where the texts were read. ``level``: what is rated.
+    ``turned``: samples of the test part with another last response, of the opposite label.
+    ``world``: their name: "swapped", or "CF" as the thesis has it.
     """
 
     name: str
-    dialogues: pd.DataFrame
-    rated: pd.DataFrame
+    rated_rows: pd.DataFrame
+    all_samples: pd.DataFrame
     level: Level = "turn"
     turned: pd.DataFrame = field(default_factory=pd.DataFrame)
     world: str = "CF"
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """The samples that are estimated: those of user turns 4 to 16, or whole dialogues."""
-        return (
-            self.rated[self.rated["users"].map(len).between(3, 15)]
-            if self.level == "turn"
-            else self.rated
-        )
+        """The samples that are estimated: those of user turns 4 to 16, or dialogues."""
+        if self.level == "dialogue":
+            return self.all_samples
+        return self.all_samples[self.all_samples["turn"].between(FIRST_TURN, LAST_TURN)]
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the texts were read."""
+        return "systems" in self.all_samples
 
     def part(self, name: str) -> pd.DataFrame:
         """The samples of a part."""
@@ -75,21 +107,69 @@ class Collection:
         The worlds are "valid" and "Main", the validation and the test part, and that of the turned
         samples.
         """
-        worlds = {"valid": self.part("valid"), "Main": self.part("test"), self.world: self.turned}
-        tables = [
-            samples.assign(collection=self.name, world=world) for world, samples in worlds.items()
-        ]
-        return pd.concat([table for table in tables if len(table)], ignore_index=True)
+        samples_by_world = {
+            "valid": self.part("valid"),
+            "Main": self.part("test"),
+            self.world: self.turned,
+        }
+        tables = []
+        for world, samples in samples_by_world.items():
+            if len(samples):
+                tables.append(samples.assign(collection=self.name, world=world))
+        return pd.concat(tables, ignore_index=True)
 
     def digest(self) -> str:
         """The sha256 of the turned samples: predictions fit only the same responses."""
-        if self.turned.empty:
-            lines = []
-        elif "donor" in self.turned:
-            lines = [f"{row.sample} {row.donor}" for row in self.turned.itertuples()]
-        else:
-            lines = [f"{row.sample} {row.systems[-1]}" for row in self.turned.itertuples()]
+        lines = []
+        if not self.turned.empty:
+            # A response of another dialogue is named by its donor, a written one by itself.
+            responses = self.turned["donor" if "donor" in self.turned else "response"]
+            lines = (self.turned["sample"] + " " + responses).tolist()
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+# --- collections of facts -------------------------------------------------------------------------
+
+
+def collection_of_facts(name: str) -> Collection:
+    """One of `COLLECTIONS` from its facts, without texts and with no other responses yet."""
+    turns = facts.read(STUDY, "rated_turns.parquet")
+    turns = turns[turns["collection"] == name].reset_index(drop=True)
+    ratings = [tuple(map(int, text.split(","))) for text in turns["ratings"]]
+    turns = turns.assign(ratings=ratings)
+
+    # A sample is named by the turn that rates it; its act is that of the user turn before.
+    samples = turns.assign(sample=turns["dialogue"] + ":" + turns["line"].astype(str))
+    samples["act"] = samples.groupby("dialogue", sort=False)["act"].shift()
+    samples = samples[samples["answered"]].reset_index(drop=True)
+    rating = label_of(samples["ratings"].tolist())
+    samples = samples.assign(rating=rating, dissatisfied=rating < 3)
+    samples = samples.drop(columns=["collection", "line", "answered", "ratings"])
+    return Collection(name, turns[["dialogue", "line", "turn", "act", "ratings"]], samples)
+
+
+def with_swaps_of_facts(collection: Collection) -> Collection:
+    """A collection of facts whose test part has the swapped responses of the facts."""
+    swaps = facts.read(STUDY, "swaps.csv", {"similarity": float})
+    swaps = swaps[swaps["collection"] == collection.name].drop(columns="collection")
+    turned = collection.part("test").merge(swaps, on="sample", validate="one_to_one")
+    donors = collection.all_samples.set_index("sample").loc[turned["donor"]]
+    turned = with_labels_of(turned, donors.reset_index())
+    return replace(collection, turned=turned, world="swapped")
+
+
+def load_relabelled(name: str) -> pd.DataFrame:
+    """Classes of dialogues rated by people and by a language model: columns human and model.
+
+    The classes are 0 (dissatisfied), 1 (neutral) or 2 (satisfied). The model is Gemini for MultiWOZ
+    and GPT-4 for SGD.
+    """
+    classes = facts.read(STUDY, "relabelled.csv", {"human": int, "model": int})
+    classes = classes[classes["collection"] == name]
+    return classes[["human", "model"]].reset_index(drop=True)
+
+
+# --- collections with their texts -----------------------------------------------------------------
 
 
 def read_collection(
@@ -105,144 +185,155 @@ def read_collection(
     Without them a tenth of the dialogues each is drawn for validation and test, by `SEED`.
     ``words``: whether the service is told by words, where acts name none.
     """
-    held = read_dialogues(dialogues)
+    rows = read_dialogues(dialogues)
     if parts:
-        part = parts_of(held, {part: read_samples(file) for part, file in parts.items()})
+        samples_by_part = {part: read_samples(path) for part, path in parts.items()}
+        part_by_dialogue = parts_of(rows, samples_by_part)
     else:
-        names = np.random.default_rng(SEED).permutation(held["dialogue"].unique())
-        tenth = max(1, len(names) // 10)
-        drawn = ["valid"] * tenth + ["test"] * tenth + ["train"] * (len(names) - 2 * tenth)
-        part = pd.Series(drawn, index=names)
-    told = None
-    if words:
-        listed = read_columns(project.data("attributes", "sgd_services.csv"), ["word", "service"])
-        told = dict(zip(listed["word"], listed["service"], strict=True))
-    rated = (
-        turn_samples(held, least=2, most=None, words=told)
-        if level == "turn"
-        else dialogue_samples(held)
-    )
-    return Collection(name, held, rated.assign(part=rated["dialogue"].map(part)), level)
+        part_by_dialogue = _drawn_parts(rows["dialogue"].unique())
+
+    if level == "dialogue":
+        samples = dialogue_samples(rows)
+    else:
+        services_by_word = _services_by_word() if words else None
+        samples = turn_samples(rows, least=2, most=None, words=services_by_word)
+    samples = samples.assign(part=samples["dialogue"].map(part_by_dialogue))
+    return Collection(name, rated_rows(rows), samples, level)
+
+
+def _drawn_parts(dialogues: np.ndarray) -> pd.Series:
+    names = np.random.default_rng(SEED).permutation(dialogues)
+    tenth = max(1, len(names) // 10)
+    parts = ["valid"] * tenth + ["test"] * tenth + ["train"] * (len(names) - 2 * tenth)
+    return pd.Series(parts, index=names)
+
+
+def _services_by_word() -> dict[str, str]:
+    table = read_columns(project.data("attributes", "sgd_services.csv"), ["word", "service"])
+    return dict(zip(table["word"], table["service"], strict=True))
 
 
 def read_upstream(name: str, file: str, level: Level = "turn") -> Collection:
-    """Read a file of item uss, named in `UPSTREAM`, with the parts of item asap."""
+    """Read a file of item uss, with the parts of item asap where there are any."""
     parts = {}
-    if short := UPSTREAM[file]:
-        parts = {
-            part: registry.fetch("asap", f"dataset/{short}/{part}_{short}.txt")
-            for part in ("valid", "test")
-        }
+    short_name = PART_FILES.get(file)
+    if short_name:
+        for part in ("valid", "test"):
+            path = f"dataset/{short_name}/{part}_{short_name}.txt"
+            parts[part] = registry.fetch("asap", path)
     dialogues = registry.fetch("uss", f"dataset/{file}.txt")
     return read_collection(name, dialogues, parts, level=level, words=file == "SGD")
 
 
-def with_swapped(held: Collection) -> Collection:
+def read_relabelled(name: str) -> pd.DataFrame:
+    """Dialogues of item use_relabel that were rated both by people and by a language model.
+
+    Returns the columns text, human, model: one row for each dialogue that stands once in the files
+    of both, in the order of those by people; the classes are those of `load_relabelled`.
+    """
+    classes_by_rater = []
+    for rater, paths in RATED_AGAIN[name].items():
+        files = [read_samples(registry.fetch("use_relabel", path)) for path in paths]
+        samples = pd.concat(files)
+        texts = samples["users"].map("\n".join) + samples["systems"].map("\n".join)
+        classes = pd.DataFrame({"text": texts, rater: samples["level"]})
+        # Of a dialogue that stands twice it is not known which rating is whose.
+        classes_by_rater.append(classes.drop_duplicates("text", keep=False))
+    human, model = classes_by_rater
+    return human.merge(model, on="text")
+
+
+def with_swapped(collection: Collection) -> Collection:
     """A collection whose test part has swapped responses.
 
     They are taken from the second turn on, of dialogues of the test and validation parts only: no
     estimator was trained on one.
     """
-    rated = held.rated
-    return replace(
-        held,
-        turned=swap_responses(held.part("test"), rated[rated["part"] != "train"]),
-        world="swapped",
-    )
+    donors = collection.all_samples[collection.all_samples["part"] != "train"]
+    turned = swap_responses(collection.part("test"), donors)
+    return replace(collection, turned=turned, world="swapped")
 
 
-def with_responses(held: Collection, responses: pd.DataFrame) -> Collection:
-    """A collection whose test part has the given last responses, of opposite label: columns sample and response."""
-    turned = held.part("test").merge(
+def with_responses(collection: Collection, responses: pd.DataFrame) -> Collection:
+    """A collection whose test part has other last responses, of opposite label.
+
+    ``responses``: columns sample and response.
+    """
+    turned = collection.part("test").merge(
         responses[["sample", "response"]], on="sample", validate="one_to_one"
     )
-    turned["original"], last = turned["systems"], turned.pop("response")
-    turned["systems"] = [
-        (*said[:-1], new) for said, new in zip(turned["systems"], last, strict=True)
-    ]
-    return replace(
-        held, turned=turned.assign(dissatisfied=~turned["dissatisfied"], rating=pd.NA), world="CF"
+    if collection.has_texts:
+        turned["original"] = turned["systems"]
+        systems = []
+        for texts, response in zip(turned["original"], turned["response"], strict=True):
+            systems.append((*texts[:-1], response))
+        turned["systems"] = systems
+    response_words = turned["response"].map(count_words)
+    turned = turned.assign(
+        words=turned["words"] - turned["response_words"] + response_words,
+        response_words=response_words,
+        dissatisfied=~turned["dissatisfied"],
+        rating=pd.NA,
     )
+    return replace(collection, turned=turned, world="CF")
 
 
-def collection(name: str) -> Collection:
-    """One of `COLLECTIONS` with swapped responses."""
-    return with_swapped(read_upstream(name, {"MultiWOZ": "MWOZ"}.get(name, name)))
+# --- orders and draws -----------------------------------------------------------------------------
 
 
-def balanced_order(held: Collection) -> pd.DataFrame:
-    """The test samples in an order of which every beginning is balanced: satisfied and dissatisfied by turns.
+def balanced_order(collection: Collection) -> pd.DataFrame:
+    """Test samples in an order of which every beginning is balanced: the two labels by turns.
 
     As long as there are both; shuffled within a label by `SEED`.
     """
-    test = held.part("test")
+    test = collection.part("test")
     shuffled = test.iloc[np.random.default_rng(SEED).permutation(len(test))]
-    order = shuffled.assign(turn=shuffled.groupby("dissatisfied").cumcount())
-    return order.sort_values(["turn", "dissatisfied"]).drop(columns="turn").reset_index(drop=True)
+    place = shuffled.groupby("dissatisfied").cumcount()
+    order = shuffled.assign(place=place).sort_values(["place", "dissatisfied"])
+    return order.drop(columns="place").reset_index(drop=True)
 
 
 def drawn_dialogues(samples: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The samples of so many dialogues, drawn by `SEED`, turn after turn; of all dialogues where ``most`` is 0."""
-    homes, lines = (samples["sample"].str.split(":").str[place].astype(int) for place in (0, 1))
-    names = np.random.default_rng(SEED).permutation(np.sort(homes.unique()))
-    place = homes.map({name: place for place, name in enumerate(names)})
-    order = samples.assign(place=place, line=lines).sort_values(["place", "line", "world"])
-    kept = order[order["place"] < most] if most else order
-    return kept.drop(columns=["place", "line"]).reset_index(drop=True)
+    """The samples of so many dialogues, drawn by `SEED`, turn after turn; of all where it is 0."""
+    ids = samples["sample"].str.split(":")
+    dialogues, lines = ids.str[0].astype(int), ids.str[1].astype(int)
+    drawn = np.random.default_rng(SEED).permutation(np.sort(dialogues.unique()))
+    places = pd.Series(np.arange(len(drawn)), index=drawn)
+    order = samples.assign(place=dialogues.map(places), line=lines)
+    order = order.sort_values(["place", "line", "world"])
+    if most:
+        order = order[order["place"] < most]
+    return order.drop(columns=["place", "line"]).reset_index(drop=True)
 
 
-def load_relabelled(name: str) -> pd.DataFrame:
-    """Dialogues of item use_relabel that were rated both by people and by a language model.
-
-    Returns the columns text, human, model: one row for each dialogue that stands once in the files
-    of both, in the order of those by people; the classes are 0 (dissatisfied), 1 (neutral) or 2
-    (satisfied). The model is Gemini for MultiWOZ and GPT-4 for SGD.
-    """
-    rated = []
-    for rater, form in _RELABELLED[name].items():
-        files = [form.format(part) for part in ("train", "valid", "test")]
-        samples = pd.concat(
-            [
-                read_samples(registry.fetch("use_relabel", _MISNAMED.get(file, file)))
-                for file in files
-            ]
-        )
-        text = samples["users"].map("\n".join) + samples["systems"].map("\n".join)
-        rated.append(
-            pd.DataFrame({"text": text, rater: samples["level"]}).drop_duplicates(
-                "text", keep=False
-            )
-        )
-    return rated[0].merge(rated[1], on="text")
+# --- what was recorded ----------------------------------------------------------------------------
 
 
-def predictions(held: Iterable[Collection], paths: Mapping[str, Path]) -> pd.DataFrame:
+def predictions(collections: Iterable[Collection], paths: Mapping[str, Path]) -> pd.DataFrame:
     """Recorded probabilities of dissatisfaction.
 
-    ``held``: the collections that they are about; predictions of other responses are refused.
+    ``collections``: those that they are about; predictions of other responses are refused.
     ``paths``: the file of each system, with its settings beside it in ``settings``. Returns:
     `PREDICTION_COLUMNS`, where ``world`` is "valid", "Main" or that of the turned samples and
     ``dissatisfaction`` is the probability, from 0 to 1.
     """
-    found, tables = {part.name: part.digest() for part in held}, []
+    digests = {collection.name: collection.digest() for collection in collections}
+    tables = []
     for system, path in paths.items():
-        made = read_settings(settings_path(path))
-        tables.append(read_columns(path, PREDICTION_COLUMNS))
-        there = set(tables[-1]["collection"])
-        stale = sorted(
-            name
-            for name, digest in found.items()
-            if name in there and made["turned"].get(name) != digest
-        )
+        settings = read_settings(settings_path(path))
+        table = read_columns(path, PREDICTION_COLUMNS)
+        tables.append(table)
+        stale = []
+        for name in sorted(set(table["collection"]) & digests.keys()):
+            if settings["turned"].get(name) != digests[name]:
+                stale.append(name)
         if stale:
             raise ValueError(
                 f"{system} labelled other last responses of {', '.join(stale)}: record anew"
             )
     table = pd.concat(tables, ignore_index=True).astype({"dissatisfaction": "float64"})
-    if (
-        not table["dissatisfaction"].between(0, 1).all()
-        or table.duplicated(PREDICTION_COLUMNS[:-1]).any()
-    ):
+    in_range = table["dissatisfaction"].between(0, 1).all()
+    if not in_range or table.duplicated(PREDICTION_COLUMNS[:-1]).any():
         raise ValueError(
             "recorded predictions are probabilities, one for each sample of a system and setup"
         )

@@ -1,4 +1,4 @@
-"""What claims of chapter 3 rest on: rates, drawn anew, and what the doubt about swapped labels leaves of them.
+"""What claims of chapter 3 rest on: rates, drawn anew, and what doubt about labels leaves of them.
 
 Of the replica whole dialogues are drawn anew, of the counts behind the printed scores the samples.
 The labels of some swapped responses are wrong, and which is known only of those that were read. So
@@ -20,12 +20,15 @@ from equipoise_studies.satisfaction.accuracy import SCORES, binary_scores
 from equipoise_studies.satisfaction.readings import wrong_labels
 from equipoise_studies.satisfaction.redrawn import label_rates
 
-_LABELS = ("satisfied", "dissatisfied")
-NONE_LEFT = "no estimator of a kind is left to compare: those at chance level, few-shot ones by their labels too, are left out"
+LABELS = ("satisfied", "dissatisfied")
+NOTHING_TO_COMPARE = (
+    "no estimator of a kind is left to compare: those at chance level, few-shot ones by their "
+    "labels too, are left out"
+)
 
 
 class Ends(NamedTuple):
-    """A number as found, and the lowest and highest that the doubt about labels allows.
+    """A number in the data, and the lowest and highest that the doubt about labels allows.
 
     A row for each draw, the first of them the data, and a column for each collection and run.
     """
@@ -34,26 +37,39 @@ class Ends(NamedTuple):
     low: pd.DataFrame
     high: pd.DataFrame
 
-    def over(self, other: Ends) -> Ends:
+    def over(self, divisor: Ends) -> Ends:
         """Quotient of positive numbers."""
-        return Ends(self.value / other.value, self.low / other.high, self.high / other.low)
+        return Ends(self.value / divisor.value, self.low / divisor.high, self.high / divisor.low)
 
     def mean(self, runs: Iterable[tuple[str, str]]) -> Ends:
         """Mean over estimators, each a collection and a run."""
-        return Ends(*(part[list(runs)].mean(axis=1).to_frame() for part in self))
+        columns = list(runs)
+        means = [table[columns].mean(axis=1).to_frame() for table in self]
+        return Ends(*means)
 
-    def less(self, other: Ends) -> Ends:
+    def less(self, subtrahend: Ends) -> Ends:
         """Difference; the doubt of both adds up."""
-        return Ends(self.value - other.value, self.low - other.high, self.high - other.low)
+        return Ends(
+            self.value - subtrahend.value,
+            self.low - subtrahend.high,
+            self.high - subtrahend.low,
+        )
 
-    def evidence(self, said: str, n: int | None = None, printed: float | None = None) -> Evidence:
-        """Evidence of a single number, with its 95% interval; ``n`` units, where nothing but the draw is in doubt."""
-        value, low, high = (part.squeeze(axis=1) for part in self)
-        ends = float(low.iloc[1:].quantile(0.025)), float(high.iloc[1:].quantile(0.975))
+    def evidence(
+        self, statement: str, n: int | None = None, printed: float | None = None
+    ) -> Evidence:
+        """Evidence of a single number, with its 95% interval.
+
+        ``n``: units, where nothing but the draw is in doubt.
+        """
+        value, low, high = (table.squeeze(axis=1) for table in self)
         estimate = float(value.iloc[0])
-        if np.isnan([*ends, estimate]).any():
-            return Evidence(said, reason=NONE_LEFT, printed=printed)
-        return Evidence(said, estimate, min(ends[0], estimate), max(ends[1], estimate), n, printed)
+        lower = float(low.iloc[1:].quantile(0.025))
+        upper = float(high.iloc[1:].quantile(0.975))
+        if np.isnan([lower, upper, estimate]).any():
+            return Evidence(statement, reason=NOTHING_TO_COMPARE, printed=printed)
+        lower, upper = min(lower, estimate), max(upper, estimate)
+        return Evidence(statement, estimate, lower, upper, n, printed)
 
 
 def certain(table: pd.DataFrame) -> Ends:
@@ -79,10 +95,12 @@ class Rates:
 
     def n(self, name: str = "") -> int:
         """Units drawn, of all collections or of one."""
-        return int(self.units[name] if name else sum(self.units.values()))
+        if name:
+            return int(self.units[name])
+        return int(sum(self.units.values()))
 
     def of(self, world: str, label: str) -> pd.DataFrame:
-        """Share labelled correctly of a world's samples of a label, a column for each collection and run."""
+        """Share labelled correctly of a world's samples of a label, by collection and run."""
         return self.table.xs((world, label), axis=1, level=("world", "label"))
 
     def size(self, world: str, label: str) -> pd.Series:
@@ -98,43 +116,46 @@ class Rates:
     def scores(self, world: str, score: str) -> pd.DataFrame:
         """One of `SCORES` on a world."""
         counts = []
-        for label in _LABELS:
-            size = np.broadcast_to(self.size(world, label), self.of(world, label).shape)
-            counts += [self.of(world, label) * size, size]
-        found = binary_scores(*counts)[..., SCORES.index(score)]
-        return pd.DataFrame(found, columns=self.of(world, "satisfied").columns)
+        for label in LABELS:
+            rates = self.of(world, label)
+            sizes = np.broadcast_to(self.size(world, label), rates.shape)
+            counts += [rates * sizes, sizes]
+        values = binary_scores(*counts)[..., SCORES.index(score)]
+        return pd.DataFrame(values, columns=self.of(world, "satisfied").columns)
 
     def turned_found(self) -> Ends:
         """Share of the turned dissatisfied samples that is found.
 
         Of a share r found and a share w in doubt: max(0, (r - w) / (1 - w)) to min(1, r / (1 - w)).
         """
-        found, wrong = self.of(self.turned, "dissatisfied"), self.doubt()
-        return Ends(
-            found,
-            ((found - wrong) / (1 - wrong)).clip(lower=0),
-            (found / (1 - wrong)).clip(upper=1),
-        )
+        rate = self.of(self.turned, "dissatisfied")
+        wrong = self.doubt()
+        lowest = ((rate - wrong) / (1 - wrong)).clip(lower=0)
+        highest = (rate / (1 - wrong)).clip(upper=1)
+        return Ends(rate, lowest, highest)
 
     def found(self) -> Ends:
-        """Share of all dissatisfied samples, of Main and turned, that is found: the end of Figures 3.4 and 3.5."""
-        own, there = self.of("Main", "dissatisfied"), self.size("Main", "dissatisfied")
-        turned = self.size(self.turned, "dissatisfied")
-        sure = turned * (1 - self.doubt())
-        found = self.turned_found()
-        ends = zip(found, (turned, sure, sure), strict=True)
-        return Ends(*((own * there + rate * size) / (there + size) for rate, size in ends))
+        """Share found of all dissatisfied samples, turned ones too: the end of Figures 3.4, 3.5."""
+        n_main = self.size("Main", "dissatisfied")
+        found_in_main = self.of("Main", "dissatisfied") * n_main
+        n_turned = self.size(self.turned, "dissatisfied")
+        n_certain = n_turned * (1 - self.doubt())
+        shares = []
+        for rate, n_samples in zip(
+            self.turned_found(), (n_turned, n_certain, n_certain), strict=True
+        ):
+            shares.append((found_in_main + rate * n_samples) / (n_main + n_samples))
+        return Ends(*shares)
 
     def accuracy(self, *worlds: str) -> pd.DataFrame:
         """Accuracy on all samples of some worlds."""
-        sets = [(world, label) for world in worlds for label in _LABELS]
-        right, there = self.of(*sets[0]) * 0.0, self.size(*sets[0]) * 0.0
-        for world, label in sets:
-            right, there = (
-                right + self.of(world, label) * self.size(world, label),
-                there + self.size(world, label),
-            )
-        return right / there
+        n_correct = self.of(worlds[0], LABELS[0]) * 0.0
+        n_samples = self.size(worlds[0], LABELS[0]) * 0.0
+        for world in worlds:
+            for label in LABELS:
+                n_correct = n_correct + self.of(world, label) * self.size(world, label)
+                n_samples = n_samples + self.size(world, label)
+        return n_correct / n_samples
 
     def kept(self) -> Ends:
         """Share of Main's accuracy that is left on dissatisfied samples only."""
@@ -151,52 +172,50 @@ def replica_rates(
 ) -> Rates:
     """Rates of the recorded predictions, whole dialogues drawn anew.
 
-    ``population``: of `equipoise_studies.satisfaction.tables.populations`. ``shares``: of
-    `equipoise_studies.satisfaction.readings.reading_shares`. ``turned``: the world of the turned
-    samples.
+    ``population``: samples of each label, columns collection, world, satisfied and dissatisfied.
+    ``shares``: as `equipoise_studies.satisfaction.readings.wrong_labels` takes them. ``turned``:
+    the world of the turned samples.
     """
-    rows = population.melt(["collection", "world"], list(_LABELS)).set_index(
-        ["collection", "world", "variable"]
-    )
+    sizes = population.melt(["collection", "world"], list(LABELS))
+    sizes = sizes.set_index(["collection", "world", "variable"])["value"].to_dict()
     dialogues = tested.assign(dialogue=tested["sample"].str.partition(":")[0])
-    units = (
-        dialogues.groupby(["collection", "run"])["dialogue"]
-        .nunique()
-        .groupby("collection")
-        .min()
-        .to_dict()
-    )
-    wrong = wrong_labels(shares, tested[(tested["world"] == turned) & tested["dissatisfied"]])
-    return Rates(label_rates(tested, rng, resamples), rows["value"].to_dict(), turned, wrong, units)
+    dialogues_by_run = dialogues.groupby(["collection", "run"])["dialogue"].nunique()
+    units = dialogues_by_run.groupby("collection").min().to_dict()
+    turned_dissatisfied = tested[(tested["world"] == turned) & tested["dissatisfied"]]
+    wrong = wrong_labels(shares, turned_dissatisfied)
+    return Rates(label_rates(tested, rng, resamples), sizes, turned, wrong, units)
 
 
 def drawn_samples(behind: pd.DataFrame, rng: np.random.Generator, resamples: int) -> Rates:
-    """Rates of the counts behind Table 3.6, samples drawn anew as if none had to do with another."""
+    """Rates of the counts behind Table 3.6, samples drawn anew as if independent."""
     rates, sizes = {}, {}
     for row in behind.to_dict("records"):
-        for label in _LABELS:
-            there, right = row[label], row[f"correct_{label}"]
-            drawn = rng.binomial(there, right / there, size=resamples) / there
-            run = f"{row['model']}, {row['setup']}"
-            rates[row["collection"], run, row["test data"], label] = [right / there, *drawn]
-            sizes[row["collection"], row["test data"], label] = there
+        run = f"{row['model']}, {row['setup']}"
+        for label in LABELS:
+            n_samples, n_correct = row[label], row[f"correct_{label}"]
+            rate = n_correct / n_samples
+            draws = rng.binomial(n_samples, rate, size=resamples) / n_samples
+            rates[row["collection"], run, row["test data"], label] = [rate, *draws]
+            sizes[row["collection"], row["test data"], label] = n_samples
     units = pd.Series(sizes).groupby(level=0).sum().to_dict()
     table = pd.DataFrame(rates).rename_axis(columns=["collection", "run", "world", "label"])
     return Rates(table, sizes, "CF", units=units)
 
 
 def index_ends(counts: pd.DataFrame, wrong: Mapping[str, float]) -> Ends:
-    """Jaccard index of shared contexts, of which a share in doubt may be those in the index, or those beside it.
+    """Jaccard index of shared contexts, of which those in doubt may be in the index, or beside it.
 
     ``counts``: of `equipoise_studies.satisfaction.redrawn.shared`. ``wrong``: share in doubt, by
     collection.
     """
     meet, join, contexts = (
-        counts.xs(kind, axis=1, level="count") for kind in ("meet", "join", "contexts")
+        counts.xs(count, axis=1, level="count") for count in ("meet", "join", "contexts")
     )
-    doubtful = contexts * pd.Series(
-        [wrong.get(name, 0.0) for name, _ in contexts.columns], contexts.columns
-    )
-    off_meet, off_rest = np.minimum(doubtful, meet), np.minimum(doubtful, join - meet)
-    low, high = (meet - off_meet) / (join - off_meet), meet / (join - off_rest)
+    doubts = [wrong.get(name, 0.0) for name, _ in contexts.columns]
+    n_doubtful = contexts * pd.Series(doubts, contexts.columns)
+    # At worst the doubtful ones are among those that meet, at best among the rest of the join.
+    from_meet = np.minimum(n_doubtful, meet)
+    from_rest = np.minimum(n_doubtful, join - meet)
+    low = (meet - from_meet) / (join - from_meet)
+    high = meet / (join - from_rest)
     return Ends(meet / join, low.fillna(0.0), high.fillna(1.0))

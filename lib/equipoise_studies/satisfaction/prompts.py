@@ -1,4 +1,4 @@
-"""What language models are asked, and what is read from their answers: a label, or a last response written anew.
+"""What language models are asked, and what is read from their answers: a label, or a response.
 
 The prompts of the thesis (Figures 3.3 and 3.6) lie in ``data/studies/satisfaction``, word for word
 as its text prints them, with its names in braces for what is filled in.
@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 from equipoise.files import read_text
@@ -34,12 +33,13 @@ def read_prompt(path: Path, places: Sequence[str]) -> str:
 
 def filled(prompt: str, dialogue: str, examples: Sequence[str] = ()) -> str:
     """A prompt with a dialogue in it, and the examples' where it has a place for them."""
-    places = dict(zip((INPUT, *EXAMPLES), (dialogue, *examples), strict=False))
-    return re.sub(r"\{[\w ]+\}", lambda found: places.get(found[0], found[0]), prompt)
+    texts = {INPUT: dialogue} | dict(zip(EXAMPLES, examples, strict=False))
+    # All at once, so that braces in a dialogue are not taken for a place.
+    return re.sub(r"\{[\w ]+\}", lambda place: texts.get(place[0], place[0]), prompt)
 
 
 @dataclass(frozen=True)
-class Told:
+class LabelAnswer:
     """What a model answered: its text, and log-probabilities of tokens where the label begins.
 
     ``likely``: of the likeliest ones, or of the one that was written alone (``alone``).
@@ -52,11 +52,13 @@ class Told:
 
 def label_in(text: str) -> tuple[str, int] | None:
     """The first label in a text, and where it begins."""
-    found = re.search(r"\b(dis)?satisfied\b", text, re.IGNORECASE)
-    return (found[0].capitalize(), found.start()) if found else None
+    match = re.search(r"\b(dis)?satisfied\b", text, re.IGNORECASE)
+    if match is None:
+        return None
+    return match[0].capitalize(), match.start()
 
 
-def label_probability(told: Told) -> float:
+def label_probability(answer: LabelAnswer) -> float:
     r"""Probability of "Dissatisfied" against "Satisfied".
 
     .. math:: P = \frac{\sum_{t \in D} p_t}{\sum_{t \in D} p_t + \sum_{t \in S} p_t}
@@ -66,21 +68,36 @@ def label_probability(told: Told) -> float:
     1/2 + p/2 or 1/2 - p/2: on the side of the label written, the farther the likelier it was; and 1
     or 0 where not even that is known. Returns: from 0 to 1; 0.5 where there is no label.
     """
-    if told.alone or not told.likely:
-        written = label_in(told.text)
-        if written is None:
-            return 0.5
-        sure = math.exp(max(told.likely.values())) if told.likely else 1.0
-        return 0.5 + (sure / 2 if written[0] == "Dissatisfied" else -sure / 2)
+    if answer.alone or not answer.likely:
+        return _written_label_probability(answer)
     sums = dict.fromkeys(LABELS, 0.0)
-    for (token, logarithm), label in product(told.likely.items(), LABELS):
-        if (bare := token.strip(" \n\"'*")) and label.startswith(bare):
-            sums[label] += math.exp(logarithm)
+    for token, log_probability in answer.likely.items():
+        beginning = token.strip(" \n\"'*")
+        for label in LABELS:
+            if beginning and label.startswith(beginning):
+                sums[label] += math.exp(log_probability)
     total = sum(sums.values())
-    return sums["Dissatisfied"] / total if total else 0.5
+    if not total:
+        return 0.5
+    return sums["Dissatisfied"] / total
+
+
+def _written_label_probability(answer: LabelAnswer) -> float:
+    """`label_probability` of an answer of which only what was written is known."""
+    label = label_in(answer.text)
+    if label is None:
+        return 0.5
+    confidence = 1.0
+    if answer.likely:
+        confidence = math.exp(max(answer.likely.values()))
+    if label[0] == "Dissatisfied":
+        return 0.5 + confidence / 2
+    return 0.5 - confidence / 2
 
 
 def response_in(text: str) -> str:
-    """The response in what a model wrote: the first line that is not empty, behind the last SYSTEM: if there is one."""
+    """The response in what a model wrote: the first line behind the last SYSTEM:, if any."""
     lines = text.rpartition("SYSTEM:")[2].strip().splitlines()
-    return lines[0].strip() if lines else ""
+    if not lines:
+        return ""
+    return lines[0].strip()

@@ -1,4 +1,4 @@
-"""Files of dialogues with ratings of user satisfaction: items ``uss``, ``asap`` and ``use_relabel``.
+"""Files of dialogues with ratings of satisfaction: items ``uss``, ``asap``, ``use_relabel``.
 
 Item uss holds one line for each turn and a blank line between dialogues. The other two hold one
 sample a line, a Python list of exchanges, a Python list of acts and a class; the lists are read as
@@ -27,26 +27,34 @@ from equipoise.problems import Problems, refused, shown
 OVERALL = "OVERALL"
 """Text of the row that rates the dialogue as a whole."""
 
-_SEPARATOR = "|||"
+EXCHANGE_SEPARATOR = "|||"
+RATING_TEXTS = ("1", "2", "3", "4", "5")
+DIALOGUE_FIELDS = ("speaker", "text", "act", "ratings")
+SAMPLE_FIELDS = ("exchanges", "acts", "class")
 
 
 def _records(
     path: str | Path, names: tuple[str, ...], problems: Problems
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Line number, number of the block between blank lines, and fields of each line that has as many as wanted."""
-    block, blank = -1, True
+    """Line number, number of the block between blank lines, and fields of each line.
+
+    A line with more or fewer fields than names is a problem.
+    """
+    block = -1
+    after_blank = True
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
-            blank = True
+            after_blank = True
             continue
-        block, blank = block + blank, False
+        if after_blank:
+            block += 1
+        after_blank = False
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) == len(names):
             yield number, block, fields
         else:
-            problems.add(
-                path, number, None, f"{len(fields)} fields", f"{len(names)}: {', '.join(names)}"
-            )
+            wanted = f"{len(names)}: {', '.join(names)}"
+            problems.add(path, number, None, f"{len(fields)} fields", wanted)
 
 
 def read_dialogues(path: str | Path) -> pd.DataFrame:
@@ -63,41 +71,47 @@ def read_dialogues(path: str | Path) -> pd.DataFrame:
     """
     problems = Problems()
     rows = []
-    for number, block, (speaker, text, act, marks) in _records(
-        path, ("speaker", "text", "act", "ratings"), problems
-    ):
-        ratings = [mark.strip() for mark in marks.split(",")] if marks else []
-        wrong = [mark for mark in ratings if mark not in ("1", "2", "3", "4", "5")]
-        if speaker == "USER" and (wrong or not ratings):
-            found = ", ".join(map(shown, wrong)) or "no rating of a user turn"
-            problems.add(
-                path, number, "ratings", found, "whole numbers from 1 to 5, separated by commas"
-            )
-        elif speaker == "SYSTEM" and ratings:
-            problems.add(path, number, "ratings", shown(marks), "no rating of a system turn")
-        elif speaker not in ("USER", "SYSTEM"):
-            problems.add(path, number, "speaker", shown(speaker), "USER or SYSTEM")
-        else:
-            rows.append(
-                (str(block), number, speaker, text, act, tuple(map(int, ratings)), text == OVERALL)
-            )
-    table = pd.DataFrame(
-        rows, columns=["dialogue", "line", "speaker", "text", "act", "ratings", "overall"]
-    )
-    rated = table["dialogue"].isin(table.loc[table["speaker"] == "USER", "dialogue"])
-    for line in table[~rated].drop_duplicates("dialogue")["line"]:
+    for number, block, fields in _records(path, DIALOGUE_FIELDS, problems):
+        speaker, text, act, marks = fields
+        rating_texts = [mark.strip() for mark in marks.split(",")] if marks else []
+        problem = _problem_of_ratings(speaker, rating_texts, marks)
+        if problem is not None:
+            problems.add(path, number, *problem)
+            continue
+        ratings = tuple(map(int, rating_texts))
+        rows.append((str(block), number, speaker, text, act, ratings, text == OVERALL))
+    columns = ["dialogue", "line", "speaker", "text", "act", "ratings", "overall"]
+    table = pd.DataFrame(rows, columns=columns)
+
+    rated_dialogues = table.loc[table["speaker"] == "USER", "dialogue"]
+    is_rated = table["dialogue"].isin(rated_dialogues)
+    for line in table[~is_rated].drop_duplicates("dialogue")["line"]:
         problems.add(path, line, "ratings", "a dialogue without ratings", "rated user turns")
-    last = table[rated].drop_duplicates("dialogue", keep="last")
-    for line in last.loc[~last["overall"].astype(bool), "line"]:
-        problems.add(
-            path,
-            line,
-            None,
-            "a dialogue that does not end with OVERALL",
-            "whole ones: is the file cut off?",
-        )
+    ends = table[is_rated].drop_duplicates("dialogue", keep="last")
+    for line in ends.loc[~ends["overall"].astype(bool), "line"]:
+        problem_of_end = "a dialogue that does not end with OVERALL"
+        problems.add(path, line, None, problem_of_end, "whole ones: is the file cut off?")
     problems.refuse()
     return table.assign(line=table.groupby("dialogue", sort=False).cumcount())
+
+
+def _problem_of_ratings(
+    speaker: str, ratings: list[str], marks: str
+) -> tuple[str, str, str] | None:
+    """Column, what stands there and what is wanted, where the ratings do not fit the speaker."""
+    if speaker not in ("USER", "SYSTEM"):
+        return "speaker", shown(speaker), "USER or SYSTEM"
+    if speaker == "SYSTEM":
+        if ratings:
+            return "ratings", shown(marks), "no rating of a system turn"
+        return None
+    wanted = "whole numbers from 1 to 5, separated by commas"
+    if not ratings:
+        return "ratings", "no rating of a user turn", wanted
+    bad = [rating for rating in ratings if rating not in RATING_TEXTS]
+    if bad:
+        return "ratings", ", ".join(map(shown, bad)), wanted
+    return None
 
 
 def read_samples(path: str | Path) -> pd.DataFrame:
@@ -113,44 +127,54 @@ def read_samples(path: str | Path) -> pd.DataFrame:
     """
     problems = Problems()
     rows: list[tuple[Any, ...]] = []
-    for number, _, (listed, numbers, level) in _records(
-        path, ("exchanges", "acts", "class"), problems
-    ):
+    for number, _, fields in _records(path, SAMPLE_FIELDS, problems):
         with problems.collecting():
-            exchanges = _literal(listed, str, path, number, "exchanges")
-            acts = _literal(numbers, int, path, number, "acts")
-            bad = [exchange for exchange in exchanges if _SEPARATOR not in exchange]
-            if level not in ("0", "1", "2"):
-                problems.add(path, number, "class", shown(level), "0, 1 or 2")
-            elif len(exchanges) != len(acts):
-                problems.add(
-                    path,
-                    number,
-                    "acts",
-                    f"{len(acts)} acts of {len(exchanges)} exchanges",
-                    "one act each",
-                )
-            elif bad:
-                problems.add(
-                    path, number, "exchanges", shown(bad[0]), "the user's, |||, the system's"
-                )
-            else:
-                pairs = [exchange.partition(_SEPARATOR) for exchange in exchanges]
-                users = tuple(user.strip() for user, _, _ in pairs)
-                systems = tuple(
-                    " ".join(reply.replace(_SEPARATOR, " ").split()) for _, _, reply in pairs
-                )
-                rows.append((users, systems, int(level), users[-1] == OVERALL))
+            exchanges = _literal(fields[0], str, path, number, "exchanges")
+            acts = _literal(fields[1], int, path, number, "acts")
+            level = fields[2]
+            problem = _problem_of_sample(exchanges, acts, level)
+            if problem is not None:
+                problems.add(path, number, *problem)
+                continue
+            users, systems = _utterances(exchanges)
+            rows.append((users, systems, int(level), users[-1] == OVERALL))
     problems.refuse()
     return pd.DataFrame(rows, columns=["users", "systems", "level", "overall"])
 
 
+def _problem_of_sample(
+    exchanges: list[str], acts: list[int], level: str
+) -> tuple[str, str, str] | None:
+    """Column, what stands there and what is wanted, where the fields of a sample do not fit."""
+    if level not in ("0", "1", "2"):
+        return "class", shown(level), "0, 1 or 2"
+    if len(exchanges) != len(acts):
+        return "acts", f"{len(acts)} acts of {len(exchanges)} exchanges", "one act each"
+    bad = [exchange for exchange in exchanges if EXCHANGE_SEPARATOR not in exchange]
+    if bad:
+        return "exchanges", shown(bad[0]), "the user's, |||, the system's"
+    return None
+
+
+def _utterances(exchanges: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Utterances of the user and of the system; a system that speaks twice is one utterance."""
+    users = []
+    systems = []
+    for exchange in exchanges:
+        user, _, reply = exchange.partition(EXCHANGE_SEPARATOR)
+        users.append(user.strip())
+        systems.append(" ".join(reply.replace(EXCHANGE_SEPARATOR, " ").split()))
+    return tuple(users), tuple(systems)
+
+
 def _literal(text: str, kind: type, path: str | Path, line: int, column: str) -> list[Any]:
+    """A list as Python writes it; read as a literal, so that nothing in it runs."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = None
     if not isinstance(value, list) or not value or any(type(item) is not kind for item in value):
-        wanted = f"a list of {'strings' if kind is str else 'whole numbers'}, as Python writes it"
+        items = "strings" if kind is str else "whole numbers"
+        wanted = f"a list of {items}, as Python writes it"
         raise refused(path, shown(text), wanted, line, column)
     return value

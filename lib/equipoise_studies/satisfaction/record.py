@@ -1,17 +1,19 @@
-"""Record what estimators of user satisfaction say about dialogues, with their own and with other last responses.
+"""Record what estimators of user satisfaction say about dialogues, with own and other responses.
 
 ``equipoise study satisfaction`` runs the steps of `plan`; models on this machine need the packages
 of the extra ``models``. Each step keeps what it has done, and goes on from there. Notebooks read
 only what it has written.
+
+A plan is made of facts where there are any; to carry out a step that is not finished takes the
+texts of its collection.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from equipoise_studies.recording import (
     weights_of,
 )
 from equipoise_studies.satisfaction import data
-from equipoise_studies.satisfaction.asking import opened
+from equipoise_studies.satisfaction.asking import open_model
 from equipoise_studies.satisfaction.data import PREDICTION_COLUMNS, SEED, Collection
 from equipoise_studies.satisfaction.dialogues import dialogue_text
 from equipoise_studies.satisfaction.prompts import (
@@ -44,7 +46,7 @@ from equipoise_studies.satisfaction.prompts import (
     read_prompt,
     response_in,
 )
-from equipoise_studies.satisfaction.study import NOTEBOOK, Estimator, Study
+from equipoise_studies.satisfaction.study import NOTEBOOK, Estimator, Study, Training, Writer
 from equipoise_studies.satisfaction.systems import (
     fine_tune_encoder,
     fit_hawkes,
@@ -59,14 +61,20 @@ PACKAGES = {
     "encoder": ("torch", "transformers"),
     "hawkes": ("torch",),
 }
-_FREE = ("about", "printed", "dialogues", "up_sampling", "under_sampling", "device")
-"""What may change of an estimator between two parts of its record: the rows tell it, or it tells nothing."""
+SAMPLE_KEYS = ["collection", "world", "sample"]
+
+# The rows of a record tell these, or they decide nothing about what an estimator says.
+MAY_CHANGE = ("about", "printed", "dialogues", "up_sampling", "under_sampling", "device")
+
+Keep = Callable[[pd.DataFrame, Any], None]
+"""Keeps probabilities of dissatisfaction of some samples."""
 
 
 def plan(study: Study, models: Path | None, work: Path) -> list[Step]:
     """The steps that record a study.
 
-    ``models``: folder of checkpoints. ``work``: folder of what a training keeps on the way.
+    ``models``: folder of checkpoints. ``work``: folder of what a training keeps on the way. Where a
+    collection is not to be had, its steps say so, and the others are planned.
     """
     return _Recorder(study, models, work).steps()
 
@@ -76,290 +84,387 @@ class _Recorder:
         self.study, self.models, self.work = study, models, work
 
     def steps(self) -> list[Step]:
-        """What is written and labelled by people, and then what each estimator says of each collection."""
-        try:
-            plain = self.study.plain
-        except (DataUnreachable, InputError) as error:
-            unreachable = (str(error),)
-            return [
-                Step(name, "samples", None, 0, lambda: None, None, unreachable)
-                for name in self.study.estimators
-            ]
-        turning = [part for part in plain.values() if part.level == "turn"]
-        steps = [self._writing(part) for part in turning if self.study.writer is not None]
-        if self.study.writer is not None and self.study.writer.annotations is not None:
-            steps.append(self._annotating(turning))
-        for (name, one), part in product(self.study.estimators.items(), plain.values()):
-            steps += [self._labelling(name, one, part, setup) for setup in one.setups]
+        """What is written and labelled by people, and then what each estimator says."""
+        turn_level = []
+        for name, source in self.study.collections.items():
+            if source.level == "turn" and not self._unreadable(name):
+                turn_level.append(name)
+
+        steps = []
+        if self.study.writer is not None:
+            for name in turn_level:
+                steps.append(self._writing(name, self.study.writer))
+            if self.study.has_annotators:
+                steps.append(self._annotating(turn_level))
+        for system, estimator in self.study.estimators.items():
+            for name in self.study.collections:
+                for setup in estimator.setups:
+                    steps.append(self._labelling(system, estimator, name, setup))
         return steps
 
-    def _lacks(self, model: str, endpoint: str) -> tuple[str, ...]:
-        return () if endpoint or not model else tuple(lacking_weights(self.models, model))
+    # --- what lacks
+
+    def _unreadable(self, name: str) -> tuple[str, ...]:
+        """Why a collection cannot be planned."""
+        try:
+            self.study.labelled(name)
+        except (DataUnreachable, InputError) as error:
+            return (str(error),)
+        return ()
+
+    @cached_property
+    def _lacking_texts(self) -> tuple[str, ...]:
+        """Why collections can be planned, but not be read by a model."""
+        try:
+            self._read_texts()
+        except DataUnreachable as error:
+            return (str(error),)
+        return ()
+
+    def _read_texts(self) -> None:
+        """Read every collection: a record states all files that it could rest on."""
+        for name in self.study.collections:
+            self.study.texts(name)
+
+    def _settings_of(self, model: str, endpoint: str, kind: str, **settings: Any) -> dict[str, Any]:
+        """Settings of a record; facts, of which the plan was made, are no inputs of it."""
+        self._read_texts()
+        record_settings = settings_of(
+            seed=SEED,
+            models=self._weights(model, endpoint),
+            packages=() if endpoint else PACKAGES[kind],
+            **settings,
+        )
+        inputs = record_settings["inputs"]
+        record_settings["inputs"] = {
+            name: digest for name, digest in inputs.items() if not name.startswith("data/facts/")
+        }
+        return record_settings
+
+    def _lacking_weights(self, model: str, endpoint: str) -> tuple[str, ...]:
+        if endpoint or not model:
+            return ()
+        return tuple(lacking_weights(self.models, model))
 
     # --- other last responses
 
-    def _writing(self, part: Collection) -> Step:
-        wanted, writer = self._to_write(part), self.study.writer
-        done = wanted["sample"].isin(self._written(part.name)["sample"]).sum()
-        unit, run = f"responses ({_words(wanted)} to read)", partial(self._write, part)
-        size, model, endpoint = (
-            (writer.size, writer.model, writer.endpoint) if writer else (0, "", "")
-        )
-        lacks = _short(size, len(wanted), f"test samples of {part.name}") + self._lacks(
-            model, endpoint
-        )
+    def _writing(self, name: str, writer: Writer) -> Step:
+        samples = self._samples_to_write(name)
+        done = int(samples["sample"].isin(self._written(name)["sample"]).sum())
+        lacks = _too_few(writer.size, len(samples), f"test samples of {name}")
+        lacks += self._lacking_weights(writer.model, writer.endpoint)
+        if done < len(samples):
+            lacks += self._lacking_texts
         return Step(
-            f"written, {part.name}", unit, max(size, len(wanted)), int(done), run, None, lacks
+            f"written, {name}",
+            f"responses ({_words_to_read(samples)} to read)",
+            max(writer.size, len(samples)),
+            done,
+            partial(self._write, name, writer),
+            None,
+            lacks,
         )
 
-    def _to_write(self, part: Collection) -> pd.DataFrame:
-        size = self.study.writer.size if self.study.writer else 0
-        return data.balanced_order(part).head(size or None)
+    def _samples_to_write(self, name: str) -> pd.DataFrame:
+        order = data.balanced_order(self.study.labelled(name))
+        if self.study.writer is None or not self.study.writer.size:
+            return order
+        return order.head(self.study.writer.size)
 
-    def _annotating(self, parts: Sequence[Collection]) -> Step:
-        """What people are asked, of all collections at once; it ends the study for today until they have answered."""
-        wanted = 2 * sum(len(self._to_write(part)) for part in parts)
-        done = sum(
-            len(self.study.annotations(part).settled)
-            for part in parts
-            if len(self._written(part.name))
+    def _annotating(self, names: Sequence[str]) -> Step:
+        """What people are asked, of all collections at once; it ends the run until they answer."""
+        n_items = 0
+        n_settled = 0
+        lacks: tuple[str, ...] = ()
+        for name in names:
+            # The own response of a sample is an item, and so is the written one.
+            n_items += 2 * len(self._samples_to_write(name))
+            if not len(self._written(name)):
+                continue
+            try:
+                n_settled += len(self.study.annotations(name).settled)
+            except DataUnreachable as error:
+                lacks += (str(error),)
+        return Step(
+            "annotations", "items", n_items, n_settled, partial(self._annotate, names), None, lacks
         )
-        return Step("annotations", "items", wanted, done, partial(self._annotate, parts))
 
     def _written(self, name: str) -> pd.DataFrame:
-        there = (self.study.record / "written.csv").is_file()
-        return self.study.written(name) if there else pd.DataFrame(columns=["sample", "response"])
+        if (self.study.record / "written.csv").is_file():
+            return self.study.written(name)
+        return pd.DataFrame(columns=["sample", "response"])
 
-    def _write(self, part: Collection) -> None:
-        writer, path, wanted = (
-            self.study.writer,
-            self.study.record / "written.csv",
-            self._to_write(part),
-        )
-        if writer is None:
-            return
+    def _write(self, name: str, writer: Writer) -> None:
+        path = self.study.record / "written.csv"
         prompt = read_prompt(writer.prompt, [INPUT])
-        left = wanted[~wanted["sample"].isin(self._written(part.name)["sample"])]
-        settings = settings_of(
-            seed=SEED,
-            models=self._models(writer.model, writer.endpoint),
-            packages=() if writer.endpoint else PACKAGES["few-shot"],
-            writer={
-                "model": writer.model,
-                "endpoint": writer.endpoint,
-                "tokens": writer.tokens,
-                "prompt": prompt,
-            },
-            files=self._files(),
+        options = {
+            "model": writer.model,
+            "endpoint": writer.endpoint,
+            "tokens": writer.tokens,
+            "prompt": prompt,
+        }
+        settings = self._settings_of(
+            writer.model, writer.endpoint, "few-shot", writer=options, files=self._own_files()
         )
         state(data.settings_path(path), settings)
-        with opened(writer.model, writer.endpoint, writer.device, self.models) as (_, write):
-            for row in tqdm(
-                left.itertuples(), total=len(left), desc=f"written, {part.name}", mininterval=10
-            ):
-                found = response_in(
-                    write(filled(prompt, dialogue_text(row.users, row.systems)), writer.tokens)
-                )
-                made = pd.DataFrame(
-                    {"collection": [part.name], "sample": [row.sample], "response": [found]}
-                )
-                replace_rows(path, made, ["collection", "sample"])
 
-    def _annotate(self, parts: Sequence[Collection]) -> None:
+        samples = self.study.texts(name).part("test").set_index("sample")
+        waiting = self._samples_to_write(name)["sample"]
+        waiting = waiting[~waiting.isin(self._written(name)["sample"])]
+        with open_model(writer.model, writer.endpoint, writer.device, self.models) as (_, write):
+            for sample in tqdm(waiting, desc=f"written, {name}", mininterval=10):
+                context = dialogue_text(*samples.loc[sample, ["users", "systems"]])
+                response = response_in(write(filled(prompt, context), writer.tokens))
+                row = {"collection": [name], "sample": [sample], "response": [response]}
+                replace_rows(path, pd.DataFrame(row), ["collection", "sample"])
+
+    def _annotate(self, names: Sequence[str]) -> None:
         problems = Problems()
-        for part in parts:
+        for name in names:
             with problems.collecting():
-                self.study.annotations(part).go_on()
+                self.study.annotations(name, with_texts=True).go_on()
         problems.refuse()
 
-    # --- estimators
+    # --- estimators: what is to be labelled
 
     @cached_property
-    def _held(self) -> dict[str, Collection] | None:
-        """The collections with their other responses; None where these are still to be written, or confirmed."""
+    def _responses_are_there(self) -> bool:
+        """Whether the other responses are there, not still to be written, or confirmed."""
         try:
-            return self.study.held
+            return bool(self.study.test_sets)
         except (FileNotFoundError, ValueError):
             if self.study.counterfactuals == "written":
-                return None
+                return False
             raise
 
-    def _labelling(self, name: str, one: Estimator, part: Collection, setup: str) -> Step:
-        there = part.part("test")["sample"].str.partition(":")[0].nunique()
-        short = _short(one.dialogues, there, f"test dialogues of {part.name}")
-        known, lacks = f"{name}, {part.name}, {setup}", short + self._lacks(one.model, one.endpoint)
-        run = partial(self._label, name, one, part.name, setup)
-        if self._held is None:
-            size = len(part.part("valid")) + len(part.part("test"))
-            return Step(known, f"samples, {size:,} and those turned", None, 0, run, None, lacks)
-        wanted, measured = self._wanted(one, part.name), self._measured(name, one)
-        done = len(wanted) - len(self._missing(name, one, wanted, setup))
-        pace = measured.get(f"seconds a sample of {part.name}, {setup}")
-        unit = f"samples ({_words(wanted)} to read)" if one.kind == "few-shot" else "samples"
-        return Step(known, unit, None if short else len(wanted), done, run, pace, lacks)
+    def _labelling(self, system: str, estimator: Estimator, name: str, setup: str) -> Step:
+        title = f"{system}, {name}, {setup}"
+        label = partial(self._label, system, estimator, name, setup)
+        lacks = self._lacking_weights(estimator.model, estimator.endpoint)
+        unreadable = self._unreadable(name)
+        if unreadable:
+            return Step(title, "samples", None, 0, label, None, lacks + unreadable)
 
-    def _wanted(self, one: Estimator, name: str) -> pd.DataFrame:
+        collection = self.study.labelled(name)
+        test_dialogues = collection.part("test")["dialogue"].nunique()
+        too_few = _too_few(estimator.dialogues, test_dialogues, f"test dialogues of {name}")
+        lacks = too_few + lacks
+        try:
+            responses_are_there = self._responses_are_there
+        except DataUnreachable as error:
+            return Step(title, "samples", None, 0, label, None, (*lacks, str(error)))
+        if not responses_are_there:
+            n_samples = len(collection.part("valid")) + len(collection.part("test"))
+            unit = f"samples, {n_samples:,} and those turned"
+            return Step(title, unit, None, 0, label, None, lacks + self._lacking_texts)
+
+        samples = self._samples_of(estimator, self.study.test_sets[name])
+        missing = self._missing(system, estimator, samples, setup)
+        if len(missing):
+            lacks += self._lacking_texts
+        pace = self._measured(system, estimator).get(f"seconds a sample of {name}, {setup}")
+        unit = "samples"
+        if estimator.kind == "few-shot":
+            unit = f"samples ({_words_to_read(samples)} to read)"
+        # What is asked for cannot be reached where there are too few dialogues.
+        wanted = None if too_few else len(samples)
+        return Step(title, unit, wanted, len(samples) - len(missing), label, pace, lacks)
+
+    def _samples_of(self, estimator: Estimator, collection: Collection) -> pd.DataFrame:
         """The samples that an estimator is to label."""
-        samples = self.study.held[name].worlds()
-        if one.kind != "few-shot":
+        samples = collection.worlds()
+        if estimator.kind != "few-shot":
             return samples
-        return data.drawn_dialogues(samples[samples["world"] != "valid"], one.dialogues)
+        # What is validated is a threshold of trained estimators.
+        samples = samples[samples["world"] != "valid"]
+        return data.drawn_dialogues(samples, estimator.dialogues)
 
-    def _missing(self, name: str, one: Estimator, wanted: pd.DataFrame, setup: str) -> pd.DataFrame:
-        path = self.study.record / f"{name}.csv"
-        if not path.is_file() or not self._stated(name, one):
-            return wanted
+    def _missing(
+        self, system: str, estimator: Estimator, samples: pd.DataFrame, setup: str
+    ) -> pd.DataFrame:
+        """Samples without a recorded prediction."""
+        path = self.study.record / f"{system}.csv"
+        if not path.is_file() or not self._is_stated(system, estimator):
+            return samples
         rows = read_columns(path, PREDICTION_COLUMNS)
-        done = rows[rows["setup"] == setup].set_index(["collection", "world", "sample"]).index
-        return wanted[
-            ~pd.MultiIndex.from_frame(wanted[["collection", "world", "sample"]]).isin(done)
-        ]
+        done = pd.MultiIndex.from_frame(rows.loc[rows["setup"] == setup, SAMPLE_KEYS])
+        keys = pd.MultiIndex.from_frame(samples[SAMPLE_KEYS])
+        return samples[~keys.isin(done)]
 
-    def _asked(self, one: Estimator) -> dict[str, Any]:
+    # --- estimators: what a record states
+
+    def _settings(self, estimator: Estimator) -> dict[str, Any]:
         """What an estimator's record states, that decides what it says."""
-        own = {what: value for what, value in asdict(one).items() if what not in _FREE}
-        own["training"] = {what: value for what, value in (own["training"] or {}).items() if value}
-        if one.prompt is not None:
-            own["prompt"] = read_prompt(one.prompt, [INPUT, *EXAMPLES])
-        turned = {name: part.digest() for name, part in self.study.held.items()}
-        return {"estimator": own, "turned": turned, "files": self._files()}
+        options = asdict(estimator)
+        for option in MAY_CHANGE:
+            del options[option]
+        training = options["training"] or {}
+        options["training"] = {option: value for option, value in training.items() if value}
+        if estimator.prompt is not None:
+            options["prompt"] = read_prompt(estimator.prompt, [INPUT, *EXAMPLES])
+        digests = {}
+        for name, collection in self.study.test_sets.items():
+            digests[name] = collection.digest()
+        return {"estimator": options, "turned": digests, "files": self._own_files()}
 
-    def _settings_path(self, name: str) -> Path:
-        return data.settings_path(self.study.record / f"{name}.csv")
+    def _settings_path(self, system: str) -> Path:
+        return data.settings_path(self.study.record / f"{system}.csv")
 
-    def _stated(self, name: str, one: Estimator) -> bool:
+    def _is_stated(self, system: str, estimator: Estimator) -> bool:
         """Whether the record is of this estimator, of these responses and files."""
-        path = self._settings_path(name)
-        return path.is_file() and self._asked(one).items() <= read_settings(path).items()
+        path = self._settings_path(system)
+        return path.is_file() and self._settings(estimator).items() <= read_settings(path).items()
 
-    def _measured(self, name: str, one: Estimator) -> dict[str, float]:
-        path = self._settings_path(name)
-        return (
-            dict(read_settings(path).get("measured", {}))
-            if path.is_file() and self._stated(name, one)
-            else {}
-        )
+    def _measured(self, system: str, estimator: Estimator) -> dict[str, float]:
+        if not self._is_stated(system, estimator):
+            return {}
+        return dict(read_settings(self._settings_path(system)).get("measured", {}))
 
-    def _files(self) -> dict[str, str]:
+    def _own_files(self) -> dict[str, str]:
         """Files of the config's own, by their sha256."""
         paths = [path for source in self.study.collections.values() for path in source.files()]
-        return {
-            path.name: project.sha256(path)
-            for path in (*paths, self.study.responses)
-            if path is not None
-        }
+        if self.study.responses is not None:
+            paths.append(self.study.responses)
+        return {path.name: project.sha256(path) for path in paths}
 
-    def _models(self, model: str, endpoint: str) -> dict[str, Path]:
-        return (
-            {}
-            if endpoint
-            else {f"{model}/{path.name}": path for path in weights_of(self.models, model)}
-        )
+    def _weights(self, model: str, endpoint: str) -> dict[str, Path]:
+        if endpoint or not model:
+            return {}
+        return {f"{model}/{path.name}": path for path in weights_of(self.models, model)}
 
-    def _label(self, name: str, one: Estimator, collection: str, setup: str) -> None:
-        packages = () if one.endpoint else PACKAGES[one.kind]
-        part, weights = (
-            self.study.held[collection],
-            self._models(one.model, one.endpoint) if one.model else {},
+    # --- estimators: what they say
+
+    def _label(self, system: str, estimator: Estimator, name: str, setup: str) -> None:
+        """Have one setup of an estimator label the samples of a collection that lack."""
+        settings = self._settings_of(
+            estimator.model, estimator.endpoint, estimator.kind, **self._settings(estimator)
         )
-        settings = settings_of(seed=SEED, models=weights, packages=packages, **self._asked(one))
-        state(self._settings_path(name), settings)
-        missing, begun = (
-            self._missing(name, one, self._wanted(one, collection), setup),
-            time.monotonic(),
-        )
-        keep = partial(self._keep, name, setup)
-        if one.kind == "few-shot":
-            self._prompted(one, part, missing, keep)
+        path = self._settings_path(system)
+        state(path, settings)
+
+        collection = self.study.turned_texts(name)
+        samples = self._samples_of(estimator, collection)
+        missing = self._missing(system, estimator, samples, setup)
+        start = time.monotonic()
+        keep = partial(self._keep, system, setup)
+        if estimator.kind == "few-shot":
+            self._prompt(estimator, collection, missing, keep)
         else:
-            keep(missing, self._trained(name, one, part, missing, setup))
-        pace = round((time.monotonic() - begun) / max(1, len(missing)), 4)
-        state(
-            self._settings_path(name),
-            settings,
-            {f"seconds a sample of {collection}, {setup}": pace},
-        )
+            keep(missing, self._train(system, estimator, collection, missing, setup))
+        pace = round((time.monotonic() - start) / max(1, len(missing)), 4)
+        state(path, settings, {f"seconds a sample of {name}, {setup}": pace})
 
-    def _keep(self, name: str, setup: str, samples: pd.DataFrame, found: Any) -> None:
-        rows = samples.assign(
-            system=name, setup=setup, dissatisfaction=np.asarray(found, dtype=np.float64)
-        )
-        replace_rows(
-            self.study.record / f"{name}.csv", rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1]
-        )
+    def _keep(self, system: str, setup: str, samples: pd.DataFrame, probabilities: Any) -> None:
+        probabilities = np.asarray(probabilities, dtype=np.float64)
+        rows = samples.assign(system=system, setup=setup, dissatisfaction=probabilities)
+        path = self.study.record / f"{system}.csv"
+        replace_rows(path, rows[PREDICTION_COLUMNS], PREDICTION_COLUMNS[:-1])
 
-    def _prompted(self, one: Estimator, part: Collection, missing: pd.DataFrame, keep: Any) -> None:
-        if one.prompt is None:
+    def _prompt(
+        self, estimator: Estimator, collection: Collection, samples: pd.DataFrame, keep: Keep
+    ) -> None:
+        """Ask a language model, dialogue by dialogue: prompts of one begin alike."""
+        if estimator.prompt is None:
             return
-        shown = one.exchanges or None
-        prompt, examples = read_prompt(one.prompt, [INPUT, *EXAMPLES]), example_dialogues(part)
-        with opened(one.model, one.endpoint, one.device, self.models) as (label, _):
-            groups = missing.groupby(missing["sample"].str.partition(":")[0], sort=False)
-            for _, group in tqdm(
-                groups, desc=f"few-shot, {part.name}", unit="dialogue", mininterval=10
-            ):
-                texts = [dialogue_text(row.users, row.systems, shown) for row in group.itertuples()]
-                told = label([filled(prompt, text, examples) for text in texts])
-                keep(group, [label_probability(answer) for answer in told])
+        prompt = read_prompt(estimator.prompt, [INPUT, *EXAMPLES])
+        examples = example_dialogues(collection)
+        model = estimator.model, estimator.endpoint, estimator.device, self.models
+        with open_model(*model) as (label, _):
+            groups = samples.groupby("dialogue", sort=False)
+            title = f"few-shot, {collection.name}"
+            for _, group in tqdm(groups, desc=title, unit="dialogue", mininterval=10):
+                prompts = []
+                for text in _contexts(group, estimator):
+                    prompts.append(filled(prompt, text, examples))
+                keep(group, [label_probability(answer) for answer in label(prompts)])
 
-    def _trained(
-        self, name: str, one: Estimator, part: Collection, samples: pd.DataFrame, setup: str
+    def _train(
+        self,
+        system: str,
+        estimator: Estimator,
+        collection: Collection,
+        samples: pd.DataFrame,
+        setup: str,
     ) -> Any:
-        train, times, how = part.part("train"), one.setups[setup], one.training
-        if how is None:
-            raise ValueError(f"{name} is not trained")
+        """Train an estimator in one setup, and label samples: probabilities of dissatisfaction."""
+        training = estimator.training
+        if training is None:
+            raise ValueError(f"{system} is not trained")
+        train = collection.part("train")
+        times = estimator.setups[setup]
         if not times:
-            train, times = (
-                train.iloc[under_sampled(train["dissatisfied"], np.random.default_rng(SEED))],
-                1,
-            )
-        rare = int(train["dissatisfied"].sum())
-        steps = how.steps or -(-how.epochs * (len(train) + (times - 1) * rare) // how.batch)
-        folder = (self.models or Path()) / one.model
-        if one.kind == "hawkes":
-            features = state_features(folder, how.length) if one.model else None
-            found: dict[str, Any] = {"width": how.width, "rate": how.rate, "penalty": how.penalty}
+            rows = under_sampled(train["dissatisfied"], np.random.default_rng(SEED))
+            train, times = train.iloc[rows], 1
+        steps = _steps(training, train, times)
+        folder = (self.models or Path()) / estimator.model
+        if estimator.kind == "hawkes":
             fitted = fit_hawkes(
-                train, times=times, features=features, steps=steps, seed=SEED, **found
+                train,
+                times=times,
+                features=state_features(folder, training.length) if estimator.model else None,
+                steps=steps,
+                seed=SEED,
+                width=training.width,
+                rate=training.rate,
+                penalty=training.penalty,
             )
             return fitted.probability(samples)
+
         self.work.mkdir(parents=True, exist_ok=True)
-        shown = one.exchanges or None
-        texts, wanted = (
-            [dialogue_text(row.users, row.systems, shown) for row in some.itertuples()]
-            for some in (train, samples)
+        setup_in_file_name = setup.replace(" ", "-").replace("/", "")
+        return fine_tune_encoder(
+            folder,
+            _contexts(train, estimator),
+            train["dissatisfied"].tolist(),
+            _contexts(samples, estimator),
+            times=times,
+            steps=steps,
+            batch=training.batch,
+            length=training.length,
+            rate=training.rate,
+            precision=training.precision,
+            seed=SEED,
+            checkpoint=self.work / f"{system}-{collection.name}-{setup_in_file_name}.pt",
+            device=estimator.device,
         )
-        kept = self.work / f"{name}-{part.name}-{setup.replace(' ', '-').replace('/', '')}.pt"
-        settings: dict[str, Any] = {
-            "batch": how.batch,
-            "length": how.length,
-            "rate": how.rate,
-            "device": one.device,
-        }
-        settings |= {"times": times, "steps": steps, "precision": how.precision, "seed": SEED}
-        labels = train["dissatisfied"].tolist()
-        return fine_tune_encoder(folder, texts, labels, wanted, checkpoint=kept, **settings)
 
 
-def example_dialogues(held: Collection) -> list[str]:
+def _steps(training: Training, train: pd.DataFrame, times: int) -> int:
+    """Steps of training: as many as are asked for, or as so many epochs take."""
+    if training.steps:
+        return training.steps
+    n_samples = len(train) + (times - 1) * int(train["dissatisfied"].sum())
+    return -(-training.epochs * n_samples // training.batch)  # rounded up
+
+
+def _contexts(samples: pd.DataFrame, estimator: Estimator) -> list[str]:
+    """What an estimator is shown of each sample."""
+    last = estimator.exchanges or None
+    return [dialogue_text(row.users, row.systems, last) for row in samples.itertuples()]
+
+
+def example_dialogues(collection: Collection) -> list[str]:
     """One satisfied and one dissatisfied training sample of three exchanges, drawn by the seed.
 
     The thesis shows one of each, and does not say which.
     """
-    train = held.part("train")
-    short = train[train["users"].map(len) == train["users"].map(len).min()]
+    train = collection.part("train")
+    shortest = train[train["turn"] == train["turn"].min()]
     rng = np.random.default_rng(SEED)
-    pools = short[short["rating"] >= 4], short[short["rating"] < 3]
-    drawn = [pool.iloc[rng.integers(len(pool))] for pool in pools]
-    return [dialogue_text(row["users"], row["systems"]) for row in drawn]
+    examples = []
+    for pool in (shortest[shortest["rating"] >= 4], shortest[shortest["rating"] < 3]):
+        drawn = pool.iloc[rng.integers(len(pool))]
+        examples.append(dialogue_text(drawn["users"], drawn["systems"]))
+    return examples
 
 
-def _short(asked: int, there: int, what: str) -> tuple[str, ...]:
+def _too_few(wanted: int, available: int, what: str) -> tuple[str, ...]:
     """What lacks where the config asks for more than there is."""
-    return (f"{asked:,} {what}; there are {there:,}",) if asked > there else ()
+    if wanted <= available:
+        return ()
+    return (f"{wanted:,} {what}; there are {available:,}",)
 
 
-def _words(samples: pd.DataFrame) -> str:
-    """About how many words a model reads of some samples, examples and instruction left aside."""
-    texts: Sequence[str] = [" ".join((*row.users, *row.systems)) for row in samples.itertuples()]
-    return f"about {sum(len(text.split()) for text in texts) / 1000:,.0f} thousand words"
+def _words_to_read(samples: pd.DataFrame) -> str:
+    """About how many words a model reads of samples, examples and instruction left aside."""
+    return f"about {samples['words'].sum() / 1000:,.0f} thousand words"

@@ -1,4 +1,4 @@
-"""Scores of an estimator when more users are dissatisfied: test sets mixed to any share of dissatisfied samples.
+"""Scores of an estimator when more users are dissatisfied: test sets mixed to any share of them.
 
 All functions of arrays broadcast over estimators and draws.
 """
@@ -6,6 +6,7 @@ All functions of arrays broadcast over estimators and draws.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,41 +17,60 @@ from equipoise.arrays import Floats
 from equipoise_studies.satisfaction.accuracy import SCORES, binary_scores, fraction
 
 
-def _test_sets(
-    correct: ArrayLike, size: ArrayLike, ratios: ArrayLike
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Counts as arrays, and the satisfied and the added dissatisfied samples at each ratio, shaped (..., ratios)."""
-    right, there = np.broadcast_arrays(
+class _MixedSets(NamedTuple):
+    """Test sets at each ratio, and the three sets that they are mixed of.
+
+    ``correct``, ``size``: (..., 3), counts of the satisfied samples of Main, its dissatisfied ones,
+    and those that can be added. ``satisfied``, ``added``: (..., ratios), samples in the mixed set.
+    """
+
+    correct: Floats
+    size: Floats
+    satisfied: Floats
+    added: Floats
+
+
+def _mixed_sets(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> _MixedSets:
+    """Test sets with a share of dissatisfied samples, as `robustness_curve` says."""
+    counts = np.broadcast_arrays(
         np.asarray(correct, dtype=np.float64), np.asarray(size, dtype=np.float64)
     )
+    n_correct, n_samples = counts
     shares = np.atleast_1d(np.asarray(ratios, dtype=np.float64))
-    if right.shape[-1] != 3 or (right < 0).any() or (right > there).any():
+    if n_correct.shape[-1] != 3 or (n_correct < 0).any() or (n_correct > n_samples).any():
         raise ValueError("three counts are wanted, correct ones from 0 to as many as there are")
-    satisfied, own, extra = (there[..., [part]] for part in range(3))
-    least = float((own / np.maximum(satisfied + own, 1)).max(initial=0.0))
+    satisfied, dissatisfied, extra = (n_samples[..., [place]] for place in range(3))
+    main_shares = dissatisfied / np.maximum(satisfied + dissatisfied, 1)
+    least = float(main_shares.max(initial=0.0))
     if (shares < least - 1e-9).any() or (shares > 1).any():
         raise ValueError(
             f"ratios lie between Main's share of dissatisfied samples, {least:.4f}, and 1"
         )
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = np.where(shares < 1, shares * satisfied / (1 - shares), np.inf) - own
-        rest = np.where(shares > 0, (own + extra) * (1 - shares) / shares, np.inf)
-    full = wanted >= extra
-    added = np.where(full, extra, np.clip(np.round(np.minimum(wanted, extra)), 0, None))
-    kept = np.where(full, np.round(np.minimum(rest, satisfied)), satisfied)
-    return right, there, kept, added
+        to_add = np.where(shares < 1, shares * satisfied / (1 - shares), np.inf) - dissatisfied
+        all_dissatisfied = dissatisfied + extra
+        to_keep = np.where(shares > 0, all_dissatisfied * (1 - shares) / shares, np.inf)
+    # Beyond the point where all are added, satisfied samples are left out instead.
+    all_added = to_add >= extra
+    rounded = np.clip(np.round(np.minimum(to_add, extra)), 0, None)
+    added = np.where(all_added, extra, rounded)
+    satisfied = np.where(all_added, np.round(np.minimum(to_keep, satisfied)), satisfied)
+    return _MixedSets(n_correct, n_samples, satisfied, added)
 
 
 def expected_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> Floats:
-    """`robustness_curve`, the expected number of correct samples put into the scores; shaped (..., ratios, 5).
+    """`robustness_curve`, with the expected correct samples put into the scores, (..., ratios, 5).
 
     It takes fractions: counts scaled up from a part of the samples. It differs from the expectation
     of a score that is not linear in the counts.
     """
-    right, there, kept, added = _test_sets(correct, size, ratios)
-    rates = fraction(right, there)
-    found = right[..., [1]] + rates[..., [2]] * added
-    return binary_scores(rates[..., [0]] * kept, kept, found, there[..., [1]] + added)
+    sets = _mixed_sets(correct, size, ratios)
+    rates = fraction(sets.correct, sets.size)
+    correct_satisfied = rates[..., [0]] * sets.satisfied
+    correct_dissatisfied = sets.correct[..., [1]] + rates[..., [2]] * sets.added
+    dissatisfied = sets.size[..., [1]] + sets.added
+    return binary_scores(correct_satisfied, sets.satisfied, correct_dissatisfied, dissatisfied)
 
 
 def robustness_curve(
@@ -74,40 +94,47 @@ def robustness_curve(
     thesis section 3.6.2 and Figures 3.4 and 3.5, which draw one test set for each ratio, in steps
     of 0.05. At a ratio the number of samples is rounded to a whole one.
     """
-    right, there, kept, added = _test_sets(correct, size, ratios)
-    if (right % 1 != 0).any() or (there % 1 != 0).any():
+    sets = _mixed_sets(correct, size, ratios)
+    if (sets.correct % 1 != 0).any() or (sets.size % 1 != 0).any():
         raise ValueError(
             "the exact distribution needs whole counts; expected_curve takes fractions"
         )
-    kept, added = (
-        kept[..., np.newaxis],
-        added[..., np.newaxis],
-    )  # (..., ratios, 1), to broadcast with the support
-    right_satisfied, right_own, right_extra = (right[..., [part], np.newaxis] for part in range(3))
-    satisfied, own, extra = (there[..., [part], np.newaxis] for part in range(3))
-    drawing = added < extra  # else it is the satisfied samples that are drawn
-    pool, good = (
-        np.where(drawing, extra, satisfied),
-        np.where(drawing, right_extra, right_satisfied),
-    )
-    support = np.arange(int(right[..., [0, 2]].max(initial=0)) + 1)
-    weights = stats.hypergeom.pmf(support, pool, good, np.where(drawing, added, kept))
+    # One more axis, the numbers of correct samples that may be drawn: (..., ratios, support).
+    satisfied, added = sets.satisfied[..., np.newaxis], sets.added[..., np.newaxis]
+    correct_counts = (sets.correct[..., [place], np.newaxis] for place in range(3))
+    correct_satisfied, correct_dissatisfied, correct_extra = correct_counts
+    all_satisfied, dissatisfied, extra = (sets.size[..., [place], np.newaxis] for place in range(3))
+    support = np.arange(int(sets.correct[..., [0, 2]].max(initial=0)) + 1)
+
+    # Dissatisfied samples are drawn until all are added, then satisfied ones.
+    draws_extra = added < extra
+    pool = np.where(draws_extra, extra, all_satisfied)
+    correct_in_pool = np.where(draws_extra, correct_extra, correct_satisfied)
+    n_drawn = np.where(draws_extra, added, satisfied)
+    weights = stats.hypergeom.pmf(support, pool, correct_in_pool, n_drawn)
     weights = weights / weights.sum(axis=-1, keepdims=True)
     possible = weights > 0
-    x = np.where(possible, support, 0.0)  # 0 is a count that fits, of weight 0
-    found = right_own + np.where(drawing, x, right_extra)
-    scores = binary_scores(np.where(drawing, right_satisfied, x), kept, found, own + added)
-    weights = weights[..., np.newaxis]  # (..., ratios, support, 1), as scores
-    order = np.argsort(np.where(possible[..., np.newaxis], scores, np.inf), axis=-2, kind="stable")
-    cumulated = np.cumsum(np.take_along_axis(weights, order, axis=-2), axis=-2)
-    ends = [
-        (cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True)
-        for limit in ((1 - level) / 2, (1 + level) / 2)
-    ]
+    drawn = np.where(possible, support, 0.0)  # 0 is a count that fits, of weight 0
+    scores = binary_scores(
+        np.where(draws_extra, correct_satisfied, drawn),
+        satisfied,
+        correct_dissatisfied + np.where(draws_extra, drawn, correct_extra),
+        dissatisfied + added,
+    )
+    return _mean_and_interval(scores, weights[..., np.newaxis], possible[..., np.newaxis], level)
+
+
+def _mean_and_interval(scores: Floats, weights: Floats, possible: Floats, level: float) -> Floats:
+    """Weighted mean and quantiles over the support, (..., support, scores) to (..., scores, 3)."""
+    order = np.argsort(np.where(possible, scores, np.inf), axis=-2, kind="stable")
     ascending = np.take_along_axis(scores, order, axis=-2)
-    interval = np.take_along_axis(ascending, np.concatenate(ends, axis=-2), axis=-2)
-    expected = (weights * scores).sum(axis=-2, keepdims=True)
-    return np.concatenate([expected, interval], axis=-2).swapaxes(-1, -2)
+    cumulated = np.cumsum(np.take_along_axis(weights, order, axis=-2), axis=-2)
+    ends = []
+    for limit in ((1 - level) / 2, (1 + level) / 2):
+        place = (cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True)
+        ends.append(np.take_along_axis(ascending, place, axis=-2))
+    mean = (weights * scores).sum(axis=-2, keepdims=True)
+    return np.concatenate([mean, *ends], axis=-2).swapaxes(-1, -2)
 
 
 def sampled_intervals(
@@ -119,7 +146,7 @@ def sampled_intervals(
     population: ArrayLike | None = None,
     resamples: int = 2000,
 ) -> Floats:
-    """Bootstrap 95% intervals of the robustness curve: what other samples of the same kind would have given.
+    """Bootstrap 95% intervals of the robustness curve: what other samples would have given.
 
     ``population`` (shaped (3,)): Sizes of the sets that the samples were drawn from, where only a
     part of them was labelled; else ``size``. Returns: Shaped (ratios, 5, 3): estimate by expected
@@ -129,13 +156,17 @@ def sampled_intervals(
     ones binomial. Samples of one dialogue count as independent, so that the intervals are rather
     too narrow.
     """
-    right, there = np.asarray(correct, dtype=np.float64), np.asarray(size, dtype=np.float64)
-    whole = there if population is None else np.asarray(population, dtype=np.float64)
-    if ((there == 0) & (whole > 0)).any():
+    n_correct, n_samples = np.asarray(correct, dtype=np.float64), np.asarray(size, dtype=np.float64)
+    full_size = n_samples
+    if population is not None:
+        full_size = np.asarray(population, dtype=np.float64)
+    if ((n_samples == 0) & (full_size > 0)).any():
         raise ValueError("no labelled sample of a set that the population has")
-    rates = fraction(right, there)
-    drawn = rng.binomial(there.astype(np.int64), rates, size=(resamples, 3)) / np.maximum(there, 1)
-    estimate, curves = (expected_curve(share * whole, whole, ratios) for share in (rates, drawn))
+    rates = fraction(n_correct, n_samples)
+    drawn = rng.binomial(n_samples.astype(np.int64), rates, size=(resamples, 3))
+    drawn_rates = drawn / np.maximum(n_samples, 1)
+    estimate = expected_curve(rates * full_size, full_size, ratios)
+    curves = expected_curve(drawn_rates * full_size, full_size, ratios)
     ends = np.quantile(curves, [0.025, 0.975], axis=0)
     return np.stack([estimate, *ends], axis=-1)
 
@@ -167,43 +198,50 @@ def robustness_table(
         raise ValueError(f"the step is above 0 and at most 1, found {step}")
     if population is not None and rng is None:
         raise ValueError("whole counts of a labelled part need a bootstrap: pass rng")
-    whole = counts if population is None else counts[[*keys, "world"]].merge(population, how="left")
+    full_counts = counts
+    if population is not None:
+        full_counts = counts[[*keys, "world"]].merge(population, how="left")
 
-    def three(table: pd.DataFrame, satisfied: str, dissatisfied: str) -> pd.DataFrame:
-        wide = table.pivot_table(
-            index=keys, columns="world", values=[satisfied, dissatisfied], aggfunc="first"
-        )
-        return wide.reindex(
-            columns=[(satisfied, "Main"), (dissatisfied, "Main"), (dissatisfied, turned)]
-        )
-
-    right = three(counts, "correct_satisfied", "correct_dissatisfied")
-    if right.isna().to_numpy().any():
+    correct = _three_sets(counts, keys, turned, "correct_")
+    if correct.isna().to_numpy().any():
         raise ValueError(
             f"one row of Main and one of {turned} wanted for each of {', '.join(keys)}"
         )
+    sizes = _three_sets(counts, keys, turned).to_numpy(dtype=np.float64)
+    full_sizes = _three_sets(full_counts, keys, turned).to_numpy(dtype=np.float64)
     curves = {}
-    sizes = (
-        three(table, "satisfied", "dissatisfied").to_numpy(dtype=np.float64)
-        for table in (counts, whole)
-    )
-    for key, correct, size, full in zip(
-        right.index, right.to_numpy(dtype=np.float64), *sizes, strict=True
-    ):
-        least = full[1] / (full[0] + full[1])
-        multiples = np.arange(1, np.ceil(1 / step)) * step
-        between = multiples[(multiples > least + 1e-9) & (multiples < 1 - 1e-9)]
-        shares = np.unique([least, *between, 1.0])
+    for place, (key, n_correct) in enumerate(correct.iterrows()):
+        size, full_size = sizes[place], full_sizes[place]
+        ratios = _ratios(full_size[1] / (full_size[0] + full_size[1]), step)
         if rng is None:
-            scores = robustness_curve(correct, size, shares)
+            scores = robustness_curve(n_correct, size, ratios)
         else:
             scores = sampled_intervals(
-                correct, size, shares, rng, population=full, resamples=resamples
+                n_correct, size, ratios, rng, population=full_size, resamples=resamples
             )
-        rows = pd.MultiIndex.from_product([shares, SCORES], names=["ratio", "measure"])
+        rows = pd.MultiIndex.from_product([ratios, SCORES], names=["ratio", "measure"])
         curves[key] = pd.DataFrame(
             scores.reshape(-1, 3), index=rows, columns=["value", "low", "high"]
         )
-    return pd.concat(curves, names=keys).reset_index()[
-        [*keys, "measure", "ratio", "value", "low", "high"]
-    ]
+    table = pd.concat(curves, names=keys).reset_index()
+    return table[[*keys, "measure", "ratio", "value", "low", "high"]]
+
+
+def _three_sets(
+    counts: pd.DataFrame, keys: list[str], turned: str, prefix: str = ""
+) -> pd.DataFrame:
+    """Counts of the satisfied and dissatisfied samples of Main, and of the dissatisfied turned."""
+    satisfied, dissatisfied = f"{prefix}satisfied", f"{prefix}dissatisfied"
+    wide = counts.pivot_table(
+        index=keys, columns="world", values=[satisfied, dissatisfied], aggfunc="first"
+    )
+    return wide.reindex(
+        columns=[(satisfied, "Main"), (dissatisfied, "Main"), (dissatisfied, turned)]
+    )
+
+
+def _ratios(least: float, step: float) -> Floats:
+    """Shares of dissatisfied samples: Main's own, the multiples of the step between, and 1."""
+    multiples = np.arange(1, np.ceil(1 / step)) * step
+    between = multiples[(multiples > least + 1e-9) & (multiples < 1 - 1e-9)]
+    return np.unique([least, *between, 1.0])

@@ -1,11 +1,11 @@
-"""What chapter 3 is run on: collections, other last responses, estimators, as a config names them."""
+"""What chapter 3 is run on, as a config names it: collections, other responses, estimators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 
@@ -14,14 +14,14 @@ from equipoise_compendium import project
 from equipoise_compendium.report import Basis
 from equipoise_studies.config import ChapterConfig, recorded
 from equipoise_studies.satisfaction import data
-from equipoise_studies.satisfaction.annotation import Annotations
-from equipoise_studies.satisfaction.data import Collection, Level
+from equipoise_studies.satisfaction.annotation import Annotations, items_of, items_of_facts
+from equipoise_studies.satisfaction.data import COLLECTIONS, FILES, Collection, Level
 from equipoise_studies.satisfaction.prompts import INPUT, read_prompt
 from equipoise_studies.systems.encoders import Precision
 from equipoise_studies.systems.language_models import Device
 
 NOTEBOOK = "thesis_ch3_satisfaction"
-_UPSTREAM = Literal["", "MWOZ", "SGD", "ReDial", "CCPE"]
+UPSTREAM = Literal["", "MWOZ", "SGD", "ReDial", "CCPE"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Source:
     have no turned responses. ``about``: what they are, in words.
     """
 
-    upstream: _UPSTREAM = ""
+    upstream: UPSTREAM = ""
     dialogues: Path | None = None
     valid: Path | None = None
     test: Path | None = None
@@ -48,20 +48,21 @@ class Source:
             )
         if self.dialogues is not None and not self.about:
             raise ValueError("a collection of one's own says what it is (about)")
-        if (self.valid is None) != (self.test is None) or (
-            self.valid is not None and self.upstream
-        ):
+        parts_lack = (self.valid is None) != (self.test is None)
+        if parts_lack or (self.valid is not None and self.upstream):
             raise ValueError("valid and test come together, with dialogues of one's own")
 
-    def load(self, name: str) -> Collection:
-        """The collection, with no other responses yet."""
+    def has_facts(self, name: str) -> bool:
+        """Whether facts are committed, so that its samples can be scored without the texts."""
+        return self.level == "turn" and bool(self.upstream) and FILES.get(name) == self.upstream
+
+    def read_texts(self, name: str) -> Collection:
+        """The collection with its texts, and with no other responses yet."""
         if self.dialogues is None:
             return data.read_upstream(name, self.upstream, self.level)
-        parts = (
-            {}
-            if self.valid is None or self.test is None
-            else {"valid": self.valid, "test": self.test}
-        )
+        parts = {}
+        if self.valid is not None and self.test is not None:
+            parts = {"valid": self.valid, "test": self.test}
         return data.read_collection(name, self.dialogues, parts, level=self.level)
 
     def files(self) -> list[Path]:
@@ -158,23 +159,25 @@ class Estimator:
             raise ValueError("an endpoint, and a number of dialogues, are for few-shot estimators")
         if self.kind == "hawkes" and self.device != "cpu":
             raise ValueError("a Hawkes process is fitted on the processor")
-        if (
-            not self.up_sampling
-            or min(self.up_sampling) < 1
-            or (few_shot and self.up_sampling != (1,))
-        ):
+        if not self.up_sampling or min(self.up_sampling) < 1:
+            raise ValueError("up-sampling is by 1 or more, of estimators that are trained")
+        if few_shot and self.up_sampling != (1,):
             raise ValueError("up-sampling is by 1 or more, of estimators that are trained")
 
     @property
     def setups(self) -> dict[str, int]:
-        """Its setups in Table 3.6's words, with how often a dissatisfied sample stands; 0 for under-sampling."""
+        """Its setups in Table 3.6's words, and how often a dissatisfied sample stands in each.
+
+        0 stands for under-sampling.
+        """
         if self.kind == "few-shot":
             return {"Few-shot": 1}
-        named = {
-            "w/o up-sampling" if times == 1 else f"up-sampling x{times}": times
-            for times in self.up_sampling
-        }
-        return named | ({"under-sampling": 0} if self.under_sampling else {})
+        setups = {}
+        for times in self.up_sampling:
+            setups["w/o up-sampling" if times == 1 else f"up-sampling x{times}"] = times
+        if self.under_sampling:
+            setups["under-sampling"] = 0
+        return setups
 
 
 @dataclass(frozen=True)
@@ -197,20 +200,22 @@ class Study(ChapterConfig):
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
-        if lacking := set(data.COLLECTIONS) - set(self.collections):
-            raise ValueError(
-                f"the collections of the thesis are wanted, found no {' and no '.join(sorted(lacking))}"
-            )
-        if any(self.collections[name].level != "turn" for name in data.COLLECTIONS):
-            raise ValueError(f"the samples of {' and '.join(data.COLLECTIONS)} are turns")
+        lacking = set(COLLECTIONS) - set(self.collections)
+        if lacking:
+            names = " and no ".join(sorted(lacking))
+            raise ValueError(f"the collections of the thesis are wanted, found no {names}")
+        if any(self.collections[name].level != "turn" for name in COLLECTIONS):
+            raise ValueError(f"the samples of {' and '.join(COLLECTIONS)} are turns")
         if (self.counterfactuals == "file") != (self.responses is not None):
             raise ValueError("counterfactuals of a file, and no others, name their responses")
-        people = self.writer is not None and self.writer.annotations is not None
-        if self.counterfactuals == "written" and not people:
+        if self.counterfactuals == "written" and not self.has_annotators:
             raise ValueError(
-                "counterfactuals that are written name their writer, and the folder of its annotations"
+                "counterfactuals that are written name their writer, "
+                "and the folder of its annotations"
             )
-        if not any({10, 20} <= set(one.up_sampling) for one in self.estimators.values()):
+        if not any(
+            {10, 20} <= set(estimator.up_sampling) for estimator in self.estimators.values()
+        ):
             raise ValueError(
                 "a trained estimator is up-sampled by 10 and by 20, which the thesis compares"
             )
@@ -220,70 +225,126 @@ class Study(ChapterConfig):
                 "the estimators are few-shot ones and trained ones, one of each at least"
             )
 
+    # --- what the config says
+
     @property
     def world(self) -> str:
         """What the test set with other last responses is called."""
         return "swapped" if self.counterfactuals == "swapped" else "CF"
 
     @property
+    def has_annotators(self) -> bool:
+        """Whether written responses are read and labelled."""
+        return self.writer is not None and self.writer.annotations is not None
+
+    @property
     def data_basis(self) -> Basis:
         """Whether the collections are the thesis's own, so that what they hold is compared."""
-        files = [self.collections[name].upstream for name in data.COLLECTIONS]
-        return "recomputed" if files == ["MWOZ", "SGD"] else self.basis
+        files = [self.collections[name].upstream for name in COLLECTIONS]
+        return "recomputed" if files == list(FILES.values()) else self.basis
 
     @property
     def label_prompt(self) -> str:
         """The prompt of the first few-shot estimator."""
-        return read_prompt(
-            next(one.prompt for one in self.estimators.values() if one.prompt is not None), [INPUT]
-        )
+        prompts = [estimator.prompt for estimator in self.estimators.values()]
+        return read_prompt(next(prompt for prompt in prompts if prompt is not None), [INPUT])
 
     @property
     def writing_prompt(self) -> str:
         """The prompt of the writer, or the thesis's where there is none."""
-        usual = project.root() / "data" / "studies" / "satisfaction" / "counterfactual-prompt.txt"
-        return read_prompt(self.writer.prompt if self.writer else usual, [INPUT])
+        path = project.root() / "data" / "studies" / "satisfaction" / "counterfactual-prompt.txt"
+        if self.writer is not None:
+            path = self.writer.prompt
+        return read_prompt(path, [INPUT])
+
+    # --- collections
 
     @cached_property
-    def plain(self) -> dict[str, Collection]:
-        """Every collection, with no other responses yet."""
-        return {name: source.load(name) for name, source in self.collections.items()}
+    def _texts_by_name(self) -> dict[str, Collection]:
+        return {}
+
+    def texts(self, name: str) -> Collection:
+        """A collection with its texts and no other responses yet, read once.
+
+        Raises `equipoise_compendium.registry.DataUnreachable` where they are not to be had.
+        """
+        if name not in self._texts_by_name:
+            self._texts_by_name[name] = self.collections[name].read_texts(name)
+        return self._texts_by_name[name]
 
     @cached_property
-    def held(self) -> dict[str, Collection]:
-        """Every collection, the turn-level ones with other last responses."""
-        return {
-            name: part if part.level == "dialogue" else self._turned(part)
-            for name, part in self.plain.items()
-        }
+    def _labelled_by_name(self) -> dict[str, Collection]:
+        return {}
 
-    def _turned(self, part: Collection) -> Collection:
+    def labelled(self, name: str) -> Collection:
+        """A collection with no other responses yet: of facts, or of texts where there are none."""
+        if not self.collections[name].has_facts(name):
+            return self.texts(name)
+        if name not in self._labelled_by_name:
+            self._labelled_by_name[name] = data.collection_of_facts(name)
+        return self._labelled_by_name[name]
+
+    def turned_texts(self, name: str) -> Collection:
+        """A collection with its texts and its other last responses."""
+        return self._with_other_responses(self.texts(name))
+
+    @cached_property
+    def test_sets(self) -> dict[str, Collection]:
+        """Every collection, of facts if there are any, turn-level ones with other responses."""
+        return {name: self._with_other_responses(self.labelled(name)) for name in self.collections}
+
+    def _with_other_responses(self, collection: Collection) -> Collection:
+        if collection.level == "dialogue":
+            return collection
         if self.counterfactuals == "swapped":
-            return data.with_swapped(part)
+            if collection.has_texts:
+                return data.with_swapped(collection)
+            return data.with_swaps_of_facts(collection)
         if self.responses is not None:
-            given = read_columns(self.responses, ["collection", "sample", "response"])
-            own = given[given["collection"] == part.name]
-            unknown = set(own["sample"]) - set(part.part("test")["sample"])
-            if unknown or own["sample"].duplicated().any() or own.empty:
-                told = (
-                    f"{len(unknown)} of {len(own)} responses are of no test sample, or of one twice"
-                )
-                raise ValueError(f"{self.responses.name}, {part.name}: {told}")
-            return data.with_responses(part, own)
-        return data.with_responses(part, self.annotations(part).confirmed())
+            return data.with_responses(collection, self._responses_of_file(collection))
+        confirmed = self.annotations(collection.name).confirmed()
+        responses = confirmed[["sample"]].merge(self.written(collection.name), on="sample")
+        return data.with_responses(collection, responses)
+
+    def _responses_of_file(self, collection: Collection) -> pd.DataFrame:
+        """The last responses that the config's file has for a collection."""
+        if self.responses is None:
+            raise ValueError("no file of responses is named")
+        table = read_columns(self.responses, ["collection", "sample", "response"])
+        table = table[table["collection"] == collection.name]
+        unknown = set(table["sample"]) - set(collection.part("test")["sample"])
+        if unknown or table["sample"].duplicated().any() or table.empty:
+            raise ValueError(
+                f"{self.responses.name}, {collection.name}: {len(unknown)} of {len(table)} "
+                "responses are of no test sample, or of one twice"
+            )
+        return table
+
+    # --- what was recorded
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the record is the repository's own, which the committed facts are about."""
+        return self.record == project.root().joinpath("data", *data.FOLDER)
 
     def written(self, name: str) -> pd.DataFrame:
         """What the writer wrote for a collection: columns collection, sample, response."""
         table = read_columns(self.file("written.csv"), ["collection", "sample", "response"])
         return table[table["collection"] == name].reset_index(drop=True)
 
-    def annotations(self, part: Collection) -> Annotations:
-        """What people are asked, and answered, about what was written for a collection."""
+    def annotations(self, name: str, *, with_texts: bool = False) -> Annotations:
+        """What people are asked, and answered, about what was written for a collection.
+
+        ``with_texts``: so that they can be asked; else the committed record needs no texts.
+        """
         if self.writer is None or self.writer.annotations is None:
             raise ValueError("no folder of annotations is named")
-        return Annotations(
-            self.writer.annotations, part, self.written(part.name), self.writer.readers
-        )
+        responses = self.written(name)
+        if self.is_committed and not with_texts:
+            items = items_of_facts(name, responses)
+        else:
+            items = items_of(self.texts(name), responses)
+        return Annotations(self.writer.annotations, name, items, self.writer.readers)
 
     def file(self, name: str) -> Path:
         """A recorded file, noted as used."""
@@ -291,20 +352,13 @@ class Study(ChapterConfig):
 
     def predictions(self) -> pd.DataFrame:
         """What the estimators of the config said, of its setups."""
-        paths = {name: self.file(f"{name}.csv") for name in self.estimators}
+        paths = {}
         for name in self.estimators:
+            paths[name] = self.file(f"{name}.csv")
             self.file(f"settings/{name}.json")
-        table = data.predictions(self.held.values(), paths)
-        wanted = {(name, setup) for name, one in self.estimators.items() for setup in one.setups}
-        return table[
-            [key in wanted for key in zip(table["system"], table["setup"], strict=True)]
-        ].reset_index(drop=True)
-
-    def compared(self, scores: pd.DataFrame) -> dict[str, Any]:
-        """What `Report.table` takes for Table 3.6, of scores by collection, test data, model and setup."""
-        return {
-            "ours": scores,
-            "keys": ["test data", "model", "setup"],
-            "basis": self.basis,
-            "tolerance": self.tolerance,
-        }
+        table = data.predictions(self.test_sets.values(), paths)
+        setups = []
+        for name, estimator in self.estimators.items():
+            setups += [(name, setup) for setup in estimator.setups]
+        recorded_setups = pd.MultiIndex.from_frame(table[["system", "setup"]])
+        return table[recorded_setups.isin(setups)].reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""Counterfactual dialogues without a model: the same context with a real last response of the opposite outcome.
+"""Counterfactual dialogues without a model: the same context with a real, opposite last response.
 
 No person has read them: that the outcome is opposite is presumed, and every counterfactual says
 where it comes from.
@@ -30,29 +30,46 @@ def swap_responses(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
     """
     if samples.empty or donors.empty:
         raise ValueError(f"nothing to swap: {len(samples)} samples and {len(donors)} donors")
-    weights = TfidfVectorizer(token_pattern=r"\w+").fit(donors["users"].str[-1])  # noqa: S106 - no password
-    left, right = (weights.transform(part["users"].str[-1]) for part in (samples, donors))
-    groups = (
+    pairs = nearest_donors(samples, donors)
+    swapped = samples.iloc[pairs["row"]].reset_index(drop=True)
+    chosen_donors = donors.iloc[pairs["donor_row"]].reset_index(drop=True)
+
+    swapped["original"] = swapped["systems"]
+    swapped["systems"] = swapped["systems"].str[:-1] + chosen_donors["systems"].str[-1:]
+    swapped = with_labels_of(swapped, chosen_donors)
+    return swapped.assign(donor=chosen_donors["sample"], similarity=pairs["similarity"])
+
+
+def nearest_donors(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
+    """Donor of each sample that has one: columns row, donor_row (places) and similarity."""
+    words = TfidfVectorizer(token_pattern=r"\w+")  # noqa: S106 - no password
+    donor_weights = words.fit_transform(donors["users"].str[-1])
+    sample_weights = words.transform(samples["users"].str[-1])
+    donor_groups = (
         donors.reset_index(drop=True)
         .groupby(["service", "act", "dissatisfied"], sort=False)
         .indices
     )
-    homes = donors["dialogue"].to_numpy(dtype=object)
-    chosen: list[tuple[int, int, float]] = []
+    donor_dialogues = donors["dialogue"].to_numpy(dtype=object)
+
+    pairs = []
     keys = samples[["service", "act", "dissatisfied", "dialogue"]].itertuples(index=False)
-    for row, (service, act, dissatisfied, home) in enumerate(keys):
-        fitting = groups.get((service, act, not dissatisfied), np.empty(0, dtype=np.intp))
-        fitting = fitting[homes[fitting] != home]
-        if len(fitting):
-            likeness = np.round((right[fitting] @ left[row].T).toarray().ravel(), 12)
-            best = likeness.argmax()
-            chosen.append((row, int(fitting[best]), float(likeness[best])))
-    rows, origin, similarity = ([choice[part] for choice in chosen] for part in range(3))
-    swapped, given = (
-        samples.iloc[rows].reset_index(drop=True),
-        donors.iloc[origin].reset_index(drop=True),
-    )
-    swapped["original"] = swapped["systems"]
-    swapped["systems"] = swapped["systems"].str[:-1] + given["systems"].str[-1:]
-    swapped[["rating", "dissatisfied"]] = given[["rating", "dissatisfied"]]
-    return swapped.assign(donor=given["sample"], similarity=similarity)
+    for row, (service, act, dissatisfied, dialogue) in enumerate(keys):
+        candidates = donor_groups.get((service, act, not dissatisfied), np.empty(0, dtype=np.intp))
+        candidates = candidates[donor_dialogues[candidates] != dialogue]
+        if not len(candidates):
+            continue
+        cosines = (donor_weights[candidates] @ sample_weights[row].T).toarray().ravel()
+        # Rounded, so that the last bits of a sum do not decide between equal donors.
+        cosines = np.round(cosines, 12)
+        nearest = cosines.argmax()
+        pairs.append((row, int(candidates[nearest]), float(cosines[nearest])))
+    return pd.DataFrame(pairs, columns=["row", "donor_row", "similarity"])
+
+
+def with_labels_of(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
+    """Samples with the labels of their donors, row by row, and the words of their responses."""
+    words = samples["words"] - samples["response_words"] + donors["response_words"]
+    samples = samples.assign(words=words, response_words=donors["response_words"])
+    samples[["rating", "dissatisfied"]] = donors[["rating", "dissatisfied"]]
+    return samples

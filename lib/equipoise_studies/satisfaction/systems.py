@@ -1,8 +1,8 @@
-"""Estimators of user satisfaction: constant, few-shot, fine-tuned, and with the dynamics of a Hawkes process.
+"""Estimators of user satisfaction that are trained: encoders, and dynamics of a Hawkes process.
 
 Each gives samples of `equipoise_studies.satisfaction.dialogues.turn_samples` the probability that
-the user is dissatisfied. Only training and prompting need packages of the extra ``models``;
-intensities are plain.
+the user is dissatisfied. Only training needs packages of the extra ``models``; intensities are
+plain.
 """
 
 from __future__ import annotations
@@ -27,41 +27,35 @@ from equipoise_studies.systems.encoders import Precision, load_model, token_stat
 from equipoise_studies.systems.language_models import Device
 from equipoise_studies.training import descend
 
-
-def constant(samples: pd.DataFrame, training: pd.DataFrame) -> Floats:
-    """Probability of dissatisfaction of every sample by the majority class of training: 0 or 1.
-
-    The rows "BERT w/o up-sampling" of thesis Table 3.6 are this classifier on MultiWOZ.
-    """
-    return np.full(len(samples), float(training["dissatisfied"].mean() > 0.5))
-
-
 # --- fine-tuned encoder ---------------------------------------------------------------------------
 
 
 def up_sampled(dissatisfied: ArrayLike, times: int, rng: np.random.Generator) -> Integers:
-    """Rows of a training set in which each dissatisfied sample stands several times, shuffled (thesis section 3.5.3).
+    """Rows of a training set in which each dissatisfied sample stands several times, shuffled.
 
-    ``times``: how often a dissatisfied sample stands; 1 leaves the set as it is.
+    ``times``: how often a dissatisfied sample stands; 1 leaves the set as it is (thesis section
+    3.5.3).
     """
     if times < 1:
         raise ValueError(f"a sample stands at least once, found {times}")
-    rare = np.asarray(dissatisfied, dtype=bool)
-    return rng.permutation(np.repeat(np.arange(len(rare)), np.where(rare, times, 1)))
+    is_dissatisfied = np.asarray(dissatisfied, dtype=bool)
+    repeats = np.where(is_dissatisfied, times, 1)
+    return rng.permutation(np.repeat(np.arange(len(is_dissatisfied)), repeats))
 
 
 def under_sampled(dissatisfied: ArrayLike, rng: np.random.Generator) -> Integers:
-    """Rows of a training set of as many satisfied samples, drawn at random, as dissatisfied ones (thesis 3.6.2)."""
-    rare = np.asarray(dissatisfied, dtype=bool)
-    drawn = rng.choice(np.flatnonzero(~rare), min(rare.sum(), (~rare).sum()), replace=False)
-    return np.sort(np.concatenate([np.flatnonzero(rare), drawn]))
+    """Rows of as many satisfied samples, drawn at random, as dissatisfied ones (thesis 3.6.2)."""
+    is_dissatisfied = np.asarray(dissatisfied, dtype=bool)
+    n_smaller = min(is_dissatisfied.sum(), (~is_dissatisfied).sum())
+    satisfied = rng.choice(np.flatnonzero(~is_dissatisfied), n_smaller, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(is_dissatisfied), satisfied]))
 
 
 def fine_tune_encoder(
     folder: Path,
     texts: Sequence[str],
     dissatisfied: Sequence[bool],
-    wanted: Sequence[str],
+    to_label: Sequence[str],
     *,
     times: int = 1,
     steps: int = 250,
@@ -73,14 +67,15 @@ def fine_tune_encoder(
     checkpoint: Path | None = None,
     device: Device = "cpu",
 ) -> Floats:
-    """Fine-tune an encoder with a classification head, on one thread of the processor or on ``device``, and apply it.
+    """Fine-tune an encoder with a classification head, and label texts with it.
 
-    ``folder``: of the base model. ``texts``: Training texts; of a long one the end counts.
-    ``dissatisfied``: Their labels. ``wanted``: Texts to label. ``times``: Up-sampling of
+    ``device``: one thread of the processor, or a card. ``folder``: of the base model. ``texts``:
+    Training texts; of a long one the end counts. ``dissatisfied``: Their labels. ``to_label``:
+    Texts to label. ``times``: Up-sampling of
     dissatisfied samples. ``steps``, ``batch``: Steps of AdamW and samples in each. ``length``:
     Tokens kept, from the end. ``rate``, ``checkpoint``: see `equipoise_studies.training.descend`.
     ``precision``: of the states. ``seed``: of the head and of the order of the samples. Returns:
-    Shaped (wanted,): probability of dissatisfaction.
+    Shaped (to_label,): probability of dissatisfaction.
 
     thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy.
     Without dropout, as small models underfit as they are. Repeats on one machine.
@@ -96,34 +91,34 @@ def fine_tune_encoder(
     order = np.resize(up_sampled(dissatisfied, times, np.random.default_rng(seed)), (steps, batch))
     labels = torch.tensor(np.asarray(dissatisfied, dtype=np.int64), device=device)
 
-    def logits(part: Sequence[str]) -> Any:
-        coded = tokenizer(
-            list(part), padding=True, truncation=True, max_length=length, return_tensors="pt"
-        ).to(device)
+    def logits(batch_texts: Sequence[str]) -> Any:
+        tokens = tokenizer(
+            list(batch_texts),
+            padding=True,
+            truncation=True,
+            max_length=length,
+            return_tensors="pt",
+        )
         with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-            states = network(**coded).last_hidden_state
+            states = network(**tokens.to(device)).last_hidden_state
         return head(states[:, 0].float())
 
     def loss_of(rows: Integers) -> Any:
-        return torch.nn.functional.cross_entropy(logits([texts[row] for row in rows]), labels[rows])
+        batch_texts = [texts[row] for row in rows]
+        return torch.nn.functional.cross_entropy(logits(batch_texts), labels[rows])
 
-    descend(
-        [network, head],
-        list(order),
-        loss_of,
-        f"fine-tuning x{times}",
-        rate=rate,
-        checkpoint=checkpoint,
-    )
-    found = np.empty(len(wanted))
-    by_length = np.argsort([len(text) for text in wanted], kind="stable")
+    title = f"fine-tuning x{times}"
+    descend([network, head], list(order), loss_of, title, rate=rate, checkpoint=checkpoint)
+
+    probabilities = np.empty(len(to_label))
+    # Texts of like length together, so that little is padded.
+    by_length = np.argsort([len(text) for text in to_label], kind="stable")
     with torch.inference_mode():
-        for begin in tqdm(range(0, len(wanted), 64), desc=f"labelling x{times}", mininterval=10):
-            part = by_length[begin : begin + 64]
-            found[part] = (
-                torch.softmax(logits([wanted[row] for row in part]), dim=1)[:, 1].cpu().numpy()
-            )
-    return found
+        for start in tqdm(range(0, len(to_label), 64), desc=f"labelling x{times}", mininterval=10):
+            rows = by_length[start : start + 64]
+            classes = torch.softmax(logits([to_label[row] for row in rows]), dim=1)
+            probabilities[rows] = classes[:, 1].cpu().numpy()
+    return probabilities
 
 
 # --- Hawkes process -------------------------------------------------------------------------------
@@ -144,16 +139,19 @@ def hawkes_intensity(base: ArrayLike, jumps: ArrayLike, decay: ArrayLike) -> Flo
     Hawkes (1971); Ye et al. (2023) for the satisfaction of users over turns. With one jump a turn,
     the sum follows from that of the turn before: S(t) = exp(-delta) (S(t - 1) + alpha(t - 1)).
     """
-    start, added, rate = (np.asarray(values, dtype=np.float64) for values in (base, jumps, decay))
-    if start.ndim != 3 or start.shape != added.shape or rate.shape != start.shape[2:]:
-        raise ValueError(f"shapes {start.shape}, {added.shape} and {rate.shape} do not fit")
-    if (rate < 0).any():
-        raise ValueError(f"a decay is at least 0, found {rate.min()}")
-    excited = np.zeros_like(start)
-    kept = np.exp(-rate)
-    for turn in range(1, start.shape[1]):
-        excited[:, turn] = kept * (excited[:, turn - 1] + added[:, turn - 1])
-    return np.logaddexp(0.0, start + excited)
+    base_values = np.asarray(base, dtype=np.float64)
+    jump_values = np.asarray(jumps, dtype=np.float64)
+    rates = np.asarray(decay, dtype=np.float64)
+    shape = base_values.shape
+    if len(shape) != 3 or shape != jump_values.shape or rates.shape != shape[2:]:
+        raise ValueError(f"shapes {shape}, {jump_values.shape} and {rates.shape} do not fit")
+    if (rates < 0).any():
+        raise ValueError(f"a decay is at least 0, found {rates.min()}")
+    excitement = np.zeros(shape)
+    remainder = np.exp(-rates)
+    for turn in range(1, shape[1]):
+        excitement[:, turn] = remainder * (excitement[:, turn - 1] + jump_values[:, turn - 1])
+    return np.logaddexp(0.0, base_values + excitement)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,40 +169,49 @@ class Hawkes:
     decay: Floats
 
     def probability(self, samples: pd.DataFrame) -> Floats:
-        """Probability of dissatisfaction at the end of each sample: its share of the intensity of both kinds."""
-        vectors, there = _exchange_vectors(self.features, samples)
-        jumps = np.logaddexp(0.0, vectors @ self.jump) * there[..., np.newaxis]
-        last = hawkes_intensity(vectors @ self.base, jumps, self.decay)[:, -1]
-        return np.asarray(last[:, 1] / last.sum(axis=1))
+        """Probability of dissatisfaction at the end of each sample: its share of the intensity."""
+        vectors, is_exchange = _exchange_vectors(self.features, samples)
+        jumps = np.logaddexp(0.0, vectors @ self.jump) * is_exchange[..., np.newaxis]
+        intensity = hawkes_intensity(vectors @ self.base, jumps, self.decay)[:, -1]
+        return np.asarray(intensity[:, 1] / intensity.sum(axis=1))
 
 
 def _exchange_texts(samples: pd.DataFrame) -> list[str]:
-    exchanges = samples[["users", "systems"]].itertuples(index=False)
-    return [f"{user}\n{reply}" for row in exchanges for user, reply in zip(*row, strict=True)]
+    texts = []
+    for users, systems in zip(samples["users"], samples["systems"], strict=True):
+        for user, reply in zip(users, systems, strict=True):
+            texts.append(f"{user}\n{reply}")
+    return texts
 
 
 def _exchange_vectors(features: Any, samples: pd.DataFrame) -> tuple[Floats, Booleans]:
-    """Vectors of exchanges with a 1 behind, shaped (samples, turns, width + 1), the last exchange in the last place."""
+    """Vectors of exchanges, and where there are any; the last exchange has the last place.
+
+    Shaped (samples, turns, width + 1), with a 1 behind each vector, and (samples, turns).
+    """
     lengths = samples["users"].map(len).to_numpy()
     texts, place = np.unique(_exchange_texts(samples), return_inverse=True)
-    coded = features.transform(texts)[place]
-    there = np.arange(lengths.max()) >= lengths.max() - lengths[:, np.newaxis]
-    vectors = np.zeros((*there.shape, coded.shape[1] + 1))
-    vectors[there] = np.column_stack([coded, np.ones(len(coded))])
-    return vectors, there
+    text_vectors = features.transform(texts)[place]
+    with_intercept = np.column_stack([text_vectors, np.ones(len(text_vectors))])
+    is_exchange = np.arange(lengths.max()) >= lengths.max() - lengths[:, np.newaxis]
+    vectors = np.zeros((*is_exchange.shape, with_intercept.shape[1]))
+    vectors[is_exchange] = with_intercept
+    return vectors, is_exchange
 
 
 def state_features(folder: Path, length: int) -> Any:
-    """What turns texts into an encoder's states of the first token, each dimension scaled; each text is read once."""
-    model, known = load_model(folder), dict[str, Floats]()
+    """What turns texts into an encoder's states of the first token, each dimension scaled."""
+    model = load_model(folder)
+    state_by_text = dict[str, Floats]()
 
     def states(texts: Sequence[str]) -> Floats:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        for rows, found, _ in token_states(model, new, length=length, progress=folder.name):
-            known.update(
-                zip([new[row] for row in rows], found[:, 0].astype(np.float64), strict=True)
-            )
-        return np.stack([known[text] for text in texts])
+        # Each text is read once, though many samples hold it.
+        new_texts = [text for text in dict.fromkeys(texts) if text not in state_by_text]
+        batches = token_states(model, new_texts, length=length, progress=folder.name)
+        for rows, batch_states, _ in batches:
+            for row, state in zip(rows, batch_states[:, 0], strict=True):
+                state_by_text[new_texts[row]] = state.astype(np.float64)
+        return np.stack([state_by_text[text] for text in texts])
 
     return make_pipeline(FunctionTransformer(states), StandardScaler())
 
@@ -239,31 +246,36 @@ def fit_hawkes(
         words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
         features = make_pipeline(words, TruncatedSVD(width, random_state=seed))
     features = features.fit(sorted(set(_exchange_texts(training))))
-    vectors, there = _exchange_vectors(features, training)
-    held = torch.tensor(vectors, dtype=torch.float32)
-    mask = torch.tensor(there, dtype=torch.float32).unsqueeze(2)
-    truth = torch.tensor(training["dissatisfied"].to_numpy(dtype=np.int64))
-    weight = torch.where(truth == 1, float(times), 1.0)
-    shape = (vectors.shape[2], 2)
-    base, jump, slow = (torch.zeros(size, requires_grad=True) for size in (shape, shape, 2))
+    exchange_vectors, is_exchange = _exchange_vectors(features, training)
+    vectors = torch.tensor(exchange_vectors, dtype=torch.float32)
+    mask = torch.tensor(is_exchange, dtype=torch.float32).unsqueeze(2)
+    labels = torch.tensor(training["dissatisfied"].to_numpy(dtype=np.int64))
+    weights = torch.where(labels == 1, float(times), 1.0)
+
+    shape = (exchange_vectors.shape[2], 2)
+    base = torch.zeros(shape, requires_grad=True)
+    jump = torch.zeros(shape, requires_grad=True)
+    slowness = torch.zeros(2, requires_grad=True)
     jump.data[-1] = -2.0  # small jumps at first
-    back = torch.arange(vectors.shape[1] - 1, -1, -1.0).unsqueeze(
-        1
-    )  # turns between an exchange and the last
-    optimiser = torch.optim.Adam([base, jump, slow], lr=rate)
+    # Turns between an exchange and the last.
+    distance = torch.arange(exchange_vectors.shape[1] - 1, -1, -1.0).unsqueeze(1)
+    optimiser = torch.optim.Adam([base, jump, slowness], lr=rate)
     softplus = torch.nn.functional.softplus
     for _ in tqdm(range(steps), desc=f"Hawkes x{times}", mininterval=10):
-        jumps = softplus(held @ jump) * mask
-        excited = (jumps[:, :-1] * torch.exp(-softplus(slow) * back[:-1])).sum(dim=1)
-        intensity = softplus(held[:, -1] @ base + excited)
-        share = intensity / intensity.sum(dim=1, keepdim=True)
-        loss = (
-            -(weight * share.gather(1, truth.unsqueeze(1)).squeeze(1).clamp_min(1e-9).log()).sum()
-            / weight.sum()
-        )
+        jumps = softplus(vectors @ jump) * mask
+        kernel = torch.exp(-softplus(slowness) * distance[:-1])
+        excitement = (jumps[:, :-1] * kernel).sum(dim=1)
+        intensity = softplus(vectors[:, -1] @ base + excitement)
+        shares = intensity / intensity.sum(dim=1, keepdim=True)
+        share_of_label = shares.gather(1, labels.unsqueeze(1)).squeeze(1)
+        likelihoods = share_of_label.clamp_min(1e-9).log()
+        loss = -(weights * likelihoods).sum() / weights.sum()
+        # The intercepts are not penalised.
         loss = loss + penalty * (base[:-1].square().sum() + jump[:-1].square().sum())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    numbers = [part.detach().numpy().astype(np.float64) for part in (base, jump, softplus(slow))]
-    return Hawkes(features, *numbers)
+    fitted = []
+    for parameters in (base, jump, softplus(slowness)):
+        fitted.append(parameters.detach().numpy().astype(np.float64))
+    return Hawkes(features, *fitted)
