@@ -23,45 +23,49 @@ def descend(
     warm: int = 0,
     checkpoint: Path | None = None,
 ) -> list[float]:
-    """Minimise with Adam or AdamW: linear warm-up, then linear decay; gradients clipped at 1. Returns each step's loss.
+    """Minimise with Adam or AdamW: linear warm-up, linear decay, gradients clipped at 1.
 
     ``modules``: what is trained, on one device, with dropout or without as they are set. ``plan``:
     row numbers of every step. ``loss_of``: the loss of these rows. ``what``: label of the progress
     bar. ``rate``: the highest learning rate. ``warm``: steps of warm-up, by default a tenth of
     them. ``checkpoint``: a file to go on from, saved every 100 steps and at the end; it holds
     tensors only and is never unpickled, and no random numbers but PyTorch's of the processor.
+    Returns the loss of each step.
     """
     torch = models_package("torch")
-    trained = torch.nn.ModuleList(modules)
-    made = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[optimiser]
-    descent = made(trained.parameters(), lr=rate)
-    steps, warm, losses = len(plan), warm or max(1, len(plan) // 10), list[float]()
+    module = torch.nn.ModuleList(modules)
+    optimisers = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    descent = optimisers[optimiser](module.parameters(), lr=rate)
+    steps = len(plan)
+    warm = warm or max(1, steps // 10)
+    losses: list[float] = []
     if checkpoint and checkpoint.is_file():
-        saved = torch.load(
-            checkpoint, weights_only=True, map_location=next(trained.parameters()).device
-        )
-        trained.load_state_dict(saved["modules"])
+        device = next(module.parameters()).device
+        saved = torch.load(checkpoint, weights_only=True, map_location=device)
+        module.load_state_dict(saved["modules"])
         descent.load_state_dict(saved["optimiser"])
         torch.set_rng_state(saved["random"].cpu())
         losses = saved["losses"].tolist()
-    for step in tqdm(
-        range(len(losses), steps), desc=what, initial=len(losses), total=steps, mininterval=10
-    ):
-        descent.param_groups[0]["lr"] = rate * min(
-            (step + 1) / warm, (steps - step) / max(1, steps - warm)
-        )
+
+    steps_left = range(len(losses), steps)
+    for step in tqdm(steps_left, desc=what, initial=len(losses), total=steps, mininterval=10):
+        rising = (step + 1) / warm
+        falling = (steps - step) / max(1, steps - warm)
+        descent.param_groups[0]["lr"] = rate * min(rising, falling)
         loss = loss_of(plan[step])
         descent.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         descent.step()
         losses.append(float(loss.detach()))
         if checkpoint and ((step + 1) % 100 == 0 or step + 1 == steps):
-            state = {"modules": trained.state_dict(), "optimiser": descent.state_dict()}
-            state |= {
+            state = {
+                "modules": module.state_dict(),
+                "optimiser": descent.state_dict(),
                 "random": torch.get_rng_state(),
                 "losses": torch.tensor(losses, dtype=torch.float64),
             }
+            # Put in place whole, so that an interruption leaves the last good one.
             torch.save(state, checkpoint.with_suffix(".part"))
             checkpoint.with_suffix(".part").replace(checkpoint)
     return losses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -171,21 +170,6 @@ def test_csfcube_problems_are_reported_together(csfcube: Path) -> None:
         load_csfcube(csfcube)
     files = {Path(problem.file).name for problem in caught.value.problems}
     assert files >= {"1-background-adju.txt", "2-background-adju.txt"}
-
-
-def test_csfcube_itself() -> None:
-    mirror = os.environ.get("EQUIPOISE_MIRROR")
-    if not mirror or not Path(mirror, "csfcube").is_dir():
-        pytest.skip(
-            "the item csfcube is not at hand: set EQUIPOISE_MIRROR to a folder that holds it"
-        )
-    loaded = load_csfcube()  # through the registry, which checks every sha256
-    facets = loaded.judgements.groupby("task")["query"].nunique()
-    assert facets.to_dict() == {"background": 16, "method": 17, "result": 17}
-    assert len(loaded.papers) == 4205
-    assert len(load_csfcube(Path(mirror, "csfcube"), own="keep").judgements) == 6244
-    parts = loaded.splits.groupby(["task", "fold"])["query"].nunique()
-    assert parts.eq(facets.reindex(parts.index.get_level_values("task")).to_numpy()).all()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the claims of thesis chapter 2 rest on: mean MAP over all query facets, resampled by the papers that make them.
+"""What the claims of thesis chapter 2 rest on: mean MAP over all facets, resampled by query paper.
 
 A facet's rankings are those of its paper, so a paper is drawn with all of its facets. What the
 thesis prints of the same difference is the mean over its four tasks.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,367 +16,447 @@ import pandas as pd
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence, stated
-from equipoise_studies.query_by_example.study import Study
-from equipoise_studies.query_by_example.tables import BM25_ROW, QUERIES
+from equipoise_studies.query_by_example.printed_checks import QUERIES
+from equipoise_studies.query_by_example.study import BM25_ROW, Study
 
 _PRINTED = "counted in the printed cells"
+_FACET = ["query", "task"]
+
 Weighed = Callable[[Integers], float]
 """A statistic of the facets, from how often each was drawn."""
 
+GENERAL = ["TILDE BERT", "TILDEv2 BERT"]
+SCIENTIFIC = ["TILDE SciBERT", "TILDEv2 SciBERT"]
+ZERO_SHOT = ["TILDE MSMARCO", "TILDEv2 MSMARCO"]
+EXPANDED = [f"TILDEv2 SciBERT expansion w/ m={m}" for m in (200, 300)]
+CROSS_ENCODER = "Cross-Encoder SciBERT"
 
-def _of_papers(
-    said: str, queries: pd.Index, statistic: Weighed, printed: float | None = None
+
+def _over_papers(
+    description: str, queries: pd.Index, statistic: Weighed, printed: float | None = None
 ) -> Evidence:
-    """A statistic with its interval over the query papers; ``queries`` names the paper of each facet."""
+    """A statistic with its interval over the query papers; ``queries``: the paper of each facet."""
     paper, names = pd.factorize(queries)
-    found = resampled(
-        lambda drawn: statistic(np.bincount(drawn, minlength=len(names))[paper]),
-        len(names),
-        np.random.default_rng(0),
-    )
-    return Evidence(said, *found, n=len(names), printed=printed)
+
+    def of_drawn_papers(drawn: Integers) -> float:
+        times_drawn = np.bincount(drawn, minlength=len(names))
+        return statistic(times_drawn[paper])
+
+    interval = resampled(of_drawn_papers, len(names), np.random.default_rng(0))
+    return Evidence(description, *interval, n=len(names), printed=printed)
 
 
-def _wide(values: pd.DataFrame) -> pd.DataFrame:
+def _map_by_run(values: pd.DataFrame) -> pd.DataFrame:
     """MAP, a row for each facet of a paper, a column for each run."""
-    return values.query("measure == 'MAP'").pivot_table(
-        index=["query", "task"], columns="run", values="value"
-    )
+    of_map = values[values["measure"] == "MAP"]
+    return of_map.pivot_table(index=_FACET, columns="run", values="value")
 
 
-def _printed(table: pd.DataFrame, ahead: Sequence[str], behind: Sequence[str]) -> float:
-    """Difference of the mean printed MAP of two lists of models."""
-    return float(
-        _printed_means(table)[list(ahead)].mean() - _printed_means(table)[list(behind)].mean()
-    )
+def _printed_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Printed MAP as fractions: a row a model, a column a task."""
+    cells = table.set_index("model").filter(like="MAP")
+    return cells.map(lambda text: float(text.rstrip("%")) / 100)
 
 
 def _printed_means(table: pd.DataFrame) -> pd.Series:
     return _printed_cells(table).mean(axis=1)
 
 
-def _printed_cells(table: pd.DataFrame) -> pd.DataFrame:
-    return (
-        table.set_index("model").filter(like="MAP").map(lambda text: float(text.rstrip("%")) / 100)
-    )
+def _printed_lead(table: pd.DataFrame, ahead: Sequence[str], behind: Sequence[str]) -> float:
+    """Difference of the mean printed MAP of two lists of models."""
+    means = _printed_means(table)
+    return float(means[list(ahead)].mean() - means[list(behind)].mean())
 
 
 def _quoted(claim: str) -> float:
     """Mean of the weights that the thesis names in the sentence of a claim."""
-    return float(
-        np.mean(
-            [float(number) for number in re.findall(r"0\.\d", stated("thesis").loc[claim, "quote"])]
-        )
-    )
+    weights = re.findall(r"0\.\d", stated("thesis").loc[claim, "quote"])
+    return float(np.mean([float(weight) for weight in weights]))
 
 
-def _ahead(
-    wide: pd.DataFrame,
+def _lead(
+    by_run: pd.DataFrame,
     ahead: Sequence[str],
     behind: Sequence[str],
-    said: str,
+    description: str,
     printed: float | None = None,
 ) -> Evidence:
     """How far the mean of some runs is above the mean of others."""
-    gap = (wide[list(ahead)].mean(axis=1) - wide[list(behind)].mean(axis=1)).to_numpy()
-    return _of_papers(
-        said, wide.index.get_level_values("query"), lambda n: float(n @ gap / n.sum()), printed
-    )
+    gap = by_run[list(ahead)].mean(axis=1) - by_run[list(behind)].mean(axis=1)
+    gaps = gap.to_numpy()
+    papers = by_run.index.get_level_values("query")
+    return _over_papers(description, papers, lambda n: float(n @ gaps / n.sum()), printed)
 
 
-def _share_ahead(
-    wide: pd.DataFrame, run: str, others: Sequence[str], said: str, printed: float
-) -> Evidence:
-    """In how many pairs of a task and another run a run has the higher mean."""
-    gaps = wide[[run]].to_numpy() - wide[list(others)].to_numpy()
-    task = pd.factorize(wide.index.get_level_values("task"))[0]
-    member = (task == np.arange(task.max() + 1)[:, None]).astype(float)
-    return _of_papers(
-        said,
-        wide.index.get_level_values("query"),
-        lambda n: float(((member * n) @ gaps > 0).mean()),
-        printed,
-    )
+# --- Table 2.1 ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rankers:
+    """What claims on Table 2.1 are judged by.
+
+    ``by_run``: MAP of each facet. ``printed``: the printed table. ``names``: the ranker that stands
+    for each of its rows. ``unlearned``: rankers that have not learned their task.
+    """
+
+    by_run: pd.DataFrame
+    printed: pd.DataFrame
+    names: dict[str, str]
+    unlearned: list[str]
+
+    def lead(
+        self,
+        ahead: Sequence[str],
+        behind: Sequence[str],
+        description: str,
+    ) -> Evidence:
+        """How far some rows are above others; not testable where a ranker is absent or untaught."""
+        rows = [*ahead, *behind]
+        absent = [row for row in rows if row not in self.names]
+        if absent:
+            return Evidence("MAP", reason=f"nothing stands for {' and '.join(absent)}")
+        unlearned = [self.names[row] for row in rows if self.names[row] in self.unlearned]
+        if unlearned:
+            reason = "trained, and still nearer to a random order than to BM25"
+            return Evidence("MAP", reason=f"{' and '.join(unlearned)}: {reason}")
+        runs_ahead = [self.names[row] for row in ahead]
+        runs_behind = [self.names[row] for row in behind]
+        printed = _printed_lead(self.printed, ahead, behind)
+        return _lead(self.by_run, runs_ahead, runs_behind, description, printed)
 
 
 def of_rankers(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dict[str, Evidence]:
     """Claims on Table 2.1, by name; what there is no ranker for is not testable."""
-    wide, cells = _wide(values), _printed_cells(printed)
-    rows = study.rows(printed)
-    paper = wide.index.get_level_values("query")
-    lost = _unlearned(study, wide.mean())
-
-    def ahead(
-        first: Sequence[str], second: Sequence[str], said: str, theirs: float | None = None
-    ) -> Evidence:
-        if absent := [row for row in (*first, *second) if row not in rows]:
-            return Evidence("MAP", reason=f"nothing stands for {' and '.join(absent)}")
-        if unlearned := [rows[row] for row in (*first, *second) if rows[row] in lost]:
-            said = f"{' and '.join(unlearned)}: trained, and still nearer to a random order than to BM25"
-            return Evidence("MAP", reason=said)
-        names = [rows[row] for row in first], [rows[row] for row in second]
-        return _ahead(
-            wide, *names, said, _printed(printed, first, second) if theirs is None else theirs
-        )
-
-    general, scientific = ["TILDE BERT", "TILDEv2 BERT"], ["TILDE SciBERT", "TILDEv2 SciBERT"]
-    expanded = [f"TILDEv2 SciBERT expansion w/ m={m}" for m in (200, 300)]
-    zero_shot, both = ["TILDE MSMARCO", "TILDEv2 MSMARCO"], [*general, *scientific]
-    cross = "Cross-Encoder SciBERT"
-    alike = study.same_encoder(cross, both)
-    learned = [row for row in both if rows.get(row) not in lost] or both
-    learned_names = [rows.get(row, row) for row in learned]
-    found = {
-        "2.1-cross-encoder": ahead(
-            [cross],
-            alike,
+    by_run, names = _map_by_run(values), study.rows(printed)
+    rankers = _Rankers(by_run, printed, names, _unlearned(study, by_run.mean()))
+    tildes = [*GENERAL, *SCIENTIFIC]
+    learned = [row for row in tildes if names.get(row) not in rankers.unlearned]
+    learned = learned or tildes
+    learned_names = ", ".join(names.get(row, row) for row in learned)
+    evidence = {
+        "2.1-cross-encoder": rankers.lead(
+            [CROSS_ENCODER],
+            study.same_encoder(CROSS_ENCODER, tildes),
             "MAP of the cross-encoder less the mean of TILDE and TILDEv2 with the same encoder",
         ),
-        "2.1-v2-above": ahead(
-            general[1:], general[:1], "MAP of TILDEv2 less that of TILDE, general encoder"
+        "2.1-v2-above": rankers.lead(
+            ["TILDEv2 BERT"],
+            ["TILDE BERT"],
+            "MAP of TILDEv2 less that of TILDE, general encoder",
         ),
-        "2.1-scientific": ahead(
-            scientific, general, "mean gain in MAP of the scientific encoder over the general one"
+        "2.1-scientific": rankers.lead(
+            SCIENTIFIC,
+            GENERAL,
+            "mean gain in MAP of the scientific encoder over the general one",
         ),
-        "2.1-expansion": ahead(
-            ["TILDE SciBERT"], expanded, "MAP of TILDE less that of TILDEv2 over expanded documents"
+        "2.1-expansion": rankers.lead(
+            ["TILDE SciBERT"],
+            EXPANDED,
+            "MAP of TILDE less that of TILDEv2 over expanded documents",
         ),
-        "2.1-expansion-bm25": ahead(
-            [BM25_ROW], expanded, "MAP of BM25 less that of TILDEv2 over expanded documents"
+        "2.1-expansion-bm25": rankers.lead(
+            [BM25_ROW],
+            EXPANDED,
+            "MAP of BM25 less that of TILDEv2 over expanded documents",
         ),
-        "2.1-zero-shot": ahead(
-            zero_shot, both, "MAP of TILDE and TILDEv2 zero-shot less that of the fine-tuned ones"
+        "2.1-zero-shot": rankers.lead(
+            ZERO_SHOT,
+            tildes,
+            "MAP of TILDE and TILDEv2 zero-shot less that of the fine-tuned ones",
         ),
-        "2.1-competitive": ahead(
-            [BM25_ROW], learned, f"MAP of BM25 less the mean of {', '.join(learned_names)}"
+        "2.1-competitive": rankers.lead(
+            [BM25_ROW], learned, f"MAP of BM25 less the mean of {learned_names}"
         ),
     }
-    unlearned = [rows[row] for row in both if rows.get(row) in lost]
-    if unlearned or not set(both) <= set(rows):
-        reason = f"nothing to compare: {' and '.join(unlearned) or 'a ranker'} has not learned its task, or is absent"
-        found |= {
-            name: Evidence("MAP", reason=reason)
-            for name in ("2.1-scientific-tilde", "2.1-most-tasks")
-        }
-    else:
-        gain = (
-            wide[[rows[row] for row in scientific]].to_numpy()
-            - wide[[rows[row] for row in general]].to_numpy()
-        )
-        found["2.1-scientific-tilde"] = _of_papers(
-            "gain in MAP of the scientific encoder: TILDE's less TILDEv2's",
-            paper,
-            lambda n: float(n @ (gain[:, 0] - gain[:, 1]) / n.sum()),
-            float(-_printed_means(printed)[both].to_numpy() @ [1, -1, -1, 1]),
-        )
-        found["2.1-most-tasks"] = _share_ahead(
-            wide,
-            BM25_ROW,
-            [rows[row] for row in general],
-            "share of tasks in which BM25 is above TILDE, and TILDEv2, with the general encoder",
-            float((cells.loc[BM25_ROW] > cells.loc[general]).to_numpy().mean()),
-        )
-    return found
+    return evidence | _of_tildes(rankers)
+
+
+def _of_tildes(rankers: _Rankers) -> dict[str, Evidence]:
+    """Claims that take all four of TILDE and TILDEv2, with both encoders."""
+    tildes, names = [*GENERAL, *SCIENTIFIC], rankers.names
+    unlearned = [names[row] for row in tildes if names.get(row) in rankers.unlearned]
+    if unlearned or not set(tildes) <= set(names):
+        lacking = " and ".join(unlearned) or "a ranker"
+        reason = f"nothing to compare: {lacking} has not learned its task, or is absent"
+        untestable = Evidence("MAP", reason=reason)
+        return {"2.1-scientific-tilde": untestable, "2.1-most-tasks": untestable}
+
+    scientific = rankers.by_run[[names[row] for row in SCIENTIFIC]].to_numpy()
+    general = rankers.by_run[[names[row] for row in GENERAL]].to_numpy()
+    gains = scientific - general
+    difference = gains[:, 0] - gains[:, 1]  # TILDE's gain less TILDEv2's
+    printed = _printed_means(rankers.printed)
+    printed_gains = printed[SCIENTIFIC].to_numpy() - printed[GENERAL].to_numpy()
+    of_encoders = _over_papers(
+        "gain in MAP of the scientific encoder: TILDE's less TILDEv2's",
+        rankers.by_run.index.get_level_values("query"),
+        lambda n: float(n @ difference / n.sum()),
+        float(printed_gains[0] - printed_gains[1]),
+    )
+    cells = _printed_cells(rankers.printed)
+    of_tasks = _share_ahead(
+        rankers.by_run,
+        BM25_ROW,
+        [names[row] for row in GENERAL],
+        "share of tasks in which BM25 is above TILDE, and TILDEv2, with the general encoder",
+        float((cells.loc[BM25_ROW] > cells.loc[GENERAL]).to_numpy().mean()),
+    )
+    return {"2.1-scientific-tilde": of_encoders, "2.1-most-tasks": of_tasks}
+
+
+def _share_ahead(
+    by_run: pd.DataFrame, run: str, rivals: Sequence[str], description: str, printed: float
+) -> Evidence:
+    """In how many pairs of a task and a rival a run has the higher mean."""
+    gaps = by_run[[run]].to_numpy() - by_run[list(rivals)].to_numpy()
+    task, names = pd.factorize(by_run.index.get_level_values("task"))
+    in_task = np.equal(task, np.arange(len(names))[:, np.newaxis])  # (tasks, facets)
+
+    def share(n: Integers) -> float:
+        sums = (in_task * n) @ gaps  # (tasks, rivals): above 0 where the mean is
+        return float((sums > 0).mean())
+
+    return _over_papers(description, by_run.index.get_level_values("query"), share, printed)
 
 
 def _unlearned(study: Study, means: pd.Series) -> list[str]:
-    """Trained rankers of a replica that have not learned their task: they are nearer to a random order than to BM25."""
+    """Trained rankers of a replica that are nearer to a random order than to BM25."""
     random = [system.name for system in study.systems.values() if system.kind == "random"]
     if study.stands_for == "thesis" or not random:
         return []
     middle = (means[random].mean() + means[BM25_ROW]) / 2
-    return [
-        system.name
-        for system in study.systems.values()
-        if system.training and means[system.name] < middle
-    ]
+    trained = [system.name for system in study.systems.values() if system.training]
+    return [name for name in trained if means[name] < middle]
+
+
+# --- Table 2.2 ------------------------------------------------------------------------------------
 
 
 def of_tokenisations(
     study: Study, values: pd.DataFrame, printed: pd.DataFrame
 ) -> dict[str, Evidence]:
     """Claims on Table 2.2, by name, on the rows that there are."""
-    ours = study.rows(printed)
-    wide, theirs = _wide(values), _printed_means(printed)[list(ours)]
-    pieces, others = (
-        [row for row in ours if row.endswith("-Token") == found] for found in (True, False)
-    )
-    scored, paper = wide[list(ours.values())].to_numpy(), wide.index.get_level_values("query")
-    best = list(ours).index(BM25_ROW)
-    language = [row for row in ours if row.startswith("LM ")]
-    matched = [row.replace("LM ", "BM25 ") for row in language]
-    pairs = (
-        wide[[ours[row] for row in matched]].to_numpy()
-        - wide[[ours[row] for row in language]].to_numpy()
-    )
+    names, by_run = study.rows(printed), _map_by_run(values)
+    printed_means = _printed_means(printed)[list(names)]
+    papers = by_run.index.get_level_values("query")
 
-    def lead(n: Integers) -> float:
-        mean = n @ scored / n.sum()
-        return float(mean[best] - np.delete(mean, best).mean())
+    scores = by_run[list(names.values())].to_numpy()
+    best = list(names).index(BM25_ROW)
 
-    found = {
-        "2.2-stm2-best": _of_papers(
+    def lead_of_best(n: Integers) -> float:
+        means = n @ scores / n.sum()
+        return float(means[best] - np.delete(means, best).mean())
+
+    printed_others = printed_means.drop(BM25_ROW)
+    evidence = {
+        "2.2-stm2-best": _over_papers(
             "MAP of BM25 STM2 less the mean of the others",
-            paper,
-            lead,
-            float(theirs.iloc[best] - np.delete(theirs.to_numpy(), best).mean()),
-        ),
-        "2.2-bm25-above": _of_papers(
-            "mean lead in MAP of BM25 over the language model with the same tokens, "
-            f"ahead in {int((pairs.mean(axis=0) > 0).sum())} of {len(language)}",
-            paper,
-            lambda n: float((n @ pairs / n.sum()).mean()),
-            float(theirs[matched].mean() - theirs[language].mean()),
-        ),
+            papers,
+            lead_of_best,
+            float(printed_means[BM25_ROW] - printed_others.to_numpy().mean()),
+        )
     }
-    found["2.2-word-pieces"] = Evidence("MAP", reason="no word pieces are among the rows")
+
+    language = [row for row in names if row.startswith("LM ")]
+    bm25 = [row.replace("LM ", "BM25 ") for row in language]
+    bm25_scores = by_run[[names[row] for row in bm25]].to_numpy()
+    leads = bm25_scores - by_run[[names[row] for row in language]].to_numpy()
+    ahead = int((leads.mean(axis=0) > 0).sum())
+    evidence["2.2-bm25-above"] = _over_papers(
+        "mean lead in MAP of BM25 over the language model with the same tokens, "
+        f"ahead in {ahead} of {len(language)}",
+        papers,
+        lambda n: float((n @ leads / n.sum()).mean()),
+        float(printed_means[bm25].mean() - printed_means[language].mean()),
+    )
+
+    pieces = [row for row in names if row.endswith("-Token")]
+    words = [row for row in names if not row.endswith("-Token")]
     if pieces:
-        names = [ours[row] for row in pieces], [ours[row] for row in others]
-        said = "mean MAP over word pieces less that over the three other analysers, both models"
-        found["2.2-word-pieces"] = _ahead(wide, *names, said, _printed(printed, pieces, others))
-    return found
+        evidence["2.2-word-pieces"] = _lead(
+            by_run,
+            [names[row] for row in pieces],
+            [names[row] for row in words],
+            "mean MAP over word pieces less that over the three other analysers, both models",
+            _printed_lead(printed, pieces, words),
+        )
+    else:
+        reason = "no word pieces are among the rows"
+        evidence["2.2-word-pieces"] = Evidence("MAP", reason=reason)
+    return evidence
+
+
+# --- mixtures: Figure 2.3, Tables 2.3 and 2.4 -----------------------------------------------------
 
 
 def of_one_weight(
-    together: pd.DataFrame, swept: pd.DataFrame, names: Sequence[str], printed: pd.DataFrame
+    values: pd.DataFrame, swept: pd.DataFrame, mixtures: Sequence[str], printed: pd.DataFrame
 ) -> dict[str, Evidence]:
-    """Claims on Figure 2.3 and Table 2.3, by name; ``names``: what TILDE and TILDEv2 with BM25 are called."""
-    wide, means = _wide(together), _printed_means(printed)
-    paper = wide.index.get_level_values("query")
-    scored = wide[
-        [*names, BM25_ROW, *(name.removeprefix(f"{BM25_ROW} + ") for name in names)]
-    ].to_numpy()
+    """Claims on Figure 2.3 and Table 2.3, by name.
+
+    ``values``: of rankers and of mixtures with a tuned weight. ``swept``: of mixtures under every
+    weight. ``mixtures``: what BM25 with TILDE, and with TILDEv2, is called.
+    """
+    return {
+        "2.3-tilde-weight": _best_weight(swept, mixtures[0], "2.3-tilde-weight"),
+        "2.3-v2-weight": _best_weight(swept, mixtures[1], "2.3-v2-weight"),
+        "2.3-together": _gain_of_mixing(values, mixtures, printed),
+        "2.3-exceptions": _exceptions(printed),
+    }
+
+
+def _best_weight(swept: pd.DataFrame, mixture: str, claim: str) -> Evidence:
+    """The weight of a mixture whose mean over the facets is highest."""
+    of_mixture = swept[(swept["measure"] == "MAP") & (swept["fusion"] == mixture)]
+    by_weight = of_mixture.pivot_table(index=_FACET, columns="alpha", values="value", sort=False)
+    by_weight = by_weight.sort_index(axis=1)
+    curves, alphas = by_weight.to_numpy(), by_weight.columns.to_numpy(dtype=float)
+    return _over_papers(
+        "weight of BM25 with the highest mean MAP",
+        by_weight.index.get_level_values("query"),
+        lambda n: float(alphas[(n @ curves).argmax()]),
+        _quoted(claim),
+    )
+
+
+def _gain_of_mixing(
+    values: pd.DataFrame, mixtures: Sequence[str], printed: pd.DataFrame
+) -> Evidence:
+    """What both mixtures gain on the better of their parts."""
+    by_run = _map_by_run(values)
+    rankers = [mixture.removeprefix(f"{BM25_ROW} + ") for mixture in mixtures]
+    scores = by_run[[*mixtures, BM25_ROW, *rankers]].to_numpy()
 
     def gain(n: Integers) -> float:
-        mean = n @ scored / n.sum()
-        return float((mean[:2] - np.maximum(mean[2], mean[3:])).mean())
+        means = n @ scores / n.sum()
+        mixed, bm25, contextualised = means[:2], means[2], means[3:]
+        return float((mixed - np.maximum(bm25, contextualised)).mean())
 
-    theirs = means.to_numpy()
-    steps = swept.query("measure == 'MAP'").pivot_table(
-        index=["query", "task"], columns=["fusion", "alpha"], values="value", sort=False
+    # Rows of Table 2.3: BM25, TILDE, TILDEv2, and BM25 with each of these.
+    rows = _printed_means(printed).to_numpy()
+    printed_gain = (rows[3:] - np.maximum(rows[0], rows[1:3])).mean()
+    return _over_papers(
+        "mean gain in MAP of both interpolations over the better of their parts",
+        by_run.index.get_level_values("query"),
+        gain,
+        float(printed_gain),
     )
 
-    def best_alpha(label: str) -> tuple[pd.Index, Weighed]:
-        curve = steps[label].to_numpy()
-        alphas = steps[label].columns.to_numpy(dtype=float)
-        return steps.index.get_level_values("query"), lambda n: float(alphas[(n @ curve).argmax()])
 
-    cells = printed.set_index("model").drop(columns="row").map(lambda text: float(text.rstrip("%")))
-    fused, parts = (
-        cells.iloc[3:].to_numpy(),
-        np.maximum(cells.iloc[[0]].to_numpy(), cells.iloc[1:3].to_numpy()),
+def _exceptions(printed: pd.DataFrame) -> Evidence:
+    """Printed cells of Table 2.3 in which a mixture is not above both of its parts."""
+    cells = printed.set_index("model").drop(columns="row")
+    numbers = cells.map(lambda text: float(text.rstrip("%"))).to_numpy()
+    better_part = np.maximum(numbers[:1], numbers[1:3])
+    return Evidence(
+        "printed cells in which an interpolation is not above both parts",
+        int((numbers[3:] <= better_part).sum()),
+        reason=_PRINTED,
     )
-    return {
-        "2.3-tilde-weight": _of_papers(
-            "weight of BM25 with the highest mean MAP",
-            *best_alpha(names[0]),
-            _quoted("2.3-tilde-weight"),
-        ),
-        "2.3-v2-weight": _of_papers(
-            "weight of BM25 with the highest mean MAP",
-            *best_alpha(names[1]),
-            _quoted("2.3-v2-weight"),
-        ),
-        "2.3-together": _of_papers(
-            "mean gain in MAP of both interpolations over the better of their parts",
-            paper,
-            gain,
-            float((theirs[3:] - np.maximum(theirs[0], theirs[1:3])).mean()),
-        ),
-        "2.3-exceptions": Evidence(
-            "printed cells in which an interpolation is not above both parts",
-            int((fused <= parts).sum()),
-            reason=_PRINTED,
-        ),
-    }
 
 
 def of_oracle(
     tuned: pd.DataFrame,
     best: pd.DataFrame,
-    names: Sequence[str],
+    mixtures: Sequence[str],
     printed: pd.DataFrame,
     checks: pd.DataFrame,
 ) -> dict[str, Evidence]:
-    """Claims on Table 2.4, by name; ``checks`` are those of the printed tables against one another."""
-    facets = ["query", "task"]
-    of_map = best.query("measure == 'MAP'")
-    chosen = of_map.pivot_table(index=facets, columns="fusion", values="alpha")[list(names)]
-    reached = of_map.pivot_table(index=facets, columns="fusion", values="value")[list(names)]
-    alphas, paper = chosen.to_numpy(), chosen.index.get_level_values("query")
-    margin = (reached - _wide(tuned).loc[reached.index, list(names)]).mean(axis=1).to_numpy()
-    rows = printed.set_index(["fusion", "statistic"]).filter(like="MAP")
+    """Claims on Table 2.4, by name; ``checks``: those of the printed tables against one another."""
+    of_map = best[best["measure"] == "MAP"]
+    alphas = of_map.pivot_table(index=_FACET, columns="fusion", values="alpha")[list(mixtures)]
+    values = of_map.pivot_table(index=_FACET, columns="fusion", values="value")[list(mixtures)]
+    papers = alphas.index.get_level_values("query")
+    margins = values - _map_by_run(tuned).loc[values.index, list(mixtures)]
+    margin = margins.mean(axis=1).to_numpy()
+    weights = alphas.to_numpy()  # (facets, mixtures): with TILDE, with TILDEv2
+    bm25_alone = weights == 1
 
-    def spread(n: Integers) -> float:
-        drawn: Floats = np.repeat(alphas, n, axis=0)
+    def difference_alone(n: Integers) -> float:
+        with_tilde, with_tildev2 = n @ bm25_alone
+        return float((with_tildev2 - with_tilde) / n.sum())
+
+    def difference_of_spreads(n: Integers) -> float:
+        drawn: Floats = np.repeat(weights, n, axis=0)
         low, high = np.percentile(drawn, [25, 75], axis=0)
-        return float((high - low) @ [-1, 1])
+        with_tilde, with_tildev2 = high - low
+        return float(with_tildev2 - with_tilde)
 
-    def of(statistic: str) -> float:
-        means = rows.xs(statistic, level="statistic").astype(float).mean(axis=1).to_numpy()
-        return float(means[1] - means[0])
-
-    failing = checks[checks["check"].str.startswith(("oracle", "mean weight", "rows of"))]
+    consistent = checks["check"].str.startswith(("oracle", "mean weight", "rows of"))
+    relations = checks[consistent]
     return {
-        "2.4-oracle": _of_papers(
+        "2.4-oracle": _over_papers(
             "mean gain in MAP of the oracle over one tuned weight",
-            paper,
+            papers,
             lambda n: float(n @ margin / n.sum()),
         ),
-        "2.4-bm25-alone": _of_papers(
+        "2.4-bm25-alone": _over_papers(
             "share of facets for which BM25 alone is best: with TILDEv2 less with TILDE",
-            paper,
-            lambda n: float(n @ (alphas == 1) @ [-1, 1] / n.sum()),
-            of("queries with optimal alpha 1") / QUERIES,
+            papers,
+            difference_alone,
+            _printed_difference(printed, "queries with optimal alpha 1") / QUERIES,
         ),
-        "2.4-spread": _of_papers(
+        "2.4-spread": _over_papers(
             "quartile range of the best weights: TILDEv2's less TILDE's",
-            paper,
-            spread,
-            of("IQR of the optimal alpha"),
+            papers,
+            difference_of_spreads,
+            _printed_difference(printed, "IQR of the optimal alpha"),
         ),
         "2.4-consistent": Evidence(
-            f"of {int(failing['cells'].sum())} relations between printed cells, those that do not hold",
-            int((failing["cells"] - failing["hold"]).sum()),
+            f"of {int(relations['cells'].sum())} relations between printed cells, "
+            "those that do not hold",
+            int((relations["cells"] - relations["hold"]).sum()),
             reason=_PRINTED,
         ),
     }
 
 
+def _printed_difference(printed: pd.DataFrame, statistic: str) -> float:
+    """A printed statistic of Table 2.4 for MAP, mean over tasks: with TILDEv2 less with TILDE."""
+    rows = printed[printed["statistic"] == statistic].filter(like="MAP").astype(float)
+    with_tilde, with_tildev2 = rows.mean(axis=1)
+    return float(with_tildev2 - with_tilde)
+
+
 def of_prediction(predictions: pd.DataFrame) -> dict[str, Evidence]:
     """Whether a weight predicted from the query gains on one weight."""
-    gains = predictions.query("measure == 'MAP'").pivot_table(
-        index=["query", "task"], columns=["weight", "fusion"], values="value"
+    of_map = predictions[predictions["measure"] == "MAP"]
+    by_weight = of_map.pivot_table(index=_FACET, columns=["weight", "fusion"], values="value")
+    gaps = (by_weight["predicted"] - by_weight["one weight"]).mean(axis=1).to_numpy()
+    gain = _over_papers(
+        "mean gain in MAP of a predicted weight over one weight, both interpolations",
+        by_weight.index.get_level_values("query"),
+        lambda n: float(n @ gaps / n.sum()),
     )
-    gap = (gains["predicted"] - gains["one weight"]).mean(axis=1).to_numpy()
-    said = "mean gain in MAP of a predicted weight over one weight, both interpolations"
-    return {
-        "2.4-predicted": _of_papers(
-            said, gains.index.get_level_values("query"), lambda n: float(n @ gap / n.sum())
-        )
-    }
+    return {"2.4-predicted": gain}
 
 
-def answer(study: Study, values: pd.DataFrame, found: Mapping[str, Evidence]) -> list[str]:
+# --- the answer -----------------------------------------------------------------------------------
+
+
+def answer(study: Study, values: pd.DataFrame, findings: Mapping[str, Evidence]) -> list[str]:
     """What the chapter's run says, in two or three sentences."""
-    mean = _wide(values)[BM25_ROW].groupby("query").mean().mean()
-    said = [
-        f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f} over the query papers."
+    mean = _map_by_run(values)[BM25_ROW].groupby("query").mean().mean()
+    sentences = [
+        f"On {study.collection.about}, BM25 reaches a mean average precision of {mean:.3f} "
+        "over the query papers."
     ]
-    lead = found["2.1-competitive"]
+    lead = findings["2.1-competitive"]
     if lead.estimate is not None:
         small = ", whose encoders are small here" if study.stands_for == "replica" else ""
-        said.append(
-            f"Compared with the mean of TILDE and TILDEv2 where they learned their task{small}, that is "
-            f"{_interval(lead)}, over {lead.n:,} papers."
+        sentences.append(
+            "Compared with the mean of TILDE and TILDEv2 where they learned their task"
+            f"{small}, that is {_interval(lead)}, over {lead.n:,} papers."
         )
-    if "2.3-together" in found:
-        said.append(
-            f"Mixing BM25 with TILDE or TILDEv2 changes MAP by {_interval(found['2.3-together'])} against the better "
-            f"of the two; the best weight of each query, were it known, adds {_interval(found['2.4-oracle'])}."
+    if "2.3-together" in findings:
+        sentences.append(
+            "Mixing BM25 with TILDE or TILDEv2 changes MAP by "
+            f"{_interval(findings['2.3-together'])} against the better of the two; the best "
+            "weight of each query, were it known, adds "
+            f"{_interval(findings['2.4-oracle'])}."
         )
-    return said
+    return sentences
 
 
-def _interval(found: Evidence) -> str:
-    return f"{found.estimate:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+def _interval(evidence: Evidence) -> str:
+    return f"{evidence.estimate:+.3f} [{evidence.low:+.3f}, {evidence.high:+.3f}]"

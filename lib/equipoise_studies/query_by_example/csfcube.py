@@ -22,7 +22,7 @@ import pandas as pd
 from equipoise.files import read_json, read_text
 from equipoise.problems import Problems
 from equipoise_compendium import registry
-from equipoise_studies.query_by_example.data import QueryByExample, chosen
+from equipoise_studies.query_by_example.data import PAIR, QueryByExample, chosen
 
 FACETS = ("background", "method", "result")
 """The three facets, each a task of its own."""
@@ -33,43 +33,58 @@ _LINE = re.compile(
     r"|adju relevance: .*\(\+?(?P<grade>[0-3])\)$"
 )
 _HEADS = ("difference: ", "sources: ")
+_SPECTER = "eval_scripts/sample_ranked_pools/test-pid2pool-csfcube-specter-{}-ranked.json"
+
+
+def _file(folder: Path | None, name: str) -> Path:
+    """A file of CSFCube, in a folder laid out as upstream, or through the registry."""
+    if folder is None:
+        return registry.fetch("csfcube", name)
+    return folder / name
 
 
 def read_annotations(path: Path) -> pd.DataFrame:
-    """Parse one file of readable annotations: a query paper, then its candidates, each with its adjudicated grade.
+    """Parse one file of readable annotations: a query paper, then its candidates with their grades.
 
     Blocks stand between lines of equals signs. Returns ``document, title, abstract, grade``, the
     query first, without a grade; the sentences of an abstract are joined by a space, without their
     labels. Raises InputError with everything in the file that does not have the known form.
     """
-    rows: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
     problems = Problems()
-    # only a line feed ends a line here: some abstracts hold other characters that str.splitlines
-    # would break at
-    for number, raw in enumerate(read_text(path).split("\n"), start=1):
-        line = raw.rstrip()
+    # Only a line feed ends a line here: some abstracts hold other characters that str.splitlines
+    # would break at.
+    for number, raw_line in enumerate(read_text(path).split("\n"), start=1):
+        line = raw_line.rstrip()
         if not line or line.startswith(_HEADS):
             continue
-        found = _LINE.match(line)
-        field = found.lastgroup if found else None
+        match = _LINE.match(line)
+        field = match.lastgroup if match else None
         if field == "rule":
-            rows.append({"line": number, "abstract": []})
-        elif not rows or not found or not field:
-            wanted = "a line of equals signs, then paper_id, TITLE, ABSTRACT, adju relevance, or a labelled sentence"
-            problems.add(path, number, None, line[:80], wanted)
+            blocks.append({"line": number, "abstract": []})
+        elif not blocks or not match or not field:
+            known = "a line of equals signs, then paper_id, TITLE, ABSTRACT, adju relevance, "
+            problems.add(path, number, None, line[:80], known + "or a labelled sentence")
         elif field == "abstract":
-            rows[-1]["abstract"].append(found["abstract"].strip())
+            blocks[-1]["abstract"].append(match["abstract"].strip())
         else:
-            rows[-1][field] = found[field].strip()
-    for place, row in enumerate(rows):
-        for field in ("document", "title", "abstract", *(["grade"] if place else [])):
-            if not row.get(field):
-                wanted = f"each block to give the {field} of its paper"
-                problems.add(path, row["line"], None, f"a paper without {field}", wanted)
+            blocks[-1][field] = match[field].strip()
+
+    for place, block in enumerate(blocks):
+        fields = ["document", "title", "abstract"]
+        if place > 0:
+            fields.append("grade")  # which the query, in the first block, does not have
+        for field in fields:
+            if not block.get(field):
+                fault = f"a paper without {field}"
+                needed = f"each block to give the {field} of its paper"
+                problems.add(path, block["line"], None, fault, needed)
     problems.refuse()
-    papers = pd.DataFrame(rows, columns=["document", "title", "abstract", "grade"])
-    grades = pd.to_numeric(papers["grade"]).astype("Int64")
-    return papers.assign(abstract=papers["abstract"].map(" ".join), grade=grades)
+
+    papers = pd.DataFrame(blocks, columns=["document", "title", "abstract", "grade"])
+    papers["abstract"] = papers["abstract"].map(" ".join)
+    papers["grade"] = pd.to_numeric(papers["grade"]).astype("Int64")
+    return papers
 
 
 def load_csfcube(
@@ -85,75 +100,79 @@ def load_csfcube(
 
     It takes the place of SciDocs (thesis section 2.3.1), whose data this project cannot reach.
     """
-
-    def file(name: str) -> Path:
-        return folder / name if folder else registry.fetch("csfcube", name)
-
-    pools = {
-        facet: read_json(file(f"test-pid2anns-csfcube-{facet}.json"), dict, "a JSON object")
-        for facet in FACETS
-    }
-    judged = [
-        (facet, query, candidate, grade)
-        for facet, pool_of in pools.items()
-        for query, pool in pool_of.items()
-        for candidate, grade in zip_longest(pool["cands"], pool["relevance_adju"])
-    ]
-    judgements = pd.DataFrame(judged, columns=["task", "query", "document", "grade"])
-    problems, parts = Problems(), []
-    for facet, query in sorted(
-        (facet, query) for facet, pool_of in pools.items() for query in pool_of
-    ):
-        with problems.collecting():
-            path = file(f"readable_annotations/{query}-{facet}-adju.txt")
-            parts.append(read_annotations(path).assign(file=path.name, task=facet, query=query))
-    problems.refuse()
-    annotated = pd.concat(parts)
+    judgements = _judgements(folder)
+    annotated = _annotated(folder, judgements)
     papers = annotated.drop_duplicates(["document", "title", "abstract"])
+    problems = Problems()
     for row in papers[papers.duplicated("document")].itertuples(index=False):
-        found = f"another text of paper {row.document}"
-        problems.add(
-            row.file, None, None, found, "one title and abstract a paper, the same in every file"
-        )
+        fault = f"another text of paper {row.document}"
+        needed = "one title and abstract a paper, the same in every file"
+        problems.add(row.file, None, None, fault, needed)
+
+    # Each grade stands twice, beside the text and in JSON.
     candidates = annotated[annotated["grade"].notna()]
-    both = judgements.merge(
-        candidates, on=["task", "query", "document"], how="outer", suffixes=("", "_text")
-    )
-    for row in both[(both["grade"] != both["grade_text"]).fillna(True)].itertuples(index=False):
-        found = f"paper {row.document}: {row.grade_text} in the text, {row.grade} in JSON"
-        problems.add(
-            f"{row.query}-{row.task}-adju.txt",
-            None,
-            "adju relevance",
-            found,
-            "the same grade in both",
-        )
+    grades = judgements.merge(candidates, on=PAIR, how="outer", suffixes=("", "_text"))
+    differs = (grades["grade"] != grades["grade_text"]).fillna(True)
+    for row in grades[differs].itertuples(index=False):
+        fault = f"paper {row.document}: {row.grade_text} in the text, {row.grade} in JSON"
+        name = f"{row.query}-{row.task}-adju.txt"
+        problems.add(name, None, "adju relevance", fault, "the same grade in both")
     problems.refuse()
-    splits = [
-        (facet, *name.rsplit("_", 1), query.removesuffix("_" + facet))
-        for facet, folds in read_json(file("evaluation_splits.json"), dict, "a JSON object").items()
-        if facet in FACETS
-        for name, tested in folds.items()
-        if name.endswith(("_dev", "_test"))
-        for query in tested
-    ]
-    wanted = {"drop": judgements[judgements["query"] != judgements["document"]], "keep": judgements}
-    return QueryByExample.of(papers=papers, judgements=chosen(wanted, own, "own"), splits=splits)
+
+    is_own = judgements["query"] == judgements["document"]
+    kept = chosen({"drop": judgements[~is_own], "keep": judgements}, own, "own")
+    return QueryByExample.of(papers=papers, judgements=kept, splits=_splits(folder))
+
+
+def _judgements(folder: Path | None) -> pd.DataFrame:
+    """Candidates of every query and their adjudicated grades: ``task, query, document, grade``."""
+    rows = []
+    for facet in FACETS:
+        path = _file(folder, f"test-pid2anns-csfcube-{facet}.json")
+        for query, pool in read_json(path, dict, "a JSON object").items():
+            # Of lists that differ in length the rest is no grade, which the text then contradicts.
+            for candidate, grade in zip_longest(pool["cands"], pool["relevance_adju"]):
+                rows.append((facet, query, candidate, grade))
+    return pd.DataFrame(rows, columns=[*PAIR, "grade"])
+
+
+def _annotated(folder: Path | None, judgements: pd.DataFrame) -> pd.DataFrame:
+    """Papers of every query's readable annotations, with ``task, query`` and the ``file``."""
+    problems, tables = Problems(), []
+    queries = judgements[["task", "query"]].drop_duplicates().sort_values(["task", "query"])
+    for facet, query in queries.itertuples(index=False):
+        with problems.collecting():
+            path = _file(folder, f"readable_annotations/{query}-{facet}-adju.txt")
+            tables.append(read_annotations(path).assign(file=path.name, task=facet, query=query))
+    problems.refuse()
+    return pd.concat(tables)
+
+
+def _splits(folder: Path | None) -> list[tuple[str, str, str, str]]:
+    """Rows ``task, fold, part, query``."""
+    rows = []
+    path = _file(folder, "evaluation_splits.json")
+    for facet, folds in read_json(path, dict, "a JSON object").items():
+        if facet not in FACETS:
+            continue
+        for name, queries in folds.items():
+            if not name.endswith(("_dev", "_test")):
+                continue
+            fold, part = name.rsplit("_", 1)
+            for query in queries:
+                rows.append((facet, fold, part, query.removesuffix(f"_{facet}")))
+    return rows
 
 
 def load_specter(folder: Path | None = None) -> pd.DataFrame:
-    """SPECTER's ranking of every candidate, as CSFCube's authors give it: ``task, query, document, score``.
+    """SPECTER's ranking of every candidate: ``task, query, document, score``.
 
-    They give distances of whole papers; a score is a distance below zero.
+    CSFCube's authors give distances of whole papers; a score is a distance below zero.
     """
-    name = "eval_scripts/sample_ranked_pools/test-pid2pool-csfcube-specter-{}-ranked.json"
-    rows = [
-        (facet, query, document, -float(distance))
-        for facet in FACETS
-        for path in [
-            folder / name.format(facet) if folder else registry.fetch("csfcube", name.format(facet))
-        ]
-        for query, pool in read_json(path, dict, "a JSON object").items()
-        for document, distance in pool
-    ]
-    return pd.DataFrame(rows, columns=["task", "query", "document", "score"])
+    rows = []
+    for facet in FACETS:
+        path = _file(folder, _SPECTER.format(facet))
+        for query, pool in read_json(path, dict, "a JSON object").items():
+            for document, distance in pool:
+                rows.append((facet, query, document, -float(distance)))
+    return pd.DataFrame(rows, columns=[*PAIR, "score"])

@@ -25,21 +25,27 @@ from equipoise.problems import need_columns, refuse_twice
 
 Choice = TypeVar("Choice")
 
+PAIR = ["task", "query", "document"]
+"""What a grade or a score belongs to."""
+
+TASK_NAMES = {"coview": "Co-view", "coread": "Co-read", "cocite": "Co-cite", "cite": "Cite"}
+"""The thesis's names of SciDocs' tasks, in the order of its tables."""
+
 _COLUMNS = {
     "papers": ["document", "title", "abstract"],
-    "judgements": ["task", "query", "document", "grade"],
+    "judgements": [*PAIR, "grade"],
     "splits": ["task", "fold", "part", "query"],
 }
 _KEYS = {
     "papers": ["document"],
-    "judgements": ["task", "query", "document"],
+    "judgements": PAIR,
     "splits": ["task", "fold", "query"],
 }
 
 
 @dataclass(frozen=True)
 class QueryByExample:
-    """A query-by-example data set as three tidy tables, checked against each other (thesis section 2.3.1)."""
+    """A query-by-example data set, its tables checked against each other (thesis section 2.3.1)."""
 
     papers: pd.DataFrame
     judgements: pd.DataFrame
@@ -49,24 +55,21 @@ class QueryByExample:
         for name, columns in _COLUMNS.items():
             need_columns(getattr(self, name), columns)
             refuse_twice(getattr(self, name), _KEYS[name], f"{name} hold a row")
-        named = set(self.judgements["query"]) | set(self.judgements["document"])
-        if unknown := sorted(named - set(self.papers["document"])):
+        judged = set(self.judgements["query"]) | set(self.judgements["document"])
+        without_text = sorted(judged - set(self.papers["document"]))
+        if without_text:
             raise ValueError(
-                f"{len(unknown)} judged papers have no text, the first is {unknown[0]!r}"
+                f"{len(without_text)} judged papers have no text, the first is {without_text[0]!r}"
             )
 
     @classmethod
     def of(cls, **rows: Any) -> QueryByExample:
         """The data set of each table's rows as loaders read them, in any order."""
-        tables = {
-            name: pd.DataFrame(rows[name], columns=columns) for name, columns in _COLUMNS.items()
-        }
-        return cls(
-            **{
-                name: table.sort_values(_COLUMNS[name], ignore_index=True)
-                for name, table in tables.items()
-            }
-        )
+        tables = {}
+        for name, columns in _COLUMNS.items():
+            table = pd.DataFrame(rows[name], columns=columns)
+            tables[name] = table.sort_values(columns, ignore_index=True)
+        return cls(**tables)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -80,7 +83,7 @@ class QueryByExample:
 
     @property
     def pairs(self) -> pd.DataFrame:
-        """Every ``query, document`` pair judged in some task, once, in ascending order: what a system must score."""
+        """Each ``query, document`` pair judged in some task, once, ascending: what is scored."""
         pairs = self.judgements[["query", "document"]].drop_duplicates()
         return pairs.sort_values(["query", "document"], ignore_index=True)
 
@@ -93,6 +96,21 @@ def text_of(papers: pd.DataFrame) -> pd.Series:
     """
     text = papers["title"] + " " + papers["abstract"]
     return text.str.strip().set_axis(pd.Index(papers["document"], name="document")).rename("text")
+
+
+def task_name(task: str) -> str:
+    """What tables call a task."""
+    return TASK_NAMES.get(task, task.capitalize())
+
+
+def in_table_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``task, query, ...``, sorted, with the thesis's tasks in the order of its tables."""
+    places = {task: place for place, task in enumerate(TASK_NAMES)}
+    # Tasks of other collections stay in alphabetical order: all have the same place.
+    place = table["task"].map(places).fillna(len(places))
+    by_column = [name for name in (*PAIR, "fold", "part") if name in table]
+    ordered = table.assign(place=place).sort_values(["place", *by_column], ignore_index=True)
+    return ordered.drop(columns="place")
 
 
 def chosen(choices: Mapping[str, Choice], word: str, what: str) -> Choice:

@@ -1,4 +1,4 @@
-"""Figures of thesis chapter 2: the two architectures, the task, and effectiveness over the interpolation weight."""
+"""Figures of thesis chapter 2: two architectures, the task, and effectiveness over the weight."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 from numpy.typing import NDArray
 
 from equipoise_compendium.plots import COLOURS, literal
+from equipoise_studies.query_by_example.study import TILDE_ROW, TILDEV2_ROW, Study
 
 GRADE_COLOURS = ("#E8E8E8", "#C6DBEF", "#6BAED6", "#08519C")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""
@@ -34,6 +35,25 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> No
     )
 
 
+def example_weights(study: Study) -> pd.DataFrame:
+    """Recorded weights of our sentence: ``system, place, token, weight``, TILDE's as probabilities.
+
+    Of TILDE's tokens, which need not be in the sentence, only words of four letters and more.
+    """
+    names = {
+        study.column(study.called(TILDE_ROW)): "TILDE",
+        study.column(study.called(TILDEV2_ROW)): "TILDEv2",
+    }
+    path = study.file("example.csv")
+    table = pd.read_csv(path, dtype={"token": str}, keep_default_na=False)
+    table = table[table["system"].isin(names)]
+    table["system"] = table["system"].map(names)
+    is_tilde = table["system"] == "TILDE"
+    table.loc[is_tilde, "weight"] = np.exp(table.loc[is_tilde, "weight"])
+    is_word = table["token"].str.fullmatch("[a-z]{4,}")
+    return table[~is_tilde | is_word]
+
+
 def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str]) -> None:
     """Draw how TILDE and TILDEv2 come to a score, with real weights of one document.
 
@@ -43,7 +63,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
 
     thesis Figure 2.1.
     """
-    parts = (
+    architectures = (
         (
             "TILDE",
             "[CLS] or mean",
@@ -57,8 +77,8 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
             "Weight of tokens of the document",
         ),
     )
-    for ax, (system, read, head, label) in zip(axes, parts, strict=True):
-        own = weights[weights["system"] == system].head(12)
+    for ax, (system, read, head, label) in zip(axes, architectures, strict=True):
+        of_system = weights[weights["system"] == system].head(12)
         ax.set(xlim=(0, 10), ylim=(0, 10))
         ax.set_title(system, loc="left")
         ax.axis("off")
@@ -77,11 +97,10 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
             _arrow(ax, (x, low), (x, high))
         ax.text(8.1, 3.9, "token counts\nlook weights up", fontsize=9, va="center", ha="right")
         inner = ax.inset_axes((0.1, 0.7, 0.9, 0.28))
-        colours = np.where(own["token"].isin(list(query)), COLOURS[1], COLOURS[0])
-        inner.bar(np.arange(len(own)), own["weight"], color=colours, width=0.75)
-        inner.set_xticks(
-            np.arange(len(own)), map(literal, own["token"]), rotation=60, ha="right", fontsize=9
-        )
+        places, tokens = np.arange(len(of_system)), of_system["token"]
+        colours = np.where(tokens.isin(list(query)), COLOURS[1], COLOURS[0])
+        inner.bar(places, of_system["weight"], color=colours, width=0.75)
+        inner.set_xticks(places, map(literal, tokens), rotation=60, ha="right", fontsize=9)
         inner.tick_params(axis="y", labelsize=9)
         inner.set_ylabel(label.replace(" of ", "\nof "), fontsize=9)
         inner.grid(visible=False, axis="x")
@@ -129,7 +148,7 @@ def ranked_candidates(
 def interpolation_sweep(
     axes: NDArray[np.object_], means: pd.DataFrame, best: pd.DataFrame, names: Mapping[str, str]
 ) -> None:
-    """Draw mean effectiveness over the interpolation weight with its interval, and the oracle's as a level.
+    """Draw mean effectiveness over the weight with its interval, and the oracle's as a level.
 
     ``axes`` (shaped (tasks, measures)): a row a task, a column a measure, both fusions over each
     other. ``means``: ``fusion, measure, task, alpha, value, low, high``. ``best``: ``fusion,

@@ -1,4 +1,4 @@
-"""Encoders of TILDE, TILDEv2 and the cross-encoder: from token ids of documents to what they are scored by.
+"""Encoders of TILDE, TILDEv2 and the cross-encoder: from token ids to what documents score by.
 
 This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[models]'``); only
 the recorder imports it. Documents and queries are token ids without special tokens, each short
@@ -72,7 +72,10 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Projection:
-    """A BERT and the projection of its states to a scalar: every token's in TILDEv2, [CLS]'s in a cross-encoder."""
+    """A BERT and a projection of its states to a scalar.
+
+    TILDEv2 projects the state of every token, a cross-encoder that of [CLS].
+    """
 
     bert: Any
     projection: torch.nn.Linear
@@ -90,25 +93,23 @@ class Projection:
 
 
 def _states(bert: Any, precision: Precision, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    on_device = {name: table.to(bert.device) for name, table in inputs.items()}
     with torch.autocast(bert.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-        states = bert(
-            **{name: table.to(bert.device) for name, table in inputs.items()}
-        ).last_hidden_state
+        states = bert(**on_device).last_hidden_state
     return states.float()
 
 
 def seeded(seed: int, *, threads: int = 2) -> np.random.Generator:
-    """Seed PyTorch, fix its algorithms and its number of threads, and return a NumPy generator of the same seed.
+    """Seed PyTorch, fix its algorithms and threads, and return a NumPy generator of that seed.
 
     The number of threads orders sums: the last digits of weights depend on it.
     """
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # which deterministic sums on a GPU ask for
-    # a seventh of the time, and nothing here reads such memory
+    # Deterministic sums on a GPU ask for this.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    # A seventh of the time, and nothing here reads such memory.
     torch.utils.deterministic.fill_uninitialized_memory = False
     return np.random.default_rng(seed)
 
@@ -124,11 +125,10 @@ def load_checkpoint(
 def own_projection(weights: Path) -> dict[str, torch.Tensor]:
     """The projection to a scalar that a file of TILDEv2's weights holds, whatever it calls it."""
     tensors = load_file(weights)
-    heads = [
-        name.removesuffix(".weight")
-        for name, tensor in tensors.items()
-        if len(tensor) == 1 and tensor.ndim == 2
-    ]
+    heads = []
+    for name, tensor in tensors.items():
+        if tensor.ndim == 2 and len(tensor) == 1:
+            heads.append(name.removesuffix(".weight"))
     if len(heads) != 1:
         raise ValueError(
             f"{weights}: {len(heads)} projections to a scalar, one is wanted; or else train one"
@@ -137,7 +137,10 @@ def own_projection(weights: Path) -> dict[str, torch.Tensor]:
 
 
 def with_projection(checkpoint: Checkpoint, *, bias: float) -> Projection:
-    """A checkpoint's encoder under a projection drawn at random; a bias of 1 keeps the ReLU of TILDEv2 alive."""
+    """A checkpoint's encoder under a projection drawn at random.
+
+    A bias of 1 keeps the ReLU of TILDEv2 alive.
+    """
     projection = torch.nn.Linear(checkpoint.model.config.hidden_size, 1)
     torch.nn.init.normal_(projection.weight, std=0.02)
     torch.nn.init.constant_(projection.bias, bias)
@@ -159,21 +162,25 @@ def tokenise(tokenizer: Any, texts: Sequence[str], *, limit: int | None = None) 
 
 
 def padded(tokenizer: Any, *parts: Texts) -> dict[str, torch.Tensor]:
-    """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as the encoder takes them."""
-    cls, sep = ([tokenizer.token_to_id(mark)] for mark in ("[CLS]", "[SEP]"))
-    rows = [[np.concatenate((text, sep)) for text in row] for row in zip(*parts, strict=True)]
-    ids = [np.concatenate((cls, *row)) for row in rows]
-    kinds = [np.repeat(np.arange(len(row)), [text.size for text in row]) for row in rows]
-    tables = {
-        "input_ids": ids,
-        "token_type_ids": [np.concatenate(([0], kind)) for kind in kinds],
-        "attention_mask": [np.ones_like(row) for row in ids],
+    """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as encoders take them."""
+    cls, sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+    rows: dict[str, list[torch.Tensor]] = {
+        "input_ids": [],
+        "token_type_ids": [],
+        "attention_mask": [],
     }
-    pad = torch.nn.utils.rnn.pad_sequence
-    return {
-        name: pad([torch.from_numpy(row) for row in rows], batch_first=True)
-        for name, rows in tables.items()
-    }
+    for texts in zip(*parts, strict=True):
+        ids, kinds = [cls], [0]
+        for kind, text in enumerate(texts):
+            ids += [*text.tolist(), sep]
+            kinds += [kind] * (len(text) + 1)
+        rows["input_ids"].append(torch.tensor(ids))
+        rows["token_type_ids"].append(torch.tensor(kinds))
+        rows["attention_mask"].append(torch.ones(len(ids), dtype=torch.int64))
+    inputs = {}
+    for name, tensors in rows.items():
+        inputs[name] = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+    return inputs
 
 
 def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str, torch.Tensor]]]:
@@ -181,12 +188,12 @@ def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str
 
     The longest come first: little padding, and memory runs out at once or never.
     """
-    order = np.argsort(
-        [-sum(text.size for text in row) for row in zip(*parts, strict=True)], kind="stable"
-    )
+    lengths = [sum(text.size for text in texts) for texts in zip(*parts, strict=True)]
+    order = np.argsort(-np.asarray(lengths), kind="stable")
     for start in tqdm(range(0, len(order), BATCH), desc="encoding", disable=None):
         rows = order[start : start + BATCH]
-        yield rows, padded(tokenizer, *([part[row] for row in rows] for part in parts))
+        batch = [[part[row] for row in rows] for part in parts]
+        yield rows, padded(tokenizer, *batch)
 
 
 def cls_logits(checkpoint: Checkpoint, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -213,7 +220,7 @@ def term_weight(model: Projection, states: torch.Tensor) -> torch.Tensor:
 def log_probabilities(
     checkpoint: Checkpoint, documents: Texts, *, probability: str = "sigmoid"
 ) -> Floats32:
-    r"""TILDE's documents: the log-probability of every token of the vocabulary to be asked for, in nats.
+    r"""TILDE's documents: log-probabilities of all tokens to be asked for, in nats.
 
     .. math:: \log P_\theta(t | d) = \log \sigma(z_t) \quad\text{or}\quad z_t - \log \sum_u e^{z_u}
 
@@ -223,13 +230,10 @@ def log_probabilities(
 
     thesis Eq. 2.1 and Figure 2.1, left.
     """
+    logarithm = chosen(_LOGARITHMS, probability, "probability")
     table = np.empty((len(documents), checkpoint.vocabulary), dtype=np.float32)
     for rows, inputs in _batches(checkpoint.tokenizer, documents):
-        table[rows] = (
-            chosen(_LOGARITHMS, probability, "probability")(cls_logits(checkpoint, inputs))
-            .cpu()
-            .numpy()
-        )
+        table[rows] = logarithm(cls_logits(checkpoint, inputs)).cpu().numpy()
     return table
 
 
@@ -237,33 +241,33 @@ def log_probabilities(
 def head_log_probabilities(
     checkpoint: Checkpoint, vectors: Floats32, *, probability: str = "sigmoid"
 ) -> Floats32:
-    """What `log_probabilities` gives where the head reads the vectors, shaped (documents, hidden), and not [CLS]."""
-    parts = (
-        torch.from_numpy(vectors[start : start + 256]) for start in range(0, len(vectors), 256)
-    )
+    """What `log_probabilities` gives where the head reads vectors, shaped (documents, hidden)."""
     logarithm = chosen(_LOGARITHMS, probability, "probability")
-    return np.concatenate(
-        [
-            logarithm(checkpoint.model.cls(part.to(checkpoint.device))).cpu().numpy()
-            for part in parts
-        ]
-    )
+    tables = []
+    for start in range(0, len(vectors), 256):
+        batch = torch.from_numpy(vectors[start : start + 256]).to(checkpoint.device)
+        tables.append(logarithm(checkpoint.model.cls(batch)).cpu().numpy())
+    return np.concatenate(tables)
 
 
 def _of_states(
-    model: Checkpoint | Projection, documents: Texts, of: Callable[[torch.Tensor], torch.Tensor]
+    model: Checkpoint | Projection,
+    documents: Texts,
+    transform: Callable[[torch.Tensor], torch.Tensor],
 ) -> list[Floats32]:
     """What is made of the encoder's states of each document, [CLS] first, then a row a token."""
     result: list[Floats32] = [np.empty(0, dtype=np.float32)] * len(documents)
     for rows, inputs in _batches(model.tokenizer, documents):
-        for row, values in zip(rows, of(model.states(inputs)).cpu().numpy(), strict=True):
+        batch = transform(model.states(inputs)).cpu().numpy()
+        for row, values in zip(rows, batch, strict=True):
+            # A copy: a view would keep the whole padded batch in memory.
             result[row] = values[: 1 + documents[row].size].copy()
     return result
 
 
 @_without_gradients
 def hidden_states(checkpoint: Checkpoint, documents: Texts) -> list[Floats32]:
-    """What the encoder makes of documents, each shaped (1 + tokens, hidden): to train heads on it as it is."""
+    """What the encoder makes of documents, each shaped (1 + tokens, hidden), to train heads on."""
     return _of_states(checkpoint, documents, lambda states: states)
 
 
@@ -277,26 +281,27 @@ def place_weights(model: Projection, documents: Texts) -> list[Floats]:
 @_without_gradients
 def projected(model: Projection, states: States) -> list[Floats]:
     """What `place_weights` gives, of documents whose `hidden_states` are known."""
-    flat = (
-        torch.from_numpy(np.concatenate([state[1:] for state in states])).float().to(model.device)
-    )
+    of_tokens = [state[1:] for state in states]  # place 0 is [CLS]
+    flat = torch.from_numpy(np.concatenate(of_tokens)).float().to(model.device)
     weights = term_weight(model, flat).cpu().numpy().astype(np.float64)
-    return np.split(weights, np.cumsum([len(state) - 1 for state in states])[:-1])
+    ends = np.cumsum([len(tokens) for tokens in of_tokens])
+    return np.split(weights, ends[:-1])
 
 
 @_without_gradients
 def splade_weights(checkpoint: Checkpoint, documents: Texts) -> list[Floats]:
-    """Zero-shot weights of a document's own tokens: what SPLADE's head, untouched, gives each at its best place."""
-    head, result = checkpoint.model.cls.predictions, []
+    """Zero-shot weights of a document's own tokens.
+
+    Each is what SPLADE's head, untouched, gives the token at its best place.
+    """
+    head, weights = checkpoint.model.cls.predictions, []
     for document, state in zip(documents, hidden_states(checkpoint, documents), strict=True):
-        own = torch.from_numpy(document).to(checkpoint.device)
-        logits = (
-            head.transform(torch.from_numpy(state).to(checkpoint.device))
-            @ head.decoder.weight[own].T
-            + head.decoder.bias[own]
-        )
-        result.append(torch.log1p(torch.relu(logits.amax(dim=0))).cpu().numpy().astype(np.float64))
-    return result
+        tokens = torch.from_numpy(document).to(checkpoint.device)
+        hidden = head.transform(torch.from_numpy(state).to(checkpoint.device))
+        logits = hidden @ head.decoder.weight[tokens].T + head.decoder.bias[tokens]
+        of_tokens = torch.log1p(torch.relu(logits.amax(dim=0)))
+        weights.append(of_tokens.cpu().numpy().astype(np.float64))
+    return weights
 
 
 @_without_gradients
@@ -310,8 +315,9 @@ def relevance_scores(
     Query and document are both cut: 2 * 254 + 3 special tokens fit a BERT's 512 places. thesis Eq.
     2.4.
     """
-    cut = [[text[:length] for text in part] for part in (queries, documents)]
+    cut_queries = [text[:length] for text in queries]
+    cut_documents = [text[:length] for text in documents]
     scores = np.empty(len(queries))
-    for rows, inputs in _batches(model.tokenizer, *cut):
+    for rows, inputs in _batches(model.tokenizer, cut_queries, cut_documents):
         scores[rows] = relevance(model, inputs).cpu().numpy()
     return scores

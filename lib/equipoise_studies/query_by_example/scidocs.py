@@ -20,9 +20,9 @@ import pandas as pd
 from equipoise.files import read_json
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Problems
-from equipoise_studies.query_by_example.data import QueryByExample
+from equipoise_studies.query_by_example.data import TASK_NAMES, QueryByExample
 
-TASKS = ("coview", "coread", "cocite", "cite")
+TASKS = tuple(TASK_NAMES)
 """The four tasks, in the order of the thesis's tables."""
 
 
@@ -35,36 +35,36 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
     thesis section 2.3.1: about 1,000 test queries a task, with up to 5 positive and 25 negative
     candidates.
     """
+    judgements = _judgements(folder, tasks)
+    splits = judgements[["task", "fold", "part", "query"]].drop_duplicates()
+    problems = Problems()
+    for row in splits[splits.duplicated(["task", "query"])].itertuples(index=False):
+        fault = f"query {row.query} among validation and test queries"
+        problems.add(folder / row.task, None, None, fault, "each query in one of the two")
+
+    metadata = folder / "paper_metadata_view_cite_read.json"
+    records = read_json(metadata, dict, "a JSON object")
+    papers = []
+    for document in sorted(set(judgements["query"]) | set(judgements["document"])):
+        record = records.get(document)
+        if not isinstance(record, dict) or not isinstance(record.get("title"), str):
+            fault = f"no record with a title for paper {document}"
+            problems.add(metadata, None, None, fault, "a record for every judged paper")
+            continue
+        papers.append((document, record["title"], record.get("abstract") or ""))
+    problems.refuse()
+    return QueryByExample.of(papers=papers, judgements=judgements, splits=splits)
+
+
+def _judgements(folder: Path, tasks: Iterable[str]) -> pd.DataFrame:
+    """Judgements of every task with the part that their query belongs to."""
     problems, parts = Problems(), []
     for task in tasks:
         if task not in TASKS:
             raise ValueError(f"no task named {task!r}; there are {', '.join(TASKS)}")
         for stem, part in (("val", "dev"), ("test", "test")):
             with problems.collecting():
-                parts.append(
-                    read_qrels(folder / task / f"{stem}.qrel").assign(
-                        task=task, fold="fold1", part=part
-                    )
-                )
+                qrels = read_qrels(folder / task / f"{stem}.qrel")
+                parts.append(qrels.assign(task=task, fold="fold1", part=part))
     problems.refuse()
-    judged = pd.concat(parts).rename(columns={"topic": "query", "level": "grade"})
-    splits = judged[["task", "fold", "part", "query"]].drop_duplicates()
-    for row in splits[splits.duplicated(["task", "query"])].itertuples(index=False):
-        found = f"query {row.query} among validation and test queries"
-        problems.add(folder / row.task, None, None, found, "each query in one of the two")
-    metadata = folder / "paper_metadata_view_cite_read.json"
-    records, named = (
-        read_json(metadata, dict, "a JSON object"),
-        sorted(set(judged["query"]) | set(judged["document"])),
-    )
-    for document in named:
-        record = records.get(document)
-        if not isinstance(record, dict) or not isinstance(record.get("title"), str):
-            found = f"no record with a title for paper {document}"
-            problems.add(metadata, None, None, found, "a record for every judged paper")
-    problems.refuse()
-    papers = [
-        (document, records[document]["title"], records[document].get("abstract") or "")
-        for document in named
-    ]
-    return QueryByExample.of(papers=papers, judgements=judged, splits=splits)
+    return pd.concat(parts).rename(columns={"topic": "query", "level": "grade"})

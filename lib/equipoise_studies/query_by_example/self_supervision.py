@@ -1,4 +1,4 @@
-"""What the rankers learn from, without a judgement: which papers are trained on, and hard negatives among them."""
+"""What rankers learn from without a judgement: which papers, and hard negatives among them."""
 
 from __future__ import annotations
 
@@ -23,26 +23,28 @@ def training_papers(
     neither.
     """
     papers = dataset.papers
-    names = papers["title"].str.casefold().str.split().str.join(" ")
-    asked = papers["document"].isin(dataset.queries)
-    free = papers[~asked & ~names.isin(set(names[asked]))].reset_index(drop=True)
-    order = np.random.default_rng(seed).permutation(len(free))
-    held = round(len(free) * validation)
-    if not 0 < held < len(free):
+    titles = papers["title"].str.casefold().str.split().str.join(" ")
+    is_query = papers["document"].isin(dataset.queries)
+    has_title_of_query = titles.isin(titles[is_query])
+    available = papers[~is_query & ~has_title_of_query].reset_index(drop=True)
+
+    order = np.random.default_rng(seed).permutation(len(available))
+    size = round(len(available) * validation)
+    if not 0 < size < len(available):
         raise ValueError(
-            f"a share of {validation} leaves {len(free) - held} of {len(free)} papers to train on"
+            f"a share of {validation} leaves {len(available) - size} of {len(available)} papers "
+            "to train on"
         )
-    training, held_out = (
-        free.iloc[np.sort(part)].reset_index(drop=True) for part in (order[held:], order[:held])
-    )
+    training = available.iloc[np.sort(order[size:])].reset_index(drop=True)
+    held_out = available.iloc[np.sort(order[:size])].reset_index(drop=True)
     return training, held_out
 
 
 def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int = 20) -> Integers:
-    """For each title the abstracts that BM25 ranks highest, its own left out: what training must tell apart.
+    """For each title the abstracts that BM25 ranks highest, its own left out.
 
-    The i-th title belongs to the i-th abstract. Returns row numbers, best first, shaped (titles,
-    top).
+    Training must tell them apart. The i-th title belongs to the i-th abstract. Returns row numbers,
+    best first, shaped (titles, top).
     """
     if len(titles) <= top:
         raise ValueError(f"{top} negatives need more than {len(titles)} papers")

@@ -1,4 +1,4 @@
-"""What chapter 2 is run on: a collection, its word pieces and its rankers, as a config names them."""
+"""What chapter 2 is run on: a collection, word pieces and rankers, as a config names them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,28 @@ from equipoise.loaders.trec import read_run
 from equipoise.problems import refused
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.config import ChapterConfig, recorded
+from equipoise_studies.query_by_example import facts
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
-from equipoise_studies.query_by_example.data import QueryByExample
+from equipoise_studies.query_by_example.data import PAIR, QueryByExample
+from equipoise_studies.query_by_example.facts import CollectionFacts
 from equipoise_studies.query_by_example.scidocs import load_scidocs
 from equipoise_studies.recording import read_settings
 from equipoise_studies.systems.tokenisation import ANALYSERS
 
 NOTEBOOK = "thesis_ch2_query_by_example"
-PAIR = ["task", "query", "document"]
 LEARNED = ("tilde", "splade", "tildev2", "cross-encoder")
 """Kinds of rankers that are recorded."""
+
+LEXICAL_MODELS = ("LM", "BM25")
+LEXICAL_ROWS = tuple(
+    f"{model} {tokens}"
+    for model in LEXICAL_MODELS
+    for tokens in (*ANALYSERS, "BERT-Token", "SciBERT-Token")
+)
+"""Rows of Table 2.2, by the thesis's names."""
+
+BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBERT"
+"""Rows of Table 2.1 that are mixed."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +62,9 @@ class Source:
     @property
     def about(self) -> str:
         """What it is, in words."""
-        return {
-            "csfcube": "CSFCube, 50 query facets, graded candidates",
-            "scidocs": "SciDocs, four tasks",
-        }[self.kind]
+        if self.kind == "csfcube":
+            return "CSFCube, 50 query facets, graded candidates"
+        return "SciDocs, four tasks"
 
 
 @dataclass(frozen=True)
@@ -120,8 +131,10 @@ class System:
     def __post_init__(self) -> None:
         if not (self.label or self.printed):
             raise ValueError("a ranker has a label, or the row of Table 2.1 that it is")
-        if (self.kind in LEARNED) != bool(self.model):
-            raise ValueError(f"{self.kind} has {'no model' if self.model else 'a model'}")
+        if self.kind in LEARNED and not self.model:
+            raise ValueError(f"{self.kind} has a model")
+        if self.model and self.kind not in LEARNED:
+            raise ValueError(f"{self.kind} has no model")
         if (self.kind == "run file") != (self.runs is not None):
             raise ValueError("a run file, and no other kind, has runs")
         if bool(self.expanded_by) != bool(self.terms) or (self.terms and self.kind != "tildev2"):
@@ -139,6 +152,11 @@ class System:
     def name(self) -> str:
         """What tables call it."""
         return self.label or self.printed
+
+    @property
+    def learns_from_judgements(self) -> bool:
+        """Whether it must not score queries that it was trained on."""
+        return any(stage.pairs == "judgements" for stage in self.training)
 
 
 @dataclass(frozen=True)
@@ -175,128 +193,169 @@ class Study(ChapterConfig):
         if set(self.word_pieces) - {"BERT-Token", "SciBERT-Token"}:
             raise ValueError("the word pieces are BERT-Token and SciBERT-Token")
         for name, system in self.systems.items():
-            by = self.systems.get(system.expanded_by)
-            if system.expanded_by and (by is None or by.kind != "tilde"):
-                raise ValueError(
-                    f"{name} is expanded by {system.expanded_by}, which is no TILDE among the systems"
-                )
-            if system.kind == "specter" and self.collection.kind != "csfcube":
-                raise ValueError("SPECTER's rankings are those of csfcube")
-            if any(stage.pairs == "judgements" for stage in system.training) and self._untrainable:
-                raise ValueError(
-                    f"{name} is trained on judgements: say which share of the dev queries (trained_on)"
-                )
+            self._check(name, system)
         rows = [system.printed for system in self.systems.values() if system.printed]
         if len(rows) > len(set(rows)):
             raise ValueError("two rankers stand for one row of Table 2.1")
-        known = set(printed_table("thesis/table-2.1")["model"])
-        if unknown := sorted(set(rows) - known):
+        printed_rows = set(printed_table("thesis/table-2.1")["model"])
+        absent = sorted(set(rows) - printed_rows)
+        if absent:
             raise ValueError(
-                f"Table 2.1 has no row {unknown[0]!r}; there are {', '.join(sorted(known))}"
+                f"Table 2.1 has no row {absent[0]!r}; there are {', '.join(sorted(printed_rows))}"
             )
 
-    @property
-    def _untrainable(self) -> bool:
-        return self.collection.kind == "scidocs" and not self.collection.trained_on
+    def _check(self, name: str, system: System) -> None:
+        """Refuse a system that does not go with the others or with the collection."""
+        expanding = self.systems.get(system.expanded_by)
+        if system.expanded_by and (expanding is None or expanding.kind != "tilde"):
+            raise ValueError(
+                f"{name} is expanded by {system.expanded_by}, which is no TILDE among the systems"
+            )
+        if system.kind == "specter" and self.collection.kind != "csfcube":
+            raise ValueError("SPECTER's rankings are those of csfcube")
+        # CSFCube is trained on by halves instead.
+        without_share = self.collection.kind == "scidocs" and not self.collection.trained_on
+        if system.learns_from_judgements and without_share:
+            raise ValueError(
+                f"{name} is trained on judgements: say which share of the dev queries (trained_on)"
+            )
 
     # --- names
 
     def called(self, printed: str) -> str:
-        """What tables here call a row of the thesis's tables."""
-        words = {name: pieces.label or name for name, pieces in self.word_pieces.items()}
-        by_row = {system.printed: system.name for system in self.systems.values() if system.printed}
+        """What tables here call a row of the thesis's tables; empty where nothing stands for it."""
+        for system in self.systems.values():
+            if system.printed == printed:
+                return system.name
         model, _, tokens = printed.partition(" ")
-        lexical = model in ("BM25", "LM") and tokens in (*ANALYSERS, *words)
-        return by_row.get(printed) or (f"{model} {words.get(tokens, tokens)}" if lexical else "")
+        terms = dict.fromkeys(ANALYSERS, "")
+        terms |= {name: pieces.label for name, pieces in self.word_pieces.items()}
+        if model not in LEXICAL_MODELS or tokens not in terms:
+            return ""
+        return f"{model} {terms[tokens] or tokens}"
 
     def rows(self, printed: pd.DataFrame) -> dict[str, str]:
         """Rows of a printed table that there is something for, each with what it is called here."""
-        names = {row: " + ".join(map(self.called, row.split(" + "))) for row in printed["model"]}
-        return {row: name for row, name in names.items() if all(name.split(" + "))}
+        rows = {}
+        for row in printed["model"]:
+            parts = [self.called(part) for part in row.split(" + ")]  # a mixture has two
+            if all(parts):
+                rows[row] = " + ".join(parts)
+        return rows
 
     def has(self, *rows: str) -> bool:
         """Whether there is something for each of these rows."""
-        return all(map(self.called, rows))
+        return all(self.called(row) for row in rows)
 
     def column(self, name: str) -> str:
         """The system of a name in tables."""
         return next(column for column, system in self.systems.items() if system.name == name)
 
-    def same_encoder(self, row: str, others: Sequence[str]) -> list[str]:
-        """Those of other rows of Table 2.1 whose rankers have the same checkpoint as this one's."""
-        models = {
-            system.printed: system.model for system in self.systems.values() if system.printed
-        }
-        return [other for other in others if models.get(other) == models.get(row)]
+    def same_encoder(self, row: str, candidate_rows: Sequence[str]) -> list[str]:
+        """Those of some rows of Table 2.1 whose rankers have the same checkpoint as this one's."""
+        models = {}
+        for system in self.systems.values():
+            if system.printed:
+                models[system.printed] = system.model
+        return [other for other in candidate_rows if models.get(other) == models.get(row)]
 
     def columns(self, column: str) -> list[str]:
         """The columns of scores of a system: one for each seed."""
         return [f"{column}.{seed}" for seed in self.seeds_of(column)]
 
+    def columns_of_row(self, row: str) -> list[str]:
+        """The columns of scores of what stands for a row of Table 2.1."""
+        return self.columns(self.column(self.called(row)))
+
+    def names_of_columns(self) -> dict[str, str]:
+        """What tables call the ranker of each column of scores; those of several seeds are one."""
+        names = {}
+        for column, system in self.systems.items():
+            for seeded in self.columns(column):
+                names[seeded] = system.name
+        for row in LEXICAL_ROWS:
+            names[row] = self.called(row)
+        return names
+
     def seeds_of(self, column: str) -> tuple[int, ...]:
         """The seeds that a system is trained with; where nothing is drawn, the first."""
         system = self.systems[column]
         drawn = bool(system.training) or system.kind == "random"
-        return self.seeds[: system.seeds or None] if drawn else self.seeds[:1]
+        if not drawn:
+            return self.seeds[:1]
+        return self.seeds[: system.seeds or None]
+
+    @property
+    def trained(self) -> list[str]:
+        """Names of rankers that were trained and stand for a row of Table 2.1."""
+        systems = self.systems.values()
+        return [system.name for system in systems if system.training and system.printed]
 
     def compared(self, table: pd.DataFrame, keys: tuple[str, ...] = ("model",)) -> dict[str, Any]:
-        """What `Report.table` takes: a table in the thesis's layout, held against the printed one."""
-        given = {"ours": table, "basis": self.basis, "data": self.collection.about}
+        """What `Report.table` takes of a table that is held against the printed one."""
+        options = {"ours": table, "basis": self.basis, "data": self.collection.about}
         if self.stands_for == "replica":
-            return given | {"digits": 3}
-        allowed = {
-            name: self.tolerance * (100 if name.endswith("MAP") else 1)
-            for name in map(str, table.columns)
-        }
-        return given | {"keys": keys, "tolerance": allowed}
+            return options | {"digits": 3}
+        # Tables print MAP in per cent.
+        tolerance = {}
+        for column in map(str, table.columns):
+            tolerance[column] = self.tolerance * (100 if column.endswith("MAP") else 1)
+        return options | {"keys": keys, "tolerance": tolerance}
 
     # --- data
 
+    def facts(self) -> CollectionFacts:
+        """What is computed with: judgements, splits and term counts, of queries that are ranked.
+
+        CSFCube's are committed; those of a collection in a folder are counted from its texts.
+        """
+        if self.collection.kind == "csfcube" and self.collection.folder is None:
+            return facts.committed()
+        return facts.counted(self.scored(self.dataset()))
+
     def dataset(self) -> QueryByExample:
-        """The collection, with the queries to train on as a part of their own."""
+        """The collection with its texts, and the queries to train on as a part of their own."""
         folder = self.collection.folder
         if self.collection.kind == "csfcube" or folder is None:
             return load_csfcube(folder)
         dataset = load_scidocs(folder)
         splits, share = dataset.splits.copy(), self.collection.trained_on
-        for _, rows in splits[splits["part"] == "dev"].groupby("task"):
-            order = np.random.default_rng(self.seeds[0]).permutation(len(rows))
-            splits.loc[rows.index[order[: round(share * len(rows))]], "part"] = "train"
+        for _, queries in splits[splits["part"] == "dev"].groupby("task"):
+            order = np.random.default_rng(self.seeds[0]).permutation(len(queries))
+            trained = queries.index[order[: round(share * len(queries))]]
+            splits.loc[trained, "part"] = "train"
         return replace(dataset, splits=splits)
 
     def scored(self, dataset: QueryByExample) -> QueryByExample:
         """The queries that are ranked: those to tune weights on and those to test with."""
         ranked = dataset.splits[dataset.splits["part"] != "train"]
-        kept = dataset.judgements.merge(ranked[["task", "query"]].drop_duplicates())
-        return replace(dataset, judgements=kept, splits=ranked.reset_index(drop=True))
+        judgements = dataset.judgements.merge(ranked[["task", "query"]].drop_duplicates())
+        return replace(dataset, judgements=judgements, splits=ranked.reset_index(drop=True))
 
     def parts(self, dataset: QueryByExample, system: System, seed: int) -> list[Part]:
-        """The models of a system: one, or one for each task; two where queries to train on are not set apart.
+        """The models of a system, each with the queries that it learns from and those it scores.
 
+        There is one, or one for each task; and two where queries to train on are not set apart.
         Then the query papers are cut into halves, and each is scored by the model trained on the
         other.
         """
-        judged = any(stage.pairs == "judgements" for stage in system.training)
-        queries = (
-            self.scored(dataset).judgements[["task", "query"]].drop_duplicates(ignore_index=True)
-        )
-        if not judged:
+        ranked = self.scored(dataset).judgements
+        queries = ranked[["task", "query"]].drop_duplicates(ignore_index=True)
+        if not system.learns_from_judgements:
             return [Part("all", queries.head(0), queries)]
         if self.collection.trained_on:
             train = dataset.splits.query("part == 'train'")[["task", "query"]]
             if not self.each_task:
                 return [Part("all", train, queries)]
-            return [
-                Part(task, train[train["task"] == task], rows)
-                for task, rows in queries.groupby("task")
-            ]
+            parts = []
+            for task, task_queries in queries.groupby("task"):
+                parts.append(Part(task, train[train["task"] == task], task_queries))
+            return parts
         papers = np.array(sorted(queries["query"].unique()))
-        chosen = set(np.random.default_rng(seed).permutation(papers)[: len(papers) // 2])
-        first = queries["query"].isin(chosen)
-        return [
-            Part("half 1", queries[~first], queries[first]),
-            Part("half 2", queries[first], queries[~first]),
-        ]
+        shuffled = np.random.default_rng(seed).permutation(papers)
+        in_first_half = queries["query"].isin(shuffled[: len(papers) // 2])
+        halves = queries[in_first_half], queries[~in_first_half]
+        return [Part("half 1", halves[1], halves[0]), Part("half 2", halves[0], halves[1])]
 
     # --- what was recorded
 
@@ -308,51 +367,54 @@ class Study(ChapterConfig):
         """What is stated of the record."""
         return read_settings(self.file("record.json"))
 
-    def scores(self, dataset: QueryByExample) -> pd.DataFrame:
-        """Scores of every pair that is ranked, ``task, query, document`` and a column for each system and seed."""
-        ranked = self.scored(dataset)
-        pairs = ranked.judgements[PAIR].sort_values(PAIR, ignore_index=True)
-        path = self.file("scores.csv.gz")
-        scores = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str)).sort_values(
-            PAIR, ignore_index=True
-        )
-        given = {
-            column: self.given(column, ranked)
-            for column in self.systems
-            if self.systems[column].kind not in LEARNED
-        }
-        wanted = [
-            name for column in self.systems if column not in given for name in self.columns(column)
-        ]
-        lacking = sorted(set(wanted) - set(scores))
-        if lacking or not scores[PAIR].equals(pairs) or scores.isna().to_numpy().any():
-            found = f"{len(scores)} of {len(pairs)} pairs" + (
-                f", without {', '.join(lacking)}" if lacking else ""
-            )
-            raise refused(path, found, "every pair scored: record it again")
-        for column, frame in given.items():
+    def scores(self, judgements: pd.DataFrame) -> pd.DataFrame:
+        """Scores of each judged pair: ``task, query, document``, a column for each system and seed.
+
+        They are recorded, or come with the collection, a run file or the seed of a random order.
+        """
+        scores = self._recorded_scores(judgements[PAIR].sort_values(PAIR, ignore_index=True))
+        for column, system in self.systems.items():
+            if system.kind in LEARNED:
+                continue
             seeds = self.columns(column)
-            scores = scores.merge(frame.set_axis([*PAIR, *seeds], axis=1), how="left", on=PAIR)
+            unrecorded = self._unrecorded_scores(column, scores[PAIR])
+            scores = scores.merge(unrecorded.set_axis([*PAIR, *seeds], axis=1), how="left", on=PAIR)
             if scores[seeds].isna().to_numpy().any():
                 raise refused(column, "pairs without a score", "a score for every pair")
+        return judgements[PAIR].merge(scores, how="left", on=PAIR)
+
+    def _recorded_scores(self, pairs: pd.DataFrame) -> pd.DataFrame:
+        """The scores in the record, refused where they are not those of the pairs and systems."""
+        path = self.file("scores.csv.gz")
+        scores = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str))
+        scores = scores.sort_values(PAIR, ignore_index=True)
+        needed = set()
+        for column, system in self.systems.items():
+            if system.kind in LEARNED:
+                needed |= set(self.columns(column))
+        absent = sorted(needed - set(scores))
+        if absent or not scores[PAIR].equals(pairs) or scores.isna().to_numpy().any():
+            count = f"{len(scores)} of {len(pairs)} pairs"
+            if absent:
+                count += f", without {', '.join(absent)}"
+            raise refused(path, count, "every pair scored: record it again")
         return scores
 
-    def given(self, column: str, ranked: QueryByExample) -> pd.DataFrame:
-        """Scores of a system that no model gives."""
-        system, pairs = self.systems[column], ranked.judgements[PAIR]
+    def _unrecorded_scores(self, column: str, pairs: pd.DataFrame) -> pd.DataFrame:
+        """Scores of a system that no model gives: ``task, query, document``, a column a seed."""
+        system = self.systems[column]
         if system.kind == "specter":
+            if self.collection.folder is None:
+                return facts.specter()
             return load_specter(self.collection.folder)
         if system.kind == "random":
-            drawn = {
-                seed: np.random.default_rng(seed).random(len(pairs))
-                for seed in self.seeds_of(column)
-            }
-            return pairs.assign(**{str(seed): values for seed, values in drawn.items()})
-        if system.runs is None:
-            raise ValueError(f"{column} is recorded, not given")
-        frames = []
-        for task, rows in pairs.groupby("task"):
+            drawn = pairs.copy()
+            for seed in self.seeds_of(column):
+                drawn[str(seed)] = np.random.default_rng(seed).random(len(pairs))
+            return drawn
+        tables = []
+        for task, task_pairs in pairs.groupby("task"):
             run = read_run(Path(str(system.runs).replace("{task}", str(task))), column)
             run = run.rename(columns={"topic": "query"}).assign(task=task)
-            frames.append(rows.merge(run[[*PAIR, "score"]], how="left"))
-        return pd.concat(frames)
+            tables.append(task_pairs.merge(run[[*PAIR, "score"]], how="left"))
+        return pd.concat(tables)

@@ -1,4 +1,4 @@
-"""The rankers of thesis chapter 2: lexical ones, computed at once, and recorded scores of the slow ones."""
+"""The lexical rankers of thesis chapter 2 over texts, by any tokenisation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pandas as pd
 from equipoise.arrays import Floats
 from equipoise_studies.query_by_example.data import QueryByExample, chosen, text_of
 from equipoise_studies.systems.lexical import Collection, bm25, jelinek_mercer
-from equipoise_studies.systems.tokenisation import ANALYSERS, Tokenisation
+from equipoise_studies.systems.tokenisation import Tokenisation
 
 _MODELS: dict[str, Callable[..., Floats]] = {"bm25": bm25, "lm": jelinek_mercer}
+
 QUERIES_AT_ONCE = 200
 """Queries whose scores of all documents are in memory at once."""
 
@@ -24,42 +25,25 @@ BM25 = {"k1": 2.75, "b": 1.0}
 def lexical_scores(
     dataset: QueryByExample, tokenise: Tokenisation, *, model: str = "bm25", **settings: Any
 ) -> pd.DataFrame:
-    """Scores of a lexical model for every judged pair; the collection is every paper that is a candidate somewhere.
+    """Scores of a lexical model for every judged pair: ``query, document, score``.
 
-    Papers are searched by title and abstract. ``model``: "bm25", or "lm", the Jelinek-Mercer
-    language model; ``**settings`` are those of `bm25` or `jelinek_mercer`. Returns ``query,
-    document, score``, as ordered in ``dataset.pairs``.
+    Papers are searched by title and abstract; the collection is every paper that is a candidate of
+    some query. ``model``: "bm25", or "lm", the Jelinek-Mercer language model; ``**settings`` are
+    those of `bm25` or `jelinek_mercer`. Rows are ordered as ``dataset.pairs``.
 
     thesis sections 2.2.1 and 2.3.2.
     """
+    score = chosen(_MODELS, model, "model")
     texts, pairs = text_of(dataset.papers), dataset.pairs
-    collection = Collection.from_texts(
-        {name: texts[name] for name in sorted(set(pairs["document"]))}, tokenise
-    )
-    columns, score = (
-        pd.Index(collection.documents).get_indexer(pairs["document"]),
-        chosen(_MODELS, model, "model"),
-    )
-    found = []
+    candidates = sorted(set(pairs["document"]))
+    collection = Collection.from_texts(dict(texts[candidates]), tokenise)
+    columns = pd.Index(collection.documents).get_indexer(pairs["document"])
+
+    parts = []
     for start in range(0, len(dataset.queries), QUERIES_AT_ONCE):
         queries = pd.Index(dataset.queries[start : start + QUERIES_AT_ONCE])
+        scores = score(collection, collection.queries(list(texts[queries])), **settings)
         rows = queries.get_indexer(pairs["query"])
-        scores = score(
-            collection, collection.queries([texts[name] for name in queries]), **settings
-        )
-        found.append(scores[rows[rows >= 0], columns[rows >= 0]])
-    return pairs.assign(score=np.concatenate(found))
-
-
-def scored_pairs(
-    dataset: QueryByExample, recorded: pd.DataFrame, *, k1: float, b: float, smoothing: float
-) -> pd.DataFrame:
-    """Every pair of every task with a column of scores a system: recorded ones, and lexical ones over the analysers."""
-    lexical = {
-        f"{model.upper()} {name}": lexical_scores(dataset, analyser, model=model, **settings)[
-            "score"
-        ]
-        for model, settings in (("bm25", {"k1": k1, "b": b}), ("lm", {"smoothing": smoothing}))
-        for name, analyser in ANALYSERS.items()
-    }
-    return recorded.merge(dataset.pairs.assign(**lexical), on=["query", "document"])
+        of_part = rows >= 0  # pairs are ordered by query, so parts follow one another
+        parts.append(scores[rows[of_part], columns[of_part]])
+    return pairs.assign(score=np.concatenate(parts))

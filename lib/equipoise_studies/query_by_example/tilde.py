@@ -1,4 +1,4 @@
-"""TILDE and TILDEv2: contextualised term weights of documents, met by a query that is only tokenised.
+"""TILDE and TILDEv2: contextualised term weights of documents, met by a tokenised query.
 
 The encoders live in `equipoise_studies.query_by_example.neural`; here is what happens without them.
 A document is encoded once, into one log-probability a vocabulary token (TILDE) or one weight a
@@ -28,9 +28,8 @@ from equipoise.statistics import finite
 def _flat(texts: Sequence[ArrayLike]) -> tuple[Integers, Integers]:
     """Row and token id of every token of every text."""
     arrays = [np.asarray(text, dtype=np.int64) for text in texts]
-    return np.repeat(np.arange(len(arrays)), [array.size for array in arrays]), np.concatenate(
-        arrays
-    )
+    sizes = [array.size for array in arrays]
+    return np.repeat(np.arange(len(arrays)), sizes), np.concatenate(arrays)
 
 
 def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_array:
@@ -39,13 +38,12 @@ def token_counts(texts: Sequence[ArrayLike], vocabulary: int) -> sparse.csr_arra
     TILDE's and TILDEv2's whole query encoder: thesis section 2.2.2, and c(q_i) of Eq. 2.2.
     """
     rows, tokens = _flat(texts)
-    return sparse.coo_array(
-        (np.ones(tokens.size), (rows, tokens)), shape=(len(texts), vocabulary)
-    ).tocsr()
+    shape = (len(texts), vocabulary)
+    return sparse.coo_array((np.ones(tokens.size), (rows, tokens)), shape=shape).tocsr()
 
 
 def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLike) -> Floats:
-    r"""TILDE's score: the log-likelihood of the query's tokens, each independent of the others given the document.
+    r"""TILDE's score: the log-likelihood of a query's tokens, independent given the document.
 
     .. math:: \text{TILDE-QL}(q | d) = \sum_{i}^{|q|} \log P_\theta(q_i | d)
 
@@ -60,7 +58,7 @@ def tilde_query_likelihood(queries: sparse.csr_array, log_probabilities: ArrayLi
         raise ValueError(
             f"queries over {queries.shape[1]} tokens, log-probabilities shaped {table.shape}"
         )
-    # only tokens that some query holds are read: a few hundred columns of tens of thousands
+    # Only tokens that some query holds are read: a few hundred columns of tens of thousands.
     used = np.unique(queries.indices)
     scores: Floats = queries[:, used] @ table[:, used].astype(np.float64).T
     return scores
@@ -79,21 +77,24 @@ def term_weights(
     The maximum of thesis Eq. 2.2, taken once a document: c(q_i) is not negative, so it can stay
     outside.
     """
-    if [np.size(text) for text in texts] != [np.size(row) for row in weights]:
+    sizes = [np.size(text) for text in texts]
+    if sizes != [np.size(of_text) for of_text in weights]:
         raise ValueError("each token of each text needs one weight")
     rows, tokens = _flat(texts)
-    values = finite(np.concatenate([np.asarray(row) for row in weights]), "term weights")
+    flat_weights = np.concatenate([np.asarray(of_text) for of_text in weights])
+    values = finite(flat_weights, "term weights")
     if (values < 0).any():
         raise ValueError("a term weight is not negative: it leaves a ReLU")
     places = pd.DataFrame({"row": rows, "token": tokens, "weight": values})
-    held = places[places["weight"] > 0].groupby(["row", "token"], as_index=False)["weight"].max()
-    return sparse.coo_array(
-        (held["weight"], (held["row"], held["token"])), shape=(len(texts), vocabulary)
-    ).tocsr()
+    positive = places[places["weight"] > 0]
+    largest = positive.groupby(["row", "token"], as_index=False)["weight"].max()
+    coordinates = (largest["row"], largest["token"])
+    shape = (len(texts), vocabulary)
+    return sparse.coo_array((largest["weight"], coordinates), shape=shape).tocsr()
 
 
 def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) -> Floats:
-    r"""TILDEv2's score: the weights of the document's tokens that stand in the query, times their counts there.
+    r"""TILDEv2's score: weights of a document's tokens times their counts in the query.
 
     .. math:: s(q, d) = \sum_{q_i \in q} \max_{q_i = d_j} \bigl( c(q_i) \times v_j^d \bigr)
 
@@ -112,7 +113,9 @@ def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) 
 def expansion_terms(
     log_probabilities: ArrayLike, texts: Sequence[ArrayLike], m: int
 ) -> list[Integers]:
-    """The new ones among the m most likely terms of each document, most likely first, to be appended to it.
+    """The new ones among the m most likely terms of each document, most likely first.
+
+    They are to be appended to it.
 
     ``log_probabilities`` (shaped (documents, vocabulary)): from TILDE; of equally likely terms the
     smaller id is first. Fewer than m are added: those already in the document are not.
@@ -121,4 +124,7 @@ def expansion_terms(
     symbols.
     """
     likely = np.argsort(-np.asarray(log_probabilities), axis=1, kind="stable")[:, :m]
-    return [terms[~np.isin(terms, text)] for terms, text in zip(likely, texts, strict=True)]
+    new_terms = []
+    for terms, text in zip(likely, texts, strict=True):
+        new_terms.append(terms[~np.isin(terms, text)])
+    return new_terms

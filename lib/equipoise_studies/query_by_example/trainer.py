@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,19 @@ import torch
 from numpy.random import Generator
 from safetensors.torch import load_model, save_model
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers
 from equipoise_compendium import project
 from equipoise_compendium.writing import staging
 from equipoise_studies.query_by_example import neural, tilde, training
-from equipoise_studies.query_by_example.data import QueryByExample, text_of
+from equipoise_studies.query_by_example.data import PAIR, QueryByExample, text_of
 from equipoise_studies.query_by_example.self_supervision import hard_negatives, training_papers
-from equipoise_studies.query_by_example.study import PAIR, Part, Stage, Study
+from equipoise_studies.query_by_example.study import Part, Stage, Study
 from equipoise_studies.systems.encoders import Floats32
 
-EXAMPLE = "Ranking papers by example: a seed paper is the query, and terms it shares with other papers are weighted."
+EXAMPLE = (
+    "Ranking papers by example: a seed paper is the query, "
+    "and terms it shares with other papers are weighted."
+)
 """Our own text, whose term weights are recorded for Figure 2.1."""
 
 CHUNK = 2000
@@ -52,13 +55,8 @@ class Trainer:
         work: Path,
         states: dict[bytes, Any],
     ) -> None:
-        self.study, self.dataset, self.seed, self.models, self.work = (
-            study,
-            dataset,
-            seed,
-            models,
-            work,
-        )
+        self.study, self.dataset, self.seed = study, dataset, seed
+        self.models, self.work = models, work
         self.states = states
         self.name, self.system = name, study.systems[name]
         self.folder = models / self.system.model
@@ -69,21 +67,20 @@ class Trainer:
         self.example: list[tuple[int, str, float]] = []
 
     def run(self) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame]:
-        """Scores (``task, query, document, score``), what was measured, and weights of the example's terms."""
-        found = [
-            self._scored(part) for part in self.study.parts(self.dataset, self.system, self.seed)
-        ]
+        """Scores (``task, query, document, score``), what was measured, and the example."""
+        parts = self.study.parts(self.dataset, self.system, self.seed)
+        scores = [self._scored(part) for part in parts]
         measured = {"steps": self.steps, "loss": self.loss}
         if self.added:
             measured["terms added"] = round(float(np.mean(self.added)), 2)
         example = pd.DataFrame(self.example, columns=["place", "token", "weight"])
-        return pd.concat(found, ignore_index=True), measured, example
+        return pd.concat(scores, ignore_index=True), measured, example
 
     # --- token ids
 
-    def _begin(self, shift: int = 0) -> Generator:
-        """Begin from the checkpoint as it comes, with a generator that depends on the seed alone."""
-        rng = neural.seeded(self.seed * 1000 + shift, threads=self.study.threads)
+    def _begin(self) -> None:
+        """Begin from the checkpoint as it comes; what is drawn depends on the seed alone."""
+        neural.seeded(self.seed * 1000, threads=self.study.threads)
         device, precision = self.study.device, self.system.precision
         self.checkpoint = neural.load_checkpoint(self.folder, device=device, precision=precision)
         self.projected: Any = None
@@ -91,270 +88,281 @@ class Trainer:
             bias = 1.0 if self.system.kind == "tildev2" else 0.0
             self.projected = neural.with_projection(self.checkpoint, bias=bias)
             if not self.system.training:
-                self.projected.projection.load_state_dict(
-                    neural.own_projection(self.folder / "model.safetensors")
-                )
-        return rng
+                weights = neural.own_projection(self.folder / "model.safetensors")
+                self.projected.projection.load_state_dict(weights)
 
     def _ids(self, names: Sequence[str], limit: int | None = None) -> list[Any]:
-        return neural.tokenise(
-            self.checkpoint.tokenizer, list(self.texts[list(names)]), limit=limit
-        )
+        """Token ids of papers."""
+        texts = list(self.texts[list(names)])
+        return neural.tokenise(self.checkpoint.tokenizer, texts, limit=limit)
 
     # --- training
 
     def _trained(self, part: Part) -> None:
         """Leave the weights after the last stage in place, trained now or kept from before."""
-        stages, rng = self.system.training, self._begin()
+        self._begin()
+        stages = self.system.training
         for number, stage in enumerate(stages):
-            path = self._kept(stages[: number + 1], part)
+            path = self._weights_path(stages[: number + 1], part)
             rng = np.random.default_rng([self.seed, number])
             torch.manual_seed(self.seed * 1000 + number)
             if path.is_file():
                 load_model(self._module(), path)
-                kept = json.loads(path.with_suffix(".json").read_text())
+                note = json.loads(path.with_suffix(".json").read_text())
             else:
-                history = self._learn(stage, part, rng, first=number == 0)
-                tenth = max(1, len(history) // 10)
-                ends = [
-                    round(float(np.mean(some)), 4) for some in (history[:tenth], history[-tenth:])
-                ]
-                kept = {"steps": len(history), "loss": ends}
-                with staging(path) as made:
-                    save_model(self._module(), made)
-                    made.replace(path)
-                path.with_suffix(".json").write_text(json.dumps(kept))
-            self.steps[stage.pairs], self.loss[stage.pairs] = kept["steps"], kept["loss"]
+                losses = self._learn(stage, part, rng, is_first=number == 0)
+                tenth = max(1, len(losses) // 10)
+                mean_first, mean_last = np.mean(losses[:tenth]), np.mean(losses[-tenth:])
+                loss = [round(float(mean_first), 4), round(float(mean_last), 4)]
+                note = {"steps": len(losses), "loss": loss}
+                with staging(path) as staged:
+                    save_model(self._module(), staged)
+                    staged.replace(path)
+                path.with_suffix(".json").write_text(json.dumps(note))
+            self.steps[stage.pairs], self.loss[stage.pairs] = note["steps"], note["loss"]
 
     def _module(self) -> Any:
         """What training changes."""
-        frozen = self.system.encoder == "frozen"
+        is_frozen = self.system.encoder == "frozen"
+        if self.projected is None and is_frozen:
+            return self.checkpoint.model.cls
         if self.projected is None:
-            return self.checkpoint.model.cls if frozen else self.checkpoint.model
-        return torch.nn.ModuleList(
-            [self.projected.projection, *([] if frozen else [self.projected.bert])]
-        )
+            return self.checkpoint.model
+        modules = [self.projected.projection]
+        if not is_frozen:
+            modules.append(self.projected.bert)
+        return torch.nn.ModuleList(modules)
 
-    def _kept(self, stages: Sequence[Stage], part: Part) -> Path:
-        judged = any(stage.pairs == "judgements" for stage in stages)
+    def _weights_path(self, stages: Sequence[Stage], part: Part) -> Path:
+        """Where the weights after these stages are kept: named by all that they follow from."""
         system = asdict(self.system) | {"training": [asdict(stage) for stage in stages]}
-        alike = ("kind", "model", "training", "encoder", "head", "precision")
-        what: dict[str, Any] = {key: system[key] for key in alike}
-        what |= {"seed": self.seed, "weights": project.sha256(self.folder / "model.safetensors")}
-        if judged:
-            what |= {
-                "queries": part.trained.to_numpy().tolist(),
-                "expanded": [self.system.expanded_by, self.system.terms],
-            }
-        digest = hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[
-            :16
-        ]
+        shared = ("kind", "model", "training", "encoder", "head", "precision")
+        basis: dict[str, Any] = {key: system[key] for key in shared}
+        basis["seed"] = self.seed
+        basis["weights"] = project.sha256(self.folder / "model.safetensors")
+        if any(stage.pairs == "judgements" for stage in stages):
+            basis["queries"] = part.trained.to_numpy().tolist()
+            basis["expanded"] = [self.system.expanded_by, self.system.terms]
+        text = json.dumps(basis, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.work.mkdir(parents=True, exist_ok=True)
         return self.work / f"weights-{self.system.kind}-{digest}.safetensors"
 
-    def _learn(self, stage: Stage, part: Part, rng: Generator, *, first: bool) -> list[float]:
+    def _learn(self, stage: Stage, part: Part, rng: Generator, *, is_first: bool) -> list[float]:
+        """Train one stage; returns the loss of every step."""
         schedule = {
             "epochs": stage.epochs,
             "batch": stage.batch,
             "rate": stage.rate,
             "optimiser": stage.optimiser,
         }
-        pairs = (
-            self._judged_pairs(stage, part, rng)
-            if stage.pairs == "judgements"
-            else self._own_pairs(stage)
-        )
-        queries, own = pairs.queries, pairs.documents[: len(pairs.queries)]
+        if stage.pairs == "judgements":
+            pairs = self._judged_pairs(stage, part, rng)
+        else:
+            pairs = self._unjudged_pairs(stage)
+        is_frozen = self.system.encoder == "frozen"
         if self.system.kind == "cross-encoder":
             return training.train_cross_encoder(self.projected, pairs, rng, **schedule)
+        if self.system.kind == "tildev2" and is_frozen:
+            states = self._states(pairs.documents)
+            return training.train_projection(self.projected, pairs, states, rng, **schedule)
         if self.system.kind == "tildev2":
-            if self.system.encoder == "frozen":
-                states = self._states(pairs.documents)
-                return training.train_projection(self.projected, pairs, states, rng, **schedule)
             return training.train_tildev2(self.projected, pairs, rng, **schedule)
-        if self.system.encoder == "frozen":
-            both = stage.pairs == "halves"  # either half is expected from the other
-            vectors = self._vectors([*own, *queries] if both else own)
-            wanted = [*queries, *own] if both else queries
-            self._make_head_ready(vectors[::7], wanted, first=first)
-            return training.train_head(self.checkpoint, vectors, wanted, rng, **schedule)
-        sample = [*own, *queries][::7]
-        if first and self.system.head != "own":
-            vectors = np.stack(
-                [state[0] for state in neural.hidden_states(self.checkpoint, sample)]
-            )
-            self._make_head_ready(vectors, [*queries, *own], first=first)
-        return training.train_tilde(self.checkpoint, queries, own, rng, **schedule)
 
-    def _make_head_ready(self, vectors: Floats32, wanted: Sequence[Any], *, first: bool) -> None:
-        if first and self.system.head != "own":
-            fresh = 0.1 if self.system.head == "identity" else None
-            training.calibrate_head(self.checkpoint, vectors, wanted, fresh=fresh)
+        # TILDE: its head is made ready before the first stage, unless it comes with one.
+        queries, documents = pairs.queries, pairs.documents[: len(pairs.queries)]
+        calibrated = is_first and self.system.head != "own"
+        if is_frozen:
+            sources, targets = documents, queries
+            if stage.pairs == "halves":  # either half is expected from the other
+                sources, targets = [*documents, *queries], [*queries, *documents]
+            vectors = self._vectors(sources)
+            if calibrated:
+                self._calibrate(vectors[::7], targets)
+            return training.train_head(self.checkpoint, vectors, targets, rng, **schedule)
+        if calibrated:
+            sample = [*documents, *queries][::7]
+            states = neural.hidden_states(self.checkpoint, sample)
+            self._calibrate(np.stack([state[0] for state in states]), [*queries, *documents])
+        return training.train_tilde(self.checkpoint, queries, documents, rng, **schedule)
 
-    def _own_pairs(self, stage: Stage) -> training.Pairs:
+    def _calibrate(self, vectors: Floats32, targets: Sequence[Any]) -> None:
+        """Make TILDE's head ready, from the identity where the checkpoint has none."""
+        fresh = 0.1 if self.system.head == "identity" else None
+        training.calibrate_head(self.checkpoint, vectors, targets, fresh=fresh)
+
+    def _unjudged_pairs(self, stage: Stage) -> training.Pairs:
         """Titles and abstracts, or halves, of papers that are no query."""
         papers, _ = training_papers(self.dataset, seed=0)
         papers = papers.head(stage.papers)
         negatives = hard_negatives(papers["title"].tolist(), papers["abstract"].tolist())
         if stage.pairs == "titles":
-            asked, told = (
-                neural.tokenise(
-                    self.checkpoint.tokenizer, papers[part].tolist(), limit=stage.length
-                )
-                for part in ("title", "abstract")
-            )
-        else:
-            halves = [
-                np.array_split(text[: 2 * stage.length], 2)
-                for text in self._ids(papers["document"])
-            ]
-            asked, told = (list(part) for part in zip(*halves, strict=True))
-        return training.Pairs(asked, told, negatives)
+            tokenizer, limit = self.checkpoint.tokenizer, stage.length
+            titles = neural.tokenise(tokenizer, papers["title"].tolist(), limit=limit)
+            abstracts = neural.tokenise(tokenizer, papers["abstract"].tolist(), limit=limit)
+            return training.Pairs(titles, abstracts, negatives)
+        first_halves, second_halves = [], []
+        for text in self._ids(papers["document"]):
+            first_half, second_half = np.array_split(text[: 2 * stage.length], 2)
+            first_halves.append(first_half)
+            second_halves.append(second_half)
+        return training.Pairs(first_halves, second_halves, negatives)
 
     def _judged_pairs(self, stage: Stage, part: Part, rng: Generator) -> training.Pairs:
-        """Each relevant paper with its query as often as papers judged not relevant are drawn to stand against it.
+        """Each relevant paper with its query, as often as negatives are drawn to stand against it.
+
+        A negative is a paper judged not relevant to the query.
 
         TILDE learns from relevant papers alone, each once. thesis section 2.3.1.
         """
         judged = self.dataset.judgements.merge(part.trained)
-        judged["relevant"] = judged["grade"] >= self.study.collection.relevant
-        relevant, other = judged[judged["relevant"]], judged[~judged["relevant"]]
-        pools = {key: rows["document"].to_numpy() for key, rows in other.groupby(["task", "query"])}
-        against = 1 if self.system.kind == "tilde" else stage.negatives
-        rows = [
-            row
-            for row in relevant.itertuples(index=False)
-            for _ in range(against)
-            if (row.task, row.query) in pools
-        ]
-        drawn = [rng.choice(pools[row.task, row.query]) for row in rows]
-        cross = self.system.kind == "cross-encoder"
-        asked = self._ids([row.query for row in rows], stage.length if cross else None)
-        told = self._documents([*(row.document for row in rows), *drawn], part, stage.length)
-        return training.Pairs(asked, told, np.arange(len(rows), 2 * len(rows))[:, np.newaxis])
+        is_relevant = judged["grade"] >= self.study.collection.relevant
+        pools = {}
+        for key, candidates in judged[~is_relevant].groupby(["task", "query"]):
+            pools[key] = candidates["document"].to_numpy()
+        times = 1 if self.system.kind == "tilde" else stage.negatives
+
+        queries, documents, negatives = [], [], []
+        for row in judged[is_relevant].itertuples(index=False):
+            if (row.task, row.query) not in pools:
+                continue
+            for _ in range(times):
+                queries.append(row.query)
+                documents.append(row.document)
+                negatives.append(rng.choice(pools[row.task, row.query]))
+        # A cross-encoder reads the query too, within its limit.
+        limit = stage.length if self.system.kind == "cross-encoder" else None
+        return training.Pairs(
+            self._ids(queries, limit),
+            self._documents([*documents, *negatives], part, stage.length),
+            np.arange(len(queries), 2 * len(queries))[:, np.newaxis],
+        )
 
     # --- documents
 
     def _documents(self, names: Sequence[str], part: Part, limit: int) -> list[Any]:
-        """Token ids of papers, expanded where the system is; each is cut at a limit, an expansion behind it at 510."""
+        """Token ids of papers, cut at a limit; an expansion behind it is cut at 510."""
         distinct = list(dict.fromkeys(names))
         ids = self._ids(distinct, limit)
         if self.system.terms:
-            more = self._expansions(distinct, ids, part)
-            self.added.append(float(np.mean([len(terms) for terms in more])))
-            ids = [np.concatenate(both)[: neural.LONGEST] for both in zip(ids, more, strict=True)]
+            expansions = self._expansions(distinct, ids, part)
+            self.added.append(float(np.mean([len(terms) for terms in expansions])))
+            expanded = []
+            for text, terms in zip(ids, expansions, strict=True):
+                expanded.append(np.concatenate((text, terms))[: neural.LONGEST])
+            ids = expanded
         by_name = dict(zip(distinct, ids, strict=True))
         return [by_name[name] for name in names]
 
     def _expansions(self, names: Sequence[str], ids: Sequence[Any], part: Part) -> list[Any]:
-        """New ones among the terms that another TILDE, trained on the same queries, finds likely."""
-        by, seeds = self.system.expanded_by, self.study.seeds_of(self.system.expanded_by)
+        """New ones among the terms that another TILDE, of the same queries, finds likely."""
+        name = self.system.expanded_by
+        seeds = self.study.seeds_of(name)
         seed = self.seed if self.seed in seeds else seeds[0]
-        other = Trainer(self.study, self.dataset, by, seed, self.models, self.work, self.states)
-        other._trained(part)
-        if other.checkpoint.tokenizer.get_vocab() != self.checkpoint.tokenizer.get_vocab():
-            raise ValueError(f"{self.name} and {self.system.expanded_by} have other vocabularies")
-        found: list[Any] = []
+        expander = Trainer(
+            self.study, self.dataset, name, seed, self.models, self.work, self.states
+        )
+        expander._trained(part)
+        if expander.checkpoint.tokenizer.get_vocab() != self.checkpoint.tokenizer.get_vocab():
+            raise ValueError(f"{self.name} and {name} have other vocabularies")
+        expansions: list[Any] = []
         for start in range(0, len(names), CHUNK):
             chunk = slice(start, start + CHUNK)
-            logs = other.likelihoods(other._ids(names[chunk], other.system.length))
-            found += tilde.expansion_terms(logs, ids[chunk], self.system.terms)
-        return found
+            logs = expander.likelihoods(expander._ids(names[chunk], expander.system.length))
+            expansions += tilde.expansion_terms(logs, ids[chunk], self.system.terms)
+        return expansions
 
     def _states(self, documents: Sequence[Any]) -> list[Any]:
-        """States of a frozen encoder, kept in half precision: each text is read once, whatever is trained on it."""
-        keys = [
-            f"{self.system.model} {self.system.precision} ".encode() + text.tobytes()
-            for text in documents
-        ]
-        new = {
-            key: text for key, text in zip(keys, documents, strict=True) if key not in self.states
-        }
-        for start in range(0, len(new), CHUNK):
-            chunk = list(new.items())[start : start + CHUNK]
-            found = neural.hidden_states(self.checkpoint, [text for _, text in chunk])
-            self.states |= {
-                key: state.astype(np.float16) for (key, _), state in zip(chunk, found, strict=True)
-            }
+        """States of a frozen encoder, kept in half precision: each text is read once."""
+        encoder = f"{self.system.model} {self.system.precision} ".encode()
+        keys = [encoder + text.tobytes() for text in documents]
+        unread = {}
+        for key, text in zip(keys, documents, strict=True):
+            if key not in self.states:
+                unread[key] = text
+        unread_keys = list(unread)
+        for start in range(0, len(unread_keys), CHUNK):
+            chunk = unread_keys[start : start + CHUNK]
+            states = neural.hidden_states(self.checkpoint, [unread[key] for key in chunk])
+            for key, state in zip(chunk, states, strict=True):
+                self.states[key] = state.astype(np.float16)
         return [self.states[key] for key in keys]
 
     def _vectors(self, documents: Sequence[Any]) -> Floats32:
         """Means of the token states."""
-        return np.stack(
-            [state[1:].mean(axis=0, dtype=np.float32) for state in self._states(documents)]
-        )
+        states = self._states(documents)
+        return np.stack([state[1:].mean(axis=0, dtype=np.float32) for state in states])
 
     # --- scores
 
     def likelihoods(self, documents: Sequence[Any]) -> Floats32:
         """TILDE's log-probabilities of all tokens, shaped (documents, vocabulary)."""
-        how = {"probability": self.system.probability}
+        probability = self.system.probability
         if self.system.encoder == "frozen":
-            return neural.head_log_probabilities(self.checkpoint, self._vectors(documents), **how)
-        return neural.log_probabilities(self.checkpoint, documents, **how)
+            vectors = self._vectors(documents)
+            return neural.head_log_probabilities(self.checkpoint, vectors, probability=probability)
+        return neural.log_probabilities(self.checkpoint, documents, probability=probability)
 
     def _scored(self, part: Part) -> pd.DataFrame:
+        """Scores of every pair of the part: ``task, query, document, score``."""
         self._trained(part)
-        pairs = (
-            self.dataset.judgements[PAIR].merge(part.scored).sort_values(PAIR, ignore_index=True)
-        )
-        queries, documents = (
-            pd.Index(pairs["query"].unique()),
-            pd.Index(sorted(pairs["document"].unique())),
-        )
-        rows, columns = (
-            queries.get_indexer(pairs["query"]),
-            documents.get_indexer(pairs["document"]),
-        )
+        pairs = self.dataset.judgements[PAIR].merge(part.scored)
+        pairs = pairs.sort_values(PAIR, ignore_index=True)
+        queries = pd.Index(pairs["query"].unique())
+        documents = pd.Index(sorted(pairs["document"].unique()))
+        rows = queries.get_indexer(pairs["query"])
+        columns = documents.get_indexer(pairs["document"])
         if self.system.kind == "cross-encoder":
-            length = min(self.system.length, 254)
-            asked, told = self._ids(queries), self._ids(documents)
-            texts = [asked[row] for row in rows], [told[column] for column in columns]
-            return pairs.assign(
-                score=neural.relevance_scores(self.projected, *texts, length=length)
-            )
-        told = self._documents(documents, part, self.system.length)
-        asked = tilde.token_counts(self._ids(queries), self.checkpoint.vocabulary)
-        score: Callable[[Any, Sequence[Any]], Floats] = (
-            self._likely if self.system.kind == "tilde" else self._matched
-        )
+            return pairs.assign(score=self._relevance(queries, documents, rows, columns))
+
+        texts = self._documents(documents, part, self.system.length)
+        counts = tilde.token_counts(self._ids(queries), self.checkpoint.vocabulary)
         scores = np.empty(len(pairs))
         for start in range(0, len(documents), CHUNK):
-            here = (columns >= start) & (columns < start + CHUNK)
-            scores[here] = score(asked, told[start : start + CHUNK])[
-                rows[here], columns[here] - start
-            ]
+            in_chunk = (columns >= start) & (columns < start + CHUNK)
+            table = self._chunk_scores(counts, texts[start : start + CHUNK])
+            scores[in_chunk] = table[rows[in_chunk], columns[in_chunk] - start]
         if not self.example:
             self._illustrate()
         return pairs.assign(score=scores)
 
-    def _likely(self, asked: Any, documents: Sequence[Any]) -> Floats:
-        return tilde.tilde_query_likelihood(asked, self.likelihoods(documents))
+    def _relevance(
+        self, queries: pd.Index, documents: pd.Index, rows: Integers, columns: Integers
+    ) -> Floats:
+        """The cross-encoder's score of each pair, given by its places among both."""
+        query_ids, document_ids = self._ids(queries), self._ids(documents)
+        pair_queries = [query_ids[row] for row in rows]
+        pair_documents = [document_ids[column] for column in columns]
+        # Two texts of 254 and three special tokens fit a BERT's 512 places.
+        length = min(self.system.length, 254)
+        return neural.relevance_scores(self.projected, pair_queries, pair_documents, length=length)
+
+    def _chunk_scores(self, query_counts: Any, documents: Sequence[Any]) -> Floats:
+        """Scores of every query and document of a chunk, shaped (queries, documents)."""
+        if self.system.kind == "tilde":
+            return tilde.tilde_query_likelihood(query_counts, self.likelihoods(documents))
+        vocabulary = self.checkpoint.vocabulary
+        weights = tilde.term_weights(documents, self._weights(documents), vocabulary)
+        return tilde.matched_term_scores(query_counts, weights)
 
     def _weights(self, documents: Sequence[Any]) -> list[Floats]:
+        """Weights of the tokens of each document."""
         if self.projected is None:
             return neural.splade_weights(self.checkpoint, documents)
         if self.system.encoder == "frozen":
             return neural.projected(self.projected, self._states(documents))
         return neural.place_weights(self.projected, documents)
 
-    def _matched(self, asked: Any, documents: Sequence[Any]) -> Floats:
-        weights = self._weights(documents)
-        return tilde.matched_term_scores(
-            asked, tilde.term_weights(documents, weights, self.checkpoint.vocabulary)
-        )
-
     def _illustrate(self) -> None:
         """Weights of the example's own terms, or its 40 most likely ones."""
         (tokens,) = neural.tokenise(self.checkpoint.tokenizer, [EXAMPLE])
-        weights: Any = (self.likelihoods if self.system.kind == "tilde" else self._weights)(
-            [tokens]
-        )[0]
+        weights: Any
         if self.system.kind == "tilde":
-            tokens = np.argsort(-weights, kind="stable")[:40]
-            weights = weights[tokens]
-        word = self.checkpoint.tokenizer.id_to_token
-        self.example = [
-            (place, word(int(token)), float(weight))
-            for place, (token, weight) in enumerate(zip(tokens, weights, strict=True))
-        ]
+            (likelihoods,) = self.likelihoods([tokens])
+            tokens = np.argsort(-likelihoods, kind="stable")[:40]
+            weights = likelihoods[tokens]
+        else:
+            (weights,) = self._weights([tokens])
+        for place, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
+            word = self.checkpoint.tokenizer.id_to_token(int(token))
+            self.example.append((place, word, float(weight)))

@@ -1,4 +1,4 @@
-r"""Training of TILDE, TILDEv2 and the cross-encoder on pairs of a query and a document that belongs to it.
+r"""Training of TILDE, TILDEv2 and the cross-encoder on pairs of a query and its document.
 
 Parts of one paper can be such a pair: no relevance judgement is needed. Given the seed, the number
 of threads and the versions, training gives the same weights. In every function the i-th query
@@ -32,13 +32,13 @@ from equipoise_studies.training import descend
 
 
 def batches(rows: int, batch: int, epochs: int, rng: Generator) -> list[Integers]:
-    """Shuffled row numbers of every training step; what does not fill a batch at an epoch's end is left out."""
-    orders = (rng.permutation(rows) for _ in range(epochs))
-    return [
-        order[start : start + batch]
-        for order in orders
-        for start in range(0, max(rows - batch + 1, 1), batch)
-    ]
+    """Shuffled row numbers of every step; a batch not filled at an epoch's end is left out."""
+    steps = []
+    for _ in range(epochs):
+        order = rng.permutation(rows)
+        for start in range(0, max(rows - batch + 1, 1), batch):
+            steps.append(order[start : start + batch])
+    return steps
 
 
 def _descend(
@@ -46,15 +46,15 @@ def _descend(
     rows: int,
     loss_of: Callable[[Integers], torch.Tensor],
     rng: Generator,
-    what: str,
+    label: str,
     *,
     epochs: int,
     batch: int,
-    **how: Any,
+    **options: Any,
 ) -> list[float]:
-    """Minimise ``loss_of``, the loss of the pairs with these row numbers, of ``rows`` in all, with dropout."""
+    """Minimise ``loss_of``, a loss of pairs by row numbers, of ``rows`` in all, with dropout."""
     trained = torch.nn.ModuleList(modules).train()
-    losses = descend(modules, batches(rows, batch, epochs, rng), loss_of, what, **how)
+    losses = descend(modules, batches(rows, batch, epochs, rng), loss_of, label, **options)
     trained.eval()
     return losses
 
@@ -62,17 +62,19 @@ def _descend(
 def calibrate_head(
     checkpoint: Checkpoint, vectors: Floats32, *texts: Texts, fresh: float | None = None
 ) -> None:
-    """Shift the head's bias until each token is, on average, as likely as it is common: training starts from there.
+    """Shift the head's bias until each token is, on average, as likely as it is common.
+
+    Training starts from there.
 
     ``vectors`` (shaped (documents, hidden)): what the head is to read, of a sample of documents.
     ``*texts``: those that training will ask for. ``fresh``: for a head that came without weights:
     its transformation becomes the identity, scaled by this number.
     """
-    size = checkpoint.vocabulary
-    shares = [
-        np.bincount(np.concatenate([np.unique(text) for text in part]), minlength=size) / len(part)
-        for part in texts
-    ]
+    shares = []
+    for part in texts:
+        tokens = np.concatenate([np.unique(text) for text in part])
+        shares.append(np.bincount(tokens, minlength=checkpoint.vocabulary) / len(part))
+    # Away from 0 and 1, whose logarithms are infinite.
     share = (np.mean(shares, axis=0) + 1e-5) / (1 + 2e-5)
     head = checkpoint.model.cls.predictions
     with torch.no_grad():
@@ -82,24 +84,23 @@ def calibrate_head(
             head.transform.LayerNorm.weight.fill_(fresh)
             head.transform.LayerNorm.bias.zero_()
         mean = checkpoint.model.cls(torch.from_numpy(vectors).to(checkpoint.device)).mean(dim=0)
-        wanted = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
-        head.decoder.bias += wanted.to(checkpoint.device) - mean
+        log_odds = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
+        head.decoder.bias += log_odds.to(checkpoint.device) - mean
 
 
 def _set_loss(logits: torch.Tensor, targets: Texts) -> torch.Tensor:
     """Binary cross-entropy of which tokens a text holds, in nats a text."""
-    wanted = torch.zeros_like(logits)
+    membership = torch.zeros_like(logits)
     for row, target in enumerate(targets):
-        wanted[row, torch.from_numpy(np.unique(target)).to(logits.device)] = 1.0
-    return torch.nn.functional.binary_cross_entropy_with_logits(
-        logits, wanted, reduction="sum"
-    ) / len(targets)
+        membership[row, torch.from_numpy(np.unique(target)).to(logits.device)] = 1.0
+    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
+    return cross_entropy(logits, membership, reduction="sum") / len(targets)
 
 
 def train_tilde(
     checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, **schedule: Any
 ) -> list[float]:
-    r"""Fine-tune a masked-language-model head to tell from a document's [CLS] which tokens its query holds.
+    r"""Fine-tune a masked-language model to tell from a document's [CLS] the tokens of its query.
 
     .. math::
         L = -\frac1B \sum_b \Bigl( \sum_{t \in q_b} \log \sigma(z_{bt})
@@ -112,14 +113,15 @@ def train_tilde(
     """
     model = checkpoint.model
 
-    def half(sources: Texts, targets: Texts) -> torch.Tensor:
-        return _set_loss(
-            neural.cls_logits(checkpoint, neural.padded(checkpoint.tokenizer, sources)), targets
-        )
+    def loss_from(sources: Texts, targets: Texts) -> torch.Tensor:
+        inputs = neural.padded(checkpoint.tokenizer, sources)
+        return _set_loss(neural.cls_logits(checkpoint, inputs), targets)
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        asked, told = [queries[row] for row in rows], [documents[row] for row in rows]
-        return (half(told, asked) + half(asked, told)) / 2
+        batch_queries = [queries[row] for row in rows]
+        batch_documents = [documents[row] for row in rows]
+        of_queries = loss_from(batch_documents, batch_queries)
+        return (of_queries + loss_from(batch_queries, batch_documents)) / 2
 
     return _descend([model], len(queries), loss_of, rng, "TILDE", **schedule)
 
@@ -127,7 +129,9 @@ def train_tilde(
 def train_head(
     checkpoint: Checkpoint, vectors: Floats32, targets: Texts, rng: Generator, **schedule: Any
 ) -> list[float]:
-    """Train TILDE's head alone, on vectors of an encoder that is left as it is; the loss is `train_tilde`'s.
+    """Train TILDE's head alone, on vectors of an encoder left as it is.
+
+    The loss is `train_tilde`'s.
 
     The head is to expect the ``targets`` (token ids) of each vector. Where the word embeddings are
     tied to it, they change with it: encode first.
@@ -135,17 +139,15 @@ def train_head(
     head = checkpoint.model.cls
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        return _set_loss(
-            head(torch.from_numpy(vectors[rows]).to(checkpoint.device)),
-            [targets[row] for row in rows],
-        )
+        logits = head(torch.from_numpy(vectors[rows]).to(checkpoint.device))
+        return _set_loss(logits, [targets[row] for row in rows])
 
     return _descend([head], len(vectors), loss_of, rng, "TILDE's head", **schedule)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Queries, the documents that belong to them, and row numbers of hard negatives, shaped (queries, n).
+    """Queries, the documents that belong to them, and rows of hard negatives, shaped (queries, n).
 
     Behind the documents that belong to a query others may stand, to be negatives.
     """
@@ -156,29 +158,27 @@ class Pairs:
 
     def with_negatives(self, rows: Integers, rng: Generator) -> Integers:
         """The rows, and behind them a hard negative drawn for each."""
-        return np.concatenate(
-            (rows, self.negatives[rows, rng.integers(self.negatives.shape[1], size=rows.size)])
-        )
+        columns = rng.integers(self.negatives.shape[1], size=rows.size)
+        return np.concatenate((rows, self.negatives[rows, columns]))
 
 
 def _contrast(queries: Texts, documents: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of Eq. 2.2 over all documents of a batch, the first of which are the queries' own."""
+    """Cross-entropy of Eq. 2.2 over documents of a batch; the queries' own come first."""
+    device = weights.device
+    nothing = torch.zeros((), device=device)
     scores = []
     for query in queries:
         tokens, counts = np.unique(query, return_counts=True)
-        same = (
-            torch.from_numpy(tokens).to(weights.device)[:, None, None]
-            == documents.to(weights.device)[None]
-        )
-        best = torch.where(same, weights[None], torch.zeros((), device=weights.device)).amax(dim=2)
-        scores.append((best * torch.from_numpy(counts).to(weights.device)[:, None]).sum(dim=0))
-    return torch.nn.functional.cross_entropy(
-        torch.stack(scores), torch.arange(len(queries), device=weights.device)
-    )
+        # (query tokens, documents, places): where a document holds a token of the query.
+        same = torch.from_numpy(tokens).to(device)[:, None, None] == documents.to(device)[None]
+        largest = torch.where(same, weights[None], nothing).amax(dim=2)
+        scores.append((largest * torch.from_numpy(counts).to(device)[:, None]).sum(dim=0))
+    targets = torch.arange(len(queries), device=device)
+    return torch.nn.functional.cross_entropy(torch.stack(scores), targets)
 
 
 def train_tildev2(model: Projection, pairs: Pairs, rng: Generator, **schedule: Any) -> list[float]:
-    r"""Fine-tune term weights so that a query scores its own document above the others of the batch.
+    r"""Fine-tune term weights so that a query scores its own document above others of the batch.
 
     .. math:: L = -\frac1B \sum_b \log \frac{e^{s(q_b, d_b)}}{\sum_{d \in \text{batch}} e^{s(q_b,
     d)}}
@@ -189,11 +189,10 @@ def train_tildev2(model: Projection, pairs: Pairs, rng: Generator, **schedule: A
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        told = [pairs.documents[row] for row in pairs.with_negatives(rows, rng)]
-        inputs = neural.padded(model.tokenizer, told)
-        weights = neural.term_weight(model, model.states(inputs)) * inputs["attention_mask"].to(
-            model.device
-        )
+        documents = [pairs.documents[row] for row in pairs.with_negatives(rows, rng)]
+        inputs = neural.padded(model.tokenizer, documents)
+        is_token = inputs["attention_mask"].to(model.device)
+        weights = neural.term_weight(model, model.states(inputs)) * is_token
         return _contrast([pairs.queries[row] for row in rows], inputs["input_ids"], weights)
 
     return _descend(
@@ -204,23 +203,24 @@ def train_tildev2(model: Projection, pairs: Pairs, rng: Generator, **schedule: A
 def train_projection(
     model: Projection, pairs: Pairs, states: States, rng: Generator, **schedule: Any
 ) -> list[float]:
-    """Train TILDEv2's projection alone, on an encoder that is left as it is; the loss is `train_tildev2`'s.
+    """Train TILDEv2's projection alone, on an encoder that is left as it is.
+
+    The loss is `train_tildev2`'s.
 
     ``states``: of the documents, as `hidden_states` returns them; where a limit cut a document, of
     the cut document.
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        both = pairs.with_negatives(rows, rng)
-        longest = max(len(states[row]) for row in both) - 1
-        tokens = np.full((len(both), longest), -1, dtype=np.int64)  # -1 is no token of a query
-        hidden = np.zeros((len(both), longest, states[0].shape[1]), dtype=np.float32)
-        for place, row in enumerate(both):
+        document_rows = pairs.with_negatives(rows, rng)
+        longest = max(len(states[row]) for row in document_rows) - 1
+        shape = (len(document_rows), longest)
+        tokens = np.full(shape, -1, dtype=np.int64)  # -1 is no token of a query
+        hidden = np.zeros((*shape, states[0].shape[1]), dtype=np.float32)
+        for place, row in enumerate(document_rows):
             size = len(states[row]) - 1
-            tokens[place, :size], hidden[place, :size] = (
-                pairs.documents[row][:size],
-                states[row][1:],
-            )
+            tokens[place, :size] = pairs.documents[row][:size]
+            hidden[place, :size] = states[row][1:]
         weights = neural.term_weight(model, torch.from_numpy(hidden).to(model.device))
         return _contrast([pairs.queries[row] for row in rows], torch.from_numpy(tokens), weights)
 
@@ -240,10 +240,12 @@ def train_cross_encoder(
     """
 
     def loss_of(rows: Integers) -> torch.Tensor:
-        asked = [pairs.queries[row] for row in rows] * 2
-        told = [pairs.documents[row] for row in pairs.with_negatives(rows, rng)]
-        own, other = neural.relevance(model, neural.padded(model.tokenizer, asked, told)).chunk(2)
-        return -torch.nn.functional.logsigmoid(own - other).mean()
+        queries = [pairs.queries[row] for row in rows]
+        documents = [pairs.documents[row] for row in pairs.with_negatives(rows, rng)]
+        # Each query stands twice: before its own document, and before the negative.
+        inputs = neural.padded(model.tokenizer, queries * 2, documents)
+        relevant, negative = neural.relevance(model, inputs).chunk(2)
+        return -torch.nn.functional.logsigmoid(relevant - negative).mean()
 
     return _descend(
         [model.bert, model.projection],

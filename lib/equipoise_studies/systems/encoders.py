@@ -59,17 +59,20 @@ def load_model(
     embeddings.
     """
     folder = Path(folder)
-    if missing := [
-        name for name in ("config.json", "model.safetensors") if not (folder / name).is_file()
-    ]:
+    names = ("config.json", "model.safetensors")
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
         raise FileNotFoundError(f"no {' and no '.join(missing)} in the model folder {folder.name}")
     torch, transformers = models_package("torch"), models_package("transformers")
-    kind = transformers.AutoModelForMaskedLM if head == "masked-lm" else transformers.AutoModel
-    network = kind.from_pretrained(
-        str(folder), use_safetensors=True, dtype=getattr(torch, precision), **_LOCAL
-    ).eval()
+    if head == "masked-lm":
+        kind = transformers.AutoModelForMaskedLM
+    else:
+        kind = transformers.AutoModel
+    dtype = getattr(torch, precision)
+    network = kind.from_pretrained(str(folder), use_safetensors=True, dtype=dtype, **_LOCAL)
     with (folder / "model.safetensors").open("rb") as file:
-        return Model(folder, network, head, hashlib.file_digest(file, "sha256").hexdigest())
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return Model(folder, network.eval(), head, sha256)
 
 
 def token_states(
@@ -86,10 +89,10 @@ def token_states(
     about six digits between machines.
     """
     torch = models_package("torch")
+    # The longest come first: little padding, and memory runs out at once or never.
     order = np.argsort([len(text) for text in texts], kind="stable")[::-1]
-    for start in tqdm(
-        range(0, len(texts), batch), desc=progress, unit="batch", disable=not progress
-    ):
+    starts = range(0, len(texts), batch)
+    for start in tqdm(starts, desc=progress, unit="batch", disable=not progress):
         rows = order[start : start + batch].astype(np.int64)
         coded = model.tokenizer(
             [texts[row] for row in rows],
@@ -100,5 +103,8 @@ def token_states(
         )
         with torch.inference_mode():
             output = model.network(**coded)
-        states = output.logits if model.head == "masked-lm" else output.last_hidden_state
+        if model.head == "masked-lm":
+            states = output.logits
+        else:
+            states = output.last_hidden_state
         yield rows, states.float().numpy(), coded["attention_mask"].numpy().astype(np.bool_)

@@ -1,4 +1,4 @@
-"""Lexical ranking of a collection: BM25, query likelihood with two kinds of smoothing, and RM3 feedback.
+"""Lexical ranking of a collection: BM25, query likelihood with two smoothings, RM3 feedback.
 
 A `Collection` holds the term counts of its documents as a sparse matrix. Queries are rows of a
 sparse matrix over the same terms, with any non-negative weights, so that concatenated, weighted and
@@ -35,7 +35,7 @@ _MOST_COLUMNS = 9_000_000  # a score step and a column number fit one 64-bit int
 
 
 def english_terms(text: str) -> list[str]:
-    """Terms of an English text: lower-cased runs of letters and digits, no stop words, Porter-stemmed.
+    """Terms of an English text: lower-cased letters and digits, no stop words, Porter-stemmed.
 
     Stop words (here scikit-learn's list) and Porter's stemmer are also what Terrier, the engine of
     the permutations study, applies by default; its list is another.
@@ -49,7 +49,10 @@ def english_terms(text: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Documents as term counts, shaped (documents, terms), with what made them, which makes queries too."""
+    """Documents as term counts, shaped (documents, terms), with what made them.
+
+    The ``vectorizer`` makes queries too.
+    """
 
     documents: tuple[str, ...]
     counts: Sparse
@@ -79,7 +82,7 @@ class Collection:
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
 
     def queries(self, texts: Sequence[str]) -> Sparse:
-        """Queries as term counts, shaped (queries, terms); terms that no document has are left out."""
+        """Queries as term counts, shaped (queries, terms), without terms that no document has."""
         return sparse.csr_array(self.vectorizer.transform(texts))
 
 
@@ -87,7 +90,8 @@ def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float =
     r"""BM25 scores of all documents for many queries at once.
 
     .. math::
-        s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}{tf_{td} + k_1 (1 - b + b\, |d| / \overline{|d|})}
+        s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}
+        {tf_{td} + k_1 (1 - b + b\, |d| / \overline{|d|})}
 
     ``queries`` (shaped (queries, terms)): non-negative term weights; the score is linear in them.
     ``k1``: saturation of the term frequency, at least 0. ``b``: normalisation by document length, 0
@@ -103,15 +107,14 @@ def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float =
     holders = np.bincount(counts.col, minlength=counts.shape[1])
     rarity = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norm = k1 * (1 - b + b * lengths / lengths.mean())
-    return _product(
-        queries,
-        counts,
-        rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row]),
-    )
+    values = rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row])
+    return _product(queries, counts, values)
 
 
 def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 2500.0) -> Floats:
-    r"""Log-likelihood of queries under Dirichlet-smoothed document models, less what does not depend on the document.
+    r"""Log-likelihood of queries under Dirichlet-smoothed document models.
+
+    It is without the part that does not depend on the document.
 
     .. math::
         s(q, d) = \sum_t q_t \log\frac{tf_{td} + \mu\, p(t|C)}{|d| + \mu} - \sum_t q_t \log p(t|C)
@@ -134,10 +137,13 @@ def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 250
 def jelinek_mercer(
     collection: Collection, queries: Sparse, *, smoothing: float = 0.1, added: float = 1.0
 ) -> Floats:
-    r"""Log-likelihood of queries under Jelinek-Mercer smoothing, less what does not depend on the document.
+    r"""Log-likelihood of queries under Jelinek-Mercer smoothing.
+
+    It is without the part that does not depend on the document.
 
     .. math::
-        s(q, d) = \sum_t q_t \ln \Bigl( 1 + \frac{(1 - \lambda) \, tf_{td} / |d|}{\lambda \, p(t | C)} \Bigr), \quad
+        s(q, d) = \sum_t q_t \ln
+        \Bigl( 1 + \frac{(1 - \lambda) \, tf_{td} / |d|}{\lambda \, p(t | C)} \Bigr), \quad
         p(t | C) = \frac{cf_t + a}{|C| + a}
 
     cf counts a term in all documents, \|C\| is the number of all their terms. ``queries`` (shaped
@@ -155,12 +161,8 @@ def jelinek_mercer(
     counts = collection.counts.tocoo()
     frequencies = np.asarray(collection.counts.sum(axis=0), dtype=np.float64)
     share = (frequencies + added) / (frequencies.sum() + added)
-    gain = (
-        (1 - smoothing)
-        * counts.data
-        / collection.lengths[counts.row]
-        / (smoothing * share[counts.col])
-    )
+    document_lengths = collection.lengths[counts.row]
+    gain = (1 - smoothing) * counts.data / document_lengths / (smoothing * share[counts.col])
     return _product(queries, counts, np.log1p(gain))
 
 
@@ -175,7 +177,7 @@ def _product(queries: Sparse, counts: Any, values: Floats) -> Floats:
 
 
 def top(scores: Floats, k: int) -> NDArray[np.intp]:
-    """Best k documents of every query; equal scores in the order of the columns (the document ids, ascending).
+    """Best k documents of every query; equal scores in the order of the columns (ids, ascending).
 
     ``scores`` (shaped (queries, documents)): larger is better. Returns column numbers, best first,
     shaped (queries, min(k, documents)).
@@ -191,9 +193,8 @@ def top(scores: Floats, k: int) -> NDArray[np.intp]:
     size = scores.shape[1]
     if k >= size or size > _MOST_COLUMNS:
         return np.argsort(-_steps(scores), axis=1, kind="stable")[:, :k]
-    keys = -_steps(scores).astype(np.int64) * size + np.arange(
-        size
-    )  # all different: ties are broken by column
+    # All different: ties are broken by column.
+    keys = -_steps(scores).astype(np.int64) * size + np.arange(size)
     best = np.argpartition(keys, k - 1, axis=1)[:, :k]
     order = np.argsort(np.take_along_axis(keys, best, axis=1), axis=1)
     return np.take_along_axis(best, order, axis=1)
@@ -234,9 +235,8 @@ def relevance_model(
             f"at least one feedback document and term are wanted, found {documents} and {terms}"
         )
     if scores.ndim != 2 or scores.shape[1] != len(collection.documents):
-        raise ValueError(
-            f"scores of {len(collection.documents)} documents are wanted, found shape {scores.shape}"
-        )
+        documents_of = f"scores of {len(collection.documents)} documents"
+        raise ValueError(f"{documents_of} are wanted, found shape {scores.shape}")
     best = top(scores, documents)
     weight = np.maximum(np.take_along_axis(scores, best, axis=1), 0.0)
     rows = np.repeat(np.arange(len(scores)), best.shape[1])
@@ -263,7 +263,7 @@ def rm3(
     original_weight: float = 0.6,
     **settings: Any,
 ) -> Sparse:
-    r"""Queries expanded by RM3: the original mixed with the relevance model of its own BM25 ranking.
+    r"""Queries expanded by RM3: the original mixed with the relevance model of its BM25 ranking.
 
     .. math:: q' = \lambda\, q / |q| + (1 - \lambda)\, p(\cdot | R)
 

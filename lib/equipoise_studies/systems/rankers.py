@@ -22,7 +22,7 @@ from equipoise_studies.systems.tokenisation import Tokenisation, lucene_terms
 
 Texts = Sequence[str]
 Represent = Callable[[Floats32, NDArray[np.bool_]], Iterable[Any]]
-"""From the network's output of a batch and its mask to what each text is represented by."""
+"""From the network's output of a batch, and its mask, to what represents each text."""
 
 
 def best(
@@ -46,8 +46,15 @@ def best(
     falling = np.take_along_axis(table, order, axis=1)
     rows, places = np.nonzero(falling >= falling[:, [min(depth, len(ids)) - 1]])
     columns = order[rows, places]
-    named = {"run": run, "topic": np.asarray(queries, dtype=object)[rows], "document": ids[columns]}
-    frame = pd.DataFrame({**named, "rank": places + 1, "score": table[rows, columns]})
+    frame = pd.DataFrame(
+        {
+            "run": run,
+            "topic": np.asarray(queries, dtype=object)[rows],
+            "document": ids[columns],
+            "rank": places + 1,
+            "score": table[rows, columns],
+        }
+    )
     return frame[np.isfinite(frame["score"])].reset_index(drop=True)
 
 
@@ -65,24 +72,24 @@ def bm25_scores(
     of ``data/outputs/ranking_bias`` were recorded with bm25s, in single precision: the same
     rankings, and scores that differ in the sixth digit at most.
     """
-    named = {
-        f"{row:09d}": text for row, text in enumerate(documents)
-    }  # ids in the order of the rows
-    collection = Collection.from_texts(named, tokenise)
+    # Ids in the order of the rows.
+    texts_by_id = {f"{row:09d}": text for row, text in enumerate(documents)}
+    collection = Collection.from_texts(texts_by_id, tokenise)
     return bm25(collection, collection.queries(queries), k1=k1, b=b) / (k1 + 1)
 
 
 def _represented(model: Model, texts: Texts, represent: Represent, **options: Any) -> list[Any]:
-    """What represents each text, in the order of the texts; ``**options`` are those of `token_states`."""
-    held: list[Any] = [None] * len(texts)
+    """What represents each text, in their order; ``**options`` are those of `token_states`."""
+    representations: list[Any] = [None] * len(texts)
     for positions, states, mask in token_states(model, texts, **options):
         for position, row in zip(positions, represent(states, mask), strict=True):
-            held[position] = row
-    return held
+            representations[position] = row
+    return representations
 
 
-def _own(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
-    return [row[own] for row, own in zip(states, mask, strict=True)]
+def _states_of_tokens(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
+    """States of a batch without those of its padding."""
+    return [row[is_token] for row, is_token in zip(states, mask, strict=True)]
 
 
 def token_vectors(model: Model, texts: Texts, **options: Any) -> list[Floats32]:
@@ -91,7 +98,7 @@ def token_vectors(model: Model, texts: Texts, **options: Any) -> list[Floats32]:
     ``model``: an encoder. ``**options``: of `token_states`, whose default length is all-MiniLM's
     own limit.
     """
-    return _represented(model, texts, _own, **options)
+    return _represented(model, texts, _states_of_tokens, **options)
 
 
 def dense_scores(queries: Sequence[Floats32], documents: Sequence[Floats32]) -> Floats:
@@ -104,19 +111,28 @@ def dense_scores(queries: Sequence[Floats32], documents: Sequence[Floats32]) -> 
 
     Reimers and Gurevych (2019), Sentence-BERT: the dense retrieval of thesis section 4.4.
     """
-    means = (np.stack([tokens.mean(axis=0) for tokens in texts]) for texts in (queries, documents))
-    asked, held = (mean / np.linalg.norm(mean, axis=1, keepdims=True) for mean in means)
-    return (asked @ held.T).astype(np.float64)
+    cosines: Floats = (_mean_directions(queries) @ _mean_directions(documents).T).astype(np.float64)
+    return cosines
 
 
-def _strongest(logits: Floats32, mask: NDArray[np.bool_]) -> list[sparse.csr_array]:
-    largest = np.stack([row[own].max(axis=0) for row, own in zip(logits, mask, strict=True)])
-    weights = np.log1p(np.maximum(largest, 0.0)).astype(np.float64)  # below zero counts as nothing
-    return [sparse.csr_array(row[np.newaxis]) for row in weights]
+def _mean_directions(texts: Sequence[Floats32]) -> Floats32:
+    """The mean of each text's token states, scaled to length 1."""
+    means = np.stack([states.mean(axis=0) for states in texts])
+    directions: Floats32 = means / np.linalg.norm(means, axis=1, keepdims=True)
+    return directions
+
+
+def _term_weights(logits: Floats32, mask: NDArray[np.bool_]) -> list[sparse.csr_array]:
+    """SPLADE's weight of every vocabulary term, by its strongest place in each text."""
+    weights = []
+    for states in _states_of_tokens(logits, mask):
+        largest = np.maximum(states.max(axis=0), 0.0)  # below zero counts as nothing
+        weights.append(sparse.csr_array(np.log1p(largest).astype(np.float64)[np.newaxis]))
+    return weights
 
 
 def splade_scores(queries: Texts, documents: Texts, model: Model, **options: Any) -> Floats:
-    r"""Learned sparse retrieval: dot product of term weights that a masked language model gives query and document.
+    r"""Learned sparse retrieval: dot product of term weights by a masked language model.
 
     .. math:: w_t(x) = \max_{i \in x} \ln\left(1 + \mathrm{ReLU}(\mathrm{logit}_{i,t})\right), \quad
         s(q, d) = \sum_t w_t(q) w_t(d)
@@ -128,6 +144,8 @@ def splade_scores(queries: Texts, documents: Texts, model: Model, **options: Any
     retrieval.
     """
     options = {"batch": 16, **options}
-    parts = (_represented(model, texts, _strongest, **options) for texts in (queries, documents))
-    asked, held = (sparse.vstack(part, format="csr") for part in parts)
-    return np.asarray((asked @ held.T).toarray())
+    of_queries = sparse.vstack(_represented(model, queries, _term_weights, **options), format="csr")
+    of_documents = sparse.vstack(
+        _represented(model, documents, _term_weights, **options), format="csr"
+    )
+    return np.asarray((of_queries @ of_documents.T).toarray())

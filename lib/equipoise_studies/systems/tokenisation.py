@@ -27,7 +27,7 @@ Tokenisation = Callable[[str], list[str]]
 UNKNOWN = "[UNK]"
 
 LONGEST = 255
-"""Longest token of the standard tokeniser, in characters; a longer one is cut into pieces of this length."""
+"""Longest token of the standard tokeniser, in characters; a longer one is cut into pieces."""
 
 _BOUNDARY = regex.compile(r"\b", flags=regex.VERSION1 | regex.WORD)
 _WORD = regex.compile(r"[\p{Alphabetic}\p{N}]")
@@ -35,19 +35,24 @@ _STEMMER = Stemmer.Stemmer("porter", 100_000)
 
 _TOKEN = re.compile(r"\b\w\w+\b")
 _LUCENE_STOP_WORD = re.compile(
-    "a|an|and|are|as|at|be|but|by|for|if|in|into|is|it|no|not|of|on|or|such|that|the|their|then|there|these|they|this"
-    "|to|was|will|with"
+    "a|an|and|are|as|at|be|but|by|for|if|in|into|is|it|no|not|of|on|or|such|that|the|their|then"
+    "|there|these|they|this|to|was|will|with"
 )
 _SNOWBALL = Stemmer.Stemmer("english")
 
 
 def standard_words(text: str) -> list[str]:
-    """Words between the default word boundaries of Unicode, in their order and case, if they hold a letter or digit.
+    """Words between Unicode's default word boundaries that hold a letter or digit, in their order.
 
     Elasticsearch's standard tokeniser; thesis section 2.3.2.
     """
-    words = [piece for piece in _BOUNDARY.split(text) if piece and _WORD.search(piece)]
-    return [word[at : at + LONGEST] for word in words for at in range(0, len(word), LONGEST)]
+    tokens = []
+    for word in _BOUNDARY.split(text):
+        if not _WORD.search(word):
+            continue
+        for start in range(0, len(word), LONGEST):
+            tokens.append(word[start : start + LONGEST])
+    return tokens
 
 
 def porter(words: Iterable[str]) -> list[str]:
@@ -60,7 +65,9 @@ def porter(words: Iterable[str]) -> list[str]:
 
 
 def lucene_terms(text: str) -> list[str]:
-    """Lower-cased words of two characters and more without Lucene's English stop words, by Snowball's English stemmer.
+    """Lower-cased words of two characters and more, stemmed, without Lucene's English stop words.
+
+    The stemmer is Snowball's for English.
 
     Much like the English analyser of Pyserini, by which thesis section 4.4 ranks.
     """
@@ -69,7 +76,9 @@ def lucene_terms(text: str) -> list[str]:
 
 
 def standard_analyser(text: str) -> list[str]:
-    """Standard analyser (SA): standard words, lower-cased; no stop words are left out, as is Elasticsearch's default.
+    """Standard analyser (SA): standard words, lower-cased.
+
+    No stop words are left out, as is Elasticsearch's default.
 
     thesis section 2.3.2.
     """
@@ -81,11 +90,12 @@ ANALYSERS: Mapping[str, Tokenisation] = {
     "STM1": lambda text: porter(text.lower().split()),
     "STM2": lambda text: porter(standard_analyser(text)),
 }
-"""The thesis's three analysers by name: SA, STM1 (white space) and STM2 (standard words), both Porter-stemmed."""
+"""The thesis's three analysers by name: SA, and, Porter-stemmed, STM1 (cut at white space) and STM2
+(standard words)."""
 
 
 def read_tokenizer(path: Path) -> Any:
-    """A tokeniser of the library tokenizers from its ``tokenizer.json``, without truncation and padding."""
+    """A tokeniser of the library tokenizers from its ``tokenizer.json``; it never cuts or pads."""
     if not path.is_file():
         raise FileNotFoundError(f"no tokeniser at {path.name}")
     tokenizer = models_package("tokenizers").Tokenizer.from_file(str(path))
@@ -107,7 +117,7 @@ def wordpiece(path: Path) -> Tokenisation:
 
 
 def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisation:
-    """A WordPiece tokenisation whose vocabulary is learned from texts of the domain, lower-cased here.
+    """A WordPiece tokenisation whose vocabulary is learned from texts, lower-cased here.
 
     ``size``: largest vocabulary; the default is that of SciBERT, whose own vocabulary this
     replaces.
@@ -128,12 +138,15 @@ def domain_wordpiece(texts: Iterable[str], *, size: int = 31_090) -> Tokenisatio
 
     learner = fresh(library.models.WordPiece(unk_token=UNKNOWN))
     letters = sorted(set(learner.normalizer.normalize_str(" ".join(texts))) - {" "})
-    # the trainer breaks ties by id, and gives ids in the order of a hash table: single letters
-    # given first fix it
-    first = [UNKNOWN, *letters, *("##" + letter for letter in letters)]
+    # The trainer breaks ties by id, and gives ids in the order of a hash table: single letters
+    # that come before all others fix it.
+    initial = [UNKNOWN, *letters, *("##" + letter for letter in letters)]
     trainer = library.trainers.WordPieceTrainer(
-        vocab_size=max(size, len(first)), min_frequency=2, special_tokens=first, show_progress=False
+        vocab_size=max(size, len(initial)),
+        min_frequency=2,
+        special_tokens=initial,
+        show_progress=False,
     )
     learner.train_from_iterator(texts, trainer)
-    # a new tokeniser: the letters are no special tokens of the text
+    # A new tokeniser: the letters are no special tokens of the text.
     return _tokens_of(fresh(library.models.WordPiece(learner.get_vocab(), unk_token=UNKNOWN)))
