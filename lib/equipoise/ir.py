@@ -31,7 +31,7 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
 from equipoise.declare import choices_of, options_of
-from equipoise.divergences import DIVERGENCES
+from equipoise.divergences import DIVERGENCES, refuse_order
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.gender_terms import read_terms
@@ -207,11 +207,8 @@ class _AWRF(_Fairness):
                 f"AWRF looks at one attribute set: AWRF(groups={names[0]!r}), or one of {', '.join(names)}"
             )
         attribute, table = _members(names[0], run, qrels)
-        divergence = DIVERGENCES.get(self["distance"])
-        if divergence is not None and divergence.ordinal and attribute.kind == "nominal":
-            raise ValueError(
-                f"{self['distance']} would depend on the order of nominal groups; take l1, jsd or nvd"
-            )
+        if attribute.kind == "nominal":
+            refuse_order([self["distance"]], others=["l1"])
         pairs = run[["topic", "document", "rank"]].merge(
             table, how="left", on=["topic", "document"]
         )

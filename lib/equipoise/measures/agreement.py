@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.attributes import AttributeSet
-from equipoise.declare import defaults_of, measure
-from equipoise.measures.gfrc import gfrc
+from equipoise.declare import checked, measure
+from equipoise.measures.gfrc import GAINS, gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import LARGEST_INTEGER, NuggetTable
 from equipoise.problems import Note, listed
@@ -373,14 +373,14 @@ def _agreement_rows(
         yield row(name, "kappa", partial(_kappa_at, codes), int(relevant.sum()))
 
 
-@defaults_of(gfrc)
+@checked
 def annotator_agreement(
     first: NuggetTable,
     second: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    gains: options.Gains,
-    max_level: options.MaxLevel,
+    gains: options.Gains = GAINS,
+    max_level: options.MaxLevel = 2,
     level: options.Level = 0.95,
     draws: options.Draws = 999,
     seed: options.Seed = 0,

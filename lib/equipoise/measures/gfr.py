@@ -38,8 +38,8 @@ from equipoise import options
 from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import judge
-from equipoise.declare import checked, defaults_of, measure
-from equipoise.divergences import DIVERGENCES, distribution_similarity
+from equipoise.declare import checked, measure
+from equipoise.divergences import distribution_similarity, refuse_order
 from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
 from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
@@ -92,6 +92,9 @@ UTILITIES: Mapping[str, Utility] = MappingProxyType(
     {"ERR": reciprocal_rank, "iRBU": rank_biased_utility}
 )
 """The utilities of the campaign by the name of their NCU measure."""
+
+_GAINS = MappingProxyType({1: 1.0, 2: 3.0})
+_SIMILARITIES = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")})
 
 
 def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None = None) -> Floats:
@@ -258,10 +261,7 @@ def _experiences(
         raise ValueError(
             f"no divergence is given for {' and '.join(sorted(lacking))} attribute sets"
         )
-    if ordered := [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]:
-        raise ValueError(
-            f"{', '.join(ordered)} would depend on the order of nominal groups; take jsd or nvd"
-        )
+    refuse_order(similarities.get("nominal", ()))
     leave = stopping(lists.gains, lists.largest_gain) if decay is None else decay(lists.gains)
     had = {
         ("", name): np.broadcast_to(utility(lists.gains), leave.shape)
@@ -300,7 +300,7 @@ def gfr_table(
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: options.LevelGains = MappingProxyType({1: 1.0, 2: 3.0}),
+    gains: options.LevelGains = _GAINS,
     cutoff: options.Cutoff = 20,
     order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",
@@ -308,9 +308,7 @@ def gfr_table(
     absent: options.Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: options.Similarities = MappingProxyType(
-        {"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}
-    ),
+    similarities: options.Similarities = _SIMILARITIES,
     by_group: options.ByGroup = False,
     weights: options.Weights | None = None,
     decimals: options.Decimals | None = None,
@@ -417,21 +415,21 @@ def gfr_table(
     return tidy_scores(places, dict(zip(scores, values.T, strict=True)), shown)
 
 
-@defaults_of(gfr_table)
+@checked
 def gfr_clusters(
     runs: Any,
     qrels: Any,
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: options.LevelGains,
-    cutoff: options.Cutoff,
-    order: options.Order,
-    unjudged: options.Unjudged,
-    unrepresented: options.Unrepresented,
-    decay: Decay | None,
-    utilities: Mapping[str, Utility],
-    similarities: options.Similarities,
+    gains: options.LevelGains = _GAINS,
+    cutoff: options.Cutoff = 20,
+    order: options.Order = "file",
+    unjudged: options.Unjudged = "nonrelevant",
+    unrepresented: options.Unrepresented = "uniform",
+    decay: Decay | None = None,
+    utilities: Mapping[str, Utility] = UTILITIES,
+    similarities: options.Similarities = _SIMILARITIES,
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 

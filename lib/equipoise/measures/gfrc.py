@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Floats, cumulative_sums, ratio, starts
 from equipoise.attributes import AttributeSet
-from equipoise.declare import checked, defaults_of, measure
+from equipoise.declare import checked, measure
 from equipoise.measures.group_fairness import (
     column_names,
     fairness_columns,
@@ -47,11 +47,12 @@ from equipoise.options import (
 
 _FAMILY = "Conversations: GFRC and GFRC2"
 declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
-_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+"""L1 and L2 as gfrc has them."""
 
 
 @checked
-def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 2) -> Floats:
+def gain_values(levels: ArrayLike, gains: Gains = GAINS, max_level: MaxLevel = 2) -> Floats:
     r"""Gain of each nugget from its relevance level.
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
@@ -200,7 +201,7 @@ def gfrc(
     attributes: Mapping[str, AttributeSet],
     *,
     patience: Patience = 1250,
-    gains: Gains = _GAINS,
+    gains: Gains = GAINS,
     max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     distribution: options.Distribution = "independent",
@@ -308,17 +309,17 @@ def gfrc(
     )
 
 
-@defaults_of(gfrc)
+@checked
 def turns(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    distribution: options.Distribution,
-    ordinal: Ordinal,
-    nominal: Nominal,
-    duplicates: Duplicates,
-    patience: Patience,
-    beyond_patience: options.BeyondPatience,
+    distribution: options.Distribution = "independent",
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    duplicates: Duplicates = "nonrelevant",
+    patience: Patience = 1250,
+    beyond_patience: options.BeyondPatience = "counted",
 ) -> pd.DataFrame:
     """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
@@ -333,15 +334,15 @@ def turns(
     return table
 
 
-@defaults_of(gfrc)
+@checked
 def nugget_scores(
     nuggets: NuggetTable,
     *,
-    patience: Patience,
-    gains: Gains,
-    max_level: MaxLevel,
-    position_weight: PositionWeight,
-    duplicates: Duplicates,
+    patience: Patience = 1250,
+    gains: Gains = GAINS,
+    max_level: MaxLevel = 2,
+    position_weight: PositionWeight = "one-based",
+    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
 

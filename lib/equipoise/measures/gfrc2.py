@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Floats, cumulative_sums, ranks, ratio
 from equipoise.attributes import AttributeSet
-from equipoise.declare import defaults_of
+from equipoise.declare import checked
 from equipoise.measures.gfrc import declared
 from equipoise.measures.group_fairness import (
     UTILITY,
@@ -208,20 +208,20 @@ def gfrc2(
     return tidy_scores(nuggets.conversations, {**scores, ("", "GFRC2"): total})
 
 
-@defaults_of(gfrc2)
+@checked
 def user_clusters(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    patience: Patience,
-    ordinal: Ordinal,
-    nominal: Nominal,
-    weights: Weights | None,
-    duplicates: Duplicates,
-    stop_model: options.StopModel,
-    utility: options.Utility,
-    gains: Gains,
-    max_level: MaxLevel,
+    patience: Patience = 1000,
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    duplicates: Duplicates = "nonrelevant",
+    stop_model: options.StopModel = "words",
+    utility: options.Utility = "gnp",
+    gains: Gains = "exponential",
+    max_level: MaxLevel = 2,
 ) -> pd.DataFrame:
     r"""The user clusters of every conversation, as in gfrc2's Tables 1 and 2.
 
