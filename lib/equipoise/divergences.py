@@ -143,6 +143,10 @@ def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
 
     .. math:: JSD(p, q) = \tfrac12 KL(p \| m) + \tfrac12 KL(q \| m), \quad m = (p + q) / 2
 
+    - :math:`p, q`: the achieved distribution over the groups, and the target
+    - :math:`m`: the distribution half-way between them
+    - :math:`KL`: the Kullback-Leibler divergence, with logarithms to base 2
+
     Parameters
     ----------
     achieved, target : array_like, shaped (..., groups)
@@ -181,6 +185,8 @@ def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
 
     .. math:: NVD(p, q) = \tfrac12 \sum_i |p_i - q_i|
 
+    - :math:`p_i, q_i`: achieved and target share of group i
+
     Parameters
     ----------
     achieved, target : array_like, shaped (..., groups)
@@ -215,6 +221,11 @@ def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
 
     .. math:: NMD(p, q) = \frac{1}{n - 1} \sum_{i=1}^{n} \Bigl| \sum_{j \le i} p_j - \sum_{j \le i}
     q_j \Bigr|
+
+    - :math:`p_j, q_j`: achieved and target share of group j
+    - :math:`i, j`: groups, in their order
+    - :math:`n`: number of groups
+    - :math:`p, q`: the achieved distribution over the groups, and the target
 
     Parameters
     ----------
@@ -253,6 +264,12 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
         DW_i = \sum_j |i - j| (p_j - q_j)^2, \quad
         OD = \frac{1}{|\{i : q_i > 0\}|} \sum_{i : q_i > 0} DW_i, \quad
         RNOD = \sqrt{OD / (n - 1)}
+
+    - :math:`p_j, q_j`: achieved and target share of group j
+    - :math:`i, j`: groups, in their order
+    - :math:`DW_i`: the squared differences, each times its distance from group i
+    - :math:`OD`: their mean over the groups with a target above 0
+    - :math:`n`: number of groups
 
     It is not symmetric: only groups that the target wants are visited.
 
@@ -301,6 +318,10 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
 )
 def distribution_similarity(achieved: ArrayLike, target: ArrayLike, divergence: str) -> Floats:
     """DistrSim: one minus the named divergence.
+
+    - :math:`D`: the achieved distribution over the groups, the mean membership of what was met
+    - :math:`D_*`: the target distribution
+    - :math:`divergence`: JSD or NVD for groups without order, NMD or RNOD for ordered ones
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ shares = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(
 )
 
 
-@pytest.mark.parametrize("name", ["JSD", "NVD", "NMD", "RNOD"])
+@pytest.mark.parametrize("name", [name.upper() for name in divergences.DIVERGENCES])
 @given(achieved=shares, target=shares)
 def test_divergences_keep_their_range_and_reach_their_ideal(
     name: str, achieved: Any, target: Any

@@ -30,7 +30,6 @@ from equipoise_compendium.site import pages as site
 PAGES = site.pages()
 HTML = [name for name in PAGES if name.endswith(".html")]
 SITE = project.root() / "reports" / "site"
-SYMBOLS = pd.read_csv(Path(site.__file__).parent / "symbols.csv", dtype=str)
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     '<svg onload="document.title=1"><a href="javascript:alert(1)">x</a></svg>'
@@ -261,7 +260,7 @@ def test_formulas_are_mathml_and_hostile_ones_text() -> None:
 def formulas_of(page: str) -> int:
     """Formulas that the sources of a page hold."""
     if page == "measures.html":
-        return len(catalogue.MEASURES) + len(SYMBOLS)
+        return sum(1 + len(measure.symbols) for measure in catalogue.MEASURES)
     notebook = site.reported().get(page.removesuffix(".html"))
     cells = (
         [cell.source for cell in notebook.content.cells if cell.cell_type == "markdown"]
@@ -288,12 +287,9 @@ def letters_of(tex: str) -> set[str]:
 
 
 def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
-    assert set(SYMBOLS["measure"]) == {measure.name for measure in catalogue.MEASURES}
     page = PAGES["measures.html"].decode()
     for measure in catalogue.MEASURES:
-        known = set().union(
-            *map(letters_of, SYMBOLS.loc[SYMBOLS["measure"] == measure.name, "symbol"])
-        )
+        known = set().union(*(letters_of(symbol) for symbol, _ in measure.symbols))
         known |= {letter for name in known for letter in name} | set(
             re.findall("[A-Za-z]+", measure.name)
         )
@@ -303,7 +299,7 @@ def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
         assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace(
             "&#34;", '"'
         )
-        assert [option.name for option in measure.options if not measure.told(option)] == []
+        assert [option.name for option in measure.options if not measure.explained(option)] == []
     assert "the largest TED that any list can have" in page
 
 

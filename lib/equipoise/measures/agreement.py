@@ -71,6 +71,12 @@ def krippendorff_alpha(labels: ArrayLike, kind: Literal["nominal", "ordinal"] = 
         \alpha = 1 - (n - 1) \frac{\sum_{c,k} o_{ck} \delta_{ck}}{\sum_{c,k} n_c n_k \delta_{ck}}, \qquad
         \delta_{ck} = [c \ne k] \text{ or } \Bigl(\sum_{g=c}^{k} n_g - \frac{n_c + n_k}{2}\Bigr)^2
 
+    - :math:`o_{ck}`: how often two annotators of one unit give values c and k
+    - :math:`c, k, g`: values
+    - :math:`n_c, n_k, n_g, n`: how often a value is given, and all of them
+    - :math:`\delta_{ck}`: distance of two values: the first form for nominal, the second for
+      ordinal ones
+
     Parameters
     ----------
     labels : array_like, shaped (annotators, units) or (annotators, units, categories)
@@ -120,6 +126,11 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     .. math:: \kappa = \frac{p_o - p_e}{1 - p_e}, \qquad p_o = \frac{1}{n} \sum_i [a_i = b_i]
 
     with p_e the sum over labels of the product of both annotators' shares.
+
+    - :math:`a_i, b_i`: what the two annotators say of unit i
+    - :math:`n`: number of units
+    - :math:`p_o, p_e`: share on which they agree, and the share expected by chance from how
+      often each says what
 
     Parameters
     ----------

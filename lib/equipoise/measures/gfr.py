@@ -141,6 +141,12 @@ def gfr_components(
     .. math::
         \Bigl( \sum_k Decay(L, k) Utility(L, k), \; \sum_k Decay(L, k) DistrSim^1(L, k), \; \ldots \Bigr)
 
+    - :math:`L, k`: a ranked list, and the rank at which users stop
+    - :math:`Decay(L, k)`: share of the users who stop at rank k
+    - :math:`Utility(L, k)`: what they have by then, such as ERR's reciprocal rank or iRBU's
+    - :math:`DistrSim^m(L, k)`: similarity of the groups met by then to the target, for
+      attribute set m
+
     Parameters
     ----------
     decay : array_like, shaped (..., ranks)
@@ -194,6 +200,11 @@ def gfr(
     r"""Combine expected utility and expected DistrSim into GFR.
 
     .. math:: GFR(L) = \sum_{m=0}^{M} w_m C_m(L), \quad \sum_m w_m = 1
+
+    - :math:`L`: a ranked list
+    - :math:`C_m(L)`: expected utility (m = 0), and expected DistrSim of attribute set m
+    - :math:`w_m`: weight of that part; they sum to 1
+    - :math:`M`: number of attribute sets
 
     Parameters
     ----------
@@ -321,6 +332,14 @@ def gfr_table(
     mean of iRBU, of GF-JSD of each nominal and of GF-RNOD of each ordinal attribute set of the
     topic. ``GFR-iRBU`` without any attribute set is NCU. ``ERR(group=large)`` is the part of ERR
     that the documents of a group bring; of a set's groups they sum to ERR.
+
+    - :math:`L, k`: a ranked list, and the rank at which users stop
+    - :math:`Decay(L, k)`: share of the users who stop at rank k
+    - :math:`Utility(L, k)`: what they have by then
+    - :math:`DistrSim^m(L, k)`: similarity of the groups met by then to the target, for
+      attribute set m
+    - :math:`w_0, w_m`: weights of utility and of attribute set m; they sum to 1
+    - :math:`M`: number of attribute sets
 
     Parameters
     ----------

@@ -83,6 +83,10 @@ def nugget_weights(
     .. math:: pw(n) = \max(0, 1 - (WC(n) - 1) / L) \quad\text{(one-based)}, \qquad
               pw(n) = \max(0, 1 - WC(n) / L) \quad\text{(zero-based)}
 
+    - :math:`n`: a nugget
+    - :math:`WC(n)`: its last word, counted from the conversation's first
+    - :math:`L`: patience, the words a user is willing to read
+
     Parameters
     ----------
     end : array_like of int, shaped (nuggets,)
@@ -125,6 +129,13 @@ def relevance(
     r"""R score of every conversation: gains discounted by position, over a normaliser.
 
     .. math:: R(C) = \frac{1}{\mathcal N} \sum_i \sum_j pw(n_{ij})\, g(n_{ij})
+
+    - :math:`C`: a conversation
+    - :math:`n_{ij}`: nugget j of turn i
+    - :math:`pw`: the position-based weight above
+    - :math:`g`: gain of the nugget, by its relevance level
+    - :math:`\mathcal N`: normaliser, the sum that a conversation made of nuggets alone would
+      have: (L + 1) / 2 for patience L
 
     The normaliser is that of a conversation in which every word is a nugget: (L + 1) / 2, or, with
     ``zero-based-own-normaliser``, (L - 1) / 2.
@@ -220,6 +231,15 @@ def gfrc(
     .. math:: GF(C) = \frac{1}{\mathcal N'} \sum_i PW(S_i) \sum_m w_m DistrSim^m(D^m(S_i) \| D^m_*),
     \qquad
               GFRC = \alpha R + (1 - \alpha) GF
+
+    - :math:`C, S_i`: a conversation, and its system turn i
+    - :math:`PW(S_i)`: weight of the turn; 1 in the papers
+    - :math:`\mathcal N'`: normaliser, the sum of these weights
+    - :math:`w_m`: weight of attribute set m
+    - :math:`DistrSim^m`: similarity of two distributions over the groups of attribute set m
+    - :math:`D^m, D^m_*`: what the nuggets of the turn achieve, and the target
+    - :math:`R, \alpha`: the R score above, and its weight; by default it weighs as much as one
+      attribute set
 
     Parameters
     ----------

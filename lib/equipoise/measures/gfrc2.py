@@ -46,6 +46,12 @@ def graded_nugget_precision(
     .. math:: GNP(wc) = \frac{GWCrel(wc)}{WCnonrel(wc) + GWCrel(wc)}, \qquad
               GWCrel(wc) = \sum_l l \cdot WCrel_l(wc)
 
+    - :math:`wc`: a word position, the end of a relevant nugget
+    - :math:`WCrel_l(wc)`: words up to there that belong to nuggets of level l
+    - :math:`l`: relevance level
+    - :math:`GWCrel(wc)`: the same words, each times its level
+    - :math:`WCnonrel(wc)`: words up to there that belong to no relevant nugget
+
     Parameters
     ----------
     start, end, level : array_like of int, shaped (nuggets,)
@@ -138,6 +144,12 @@ def gfrc2(
 
     .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a
     relevant nugget ends}
+
+    - :math:`uc, wc`: a user cluster: those who leave at the end of one relevant nugget, word wc
+    - :math:`Prob(uc)`: share of the users in it; Prob(wc) where it leaves at word wc
+    - :math:`Experience(uc)`: weighted mean of GNP and the DistrSim of each attribute set at
+      that place; EGNP and EGF are the same sum over one of them alone
+    - :math:`L`: patience, the words a user is willing to read
 
     Other stop models and utilities are those of `equipoise.measures.stop_models`, or functions of
     its `Places`. The gains serve them; words and GNP need none.

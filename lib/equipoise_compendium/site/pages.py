@@ -352,11 +352,7 @@ def pages() -> dict[str, bytes]:
         for key in references
         if any(key in measure.sources for measure in measures)
     ]
-    symbols = pd.read_csv(Path(__file__).parent / "symbols.csv", dtype=str).groupby("measure")[
-        ["symbol", "meaning"]
-    ]
-    meant = {name: list(rows.itertuples(index=False, name=None)) for name, rows in symbols}
-    render("measures", "measures", "Measures", measures=measures, symbols=meant, references=cited)
+    render("measures", "measures", "Measures", measures=measures, references=cited)
     if explore.REPORT in notebooks and (grid := explore.values()):
         render("explore", "explore", "Explore", report=explore.REPORT, **grid)
     render("performance", "performance", "Performance", topics=_performance())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +14,7 @@ from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Problems, shown
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.config import ChapterConfig
+from equipoise_studies.config import ChapterConfig, NamedFile, settings
 from equipoise_studies.ranking_bias import data
 from equipoise_studies.ranking_bias.data import BiasCollection
 from equipoise_studies.recording import read_settings
@@ -22,7 +22,7 @@ from equipoise_studies.recording import read_settings
 NOTEBOOK = "thesis_ch4_ranking_bias"
 
 
-@dataclass(frozen=True)
+@settings
 class QuerySet:
     """A collection of `data.COLLECTIONS` by its name, or one of the reader's own.
 
@@ -32,9 +32,9 @@ class QuerySet:
     """
 
     collection: str
-    queries: Path | None = None
-    qrels: Path | None = None
-    documents: Path | None = None
+    queries: NamedFile | None = None
+    qrels: NamedFile | None = None
+    documents: NamedFile | None = None
     ir_datasets: str = ""
     about: str = ""
 
@@ -68,7 +68,7 @@ class QuerySet:
         return [path for path in (self.queries, self.qrels, *documents) if path is not None]
 
 
-@dataclass(frozen=True)
+@settings
 class Training:
     """How a cross-encoder is trained, on each half of a query set for the other half; a half has a model of its own.
 
@@ -83,7 +83,7 @@ class Training:
     seed: int = 0
 
 
-@dataclass(frozen=True)
+@settings
 class Ranker:
     """A ranker that is run here, by kind, or one whose run files are read.
 
@@ -102,7 +102,7 @@ class Ranker:
     length: int = 256
     candidates: int = 100
     training: Training | None = None
-    runs: Path | None = None
+    runs: NamedFile | None = None
     worlds: tuple[str, ...] = data.WORLDS
     recipe: str = ""
     name: str = ""
@@ -127,7 +127,7 @@ class Ranker:
         return {name: value for name, value in asdict(self).items() if name in names}
 
 
-@dataclass(frozen=True)
+@settings
 class Study(ChapterConfig):
     """A run of chapter 4 (thesis sections 4.4 and 4.5).
 
@@ -140,7 +140,7 @@ class Study(ChapterConfig):
     query_sets: dict[str, QuerySet]
     rankers: dict[str, Ranker]
     baseline: str
-    record: Path
+    record: NamedFile
     depth: int = 20
     tolerance: float = 0.0
 
