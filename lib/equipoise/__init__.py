@@ -40,11 +40,14 @@ _FRONT_DOOR = {
     " leaderboard topic_set_size",
     "tidy": "tidy_memberships tidy_qrels tidy_runs",
 }
-_MODULE_OF = {name: module for module, names in _FRONT_DOOR.items() for name in names.split()}
-_TABLES = {
-    "gfr": "gfr_table"
-}  # here a measure's name is its function of tables, as gfrc and gfrc2 are
-_MODULE_OF |= {name: _MODULE_OF[table] for name, table in _TABLES.items()}
+_MODULE_OF = {}
+for _module, _names in _FRONT_DOOR.items():
+    for _name in _names.split():
+        _MODULE_OF[_name] = _module
+
+# Here a measure's name is its function of tables, as gfrc and gfrc2 are; in its module gfr is the kernel.
+_TABLES = {"gfr": "gfr_table"}
+_MODULE_OF["gfr"] = _MODULE_OF["gfr_table"]
 
 __all__ = sorted(_MODULE_OF)
 
@@ -52,9 +55,10 @@ __all__ = sorted(_MODULE_OF)
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
-    found: object = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), _TABLES.get(name, name))
-    globals()[name] = found
-    return found
+    module = import_module(f"equipoise.{_MODULE_OF[name]}")
+    value: object = getattr(module, _TABLES.get(name, name))
+    globals()[name] = value  # so that it is looked up once
+    return value
 
 
 def __dir__() -> list[str]:

@@ -124,7 +124,7 @@ def bounds_of(hint: Any) -> str:
     for annotation in hint.__metadata__:
         match annotation:
             case Gt(gt=bound) | Ge(ge=bound) | Lt(lt=bound) | Le(le=bound):
-                bounds[type(annotation)] = bound
+                bounds[type(annotation)] = typing.cast(float, bound)
             case Predicate(func=demand):
                 # The name of the function says what it asks for.
                 demands.append(demand.__name__.replace("_", " "))

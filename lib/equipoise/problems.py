@@ -16,11 +16,10 @@ R = TypeVar("R")
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_OF_A_KIND, _LONGEST, _ROOM = (
-    5,
-    450,
-    1200,
-)  # lines, letters of a line, bytes of all lines but the last
+# An error message is short whatever the input is.
+_LINES_OF_A_KIND = 5
+_LETTERS_OF_A_LINE = 450
+_BYTES = 1200  # of all lines but the last
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 4, 80, 80, 40
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = _BRIEF.maxset = 12
@@ -46,12 +45,14 @@ class Note(UserWarning):
 
 def plain(text: object) -> str:
     """Text that is only looked at: control characters, overrides of direction and half surrogates are escaped."""
-    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
 def shortened(text: str, most: int) -> str:
     """A text without its middle, where it is longer than a message may be."""
-    return text if len(text) <= most else f"{text[: most * 2 // 3]}...{text[-most // 4 :]}"
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]}...{text[-most // 4 :]}"
 
 
 def reason(error: OSError) -> str:
@@ -76,7 +77,8 @@ class Problem:
     def __str__(self) -> str:
         place = self.file
         if self.line is not None:
-            place += f", {'row' if self.file.endswith('.parquet') else 'line'} {self.line}"
+            unit = "row" if self.file.endswith(".parquet") else "line"
+            place += f", {unit} {self.line}"
         if self.column is not None:
             place += f", column {self.column}"
         return plain(f"{place}: found {self.found}, wanted {self.wanted}").replace("\n", "\\n")
@@ -99,15 +101,20 @@ class InputError(ValueError):
 
     def told(self) -> list[str]:
         """A line for each of the first few problems of a kind, and how many more there are; never a long text."""
-        kinds, lines, room = Counter[tuple[str, str | None, str]](), list[str](), _ROOM
+        counts = Counter[tuple[str, str | None, str]]()
+        lines: list[str] = []
+        remaining = _BYTES
         for problem in self.problems:
-            kind = problem.file, problem.column, problem.wanted
-            kinds[kind] += 1
-            if kinds[kind] <= _OF_A_KIND and room > 0:
-                lines.append(shortened(str(problem), _LONGEST))
-                room -= len(lines[-1].encode())
-        more = len(self.problems) - len(lines)
-        return [*lines, f"... and {more} more of {len(self.problems)}"] if more else lines
+            kind = (problem.file, problem.column, problem.wanted)
+            counts[kind] += 1
+            if counts[kind] <= _LINES_OF_A_KIND and remaining > 0:
+                line = shortened(str(problem), _LETTERS_OF_A_LINE)
+                lines.append(line)
+                remaining -= len(line.encode())
+        untold = len(self.problems) - len(lines)
+        if untold:
+            lines.append(f"... and {untold} more of {len(self.problems)}")
+        return lines
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Problem]]]:
         return InputError, (self.problems,)  # so that it comes back from a worker
@@ -133,13 +140,12 @@ class Problems(list[Problem]):
         self, file: object, table: Any, key: Sequence[str], column: str, wanted: str
     ) -> None:
         """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
-        for line, what, *within in table.loc[
-            table.duplicated(list(key)), ["line", *key]
-        ].itertuples(index=False):
-            place = "".join(
-                f" for {name} {value}" for name, value in zip(key[1:], within, strict=True)
-            )
-            self.add(file, int(line), column, f"{what} again{place}", wanted)
+        repeats = table.loc[table.duplicated(list(key)), ["line", *key]]
+        for line, name, *values in repeats.itertuples(index=False):
+            complaint = f"{name} again"
+            for key_column, value in zip(key[1:], values, strict=True):
+                complaint += f" for {key_column} {value}"
+            self.add(file, int(line), column, complaint, wanted)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -157,7 +163,8 @@ class Problems(list[Problem]):
 
 def together(calls: Iterable[Callable[[], R]]) -> list[R]:
     """Results of the calls, or one `InputError` with the problems of them all."""
-    problems, results = Problems(), list[R]()
+    problems = Problems()
+    results: list[R] = []
     for call in calls:
         with problems.collecting():
             results.append(call())
@@ -172,24 +179,29 @@ def brief(value: object) -> str:
 
 def shown(value: object) -> str:
     """A value as an error message shows it: quoted, control characters escaped, shortened."""
-    quoted = repr(value[:60] if isinstance(value, str) else brief(value))
-    whole = len(quoted) <= 60 and not (isinstance(value, str) and len(value) > 60)
-    return quoted if whole else quoted[:57] + "...'"
+    text = value if isinstance(value, str) else brief(value)
+    quoted = repr(text[:60])  # a text may be of many megabytes
+    if len(text) > 60 or len(quoted) > 60:
+        return quoted[:57] + "...'"
+    return quoted
 
 
 def listed(names: Iterable[object], most: int = 12) -> str:
     """Names between commas: the first of them, and how many more there are."""
-    every = list(map(str, names))
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(name if len(name) <= 60 else f"{name[:57]}..." for name in every[:most]) + more
+    texts = [str(name) for name in names]
+    short = [text if len(text) <= 60 else f"{text[:57]}..." for text in texts[:most]]
+    line = ", ".join(short)
+    if len(texts) > most:
+        line += f" and {len(texts) - most} more"
+    return line
 
 
 def need_columns(table: Any, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
     missing = ", ".join(name for name in columns if name not in table.columns)
     if missing:
-        there = ", ".join(map(str, table.columns))
-        raise ValueError(f"no column {missing}: columns {missing} wanted, found {there}")
+        names = ", ".join(map(str, table.columns))
+        raise ValueError(f"no column {missing}: columns {missing} wanted, found {names}")
 
 
 def refuse_twice(table: Any, columns: list[str], what: str) -> None:
@@ -198,9 +210,8 @@ def refuse_twice(table: Any, columns: list[str], what: str) -> None:
 
     if each_once(*(table[name] for name in columns)):
         return
-    repeated = table.duplicated(columns)
-    if repeated.any():
-        first = table.loc[repeated, columns].iloc[0]
-        raise ValueError(
-            f"{what} twice: {', '.join(f'{name} {first[name]!r}' for name in columns)}"
-        )
+    is_repeated = table.duplicated(columns)
+    if is_repeated.any():
+        row = table.loc[is_repeated, columns].iloc[0]
+        cells = ", ".join(f"{name} {row[name]!r}" for name in columns)
+        raise ValueError(f"{what} twice: {cells}")

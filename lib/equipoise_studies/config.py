@@ -31,7 +31,8 @@ def settings(kind: type[Config]) -> type[Config]:
     """Make a class a frozen dataclass whose fields are checked by pydantic, and which takes no others."""
     # Strict: no number is read from text. Of JSON, as `read_config` gives it, a list is a tuple.
     config = pydantic.ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    return pydantic.dataclasses.dataclass(frozen=True, config=config)(kind)
+    checked = pydantic.dataclasses.dataclass(frozen=True, config=config)(kind)
+    return typing.cast(type[Config], checked)
 
 
 def _beside_config(path: Path, info: pydantic.ValidationInfo) -> Path:

@@ -114,7 +114,8 @@ def _missing_scores(scores: pd.DataFrame, is_missing: pd.DataFrame, run: str, un
     rows = pd.MultiIndex.from_frame(scores[[run, unit]].astype({run: "str"}))
     complaints = []
     for system, units in is_missing.items():
-        without_row, without_number = [], []
+        without_row: list[object] = []
+        without_number: list[object] = []
         for name in is_missing.index[units]:
             (without_number if (system, name) in rows else without_row).append(name)
         if without_row:
