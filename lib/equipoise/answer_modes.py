@@ -1,4 +1,4 @@
-"""The modes of retrieval-augmented generation under which one question is answered: what is said about authors.
+"""The modes of retrieval-augmented generation: what an answering model is told about authors.
 
 Vanilla says nothing, Informed names each document's author, CF-informed (counterfactual) names the
 other one. A mixed mode has one of them for the relevant and another for the non-relevant documents.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 MODES = ("Vanilla", "Informed", "CF-informed")
-"""The plain modes; a mixed one is written X/Y, X for the relevant and Y for the non-relevant documents."""
+"""The plain modes; X/Y is mixed: X for the relevant, Y for the non-relevant documents."""
 
 
 def mode_parts(mode: str) -> tuple[str, str]:

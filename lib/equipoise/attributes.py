@@ -1,4 +1,4 @@
-"""Attribute sets: the groups that fairness is asked for, whether they are ordered, and the fair distribution."""
+"""Attribute sets: groups that fairness is asked for, whether ordered, and what would be fair."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class AttributeSet:
     @property
     def wanted(self) -> str:
         """What the memberships of a nugget must be, in words."""
-        return f"{len(self.groups)} probabilities that sum to 1, one for each of {', '.join(self.groups)}"
+        names = ", ".join(self.groups)
+        return f"{len(self.groups)} probabilities that sum to 1, one for each of {names}"
 
     def memberships(self, numbers: Sequence[float]) -> Floats:
         """The probabilities of a nugget's groups; a ValueError says what is wrong with them."""
@@ -105,7 +106,8 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
 
     Examples
     --------
-    >>> sets = attribute_sets({"PRONOUN": {"kind": "nominal", "groups": ["she", "he"], "target": [1, 3]}})
+    >>> pronoun = {"kind": "nominal", "groups": ["she", "he"], "target": [1, 3]}
+    >>> sets = attribute_sets({"PRONOUN": pronoun})
     >>> sets["PRONOUN"].target
     array([0.25, 0.75])
     """
@@ -126,7 +128,7 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
 
 
 def crossed(vectors: Sequence[Floats]) -> Floats:
-    """Products of shares over groups, shaped (..., groups) each: shares over the combinations of their groups."""
+    """Shares over the combinations of groups, from shares over each, shaped (..., groups)."""
     product_of_all, *remaining = vectors
     for vector in remaining:
         table = product_of_all[..., :, None] * vector[..., None, :]  # (..., groups, groups)

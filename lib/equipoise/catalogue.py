@@ -1,4 +1,4 @@
-"""Every measure, as a table: what is declared in the library, in the order of the families, and the works cited."""
+"""Every measure that the library declares, in the order of the families, and the works cited."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAMILIES = (
 
 
 def _load() -> None:
-    """Import the modules that declare measures: the divergences, and all of `equipoise.measures`."""
+    """Import what declares measures: the divergences, and all of `equipoise.measures`."""
     import_module("equipoise.divergences")
     for module in pkgutil.walk_packages(measures.__path__, "equipoise.measures."):
         import_module(module.name)

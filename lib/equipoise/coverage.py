@@ -1,4 +1,4 @@
-"""What a measure could see of its input: counted, told, warned of where it is little, refused where it is nothing."""
+"""What a measure could see of its input: counted, warned of if little, refused if nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Unseen(Note):
 
 @dataclass(frozen=True)
 class Seen:
-    """Of how many items a measure had what it needs: ``Seen("run a", "ranked documents", "a judgement", 3, 4)``.
+    """Of how many items a measure had what it needs.
 
+    Such as ``Seen("run a", "ranked documents", "a judgement", 3, 4)``.
     ``lacking``: first ids of items without it. ``known``: first ids that the other side has and no
     item. ``asked``: whether the least share is asked for; where it is not, only nothing at all is
     refused.
@@ -75,7 +76,7 @@ def gathered() -> Iterator[list[Seen]]:
 
 
 def judge(seen: Iterable[Seen], least: float = 0.5) -> None:
-    """Raise `InputError` where nothing was seen, and warn, once for each thing needed, where less than a share was."""
+    """Raise `InputError` where nothing was seen; warn, once for each need, where too little was."""
     coverages = list(seen)
     gathering = _gathering.get()
     if gathering is not None:
@@ -94,7 +95,7 @@ def judge(seen: Iterable[Seen], least: float = 0.5) -> None:
 
 
 def _nothing_seen(coverage: Seen) -> Problem:
-    """What to say where no item has what a measure needs: most often the ids of two files differ."""
+    """What to say where no item has what is needed: most often the ids of two files differ."""
     complaint = f"{coverage.needed} for none of {coverage.whole:,} {coverage.items}"
     if coverage.lacking:
         complaint += f", such as {listed(coverage.lacking)}"

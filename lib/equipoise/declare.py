@@ -1,4 +1,4 @@
-"""Declaring a measure once, at its function: its name, what it ranges over, and which options it leaves open.
+"""Declaring a measure once, at its function: its name, range, and the options it leaves open.
 
 From the declaration follow the check of arguments, the documented options, the options of the
 command line, the check of notebook parameters, the catalogue and the site's page of measures. An
@@ -34,8 +34,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Option:
-    """A choice that measures leave open; it annotates a type, beside bounds such as `annotated_types.Ge`.
+    """A choice that measures leave open; it annotates a type.
 
+    Beside it stand bounds such as `annotated_types.Ge`.
     ``form`` says how a command line writes it, and ``parse`` reads that, where a plain value does
     not do. ``finite=False`` lets NaN and infinity pass.
     """
@@ -169,7 +170,7 @@ def described(hint: Any) -> str:
 
 @functools.cache
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    """What checks values of a type: numbers are not read from text, and are finite unless the option says so."""
+    """What checks values of a type; no number is read from text."""
     from pydantic import ConfigDict, TypeAdapter
 
     option = option_of(hint)
@@ -207,7 +208,7 @@ def fit(value: Any, hint: Any, name: str) -> Any:
 
 
 def from_text(text: str, hint: Any, name: str) -> Any:
-    """The value of an option as typed on a command line: by the option's own form, else as YAML or plain text."""
+    """The value of an option as typed on a command line: in its own form, as YAML, or as text."""
     option = option_of(hint)
     if option is not None and option.parse is not None:
         try:
@@ -278,10 +279,10 @@ class OpenChoice:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure, declared: its name as the field writes it, family, function, range, ideal, direction and sources.
+    """A measure, declared.
 
-    ``sources`` are keys of ``sources.bib``; ``formula`` is TeX, by default that of the function's
-    documentation.
+    ``name`` is as the field writes it; ``sources`` are keys of ``sources.bib``; ``formula`` is TeX,
+    by default that of the function's documentation.
     """
 
     name: str
@@ -328,7 +329,7 @@ class Measure:
 
     @property
     def symbols(self) -> tuple[tuple[str, str], ...]:
-        r"""Symbols of the formula, each with its meaning: the items ``- :math:`p`: meaning`` of the documentation."""
+        r"""Symbols of the formula and what they mean: the items ``- :math:`p`: meaning``."""
         items = re.findall(
             r"^- :math:`(.+?)`: (.+?)(?=\n- |\n\n|\Z)",
             self._documentation,
@@ -353,7 +354,7 @@ class Measure:
         return self._documented(r"^Examples\n-+\n(.+?)(?=\n\n[A-Z]\w+\n-+\n|\Z)").strip()
 
     def explained(self, option: OpenChoice) -> str:
-        """What an option decides, in a sentence: the option's own, or that of the function's documentation."""
+        """What an option decides, in a sentence: its own, or that of the function's docstring."""
         words = re.sub(r"\s+\[.*\]$", "", option.help)
         if not words:
             parameter = rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)"
@@ -374,7 +375,7 @@ def options_of(function: Callable[..., Any]) -> tuple[OpenChoice, ...]:
 
 
 MEASURES: dict[str, Measure] = {}
-"""The measures declared by the modules imported so far, by name; `equipoise.catalogue` has them all, in order."""
+"""Measures by name, of the modules imported so far; `equipoise.catalogue` has them all."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -417,7 +418,7 @@ def measure(
     sources: tuple[str, ...],
     formula: str = "",
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare a function to be a measure: it enters the catalogue, and its options are checked and documented."""
+    """Declare a measure: it enters the catalogue, and its options are checked and documented."""
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         call = checked(function)

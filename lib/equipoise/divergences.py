@@ -85,7 +85,7 @@ def divergence(
 
 
 def divergences_for(kind: Literal["nominal", "ordinal"]) -> list[str]:
-    """Names of the divergences that groups of a kind may take; for ordinal ones those that heed the order come first."""
+    """Divergences that groups of a kind may take; for ordinal ones, those made for them first."""
     blind = [name for name, entry in DIVERGENCES.items() if not entry.ordinal]
     if kind == "nominal":
         return blind
@@ -93,7 +93,10 @@ def divergences_for(kind: Literal["nominal", "ordinal"]) -> list[str]:
 
 
 def refuse_order(names: Iterable[str], others: Sequence[str] = ()) -> None:
-    """Refuse divergences that would depend on the order of nominal groups; ``others`` may be taken as well."""
+    """Refuse divergences that depend on an order, which nominal groups lack.
+
+    ``others``: what else may be taken.
+    """
     ordered = [name for name in names if name in DIVERGENCES and DIVERGENCES[name].ordinal]
     if not ordered:
         return
@@ -125,7 +128,7 @@ def _bounded(divergence: Floats) -> Floats:
 
 
 def _relative_entropy(p: Floats, middle: Floats) -> Floats:
-    """Sum of p log(p / middle) over the groups, zeros contributing zero; NumPy's logarithm is a vector instruction."""
+    """Sum of p log(p / middle) over the groups, to which zeros contribute zero."""
     terms = p / middle
     terms[terms == 0] = 1.0
     np.log(terms, out=terms)

@@ -1,4 +1,4 @@
-"""The nugget table: annotated nuggets of conversations, one row each, with the checks they pass on the way in.
+"""The nugget table: annotated nuggets of conversations, one row each, checked on the way in.
 
 Columns are ``run, topic, turn, start, end, level``, perhaps ``entity``, and one for each attribute
 set with the membership probabilities separated by spaces, fractions allowed. ``turn`` counts system
@@ -127,7 +127,7 @@ def nugget_table(
 def _nuggets(
     source: Source, attributes: Mapping[str, AttributeSet], select: Sequence[str] | None
 ) -> NuggetTable:
-    """Read column by column, with the problems of all reported together; then sort by conversation."""
+    """Read column by column, the problems of all reported together; sort by conversation."""
     chosen = list(attributes) if select is None else list(select)
     unknown = [name for name in chosen if name not in attributes]
     if unknown:
@@ -202,7 +202,7 @@ def _is_empty(value: object) -> bool:
 def _parsed(
     source: Source, column: str, parse: Callable[[Any], Any], kind: type, failed: Any, wanted: str
 ) -> Any:
-    """An array of a column's values, each distinct one parsed once; reports the rows of those that cannot be."""
+    """A column's values, each distinct one parsed once; rows that cannot be are reported."""
     values = source.columns[column]
     if values.dtype == object:  # of a Parquet file or a data frame, and not of text
         values = values.map(_hashable)
@@ -246,7 +246,7 @@ def _id(value: Any) -> str:
 
 
 def _integers(source: Source, column: str, *, least: int, empty: int | None = None) -> Any:
-    """A column of whole numbers; ``empty`` stands for empty fields where they are allowed; failed fields are -1."""
+    """A column of whole numbers, -1 where it has none; ``empty``: the value of an empty field."""
 
     def parse(value: Any) -> int:
         if _is_empty(value):
@@ -266,7 +266,7 @@ def _integers(source: Source, column: str, *, least: int, empty: int | None = No
 
 
 def _memberships(source: Source, attribute: AttributeSet, needed: Booleans | None) -> Floats:
-    """Memberships of an attribute set, shaped (rows, groups); zeros for empty fields, which ``needed`` rows may not have."""
+    """Memberships shaped (rows, groups), zeros for empty fields; ``needed`` rows have none."""
     nothing = np.zeros(len(attribute.groups))
 
     def parse(value: Any) -> Floats:
@@ -293,7 +293,7 @@ def _memberships(source: Source, attribute: AttributeSet, needed: Booleans | Non
 
 
 def _check_positions(source: Source, rows: pd.DataFrame) -> None:
-    """Report positions that contradict each other; fields that could not be parsed (-1) are left alone."""
+    """Report positions that contradict each other; what could not be parsed (-1) is left alone."""
     conversation, turn, start, end, level = (
         rows[["conversation", "turn", "start", "end", "level"]].to_numpy().T
     )
@@ -343,7 +343,7 @@ def _report_rows(
 
 
 def _check_neighbours(source: Source, rows: pd.DataFrame, placed: Integers) -> None:
-    """Report overlaps, and nuggets that are not in the order of the conversation; ``placed`` are rows with a sound place."""
+    """Report overlaps and nuggets out of order; ``placed`` are the rows with a sound place."""
     conversation, turn, start, end = rows[["conversation", "turn", "start", "end"]].to_numpy().T
     placed = placed[np.argsort(conversation[placed], kind="stable")]
     # Each row but the first of its conversation, beside the one before it.

@@ -1,4 +1,4 @@
-"""The options of measures, each declared once: its type, its bounds, what it decides, how a command line writes it."""
+"""The options of measures, each declared once: type, bounds, meaning, form on a command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equipoise.files import parse_number
 
 @functools.cache
 def by_name() -> dict[str, Any]:
-    """Every option type by the name that a parameter has: `PositionWeight` as ``position_weight``."""
+    """Every option by the name that a parameter has: `PositionWeight` as ``position_weight``."""
     hints = {name: hint for name, hint in globals().items() if option_of(hint)}
     return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): hint for name, hint in hints.items()}
 
@@ -121,8 +121,8 @@ TurnMarks = Annotated[
 Units = Annotated[
     Literal["word", "character", "system-word", "system-character"],
     Option(
-        "What positions count, over the conversation or its system turns alone: what white space separates, or "
-        "characters other than white space (Japanese, Chinese)."
+        "What positions count, over the conversation or its system turns alone: what white space "
+        "separates, or characters other than white space (Japanese, Chinese)."
     ),
 ]
 Offsets = Annotated[
@@ -147,7 +147,8 @@ PositionWeight = Annotated[
 Distribution = Annotated[
     Literal["independent", "cumulative"],
     Option(
-        "Nuggets behind the achieved distribution of a turn: its own, or those of all turns up to it."
+        "Nuggets behind the achieved distribution of a turn: its own, or those of all turns up to "
+        "it."
     ),
 ]
 EmptyTurns = Annotated[
@@ -171,7 +172,8 @@ Nominal = Annotated[
 Duplicates = Annotated[
     Literal["nonrelevant", "relevant"],
     Option(
-        "What naming an entity again within a conversation is, nonrelevant or relevant; needs a column entity."
+        "What naming an entity again within a conversation is, nonrelevant or relevant; needs a "
+        "column entity."
     ),
 ]
 Weights = Annotated[
@@ -182,8 +184,9 @@ Weights = Annotated[
 StopModel = Annotated[
     Annotated[str, OneOf(_stop_models)] | Callable[..., Any],
     Option(
-        "Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves at any word from it to the next;"
-        " equal shares; ERR's shares by gain; 1/L of who is left at its last word; who leaves at the ends of turns."
+        "Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves at any "
+        "word from it to the next; equal shares; ERR's shares by gain; 1/L of who is left at its "
+        "last word; who leaves at the ends of turns."
     ),
 ]
 Utility = Annotated[
@@ -193,7 +196,8 @@ Utility = Annotated[
 Unserved = Annotated[
     Mapping[str, Share],
     Option(
-        "Value, by part, for users who leave without a relevant nugget: utility, or an attribute set.  [0]",
+        "Value, by part, for users who leave without a relevant nugget: utility, or an attribute "
+        "set.  [0]",
         form="NAME:number,...",
         parse=read_pairs,
     ),
@@ -218,7 +222,8 @@ Rounds = Annotated[int, Ge(1), Option("Rounds of each conversation, unless it br
 Session = Annotated[
     Literal["topic", "trial"],
     Option(
-        "What is held in one session: one topic, or all of a trial, where an earlier one can leak into a later."
+        "What is held in one session: one topic, or all of a trial, where an earlier one can leak "
+        "into a later."
     ),
 ]
 Parallel = Annotated[int, Ge(1), Le(1000), Option("Sessions held at a time.")]
@@ -251,8 +256,8 @@ LevelGains = Annotated[
 Order = Annotated[
     Literal["file", "score", "rank"],
     Option(
-        "What a list is ordered by: rows as they stand, score (ties by document id, both descending, as trec_eval),"
-        " or stated rank (ties as they stand)."
+        "What a list is ordered by: rows as they stand, score (ties by document id, both "
+        "descending, as trec_eval), or stated rank (ties as they stand)."
     ),
 ]
 Unjudged = Annotated[
@@ -272,8 +277,9 @@ LeastSeen = Annotated[
     Ge(0),
     Le(1),
     Option(
-        "Share that must have been seen, of ranked documents with judgement, membership or text, or of answers with a "
-        "readable citation: below it there is a warning; where nothing was seen, nothing is scored."
+        "Share that must have been seen, of ranked documents with judgement, membership or text, "
+        "or of answers with a readable citation: below it there is a warning; where nothing was "
+        "seen, nothing is scored."
     ),
 ]
 Similarities = Annotated[
@@ -299,7 +305,8 @@ Decimals = Annotated[
     Ge(0),
     Le(15),
     Option(
-        "Round each component first, half to even on its exact value; the campaign's program has 4.  [no]"
+        "Round each component first, half to even on its exact value; the campaign's program has "
+        "4.  [no]"
     ),
 ]
 
@@ -318,7 +325,8 @@ DrawnOrders = Annotated[
 Context = Annotated[
     Literal["history", "previous", "first", "first-and-previous"],
     Option(
-        "What a system sees before an utterance; with less than the whole history it has fewer inputs to run."
+        "What a system sees before an utterance; with less than the whole history it has fewer "
+        "inputs to run."
     ),
 ]
 RankingMeasure = Annotated[
@@ -329,8 +337,9 @@ RankingMeasure = Annotated[
 CitationStyle = Annotated[
     str,
     Option(
-        "How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, ¹, (1), or by an expression of "
-        "RE2 whose first group is the number; auto takes the style that most answers have.",
+        "How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, ¹, (1), or "
+        "by an expression of RE2 whose first group is the number; auto takes the style that most "
+        "answers have.",
         form="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
     ),
 ]
@@ -371,13 +380,15 @@ Seed = Annotated[int, Ge(0), Option("Seed of what is drawn at random.")]
 PairedTest = Annotated[
     Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
     Option(
-        "Test of the differences: randomised Tukey HSD, of all pairs of systems at once, or of one pair at a time."
+        "Test of the differences: randomised Tukey HSD, of all pairs of systems at once, or of "
+        "one pair at a time."
     ),
 ]
 Correction = Annotated[
     Literal["bonferroni", "holm", "none"],
     Option(
-        "Correction of p over the comparisons of a table; Tukey's test has it built in and takes no other."
+        "Correction of p over the comparisons of a table; Tukey's test has it built in and takes "
+        "no other."
     ),
 ]
 Unpaired = Annotated[
@@ -387,7 +398,8 @@ Unpaired = Annotated[
 MeanIntervals = Annotated[
     Literal["marginal", "simultaneous"],
     Option(
-        "Intervals of means: each covers its own at the level, or all together do (Bonferroni over the runs)."
+        "Intervals of means: each covers its own at the level, or all together do (Bonferroni "
+        "over the runs)."
     ),
 ]
 Difference = Annotated[
@@ -400,7 +412,8 @@ Systems = Annotated[
 WithinSystems = Annotated[
     Literal["one-way", "two-way"],
     Option(
-        "Variance of a system's scores over topics: whole, or without what all systems share of a topic."
+        "Variance of a system's scores over topics: whole, or without what all systems share of a "
+        "topic."
     ),
 ]
 Over = Annotated[
@@ -458,13 +471,15 @@ Proportional = Annotated[
 TiedScores = Annotated[
     Literal["ranked", "expected"],
     Option(
-        "Documents of equal score: as they are ranked, or the mean over all their orders; this wants scores."
+        "Documents of equal score: as they are ranked, or the mean over all their orders; this "
+        "wants scores."
     ),
 ]
 Magnitude = Annotated[
     Literal["log", "count", "boolean"],
     Option(
-        "How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 where c > 0."
+        "How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 "
+        "where c > 0."
     ),
 ]
 Towards = Annotated[
@@ -480,7 +495,8 @@ Against = Annotated[
 Background = Annotated[
     Literal["collection", "own"],
     Option(
-        "Background set of NFaiRR: the whole collection, as in the thesis, or the documents of each list itself."
+        "Background set of NFaiRR: the whole collection, as in the thesis, or the documents of "
+        "each list itself."
     ),
 ]
 Missing = Annotated[
@@ -490,8 +506,9 @@ Missing = Annotated[
 Tokens = Annotated[
     Literal["word", "whitespace", "space"],
     Option(
-        "How a text falls into terms: runs of letters and digits (for raw text); at any white space; or between "
-        "blanks, as in the public program (for tokenised texts, for it leaves 'He,' whole)."
+        "How a text falls into terms: runs of letters and digits (for raw text); at any white "
+        "space; or between blanks, as in the public program (for tokenised texts, for it leaves "
+        "'He,' whole)."
     ),
 ]
 AttributeName = Annotated[str, Option("Name of the attribute set, for the column attribute.")]
@@ -499,7 +516,8 @@ Undefined = Annotated[float, Option("Value where the measure is 0 / 0.", finite=
 Unaligned = Annotated[
     Literal["equal", "none"],
     Option(
-        "A document without any representative term belongs equally to all groups, as in the thesis, or to none."
+        "A document without any representative term belongs equally to all groups, as in the "
+        "thesis, or to none."
     ),
 ]
 RankPersistence = Annotated[
@@ -509,14 +527,16 @@ Depth = Annotated[int, Ge(1), Option("Ranks that are compared.")]
 Beyond = Annotated[
     Literal["extrapolated", "truncated", "minimum", "maximum"],
     Option(
-        "What the sum takes for depths beyond the end of the lists: the agreement goes on as it was; nothing; no "
-        "further item in common; every further item in common (for lists without ties)."
+        "What the sum takes for depths beyond the end of the lists: the agreement goes on as it "
+        "was; nothing; no further item in common; every further item in common (for lists without "
+        "ties)."
     ),
 ]
 Ties = Annotated[
     Literal["order", "equal", "average", "corrected"],
     Option(
-        "Items of equal score: their order stands; they share the first rank of the tie (RBO^w); the mean over all "
-        "their orders (RBO^a); that mean, corrected so that a list agrees fully with itself (RBO^b)."
+        "Items of equal score: their order stands; they share the first rank of the tie (RBO^w); "
+        "the mean over all their orders (RBO^a); that mean, corrected so that a list agrees fully "
+        "with itself (RBO^b)."
     ),
 ]

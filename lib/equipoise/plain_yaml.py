@@ -1,4 +1,4 @@
-"""YAML that is safe to read: plain values, a bounded number of them, none within another without end."""
+"""YAML that is safe to read: plain values, of bounded number and depth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 150_000  # characters
 
 
 class Words(yaml.SafeLoader):
-    """Reads every scalar as text, so that a group named No stays one, and refuses a key that comes twice."""
+    """Reads every scalar as text, so that a group named No stays one; refuses a key twice."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - as PyYAML declares it
 
@@ -35,7 +35,7 @@ class Words(yaml.SafeLoader):
 
 
 class Values(Words):
-    """Reads numbers as everyone writes them, no 010 for eight and no 1:30 for ninety; also true, false and null."""
+    """Reads numbers as people write them, 010 as ten and 1:30 as text; true, false and null too."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - as PyYAML declares it
 
@@ -45,7 +45,10 @@ class Values(Words):
 
 
 # A YAML 1.2 reader's idea of plain values, but for yes, no, on and off, which people still write.
-_NUMBER = r"[-+]?(\.[0-9]+|[0-9]{1,300}(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+_NUMBER = (
+    r"[-+]?(\.[0-9]+|[0-9]{1,300}(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 for _kind, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     (
@@ -94,6 +97,6 @@ def _refuse_hostile(text: str) -> None:
 
 
 def load(text: str, loader: type[Words]) -> Any:
-    """The content of a YAML text; whatever is wrong with it, hostile or not, is a `yaml.YAMLError`."""
+    """The content of a YAML text; whatever is wrong with it is a `yaml.YAMLError`."""
     _refuse_hostile(text)
     return yaml.load(text, Loader=loader)  # noqa: S506 - a SafeLoader that knows plain values only

@@ -1,4 +1,4 @@
-"""What is wrong with an input, said so that it can be mended: the file, the line, the column, found and wanted."""
+"""What is wrong with an input, said so that it can be mended: place, found and wanted."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _REASONS = {
 
 
 class Note(UserWarning):
-    """Something about the input that its owner should know; a command says it once, behind its label."""
+    """Something about the input that its owner should know; a command says it once."""
 
     label = "note"
 
 
 def plain(text: object) -> str:
-    """Text that is only looked at: control characters, overrides of direction and half surrogates are escaped."""
+    """Text that is only looked at: control characters and the like are escaped."""
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
@@ -85,7 +85,7 @@ class Problem:
 
 
 class InputError(ValueError):
-    """Every problem found in the input, in the order of the lines; the message has the first few of each kind.
+    """Every problem of the input, in the order of the lines; the message has the first few.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class InputError(ValueError):
         super().__init__("\n".join(self.told()))
 
     def told(self) -> list[str]:
-        """A line for each of the first few problems of a kind, and how many more there are; never a long text."""
+        """A line for each of the first few problems of a kind, and how many more there are."""
         counts = Counter[tuple[str, str | None, str]]()
         lines: list[str] = []
         remaining = _BYTES
@@ -139,7 +139,7 @@ class Problems(list[Problem]):
     def add_repeats(
         self, file: object, table: Any, key: Sequence[str], column: str, wanted: str
     ) -> None:
-        """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
+        """Add a problem for each row with the key of an earlier one; it has a column ``line``."""
         repeats = table.loc[table.duplicated(list(key)), ["line", *key]]
         for line, name, *values in repeats.itertuples(index=False):
             complaint = f"{name} again"
@@ -149,7 +149,7 @@ class Problems(list[Problem]):
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Keep the problems of an `InputError` that is raised within, and go on behind the block."""
+        """Keep the problems of an `InputError` that is raised within, and go on."""
         try:
             yield
         except InputError as error:
@@ -173,7 +173,7 @@ def together(calls: Iterable[Callable[[], R]]) -> list[R]:
 
 
 def brief(value: object) -> str:
-    """A value as one would write it in Python, shortened before it is made: lists in lists may stand for millions."""
+    """A value as Python writes it, shortened on the way: it may be of millions of items."""
     return _BRIEF.repr(value.tolist() if hasattr(value, "tolist") else value)
 
 
@@ -205,7 +205,7 @@ def need_columns(table: Any, columns: Iterable[str]) -> None:
 
 
 def refuse_twice(table: Any, columns: list[str], what: str) -> None:
-    """Refuse a table in which rows agree in the columns; ``what`` names it: "the qrels judge a document"."""
+    """Refuse rows that agree in the columns; ``what``: such as "the qrels judge a document"."""
     from equipoise.arrays import each_once  # with pandas, which the help of a command does without
 
     if each_once(*(table[name] for name in columns)):

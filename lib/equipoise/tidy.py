@@ -1,4 +1,4 @@
-"""The front door: runs, judgements and memberships as people hold them, made the tidy tables that measures take.
+"""The front door: runs, judgements and memberships as people hold them, made tidy tables.
 
 Data frames with the field's names of columns, dictionaries of dictionaries (pytrec_eval, ranx),
 named tuples (ir_measures, ir_datasets), and objects that know how to become a data frame (ranx,
@@ -174,7 +174,7 @@ def _in_order(tidy: pd.DataFrame) -> pd.DataFrame:
 
 
 def tidy_qrels(held: Any) -> pd.DataFrame:
-    """Relevance judgements as columns topic, document and level; levels below 0 are level 0, as in a file.
+    """Relevance judgements as columns topic, document and level; levels below 0 become 0.
 
     >>> tidy_qrels({"q1": {"d1": 2}})
       topic document  level
@@ -199,11 +199,12 @@ def tidy_qrels(held: Any) -> pd.DataFrame:
 def tidy_memberships(
     held: Any, name: str, attribute: AttributeSet | None = None, file: str = ""
 ) -> tuple[pd.DataFrame, AttributeSet]:
-    """Group memberships as columns document, a share for each group, and topic where they hold for one topic only.
+    """Group memberships as columns document and a share for each group.
 
-    ``held``: the group of each document, or the shares of groups; a document named with several
-    groups belongs to each alike. Without an attribute set the groups are those found, in the order
-    of their names, nominal, wanted alike.
+    They have a column topic where they hold for one topic only. ``held``: the group of each
+    document, or the shares of groups; a document named with several groups belongs to each alike.
+    Without an attribute set the groups are those found, in the order of their names, nominal,
+    wanted alike.
 
     >>> table, sets = tidy_memberships({"d1": "large", "d2": "small"}, "SIZE")
     >>> table
@@ -247,7 +248,7 @@ def tidy_memberships(
 
 
 def _frame_of_memberships(held: Any, what: str) -> pd.DataFrame:
-    """Memberships as a data frame: of documents by their group, by shares of groups, or of any other kind."""
+    """Memberships as a data frame: from groups or shares by document, or any other kind."""
     if not isinstance(held, Mapping):
         return _frame(held, what, "group")
     if all(isinstance(shares, Mapping) for shares in held.values()):
@@ -275,7 +276,7 @@ def _columns_of_groups(
 def _rows_of_groups(
     ids: pd.DataFrame, group: pd.Series, share: pd.Series, groups: Sequence[str], what: str
 ) -> pd.DataFrame:
-    """Memberships from rows of a document and one of its groups each; the shares of a document are made to sum to 1."""
+    """Memberships from rows of a document and a group; its shares are made to sum to 1."""
     is_blank = group == ""
     if is_blank.any():
         raise refused(what, f"no group in {is_blank.sum()} rows", "a group in each")
@@ -310,10 +311,10 @@ def _rows_of_groups(
 def tidy_sets(
     memberships: Any, attributes: Any
 ) -> tuple[dict[str, pd.DataFrame], dict[str, AttributeSet]]:
-    """Memberships and attribute sets by name; ``memberships`` by the name of a set, or of one set called ``group``.
+    """Memberships and attribute sets by name.
 
-    ``attributes``: `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups
-    found.
+    ``memberships``: by the name of a set, or of one set, called ``group``. ``attributes``:
+    `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups found.
     """
     plain = {
         name: entry for name, entry in attributes.items() if not isinstance(entry, AttributeSet)
@@ -333,7 +334,7 @@ def tidy_sets(
 
 
 def _is_by_set(memberships: Any, sets: Mapping[str, Any]) -> bool:
-    """Whether memberships come by the names of attribute sets, and are not those of one set's documents."""
+    """Whether memberships come by the names of attribute sets, not those of one set's documents."""
     if not isinstance(memberships, Mapping):
         return False
     if not memberships or set(memberships) & set(sets):

@@ -1,4 +1,4 @@
-"""Commands whose options are those that measures declare: generated from the functions, when they are asked for."""
+"""Commands whose options are those that measures declare, looked up when they are asked for."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Declared:
-    """The declared options of a function, named by its dotted path: all, only some, or without some.
+    """The declared options of a function, by its dotted path: all, only some, or without some.
 
     ``defaults`` are those that a command has on purpose, where it is not the function that it calls
     first; ``flags`` are further names of an option.
@@ -89,7 +89,7 @@ class Declared:
 
 
 class DeclaredCommand(click.Command):
-    """A command that takes the declared options of functions beside its own; they are imported when it is run."""
+    """A command that takes declared options of functions, imported when it is run."""
 
     def __init__(self, *args: Any, declared: Sequence[Declared] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -27,7 +27,7 @@ _TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, str, bool
 
 
 def parameter_type(written: str) -> Any:
-    """The type that an annotation writes, such as ``int | None`` or ``Literal['rnod', 'nmd']``; nothing is run."""
+    """The type that an annotation writes, such as ``list[int] | None``; nothing is run."""
     return _type_of(ast.parse(written, mode="eval").body)
 
 
@@ -52,7 +52,7 @@ def _type_of(annotation: ast.expr) -> Any:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a notebook; ``type`` is its annotation, such as ``int`` or ``Literal['rnod', 'nmd']``."""
+    """A parameter of a notebook; ``type`` is its annotation, such as ``list[int] | None``."""
 
     name: str
     type: str
@@ -61,7 +61,7 @@ class Parameter:
 
     @property
     def option(self) -> Any:
-        """The declared option of measures that has the parameter's name, where the default is one of its values."""
+        """The option of measures of the parameter's name, if the default is one of its values."""
         declared = options.by_name().get(self.name)
         if declared is None:
             return None
@@ -72,7 +72,7 @@ class Parameter:
         return declared
 
     def parse(self, text: str) -> Any:
-        """Value from text as typed on a command line (YAML), of the parameter's type and within its option's bounds."""
+        """Value from text as typed on a command line, of its type and its option's bounds."""
         wanted = self.type
         try:
             value = from_text(text, parameter_type(self.type), self.name)
@@ -141,12 +141,12 @@ class Notebook:
 
     @property
     def defaults(self) -> str:
-        """Whose the defaults of its parameters are: "paper" where its metadata ``equipoise.defaults`` say so."""
+        """Whose its defaults are: "paper" where its metadata ``equipoise.defaults`` say so."""
         return str(self.content.metadata.get("equipoise", {}).get("defaults", "default"))
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Parameters by name, from the cell tagged ``parameters``: ``name: type = default  # help``."""
+        """Parameters by name: ``name: type = default  # help`` in the cell of that tag."""
         parameters: dict[str, Parameter] = {}
         for cell in self.content.cells:
             if "parameters" in cell.metadata.get("tags", []):
@@ -155,7 +155,7 @@ class Notebook:
         return parameters
 
     def _parameters_of(self, source: str) -> Iterator[Parameter]:
-        """The parameters that a cell declares; the comment at the end of a declaration is its help."""
+        """The parameters that a cell declares; the comment behind a declaration is its help."""
         try:
             tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
             statements = ast.parse(source).body
@@ -180,7 +180,7 @@ class Notebook:
             yield Parameter(name, written, default, comments.get(statement.end_lineno or 0, ""))
 
     def values(self, given: Mapping[str, str], profile: Profile = "full") -> dict[str, Any]:
-        """Parameters that differ from their defaults: those given, as typed, and those of the smoke profile.
+        """Parameters that differ from their defaults: those typed, and those of the smoke profile.
 
         The latter stand in the notebook's metadata ``equipoise.smoke``.
         """
@@ -214,7 +214,7 @@ class Notebook:
 
 
 def _does(code: str) -> Any:
-    """What a cell does, without comments; text that stands alone is kept, as it may be what the cell shows."""
+    """What a cell does, without comments; text that stands alone is kept: the cell may show it."""
     try:
         return [shape(statement) for statement in ast.parse(code).body]
     except SyntaxError:  # with magics it is no Python
@@ -262,7 +262,7 @@ def _steady(value: Any) -> Any:
 
 
 def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A copy of an executed notebook without what changes from run to run: times, ids, addresses, progress bars."""
+    """A copy of an executed notebook without times, ids, addresses and progress bars."""
     steady = copy.deepcopy(notebook)
     steady.metadata = nbformat.from_dict(_METADATA)
     for index, cell in enumerate(steady.cells):

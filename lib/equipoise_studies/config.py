@@ -1,4 +1,4 @@
-"""The config of a study: the data, systems and sizes that a chapter is run with, and the steps that record them."""
+"""The config of a study: data, systems and sizes, and the steps that record them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equipoise_compendium.report import Basis
 
 Config = TypeVar("Config")
 StandsFor = Literal["replica", "thesis"]
-"""The thesis: its own data and models, whose results are compared with the printed cells; or a replica of it."""
+"""The thesis: its data and models, whose results are compared with printed cells; or a replica."""
 
 
 # --- what a config may say ------------------------------------------------------------------------
@@ -28,7 +28,7 @@ StandsFor = Literal["replica", "thesis"]
 
 @typing.dataclass_transform(frozen_default=True)
 def settings(kind: type[Config]) -> type[Config]:
-    """Make a class a frozen dataclass whose fields are checked by pydantic, and which takes no others."""
+    """Make a class a frozen dataclass whose fields are checked by pydantic; it takes no others."""
     # Strict: no number is read from text. Of JSON, as `read_config` gives it, a list is a tuple.
     config = pydantic.ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
     checked = pydantic.dataclasses.dataclass(frozen=True, config=config)(kind)
@@ -46,7 +46,7 @@ def _beside_config(path: Path, info: pydantic.ValidationInfo) -> Path:
 
 
 NamedFile = Annotated[Path, pydantic.AfterValidator(_beside_config)]
-"""A file that lies beside the config, among the repository's data if its name begins with ``data/``, or anywhere."""
+"""A file beside the config, or, if its name begins with ``data/``, of the repository's data."""
 
 
 def config_path(study: str, name: str) -> Path:
@@ -62,7 +62,7 @@ def config_path(study: str, name: str) -> Path:
 
 
 def read_config(path: Path, kind: type[Config]) -> Config:
-    """Read a config; ``kind`` is made by `settings`: its fields, their types and defaults say what is wanted.
+    """Read a config of a kind made by `settings`, whose fields say what is wanted.
 
     Raises InputError with every problem.
     """
@@ -121,7 +121,7 @@ def _found_and_wanted(mistake: Any, kind: type) -> tuple[str, str]:
 
 
 def _settings_at(place: Sequence[str | int], kind: Any) -> list[str]:
-    """Names of the settings that a place of a config may have: down from one type to that of a field or an item."""
+    """Names of the settings that a place of a config may have."""
     for step in place:
         if dataclasses.is_dataclass(kind):
             kind = typing.get_type_hints(kind)[str(step)]
@@ -217,7 +217,7 @@ def told(steps: Iterable[Step]) -> str:
 
 
 def carry_out(steps: Iterable[Step], say: Callable[[str], None]) -> None:
-    """Run the steps that are not finished, one after the other; refuses before the first where any lacks something."""
+    """Run the steps that are not finished; refuses before the first where any lacks something."""
     unfinished = [step for step in steps if not step.finished]
     problems = Problems()
     for step in unfinished:

@@ -1,4 +1,4 @@
-"""Comparing systems over the units that all are scored on: tests, intervals, and how many units it takes.
+"""Comparing systems over the units that all are scored on: tests, intervals, sample sizes.
 
 Scores come as a tidy table with one row per system and unit of observation; distributions and most
 resampling are SciPy's. A row whose topic is empty is a mean, and no test takes it for a topic.

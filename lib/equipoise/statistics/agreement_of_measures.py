@@ -1,4 +1,4 @@
-"""What measures say of the same runs: whether they order them alike, and how many pairs each tells apart."""
+"""What measures say of the same runs: whether they order them alike, and tell them apart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 
 
 def kendall(first: ArrayLike, second: ArrayLike) -> Floats:
-    r"""Kendall's tau-b of values shaped (..., systems), along the last axis; NaN where all values are tied.
+    r"""Kendall's tau-b along the last axis of values shaped (..., systems); NaN where all are tied.
 
     .. math:: \tau_b = \frac{\sum_{i<j} s_{ij} t_{ij}}{\sqrt{\sum_{i<j} s_{ij}^2 \sum_{i<j}
     t_{ij}^2}}
@@ -36,7 +36,7 @@ def kendall(first: ArrayLike, second: ArrayLike) -> Floats:
 
 
 def top_weighted_tau(first: ArrayLike, second: ArrayLike) -> float:
-    r"""The mean of tau-ap of either ranking with the other; NaN with ties, for which tau-ap is not defined.
+    r"""The mean of tau-ap of either ranking with the other; NaN with ties.
 
     .. math:: \tau_{ap} = \frac{2}{n - 1} \sum_{i=2}^{n} \frac{C(i)}{i - 1} - 1
 
@@ -74,7 +74,7 @@ def correlations(
     unpaired: Unpaired = "refuse",
     seed: Seed = 0,
 ) -> pd.DataFrame:
-    """Kendall's tau between the orders in which measures put the same runs, with intervals over topics.
+    """Kendall's tau between the orders in which measures put runs, with intervals over topics.
 
     ``scores``: columns run, topic, measure, value, and maybe attribute; ``measures``: which, by
     default all. Returns ``a, b, systems, topics, tau, low, high, tau_ap``. The interval is the
@@ -84,8 +84,10 @@ def correlations(
 
     Examples
     --------
-    >>> rows = [(r, t, m, v + w) for r, v in zip("abc", (1, 2, 4)) for t, w in zip("12", (0, 3)) for m in ("P", "R")]
-    >>> correlations(pd.DataFrame(rows, columns=["run", "topic", "measure", "value"]))[["a", "b", "tau", "low"]]
+    >>> scores = pd.DataFrame({"run": [*"abcabc"], "topic": [*"111222"]})
+    >>> scores["value"] = [1, 2, 4, 4, 5, 7]
+    >>> both = pd.concat([scores.assign(measure="P"), scores.assign(measure="R")])
+    >>> correlations(both)[["a", "b", "tau", "low"]]
        a  b  tau  low
     0  P  R  1.0  1.0
     """
@@ -142,15 +144,16 @@ def discriminative_power(
     unpaired: Unpaired = "refuse",
     seed: Seed = 0,
 ) -> pd.DataFrame:
-    """Achieved significance levels of all pairs of runs by each measure, highest first: the curves of Sakai (2012).
+    """Achieved significance levels of all pairs of runs by each measure, highest first.
 
-    The p-values are those of the randomised Tukey HSD test. A measure whose curve lies lower tells
-    more pairs apart: it is more consistent over topics, which does not say that it measures what is
-    wanted. Returns ``measure, place`` (from 1), ``a, b, topics, difference, p``.
+    The curves of Sakai (2012). The p-values are those of the randomised Tukey HSD test. A measure
+    whose curve lies lower tells more pairs apart: it is more consistent over topics, which does not
+    say that it measures what is wanted. Returns ``measure, place`` (from 1), ``a, b, topics,
+    difference, p``.
     """
     curves = []
     for name, part in scores_by_measure(scores, measures).items():
-        # Every measure begins with the one seed, so that none depends on which others are asked for.
+        # Each begins with the one seed, so that none depends on which others are asked for.
         rng = np.random.default_rng(seed)
         pairs = compare_pairs(part, test="tukey", resamples=resamples, unpaired=unpaired, rng=rng)
         curve = pairs.sort_values("p", ascending=False, kind="stable", ignore_index=True)
@@ -161,10 +164,10 @@ def discriminative_power(
 
 @checked
 def share_significant(curves: pd.DataFrame, *, level: Level = 0.95) -> pd.DataFrame:
-    """Discriminative power at one level: columns ``measure, topics, pairs, significant, share``, highest first.
+    """Discriminative power at one level, highest first.
 
-    ``curves``: as `discriminative_power` gives them; significant are those whose p is at most 1 -
-    level.
+    Columns are ``measure, topics, pairs, significant, share``. ``curves``: as
+    `discriminative_power` gives them; significant are those whose p is at most 1 - level.
     """
     is_significant = curves["p"] <= significance(level)
     groups = curves.assign(significant=is_significant).groupby("measure", sort=False)

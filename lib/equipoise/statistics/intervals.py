@@ -27,7 +27,7 @@ def finite(values: ArrayLike, what: str) -> Floats:
 
 
 def batches(draws: int, size: int) -> Iterator[int]:
-    """How many draws to make at a time, so that what they hold stays bounded; no draw depends on it."""
+    """How many draws to make at a time, to bound what they hold; no draw depends on it."""
     most = max(_BATCH // size, 1)
     for start in range(0, draws, most):
         yield min(most, draws - start)
@@ -53,7 +53,7 @@ def percentile_interval(samples: ArrayLike, level: float = 0.95) -> tuple[float,
 def _mean_intervals(
     columns: Floats, rng: np.random.Generator, level: float, resamples: int
 ) -> Floats:
-    """Intervals of the means of values shaped (columns, units), all from the same draws; shaped (columns, 2)."""
+    """Intervals, shaped (columns, 2), of the means of (columns, units), from the same draws."""
     units = columns.shape[1]
     means = []
     for size in batches(resamples, units):
@@ -115,7 +115,7 @@ def resampled(
     level: float = 0.95,
     resamples: int = 1999,
 ) -> tuple[float, float, float]:
-    """A statistic and the ends of its percentile interval, units (questions, topics) drawn with replacement.
+    """A statistic and its percentile interval, units (questions, topics) drawn with replacement.
 
     ``statistic`` takes the places of the units drawn, shaped (units,), and returns a number, NaN
     where the draw has none. It clusters: whatever was observed of a unit is drawn with it. The
@@ -132,7 +132,7 @@ def resampled(
 def units_to_decide(
     n: int, low: float, high: float, gap: float, *, level: float = 0.95, power: float = 0.8
 ) -> int:
-    """Units with which an effect so far from the edge would be told from it in a share ``power`` of the studies.
+    """Units with which a study tells an effect from an edge, ``gap`` away, with this power.
 
     ``low, high``: an interval at the level from n units; it is taken to shrink with the root of the
     units.

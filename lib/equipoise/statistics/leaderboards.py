@@ -1,4 +1,4 @@
-"""Runs held against each other by one measure: their means with intervals, tests, and differences by topic."""
+"""Runs compared by one measure: means with intervals, tests, and differences by topic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 
 
 def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFrame:
-    """The rows of the measures, of all where none are named, with a column ``attribute`` in any case."""
+    """The rows of the measures, by default of all, with a column ``attribute`` in any case."""
     need_columns(scores, ["run", "topic", "measure", "value"])
     if "attribute" not in scores.columns:
         scores = scores.assign(attribute="")
@@ -120,7 +120,8 @@ def compare_systems(
     attributes = chosen["attribute"].unique().tolist()
     if len(attributes) > 1 and "attribute" not in by:
         raise ValueError(
-            f"{measure} has scores of {listed(attributes)}: compare them by attribute, or choose one"
+            f"{measure} has scores of {listed(attributes)}: "
+            "compare them by attribute, or choose one"
         )
     boards, comparisons, differences = [], [], []
     groups = chosen.groupby(list(by), sort=False) if by else [((), chosen)]
@@ -175,7 +176,7 @@ def _beaten_by(board: pd.DataFrame, pairs: pd.DataFrame, level: float) -> list[s
 
 
 def _by_topic(wide: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Each score beside that of the reference run for the same topic; ``wide`` is shaped (topics, runs)."""
+    """Each score beside that of the reference run for its topic; ``wide``: (topics, runs)."""
     table = wide.rename_axis(columns="run").stack().rename("value").reset_index()  # noqa: PD013
     table["against"] = table["topic"].map(wide[reference])
     table["difference"] = table["value"] - table["against"]

@@ -1,4 +1,4 @@
-"""Every pair of systems, or each with a baseline: paired tests, corrected over the comparisons of a table."""
+"""Every pair of systems, or each with a baseline: paired tests, corrected over a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDING = 100 * np.finfo(np.float64).eps
 
 
 def significance(level: float) -> float:
-    """The p-value up to which a difference is significant at a level; 1 - 0.95 is not quite 0.05."""
+    """The p up to which a difference is significant at a level; 1 - 0.95 is not quite 0.05."""
     return 1 - level + 1e-12
 
 
@@ -76,7 +76,7 @@ def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
 def topic_by_run(
     scores: pd.DataFrame, *, run: str = "run", unit: str = "topic", unpaired: Unpaired = "refuse"
 ) -> pd.DataFrame:
-    """Scores as a matrix, one row for each unit and one column for each system, both sorted; means are left out.
+    """Scores as a matrix, a row for each unit and a column for each system, both sorted.
 
     ``scores``: one row for each system and unit, the score in the column ``value``. A row with an
     empty unit is a mean.
@@ -130,9 +130,9 @@ def _missing_scores(scores: pd.DataFrame, is_missing: pd.DataFrame, run: str, un
 
 
 def largest_differences(values: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """Largest difference between means of systems whose scores change places within each unit, shaped (draws,).
+    """Largest difference between means of systems whose scores change places within each unit.
 
-    ``values`` is shaped (units, systems).
+    ``values`` is shaped (units, systems), the result (draws,).
     """
     centred = values - values.mean(axis=1, keepdims=True)
     largest = []
@@ -146,7 +146,7 @@ def largest_differences(values: Floats, rng: np.random.Generator, draws: int) ->
 def _studentised(
     gaps: Floats, mean: Floats, error: Floats, rng: np.random.Generator, draws: int
 ) -> Floats:
-    """Student's t of differences without their mean, units drawn with replacement, unsigned, shaped (draws, pairs)."""
+    """Unsigned t of resampled differences without their mean, shaped (draws, pairs)."""
     centred = gaps - mean
     units = len(gaps)
     # A mean that is 0 but for rounding has a t of 0, also where the spread is 0.
@@ -162,7 +162,7 @@ def _studentised(
 
 
 def _p_of_draws(drawn: Floats, observed: Floats) -> Floats:
-    """Share of the draws, with the observed one among them, that are as large; drawn is shaped (draws, 1 or pairs)."""
+    """Share of the draws, shaped (draws, 1 or pairs), and the observed one, that are as large."""
     as_large = drawn >= observed * (1 - _EQUAL)
     return (as_large.sum(axis=0) + 1) / (len(drawn) + 1)
 
@@ -217,19 +217,19 @@ def compare_pairs(
         p_corrected, effect``. Difference is the mean of a minus the mean of b (the baseline).
         Interval, statistic and effect go with the test:
 
-        - t, as in the thesis: marginal interval by the t distribution; t; Cohen's d of the pairs, mean over standard
-          deviation of the differences.
-        - wilcoxon, the signed rank test of SciPy (differences of 0 are left out): interval and effect of t; the smaller
-          sum of ranks.
-        - permutation, which exchanges the scores within units (every exchange where there are no more than
-          `resamples`): interval and effect of t; the mean difference.
-        - bootstrap: t of the differences without their mean, units drawn with replacement; the interval by the same
-          draws; effect of t.
-        - tukey, the randomised Tukey HSD test: scores of all systems change places within each unit, and a difference
-          is held against the largest one between any two systems. Its p are those of the family of
-          all pairs of systems, so that no further correction is made; its intervals hold for all
-          pairs at once; the effect is the difference over the residual standard deviation of units
-          and systems. Two systems make it the permutation test.
+        - t, as in the thesis: marginal interval by the t distribution; t; Cohen's d of the pairs,
+          mean over standard deviation of the differences.
+        - wilcoxon, the signed rank test of SciPy (differences of 0 are left out): interval and
+          effect of t; the smaller sum of ranks.
+        - permutation, which exchanges the scores within units (every exchange where there are no
+          more than `resamples`): interval and effect of t; the mean difference.
+        - bootstrap: t of the differences without their mean, units drawn with replacement; the
+          interval by the same draws; effect of t.
+        - tukey, the randomised Tukey HSD test: scores of all systems change places within each
+          unit, and a difference is held against the largest one between any two systems. Its p are
+          those of the family of all pairs of systems, so that no further correction is made; its
+          intervals hold for all pairs at once; the effect is the difference over the residual
+          standard deviation of units and systems. Two systems make it the permutation test.
 
         The smallest p of a test that draws is 1 / (1 + resamples).
 
@@ -247,7 +247,8 @@ def compare_pairs(
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"topic": list("abcabc"), "run": list("xxxyyy"), "value": [1, 2, 3, 2, 3, 5]})
+    >>> scores = pd.DataFrame({"topic": [*"abcabc"], "run": [*"xxxyyy"]})
+    >>> scores["value"] = [1, 2, 3, 2, 3, 5]
     >>> compare_pairs(scores)[["a", "b", "difference", "statistic", "p_corrected"]].round(4)
        a  b  difference  statistic  p_corrected
     0  x  y     -1.3333       -4.0       0.0572
@@ -306,7 +307,7 @@ def _places_of_pairs(names: list[str], baseline: str | None) -> tuple[Integers, 
 
 
 def paired_t(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Mean, standard error, Student's t and two-sided p of differences shaped (units, pairs), each shaped (pairs,)."""
+    """Mean, standard error, t and two-sided p, each shaped (pairs,), of (units, pairs)."""
     units = len(gaps)
     mean = gaps.mean(axis=0)
     error = gaps.std(axis=0, ddof=1) / np.sqrt(units)
@@ -323,7 +324,7 @@ def _signed_ranks(gap: Floats) -> tuple[float, float]:
 
 
 def exchanged(gaps: Floats, rng: np.random.Generator, resamples: int) -> Floats:
-    """Two-sided p of differences shaped (units, pairs), of which each may as well have the other sign.
+    """Two-sided p of differences shaped (units, pairs) if each may as well have the other sign.
 
     Every choice of signs where there are no more than ``resamples``; p and draws of
     `scipy.stats.permutation_test`.

@@ -40,7 +40,7 @@ def power_of_anova(
     *,
     level: Level = 0.95,
 ) -> Floats:
-    r"""Chance that a one-way analysis of variance finds the systems different, the best from the worst by so much.
+    r"""Chance that a one-way analysis of variance tells systems apart that differ by so much.
 
     .. math::
         P(F' > F_{\alpha}(m - 1, m (n - 1))), \quad F' \sim F(m - 1, m (n - 1), \lambda), \quad
@@ -145,7 +145,7 @@ def topic_set_size(
 
 
 def _variance(values: Floats, within_systems: WithinSystems, places: Integers) -> float:
-    """Variance within systems of the scores of the topics at these places; ``values`` is shaped (topics, systems)."""
+    """Variance within systems over the topics at these places; ``values``: (topics, systems)."""
     drawn = values[places]
     if within_systems == "two-way":
         return residual_variance(drawn)
