@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -14,6 +15,7 @@ import yaml
 
 import equipoise
 from equipoise import catalogue, declare, options
+from equipoise.measures import gfr, gfrc, gfrc2
 from equipoise_cli.conversations import harvest, write_transcripts
 from equipoise_cli.declared import DeclaredCommand
 from equipoise_cli.score import score
@@ -300,6 +302,25 @@ def test_one_option_has_one_default() -> None:
         "gains",
     }  # gfrc: 1250 words, L1 0.5, L2 1; gfrc2: 1000, exponential; as each paper prints it
     assert {name for (name, _), found in defaults.items() if len(found) > 1} <= settled
+
+
+@pytest.mark.parametrize(
+    ("function", "table"),
+    [
+        (gfrc.turns, gfrc.gfrc),
+        (gfrc.nugget_scores, gfrc.gfrc),
+        (gfrc2.user_clusters, gfrc2.gfrc2),
+        (gfr.gfr_clusters, gfr.gfr_table),
+    ],
+)
+def test_what_shows_how_a_score_arises_has_the_defaults_of_the_score(
+    function: Any, table: Any
+) -> None:
+    defaults = {choice.name: choice.value for choice in declare.options_of(table)}
+    choices = declare.options_of(function)
+    assert len(choices) > 4
+    for choice in choices:
+        assert choice.value is defaults[choice.name] or choice.value == defaults[choice.name]
 
 
 def names_in(path: Path) -> list[str]:

@@ -98,11 +98,12 @@ def texts(
     tokens: Tokens = "word",
 ) -> None:
     """Count the terms of groups in a collection: files, or pairs of id and text, term and group."""
+    pairs: Any = terms
     if isinstance(terms, (str, Path)):
-        terms = read_terms(terms).itertuples(index=False, name=None)
+        pairs = read_terms(terms).itertuples(index=False, name=None)
     if isinstance(documents, (str, Path)):
         documents = stream_documents(documents)
-    term_groups = TermGroups.from_pairs(terms)
+    term_groups = TermGroups.from_pairs(pairs)
     _texts[name] = count_terms(documents, term_groups.terms, tokens=tokens), term_groups
 
 
@@ -318,7 +319,8 @@ class _Evaluator(providers.Evaluator):
             ["topic", "score", "document"], ascending=[True, False, False], ignore_index=True
         )
         ranked["rank"] = ranked.groupby("topic").cumcount() + 1
-        for measure in self.measures:
+        ours: Iterable[_Fairness] = self.measures
+        for measure in ours:
             for topic, value in measure.by_topic(ranked, self.qrels).items():
                 yield Metric(query_id=str(topic), measure=measure, value=float(value))
 
